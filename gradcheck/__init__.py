@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcheck.api import GradientMismatch, assert_gradients, check, explore
-    from gradcheck.case.reference import engine
+    from gradcheck.case.user_code import engine
     from gradcheck.case.world_call import partial, replicated
 
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
 
 def __getattr__(name: str) -> "Any":  # the command line must not pay for NumPy and the engine
     if name == "engine":
-        from gradcheck.case import reference
+        from gradcheck.case import user_code
 
-        return reference.engine
+        return user_code.engine
     if name in __all__:
         from gradcheck import api
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import Any, TypedDict, Unpack
+from math import prod
+from numbers import Real
+from typing import Any, TypedDict, Unpack, get_args
 
 import numpy as np
 
-from gradcheck.case.arguments import backend_of, tensor_function
+from gradcheck.case.arguments import WorldOf, backend_of, layer_of, tensor_function
 from gradcheck.case.engine_twin import twin_of
-from gradcheck.case.evaluation_points import in_float32_if_it_must, looks, worst
-from gradcheck.case.expectation import Expectation, as_expected
-from gradcheck.case.gradient_check import Settings
-from gradcheck.case.of_arrays import layer_of
-from gradcheck.case.options import declared_world, validate_options
-from gradcheck.case.reference import engine, import_reference
+from gradcheck.case.gradient_check import (
+    DTYPES,
+    Expectation,
+    Settings,
+    as_expected,
+    in_float32_if_it_must,
+    looks,
+    worst,
+)
+from gradcheck.case.user_code import engine, import_reference
+from gradcheck.case.world_call import Declared, WorldArgument
 from gradcheck.case.world_call import partial as partial
 from gradcheck.case.world_call import replicated as replicated
 from gradcheck.causes.summary import Effort, Mode
@@ -24,8 +32,101 @@ from gradcheck.exploring.example_search import Search, search
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
+from gradcheck.spec.world import MOST_RANKS, Axis
 from gradcheck.strategies import arrays_of, words_by_input
 from gradcheck.support.foreign import described
+from pylayer.reading import as_releases
+
+MOST_SEED = 2**32 - 1
+WORDS = {
+    "mode": get_args(Mode),
+    "expect": get_args(Expectation),
+    "effort": get_args(Effort),
+    "precision": get_args(Precision),
+    "each of dtypes": tuple(DTYPES),
+    "outputs": ("split", "replicated"),
+    "random": ("by-rank", "same"),
+    "each axis of world": get_args(Axis),
+}
+"""The words that an option may be."""
+
+
+def validate_options(order: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, **words: Any) -> None:
+    """Accept the options of `check`.
+
+    Raises:
+        TypeError: one is of the wrong type, or `order` is neither 1 nor 2.
+        ValueError: one has a value that it cannot have.
+    """
+    if whole_number("order", order, "1 or 2") not in (1, 2):
+        raise TypeError(f"order must be 1 or 2, not {order!r}")
+    for name, word in words.items():
+        one_of(name, word)
+    if not 0 <= whole_number("seed", seed, "a whole number from 0 to 2**32 − 1") <= MOST_SEED:
+        raise ValueError(f"seed must be a whole number from 0 to 2**32 − 1, not {seed!r}")
+    if whole_number("points", points, "a whole number of at least 1") < 1:
+        raise ValueError(f"points must be a whole number of at least 1, not {points!r}")
+    if rtol is not None:
+        is_number = isinstance(rtol, Real) and not isinstance(rtol, bool)
+        if not is_number or not 0 <= float(rtol) < 1:
+            text = f"rtol must be a number of at least 0 and below 1, or None, not {rtol!r}"
+            raise ValueError(text) if is_number else TypeError(text)
+    if isinstance(dtypes, str) or not isinstance(dtypes, Sequence):
+        raise TypeError(f"dtypes must be a list of names such as ['float64', 'float32'], not {dtypes!r}")
+    for dtype in dtypes:
+        one_of("each of dtypes", dtype)
+
+
+def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]) -> WorldOf | None:
+    """What is declared of a world, once it is known what its inputs stand for; None without a world.
+
+    Raises:
+        TypeError: an option is of the wrong type, or one that belongs to a world is given without it.
+        ValueError: an option has a value that it cannot have.
+    """
+    words: Any = [outputs] if isinstance(outputs, str) else outputs
+    if not isinstance(words, Sequence):
+        raise TypeError(f"outputs must be 'split' or 'replicated', or a list of these words, not {outputs!r}")
+    for word in words:
+        one_of("outputs", word)
+    one_of("random", random)
+    if world is None:
+        marked = any(isinstance(value, WorldArgument) for value in inputs)
+        if marked or outputs != "split" or random != "by-rank":
+            raise TypeError(
+                "replicated, partial, outputs and random are for a world of ranks: give world=4, for example"
+            )
+        return None
+    degrees = world if isinstance(world, Mapping) else {}
+    for axis in degrees:
+        one_of("each axis of world", axis)
+    sizes = list(degrees.values()) if degrees else [world]
+    numbers = [whole_number("world", size, "a number of ranks, or of ranks by axis") for size in sizes]
+    for number in (*numbers, prod(numbers)):
+        if not 1 <= number <= MOST_RANKS:
+            raise ValueError(f"world must be 1 to {MOST_RANKS} ranks, not {number!r}")
+    if order == 2:
+        raise ValueError("order must be 1 in a world of ranks: second derivatives are not checked there")
+    return lambda stands: Declared(prod(sizes), stands, tuple(words), degrees, random == "same")
+
+
+def whole_number(name: str, value: Any, allowed: str) -> int:
+    """A whole number that is no boolean. Raises TypeError."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise TypeError(f"{name} must be {allowed}, not {value!r}")
+
+
+def one_of(name: str, value: Any) -> None:
+    """Accept one of the words that an option may be. Raises TypeError and ValueError."""
+    allowed = WORDS[name]
+    if not isinstance(value, str) or value not in allowed:
+        text = f"{name} must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, not {value!r}"
+        raise ValueError(text) if isinstance(value, str) else TypeError(text)
+
 
 MOST_LISTED_BY_CHECK = 10_000
 """The most wrong entries of one input that a result lists."""
@@ -102,7 +203,8 @@ def check(
         ValueError: an option has a value that it cannot have.
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
-    validate_options(order, mode, seed, rtol, points, dtypes, expect, effort, precision)
+    words = {"mode": mode, "expect": expect, "effort": effort, "precision": precision}
+    validate_options(order, seed, rtol, points, dtypes, **words)
     declared = declared_world(world, outputs, random, order, inputs)
     if isinstance(layer_or_function, str):
         with engine():
@@ -114,7 +216,7 @@ def check(
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs, declared)
     settings = Settings(seed, rtol, mode, order, MOST_LISTED_BY_CHECK, effort, precision)
-    with np.errstate(all="ignore"), backend.as_releases(), closing(function):
+    with np.errstate(all="ignore"), as_releases(), closing(function):
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
         found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
     return CheckResult.of(found)

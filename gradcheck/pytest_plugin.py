@@ -52,7 +52,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let the whole run find the engine as ``paddle`` where the ini file says so and no Paddle is installed."""
     if config.getini("gradcheck_engine"):
-        from gradcheck.case.reference import engine
+        from gradcheck.case.user_code import engine
 
         block = ExitStack()
         block.enter_context(engine())
@@ -207,7 +207,7 @@ def pool_of(config: pytest.Config) -> Pool:
 def gradcheck_fixture() -> Iterator[Callable[..., Any]]:
     """`gradcheck.assert_gradients`; in the test ``import paddle`` finds the engine if no Paddle is installed."""
     from gradcheck import assert_gradients
-    from gradcheck.case.reference import engine
+    from gradcheck.case.user_code import engine
 
     with engine():
         yield assert_gradients

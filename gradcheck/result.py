@@ -159,7 +159,6 @@ class Diagnosis(_Record):
 
     @classmethod
     def of(cls, code: str, text: str, inputs: tuple[str, ...] = ()) -> Diagnosis:
-        """One from its parts."""
         return cls(code=code, text=text, inputs=inputs)
 
 

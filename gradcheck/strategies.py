@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.exploring.drawing import drawn
-from gradcheck.exploring.examples import Example
+from gradcheck.exploring.examples import Example, drawn
 from gradcheck.spec.input_words import InputWord, input_word
 
 

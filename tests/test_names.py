@@ -15,9 +15,7 @@ IMPLEMENTED = "the protocol, and the class that implements it"
 PUBLIC = "the function of the Python interface, and the command that does the same on the command line"
 FORMAT = "what is reported in a format: of a run, and of a matrix"
 ACCEPTED = {
-    "Decision": ("backends/base backends/recording", IMPLEMENTED),
     "Reruns": ("case/function checking/problem", IMPLEMENTED),
-    "Step": ("backends/base backends/recorded_step", IMPLEMENTED),
     "as_html": ("matrix/report report/html", FORMAT),
     "as_json": ("matrix/report report/json", FORMAT),
     "as_markdown": ("matrix/report report/markdown", FORMAT),

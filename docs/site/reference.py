@@ -139,7 +139,7 @@ def rules() -> Iterator[str]:
 def python() -> Iterator[str]:
     """The names of the package."""
     yield from ("# In Python", "", "`import gradcheck` gives these names.")
-    for name in ("api.check", "api.assert_gradients", "api.GradientMismatch", "case.reference.engine"):
+    for name in ("api.check", "api.assert_gradients", "api.GradientMismatch", "case.user_code.engine"):
         yield from ("", f"::: gradcheck.{name}")
     yield from (
         "",

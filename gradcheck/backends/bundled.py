@@ -1,109 +1,364 @@
-"""The bundled engine as a backend, on NumPy or CuPy. With `recording`, all of the harness that imports the engine."""
+"""The bundled engine as a backend, on NumPy or CuPy, its recording of a call, and its own rules to pull that back."""
 
 from __future__ import annotations
 
+import functools
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from importlib import import_module
+from itertools import islice
 from operator import attrgetter
-from types import ModuleType
-from typing import Any
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Backend, Mover, WorldRanks
-from gradcheck.backends.rank_errors import EngineRanks
-from gradcheck.backends.recording import NOT_THE_USERS, Moving, recorded
+from gradcheck.backends.base import Backend, Spot, Tensors, WorldRanks, is_differentiable
 from pylayer.array import XP, Array, default_module, set_device
 from pylayer.autograd import gradients_of
-from pylayer.distributed.rows import broadcast_ranks
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
 from pylayer.dtype import as_dtype
+from pylayer.grad_mode import enable_grad
+from pylayer.graph import Node, Output
 from pylayer.missing import missing_name
+from pylayer.op_node import OpNode, SeveralOutputs, parent_of, unbroadcast
 from pylayer.reading import as_releases
+from pylayer.saved import PackedSaved
 from pylayer.tensor import Tensor
-from pylayer.watch import records_all, watched, watching
-from pylayer.watch.casts import casts_left_out
-from pylayer.watch.numpy_proxy import Code
+from pylayer.vjp import Row, Vjp, raw_ops
+from pylayer.watch import watched
+from pylayer.watch.numpy_proxy import Code, is_users
 from pylayer.watch.numpy_recording import recording_numpy
 
+NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
+"""The dtypes in which nothing is pulled back, and what is taken for them."""
+Mover = Callable[[str, Array, int], None]
+"""Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or
+-1 where nothing is recorded."""
 
-class BundledBackend(EngineRanks, Backend):
-    """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is False."""
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One operation of a recording."""
+
+    name: str
+    values: list[Array]
+    """Its outputs."""
+    first: int
+    """The number of the first of them."""
+    edges: list[int]
+    """The numbers of its inputs, -1 for a constant."""
+    node: OpNode
+    spot: Spot | None
+
+    def pull(self, cotangents: Sequence[Array | None]) -> list[tuple[int, int, Array]]:
+        """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
+        given = self.given(cotangents)
+        node, kind = self.node, type(self.values[0])
+        rules = enumerate(zip(node.op.vjps, self.edges, node.values(), node.shapes))  # noqa: B905 - the rule of a list is repeated
+        return [
+            (k, edge, pulled(vjp, given, [widened(v) for v in values], kind, shape))
+            for k, (vjp, edge, values, shape) in rules
+            if edge >= 0
+        ]
+
+    def given(self, cotangents: Sequence[Array | None]) -> Any:
+        """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
+        if not isinstance(self.node, SeveralOutputs):
+            return cotangents[0]
+        return [
+            widened(XP[type(v)].zeros_like(v)) if c is None else c for c, v in zip(cotangents, self.values, strict=True)
+        ]
+
+    def operands(self) -> dict[str, Any]:
+        """What its rules read, by the name of the argument; ``out`` is the output."""
+        found: dict[str, Any] = {}
+        for vjp, values in zip(self.node.op.vjps, self.node.values()):  # noqa: B905 - as above
+            found |= dict(zip(vjp.reads, map(widened, values), strict=False))
+        return found
+
+    def replaced(self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]) -> Array:
+        """The cotangent of one input if its rule reads `values`, by name, in place of those of the call.
+
+        The output is computed again where it is a function of the one value replaced.
+        """
+        rules = zip(self.node.op.vjps, self.node.values(), self.node.shapes)  # noqa: B905 - as above
+        vjp, saved, shape = next(islice(rules, position, None))
+        kind = type(self.values[0])
+        read = {**dict(zip(vjp.reads, map(widened, saved), strict=False)), **values}
+        if self.node.op.arguments == tuple(values) and "out" in read:
+            read["out"] = self.node.op.kernels[kind](*values.values())
+        return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], kind, shape)
+
+    def again(self, cotangent: Array) -> Array | None:
+        """The operation itself on a cotangent in place of its first input; None where that is not possible."""
+        arguments = self.operands()
+        try:
+            rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
+            return self.node.op.kernels[type(cotangent)](cotangent, **rest)
+        except (ValueError, TypeError, IndexError):
+            return None
+
+
+def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Sequence[int] | None) -> Array:
+    """What a rule makes of the cotangent of the output, summed to the shape of the input."""
+    gradient = vjp.function(given, raw_ops[kind], *values) if vjp.takes_ops else vjp.function(given, *values)
+    if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
+        gradient = XP[kind].asarray(gradient)
+    if not bool(np.isfinite(gradient).all()):
+        gradient = without_flow(gradient, given)
+    if shape is not None and tuple(gradient.shape) != tuple(shape):
+        gradient = unbroadcast(raw_ops[kind], gradient, tuple(shape))
+    return gradient
+
+
+def without_flow(gradient: Array, given: Any) -> Array:
+    """A gradient with 0 in place of NaN where nothing flows: 0 times a slope that is not finite."""
+    if type(given) is list:  # an operation of several outputs
+        return gradient
+    shape, extra = np.shape(given), gradient.ndim - np.ndim(given)
+    if extra < 0 or any(n not in (1, m) for n, m in zip(shape, gradient.shape[extra:], strict=True)):
+        return gradient
+    return XP[type(gradient)].where((given == 0) & np.isnan(gradient), 0.0, gradient)
+
+
+def widened(value: Any) -> Any:
+    """Arrays in double precision, and dtypes to cast to; anything else unchanged."""
+    if type(value) in XP:
+        return value.astype(in_double(value.dtype), copy=False)
+    if type(value) is list:
+        return [widened(v) for v in value]
+    if isinstance(value, np.dtype):
+        return in_double(value)
+    return value
+
+
+@functools.cache
+def in_double(dtype: Any) -> Any:
+    """The dtype of double precision for a floating one, or the same."""
+    return np.dtype(NARROW[dtype.name]) if dtype.name in NARROW else dtype
+
+
+NOT_THE_USERS = tuple(f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1]))
+"""The code of engine and harness: what an operation is called from there is not the line of the layer."""
+
+
+class InputNode(Node):
+    """An input, as a result that code may change in place."""
+
+    label = "input"
+
+
+class Decision(NamedTuple):
+    """Something chosen by the values: a comparison, the truth of a value, a sort, a cast to an integer."""
+
+    name: str
+    arguments: Sequence[str]
+    inputs: list[Any]
+    """What it read, arrays and numbers, by the names in `arguments`."""
+    edges: list[int]
+    at: int
+    """How many values there were before it."""
+    spot: Spot | None
+
+
+class Recording:
+    """A call as it was computed, and the watch that notes it. Values are numbered: the inputs first, then the outputs
+    of each operation.
+
+    Args:
+        lines: whether to note where in the user's code operations stand.
+        move: changes the output of each operation.
+        backwards: whether the call takes gradients, of which everything is recorded.
+    """
 
     records = True
 
-    def __init__(self, name: str, device: str, install: bool = True) -> None:
-        self.name = name
-        set_device(device)
-        if install:
-            pylayer.install_paddle()
-        self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
+    def __init__(self, inputs: Sequence[Tensor], lines: bool, move: Mover | None, backwards: bool) -> None:
+        self.lines, self.move, self.backwards = lines, move, backwards
+        self.numbers: dict[Node, int] = {}
+        self.of_layers: dict[tuple[Node, int], int] = {}
+        """The same of the outputs of PyLayers that keep their backward."""
+        self.inputs = len(inputs)
+        self.arrays: list[Array] = [tensor.array for tensor in inputs]
+        """The values, by number."""
+        self.steps: list[Step] = []
+        self.decisions: list[Decision] = []
+        self.layers: list[type] = []
+        """The PyLayers whose forward was recorded in place of their backward."""
+        self.outputs: Sequence[Array] = ()
+        self.ends: Sequence[int] = ()
+        """The numbers of the outputs, -1 where one does not depend on the inputs."""
+        self.taken_out: list[tuple[int, str]] = []
+        """How many values there were, and what took one out."""
+        self.leaks: Sequence[str] = ()
+        """What took values out of the graph, which may have found their way into an output."""
+        self.error: Exception | None = None
+        """What the call raised while it was recorded, if it did."""
+        for number, tensor in enumerate(inputs):
+            if not tensor.stop_gradient:
+                tensor.node = node = InputNode((), ())
+                self.numbers[node] = number
 
-    def tensor(self, array: Any, dtype: str | None, stop_gradient: bool) -> Tensor:
-        wanted = None if dtype is None else as_dtype(dtype).numpy
-        return Tensor(default_module().array(array, dtype=wanted), None, stop_gradient)
+    def end(self, outputs: Sequence[Tensor]) -> None:
+        """Note what the call returned."""
+        self.outputs = [tensor.array for tensor in outputs]
+        self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
+        # A value that is taken out after the last operation cannot be part of the result.
+        self.leaks = [
+            text for at, text in self.taken_out if any(end < 0 or end >= at for end in self.ends) or not self.ends
+        ]
 
-    def grad(
-        self,
-        outputs: list[Tensor],
-        inputs: list[Tensor],
-        cotangents: list[Tensor],
-        held: Sequence[Tensor] = (),
-        create_graph: bool = False,
-    ) -> list[Tensor | None]:
-        """As ``backward`` would, which asks every layer for all of its gradients."""
-        with as_releases():
-            return gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
+    def number_of(self, parent: Any) -> int:
+        """The number of the value that a gradient goes to; -1 where there is none."""
+        if type(parent) is Output:
+            made_by: Any = parent.parents[0]
+            first = self.numbers.get(made_by)
+            return self.of_layers.get((made_by, parent.index), -1) if first is None else first + parent.index
+        return self.numbers.get(parent, -1)
 
-    as_releases = staticmethod(as_releases)
+    def spot(self) -> Spot | None:
+        """Where the code stands that is neither the engine's nor ours, if that is wanted."""
+        frame = users_frame() if self.lines else None
+        return None if frame is None else (frame.f_code, frame.f_lasti)
 
-    def overlap(self, a: Tensor, b: Tensor) -> bool:
-        """Told of arrays on the host."""
-        x, y = a.array, b.array
-        return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.shares_memory(x, y)
+    def chose(self, name: str, arguments: Sequence[str], inputs: Sequence[Any]) -> None:
+        """Note a decision if it was made on something that depends on the inputs."""
+        edges = [self.number_of(parent_of(value)) for value in inputs]
+        if any(edge >= 0 for edge in edges):
+            arrays = [getattr(value, "array", value) for value in inputs]
+            self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), self.spot()))
 
-    lacks = staticmethod(missing_name)
+    # ----------------------------------------------------------------- what the engine tells
+    def made(self, node: Node, out: Any) -> None:
+        assert isinstance(node, OpNode)
+        edges = [-1 if parent is None else self.number_of(parent) for parent in node.parents]
+        if all(edge < 0 for edge in edges):
+            return
+        values = list(out) if isinstance(node, SeveralOutputs) else [out]
+        spot, first = self.spot(), len(self.arrays)
+        if self.move is not None:
+            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0], first)
+        if not is_differentiable(values[0]):
+            inputs = [self.arrays[e] if e >= 0 else None for e in edges]
+            self.decisions.append(Decision(f"{node.op.name} to integers", node.op.inputs, inputs, edges, first, spot))
+            return
+        self.numbers[node] = first
+        self.steps.append(Step(node.op.name, values, first, edges, node, spot))
+        self.arrays += values
 
-    array = staticmethod(attrgetter("array"))
+    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+        if self.move is not None:
+            move_outputs(self.move, op, out, [getattr(value, "array", value) for value in inputs])
+        self.chose(op.name, op.arguments, inputs)
 
-    def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
-        return Tensor(array, None, stop_gradient)
+    def decided(self, tensor: Tensor) -> None:
+        self.chose("bool", ("x",), (tensor,))
 
-    def stacked(self, arrays: Sequence[Array]) -> Array:
-        return XP[type(arrays[0])].stack(list(arrays))
+    def left(self, tensor: Tensor, how: str) -> None:
+        recorded = self.backwards and how == RECORDED_WALK
+        if not recorded and self.number_of(parent_of(tensor)) >= 0 and is_differentiable(tensor.array):
+            frame = users_frame()
+            where = "" if frame is None else f" in line {frame.f_lineno}"
+            self.taken_out.append((len(self.arrays), f"{how}{where}"))
 
-    # ----------------------------------------------------------------- worlds
-    def ranks(
-        self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
-    ) -> RanksInTurns:
-        return RanksInTurns(size, degrees, same_random, work)
+    def applied(self, layer: type) -> None:
+        self.layers.append(layer)
 
-    recording_all = staticmethod(records_all)
+    def stands_for(self, output: Output, made_by: Any) -> None:
+        layer: Any = output.parents[0]
+        self.of_layers[layer, output.index] = self.number_of(made_by)
 
-    def watched(self) -> bool:
-        return bool(watching)
 
-    def for_ranks(self, tensor: Tensor, size: int) -> list[Tensor]:
-        if tensor.stop_gradient:
-            return [Tensor(tensor.array.copy()) for _ in range(size)]
-        return list(broadcast_ranks(tensor, size))
+RECORDED_WALK = "grad(create_graph=True)"
+WALKS = ("grad()", RECORDED_WALK, "backward()")
+"""What takes values off a tape and computes with operations of its own, which are moved."""
 
-    def code(self, functions: Sequence[Any]) -> Code:
-        """The code that can be reached from some functions, the harness's and the engine's apart."""
-        return Code(functions, NOT_THE_USERS)
 
-    recorded = staticmethod(recorded)
+class Moving:
+    """The watch that lets everything run as it would, and moves what comes out of each operation."""
 
-    casts_left_out = staticmethod(casts_left_out)
+    records = backwards = False
 
-    def moving(self, change: Mover, leaks: list[str]) -> AbstractContextManager[Any]:
-        return watched(Moving(change, leaks))
+    def __init__(self, move: Mover, leaks: list[str]) -> None:
+        self.move, self.leaks = move, leaks
 
-    def moving_numpy(self, code: Code) -> AbstractContextManager[Any]:
-        return recording_numpy(code, False)
+    def made(self, node: Node, out: Any) -> None:
+        assert isinstance(node, OpNode)
+        packed = type(node.saved) is PackedSaved  # unpacking runs hooks of the user's, here at a time of our choosing
+        read = [] if packed else [v for values in node.values() for v in values]
+        outs = out if isinstance(out, (tuple, list)) else [out]
+        # outputs that are saved as well were not read
+        move_outputs(self.move, node.op, out, [v for v in read if not any(v is array for array in outs)])
+
+    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+        move_outputs(self.move, op, out, [getattr(value, "array", value) for value in inputs])
+
+    def left(self, tensor: Tensor, how: str) -> None:
+        if how not in WALKS and is_differentiable(tensor.array):
+            self.leaks.append(how)
+
+    def unheeded(self, *told: Any) -> None:
+        """What changes nothing."""
+
+    decided = applied = stands_for = unheeded
+
+
+def move_outputs(move: Mover, op: Row, out: Any, read: Sequence[Any], number: int = -1) -> None:
+    """Move the fresh outputs of an operation, neither what was `read` itself nor what it was exactly widened from;
+    `number` is that of the first on the tape."""
+    for k, one in enumerate(out if isinstance(out, (tuple, list)) else [out]):
+        if one is None:  # a choice of which nothing is told
+            continue
+        widens = op.name == "cast" and any(
+            np.dtype(getattr(v, "dtype", v)).itemsize <= one.dtype.itemsize
+            for v in read[:1]
+            if hasattr(v, "dtype") or isinstance(v, np.dtype)
+        )
+        if not widens and not any(one is v for v in read):
+            move(op.name, one, number + k if number >= 0 else -1)
+
+
+def recorded(
+    call: Callable[[], Sequence[Tensor]],
+    inputs: Sequence[Tensor],
+    lines: bool,
+    move: Mover | None = None,
+    numpy: Code | None = None,
+    backwards: bool = False,
+) -> tuple[Recording, bool]:
+    """A call with the leaves `inputs`, and whether it changed something in place; see `Recording`.
+
+    What the call raises is the recording's `error`. NumPy code that can be reached from `numpy` is recorded as well.
+    """
+    found = Recording(inputs, lines, move, backwards)
+    outputs: Sequence[Tensor] = ()
+    with watched(found) as moved, enable_grad(), recording_numpy(numpy or Code(()), move is None) as arrays:
+        try:
+            outputs = call()
+        except Exception as problem:  # whatever the layer raises where it is recorded
+            found.error = problem
+            arrays.raised(problem)
+        found.end(outputs)
+    return found, bool(moved)
+
+
+def users_frame() -> FrameType | None:
+    """The innermost frame of what is recorded whose code is neither the engine's nor ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_library_file(frame.f_code.co_filename):
+        frame = None if frame.f_code is recorded.__code__ else frame.f_back  # beyond it is who asked for the check
+    return frame
+
+
+def is_library_file(path: str) -> bool:
+    """Whether a file of code belongs to the engine, the harness, NumPy, SciPy or Python itself."""
+    return path.endswith(".py") and not is_users(path, NOT_THE_USERS)
 
 
 class RanksInTurns(WorldRanks):
@@ -123,5 +378,40 @@ class RanksInTurns(WorldRanks):
 
     apart = staticmethod(apart)
 
-    def close(self) -> None:
-        """Nothing is left of them."""
+
+class BundledBackend(Backend):
+    """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is False."""
+
+    records = True
+
+    def __init__(self, name: str, device: str, install: bool = True) -> None:
+        self.name = name
+        set_device(device)
+        if install:
+            pylayer.install_paddle()
+        self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
+
+    def tensor(self, array: Any, dtype: str | None, stop_gradient: bool) -> Tensor:
+        wanted = None if dtype is None else as_dtype(dtype).numpy
+        return Tensor(default_module().array(array, dtype=wanted), None, stop_gradient)
+
+    def grad(
+        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Any], create_graph: bool
+    ) -> list[Tensor | None]:
+        """As ``backward`` would, which asks every layer for all of its gradients."""
+        with as_releases():
+            return gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
+
+    def overlap(self, a: Tensor, b: Tensor) -> bool:
+        """Told of arrays on the host."""
+        x, y = a.array, b.array
+        return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.shares_memory(x, y)
+
+    lacks = staticmethod(missing_name)
+
+    array = staticmethod(attrgetter("array"))
+
+    def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
+        return Tensor(array, None, stop_gradient)
+
+    ranks = staticmethod(RanksInTurns)

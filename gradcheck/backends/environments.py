@@ -73,9 +73,6 @@ class BackendPlace(NamedTuple):
     """The version of that interpreter, where it was asked."""
 
 
-_ALL = f"the backends are {', '.join(BACKENDS)}"
-
-
 class NotMadeError(UserError):
     """An environment cannot be made; the message says why and what to do."""
 
@@ -140,7 +137,8 @@ def name_problem(backend: str) -> str:
     kind, at, wanted = backend.partition("@")
     if kind not in BACKENDS or not at:
         joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
-        meant = f"did you mean {joined[1]}@{joined[2]}?" if joined else hint(kind, BACKENDS, _ALL)
+        known = f"the backends are {', '.join(BACKENDS)}"
+        meant = f"did you mean {joined[1]}@{joined[2]}?" if joined else hint(kind, BACKENDS, known)
         return "" if kind in BACKENDS else f"there is no backend {backend!r}; {meant}"
     if kind not in DISTRIBUTIONS:
         return f"{kind} has no versions to choose from: write {kind} for the one that is installed"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
@@ -12,12 +11,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Tensor
+from gradcheck.backends.base import Array, Backend, Tensor, Tensors
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
-from gradcheck.backends.rank_errors import EngineRanks
 
 
-class PaddleBackend(EngineRanks, Backend):
+class PaddleBackend(Backend):
     """The release that is installed, on the CPU."""
 
     name = "paddle"
@@ -35,12 +33,7 @@ class PaddleBackend(EngineRanks, Backend):
         return self.paddle.to_tensor(values, dtype=dtype, stop_gradient=stop_gradient)
 
     def grad(
-        self,
-        outputs: list[Tensor],
-        inputs: list[Tensor],
-        cotangents: list[Tensor],
-        held: Sequence[Tensor] = (),
-        create_graph: bool = False,
+        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor], create_graph: bool
     ) -> list[Tensor | None]:
         """As ``backward`` leaves them in the leaves; from ``paddle.grad`` where the graph of the gradients is wanted.
 
@@ -63,7 +56,7 @@ class PaddleBackend(EngineRanks, Backend):
         return found
 
     def grad_with_graph(
-        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], held: Sequence[Tensor]
+        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor]
     ) -> list[Tensor | None]:
         """The gradients, to be derived once more.
 
@@ -85,38 +78,13 @@ class PaddleBackend(EngineRanks, Backend):
                     raise
         raise NotImplementedError("Paddle takes no second derivative of a backward that calls paddle.grad")
 
-    def static_gradients(
-        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
-    ) -> list[Tensor | None]:
-        """As ``paddle.static.gradients`` gives them.
-
-        Before 3.0 it finds no cotangents that are given for the outputs of a static_pylayer: there they come from the
-        sum of the products of both.
-        """
-        if int(self.paddle.__version__.partition(".")[0]) < 3:
-            outputs = [(out * cotangent).sum() for out, cotangent in zip(outputs, cotangents, strict=True)]
-            return self.paddle.static.gradients(outputs, inputs)  # type: ignore[no-any-return]
-        return super().static_gradients(outputs, inputs, cotangents)
-
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of contiguous Tensors by where they begin and end."""
         (x, x_end), (y, y_end) = extent(a), extent(b)
         return x < y_end and y < x_end
 
-    def stacked(self, arrays: Sequence[Array]) -> Array:
-        return np.stack(list(arrays))
-
-    def ranks(
-        self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
-    ) -> RanksOfProcesses:
-        """The ranks of a world, a process each."""
-        return RanksOfProcesses(self, size, degrees, same_random, work)
-
-    def lacks_kernel(self, error: Exception) -> bool:
-        """As Paddle says it of most operations in float16 and bfloat16 on a CPU."""
-        return isinstance(error, (RuntimeError, OSError)) and bool(
-            re.search(r"kernel .* is not registered", str(error))
-        )
+    def ranks(self, *world: Any) -> RanksOfProcesses:
+        return RanksOfProcesses(self, *world)
 
     def array(self, tensor: Tensor) -> Array:
         values = np.asarray(tensor.numpy())

@@ -21,12 +21,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradcheck.backends.base import Backend, WorldRanks
-from gradcheck.backends.paddle_kernels import kernels, legacy_kernels
+from gradcheck.backends.base import Backend, Tensor, WorldRanks
 from gradcheck.support.linux import PR_SET_PDEATHSIG, prctl
 from pylayer.distributed import communication, group, rank, topology
 from pylayer.distributed import process_group as process_group  # groups have it
-from pylayer.distributed.call import Call, CommunicationError
+from pylayer.distributed.call import MAX, Call, CommunicationError
 from pylayer.distributed.meeting import Meeting
 from pylayer.distributed.rank import Rank
 from pylayer.distributed.world import first_of, stuck
@@ -168,7 +167,8 @@ class RanksOfProcesses(WorldRanks):
                 kind, value = self.heard(number)
                 if kind == "call":
                     calls[number, value.number] = value
-                    self.answer(self.meeting.add(with_tensors(value)), waiting)
+                    value.given = [EngineTensor(one) if isinstance(one, np.ndarray) else one for one in value.given]
+                    self.answer(self.meeting.add(value), waiting)
                 elif kind == "waits":
                     if not calls[number, value].done:
                         waiting[number] = calls[number, value]
@@ -209,12 +209,6 @@ class RanksOfProcesses(WorldRanks):
             return "error", error
 
 
-def with_tensors(call: Call) -> Call:
-    """A call with the engine's Tensors in place of arrays."""
-    call.given = [EngineTensor(one) if isinstance(one, np.ndarray) else one for one in call.given]
-    return call
-
-
 # --------------------------------------------------------------------------- in the process of a rank
 def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> NoReturn:
     """Be a rank: do what is asked for until nobody asks any more."""
@@ -225,7 +219,8 @@ def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, wo
         backend = here.backend
         speak(backend.paddle)
         if not same_random:
-            backend.paddle.seed(seed_of(backend) + here.number)
+            given_last = int(backend.paddle.framework.core.default_cpu_generator().initial_seed())
+            backend.paddle.seed(given_last + here.number)
         done = attempt(here, lambda: begin(here, degrees, work))
         here.line.send(done[:2])
         while True:
@@ -248,11 +243,6 @@ def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int],
         fleet = here.backend.paddle.distributed.fleet
         fleet.fleet._hcg = fleet.base.topology._HYBRID_PARALLEL_GROUP = topology.get_hybrid_communicate_group()
     return work(here.number)
-
-
-def seed_of(backend: Backend) -> int:
-    """The seed that Paddle's generator was given last."""
-    return int(backend.paddle.framework.core.default_cpu_generator().initial_seed())
 
 
 def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any, Any]:
@@ -349,3 +339,95 @@ def input_first(exchange: Callable[..., Any]) -> Callable[..., Any]:
         return exchange(*given[1::-1], *given[2:], **named)
 
     return exchanged
+
+
+Kernels = dict[str, Callable[..., Any]]
+"""By the name of the operator."""
+
+
+def kernels(paddle: ModuleType) -> Kernels:
+    """Those of ``paddle._C_ops``."""
+
+    def gathered(tensor: Tensor, of: group.Group | None) -> Tensor:
+        parts: list[Tensor] = []
+        communication.all_gather(parts, tensor, of)
+        return paddle.concat(parts, -1)
+
+    def summed(tensor: Tensor, of: group.Group | None) -> Tensor:
+        total = paddle.assign(tensor)
+        communication.all_reduce(total, group=of)
+        return total
+
+    def reduced(tensor: Tensor, ring: int, op: int, *rest: Any) -> Tensor:
+        communication.all_reduce(tensor, op, group.get_group(ring))
+        return tensor
+
+    return {
+        "c_identity": lambda tensor, *rest: paddle.assign(tensor),
+        "c_split": lambda tensor, rank, count, *rest: paddle.assign(paddle.split(tensor, count, -1)[rank]),
+        "c_concat": lambda tensor, rank, count, ring, *rest: gathered(tensor, group.get_group(ring)),
+        "mp_allreduce_sum": lambda tensor, ring, *rest: summed(tensor, group.get_group(ring)),
+        "all_reduce_": reduced,
+        "c_softmax_with_cross_entropy": cross_entropy_over_ranks(paddle).apply,
+    }
+
+
+LEGACY = {
+    "c_identity": (),
+    "c_split": ("rank", "nranks"),
+    "c_concat": ("rank", "nranks", "ring_id"),
+    "c_softmax_with_cross_entropy": ("ignore_index", "ring_id", "rank", "nranks"),
+}
+"""Those of ``paddle._legacy_C_ops``: the attributes in the order in which those of ``paddle._C_ops`` take them."""
+
+
+def legacy_kernels(paddle: ModuleType) -> Kernels:
+    """Those of ``paddle._legacy_C_ops``."""
+    newer = kernels(paddle)
+    return {name: by_names(newer[name], attributes) for name, attributes in LEGACY.items()}
+
+
+def by_names(kernel: Callable[..., Any], attributes: Sequence[str]) -> Callable[..., Any]:
+    """A kernel that takes Tensors, and then the name of each attribute in front of its value."""
+
+    def called(*given: Any) -> Any:
+        count = next((k for k, one in enumerate(given) if isinstance(one, str)), len(given))
+        values = dict(zip(given[count::2], given[count + 1 :: 2], strict=True))
+        return kernel(*given[:count], *(values[name] for name in attributes))
+
+    return called
+
+
+def cross_entropy_over_ranks(paddle: ModuleType) -> Any:
+    """A layer that gives the softmax of logits whose classes are spread over ranks, and the loss of each row.
+
+    The rank at place k of the group has the classes from k times its number of them on; a row whose label is to be
+    ignored has the loss 0. The softmax has no gradient, as in Paddle.
+    """
+
+    class CrossEntropyOverRanks(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(
+            ctx: Any, logits: Tensor, label: Tensor, ignore_index: int, ring: int, rank: int, count: int
+        ) -> tuple[Tensor, Tensor]:
+            members, classes = group.get_group(ring), logits.shape[-1]
+            largest = logits.max(-1, keepdim=True)
+            communication.all_reduce(largest, MAX, members)
+            exponentials = paddle.exp(logits - largest)
+            total = exponentials.sum(-1, keepdim=True)
+            communication.all_reduce(total, group=members)
+            ctx.own = (label == paddle.arange(rank * classes, (rank + 1) * classes, dtype=label.dtype)).astype(
+                logits.dtype
+            )
+            of_label = ((logits - largest) * ctx.own).sum(-1, keepdim=True)
+            communication.all_reduce(of_label, group=members)
+            ctx.counts = (label != ignore_index).astype(logits.dtype)
+            ctx.softmax = exponentials / total
+            ctx.mark_non_differentiable(softmax := paddle.assign(ctx.softmax))
+            return softmax, (paddle.log(total) - of_label) * ctx.counts
+
+        @staticmethod
+        def backward(ctx: Any, of_softmax: Tensor, of_loss: Tensor) -> tuple[Tensor, None]:
+            return (ctx.softmax - ctx.own) * of_loss * ctx.counts, None
+
+    return CrossEntropyOverRanks

@@ -7,6 +7,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -15,8 +16,8 @@ import numpy as np
 
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load_backend, package_of
 from gradcheck.backends.bundled import BundledBackend
-from gradcheck.case.function import TensorFunction
-from gradcheck.case.world_call import Declared, WorldArgument, WorldCall, WorldFunction
+from gradcheck.case.function import TensorFunction, identical
+from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldArgument, WorldCall
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.literals import Stands
 
@@ -106,7 +107,9 @@ def references(value: Any) -> Iterator[Any]:
         yield value.__self__
     elif isinstance(value, FunctionType):
         yield from (value.__globals__[name] for name in names_in(value.__code__) if name in value.__globals__)
-        yield from (sys.modules[name] for name in imported_in(value.__code__) if name in sys.modules)
+        steps = (step for one in codes_in(value.__code__) for step in dis.get_instructions(one))
+        imported = (step.argval for step in steps if step.opname == "IMPORT_NAME")
+        yield from (sys.modules[name] for name in imported if name in sys.modules)
         yield from (cell.cell_contents for cell in value.__closure__ or () if cell_is_set(cell))
         yield from (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
     elif isinstance(value, (list, tuple)):
@@ -121,20 +124,17 @@ def references(value: Any) -> Iterator[Any]:
         yield from getattr(value, "__dict__", {}).values()
 
 
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """A function's code, and that of the functions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_in(constant)
+
+
 def names_in(code: CodeType) -> Iterator[str]:
     """The global names and attributes that a function's code, or that of a function within it, uses."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from names_in(constant)
-
-
-def imported_in(code: CodeType) -> Iterator[str]:
-    """The modules that a function's own ``import`` statements name."""
-    yield from (step.argval for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME")
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from imported_in(constant)
+    return (name for one in codes_in(code) for name in one.co_names)
 
 
 def cell_is_set(cell: Any) -> bool:
@@ -163,27 +163,22 @@ def tensor_function(
     if inspect.isclass(function) and issubclass(function, backend.paddle.nn.Layer):
         name = function.__name__
         raise TypeError(f"{name} is the class of an nn.Layer: pass an instance, such as check({name}(…), x)")
-    for number, value in enumerate(inputs):
-        check_argument(number, value.value if isinstance(value, WorldArgument) else value)
-    is_layer = is_py_layer(function)
+    is_layer = inspect.isclass(function) and hasattr(function, "apply")
     apply: Callable[..., Any] = function.apply if is_layer else function
     names = parameter_names(function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0)
-    arrays, dtypes, stopped = {}, {}, []
     stands = {name: value.stands for name, value in zip(names, inputs, strict=True) if isinstance(value, WorldArgument)}
-    inputs = [value.value if isinstance(value, WorldArgument) else value for value in inputs]
-    given = dict(zip(names, inputs, strict=True))
+    values = [value.value if isinstance(value, WorldArgument) else value for value in inputs]
+    for number, value in enumerate(values):
+        check_argument(number, value)
+    given = dict(zip(names, values, strict=True))
+    arrays, dtypes, stopped = {}, {}, []
     for name, value in [one for variable, whole in given.items() for one in flat_names(variable, whole).items()]:
-        if isinstance(value, backend.paddle.Tensor):
-            array = backend.array(value)
-            if value.stop_gradient:
+        is_tensor = isinstance(value, backend.paddle.Tensor)
+        if is_tensor or isinstance(value, np.ndarray) or (isinstance(value, np.generic) and is_differentiable(value)):
+            array = backend.array(value) if is_tensor else np.asarray(value)
+            if value.stop_gradient if is_tensor else not is_differentiable(array):  # indices, masks have none either
                 stopped.append(name)
-        elif isinstance(value, np.ndarray) or (isinstance(value, np.generic) and is_differentiable(value)):
-            array = np.asarray(value)
-            if not is_differentiable(array):  # indices, masks: no gradient flows to them
-                stopped.append(name)
-        else:
-            continue
-        arrays[name], dtypes[name] = array.copy(), array.dtype.name
+            arrays[name], dtypes[name] = array.copy(), array.dtype.name
     if not any(name not in stopped and is_differentiable(array) for name, array in arrays.items()):
         raise TypeError(
             "no input needs a gradient, so there is none to check: pass floating arrays, or Tensors with "
@@ -194,9 +189,10 @@ def tensor_function(
         return apply(*(filled(name, value, tensors) for name, value in given.items()))
 
     if world is not None:
-        return WorldFunction(
-            backend, WorldCall(backend, world(stands), lambda rank: call), arrays, dtypes, stopped, call
-        )
+        of_world = WorldCall(backend, world(stands), lambda rank: call)
+        made: TensorFunction = FunctionOfWorld(backend, of_world, arrays, dtypes, stopped)
+        made.sources = [call]
+        return made
     made = TensorFunction(backend, call, arrays, dtypes, stopped)
     made.held = held_by(backend, function) if backend.name == "paddle" else ()
     return made
@@ -215,11 +211,6 @@ def check_argument(number: int, value: Any) -> None:
             )
 
 
-def is_py_layer(function: Any) -> bool:
-    """Whether it is a PyLayer class, to be called by its `apply`."""
-    return inspect.isclass(function) and hasattr(function, "apply")
-
-
 def parameter_names(function: Callable[..., Any], count: int, skipped: int = 0) -> list[str]:
     """The names of the first `count` parameters of a function after those `skipped`; made up beyond them."""
     try:
@@ -230,3 +221,55 @@ def parameter_names(function: Callable[..., Any], count: int, skipped: int = 0) 
     names = [p.name for p in parameters[skipped:] if p.kind in kinds][:count]
     made_up = [f"x{k}" for k in range(len(names), count)]
     return names + [f"argument {name}" if name in names else name for name in made_up]
+
+
+def layer_of(backend: Backend, forward: Any, backward: Any) -> type:
+    """A PyLayer of the backend that computes with plain arrays, its parameters named as those of `forward`.
+
+    Args:
+        forward: ``forward(*arrays)`` returns an array, or a tuple or list of them.
+        backward: ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for none; of one array the
+            gradient itself will do.
+
+    Raises:
+        TypeError: one of them cannot be called.
+    """
+    for name, function in (("the function", forward), ("backward", backward)):
+        if not callable(function):
+            raise TypeError(f"{name} must be a function of arrays, not {function!r}")
+    paddle = backend.paddle
+
+    def arrays_of(values: Sequence[Any]) -> list[Any]:
+        return [value.numpy() if isinstance(value, paddle.Tensor) else value for value in values]
+
+    def tensor(value: Any) -> Any:
+        return value if value is None else paddle.to_tensor(value if hasattr(value, "dtype") else np.asarray(value))
+
+    def tensors_of(found: Any) -> Any:
+        return tuple(map(tensor, found)) if isinstance(found, (tuple, list)) else tensor(found)
+
+    class OfArrays(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            ctx.arrays = arrays_of(inputs)
+            found = forward(*ctx.arrays)
+            for value, array in zip(inputs, ctx.arrays, strict=True):
+                # where forward wrote into an array, which is a copy, the Tensor changes, as the caller's array would;
+                # recorded ones are of another type
+                memory = backend.array(value) if isinstance(value, paddle.Tensor) else None
+                if memory is not None and type(array) is type(memory) and not identical(array, memory):
+                    memory[...] = array
+            return tensors_of(found)
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            return tensors_of(backward(*ctx.arrays, *arrays_of(gradients)))
+
+    OfArrays.__name__ = OfArrays.__qualname__ = str(getattr(forward, "__name__", "function"))
+    with suppress(TypeError, ValueError):  # of a builtin nothing is known
+        own = inspect.signature(forward).parameters.values()
+        only = inspect.Parameter.POSITIONAL_ONLY
+        kept = [p.replace(kind=only, default=p.empty) for p in own if p.kind in (only, p.POSITIONAL_OR_KEYWORD)]
+        signature = inspect.Signature([inspect.Parameter("ctx", only), *kept])
+        OfArrays.forward.__signature__ = signature  # type: ignore[attr-defined]
+    return OfArrays

@@ -7,8 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from gradcheck.backends.base import kind_of, missing, version_of
-from gradcheck.case.default_limits import MEMORY, TIMEOUT
-from gradcheck.case.naming import case_name
+from gradcheck.case.naming import MEMORY, TIMEOUT, case_name
 from gradcheck.result import Result, Status
 from gradcheck.spec.expectations import BackendExpectation, Expect
 from gradcheck.spec.model import Scenario
@@ -59,7 +58,6 @@ class Case(BaseModel):
 
     @property
     def expect(self) -> Expect:
-        """What must hold."""
         entry = self.entry
         return entry.expect if entry and entry.expect else self.scenario.expect
 

@@ -37,9 +37,7 @@ def twin_of(
     """The call of `function` on `inputs`, of which `original` was made, on the engine; None if there is none."""
 
     def made(engine: Backend) -> TensorFunction:
-        translation = Translation(original.backend, engine)
-        function_, inputs_ = translation.of(function), [translation.of(value) for value in inputs]
-        translation.finish()
+        function_, *inputs_ = Translation(original.backend, engine).whole([function, *inputs])
         return tensor_function(engine, function_, inputs_, world)
 
     return speaking_for(original, made)
@@ -48,39 +46,28 @@ def twin_of(
 def speaking_for(original: TensorFunction, made: Callable[[Backend], TensorFunction]) -> TensorFunction | None:
     """What `made` gives for the engine; None if that raises, or the outputs are others than those of the original."""
     with original.backend.paddle.set_grad_enabled(True):  # code of Paddle's may run on the engine's ranks, in turns
-        return asked(original, made)
-
-
-def asked(original: TensorFunction, made: Callable[[Backend], TensorFunction]) -> TensorFunction | None:
-    """As `speaking_for`, whatever is left of grad mode."""
-    try:
-        twin = made(BundledBackend("numpy", "cpu", install=False))
-        ours, theirs = twin.problem(), original.problem()
-        reruns = ours.reruns
-        assert reruns is not None
-        # NumPy code is recorded once it is known to take part
-        outputs = reruns.outputs(ours.inputs)
-        reruns.gradients(ours.inputs, [y * 0 if is_differentiable(y) else None for y in outputs])
-        recording = reruns.recording(ours.inputs, own=True)
-    except Exception:  # any error that the code raises on the engine alone says that there is no twin
-        return None
+        try:
+            twin = made(BundledBackend("numpy", "cpu", install=False))
+            ours, theirs = twin.problem(), original.problem()
+            reruns = ours.reruns
+            assert reruns is not None
+            # NumPy code is recorded once it is known to take part
+            outputs = reruns.outputs(ours.inputs)
+            reruns.gradients(ours.inputs, [y * 0 if is_differentiable(y) else None for y in outputs])
+            recording = reruns.recording(ours.inputs, own=True)
+        except Exception:  # any error that the code raises on the engine alone says that there is no twin
+            return None
     assert recording is not None
     on_the_way = [EPSILON.get(a.dtype.name, 0.0) for a in recording.arrays]
     coarsest = UNKNOWN_EPSILON if recording.leaks or recording.error else max(on_the_way, default=0.0)
-    same = twin.claimed == original.claimed and agree(ours.outputs or [], theirs.outputs or [], coarsest)
-    return twin if same else None
-
-
-def agree(ours: Sequence[Array], theirs: Sequence[Array], epsilon: float) -> bool:
-    """Whether outputs are the same up to rounding: to half of the digits, beside the largest element.
-
-    `epsilon` is the spacing at 1 of the coarsest dtype on the way to them.
-    """
-    return len(ours) == len(theirs) and all(alike(a, b, epsilon) for a, b in zip(ours, theirs, strict=True))
+    values, others = ours.outputs or [], theirs.outputs or []
+    same = twin.claimed == original.claimed and len(values) == len(others)
+    return twin if same and all(alike(a, b, coarsest) for a, b in zip(values, others, strict=True)) else None
 
 
 def alike(a: Array, b: Array, epsilon: float) -> bool:
-    """Whether two outputs are; those without a derivative to the last bit."""
+    """Whether outputs are the same up to rounding: to half of the digits, beside the largest element; those without a
+    derivative to the last bit. `epsilon` is the spacing at 1 of the coarsest dtype on the way to them."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if not is_differentiable(a):
@@ -100,18 +87,29 @@ class Translation:
         self.kept: list[Any] = []
         self.unfilled: list[tuple[FunctionType, FunctionType]] = []
 
-    def of(self, value: Any) -> Any:
-        """The counterpart of a value; the value itself where it has nothing to do with the library.
-
-        Functions are empty until `finish` is called: they may refer to one another.
+    def whole(self, value: Any) -> Any:
+        """The counterpart of a value, with the functions that were made, and those that are made on the way, filled.
 
         Raises:
             NoTwin: there is none.
         """
+        found = self.of(value)
+        while self.unfilled:
+            old, new = self.unfilled.pop()
+            names = {name for name in names_in(old.__code__) if name in old.__globals__}
+            new.__globals__.update({name: self.of(old.__globals__[name]) for name in names})
+            for cell, filled in zip(old.__closure__ or (), new.__closure__ or (), strict=True):
+                if cell_is_set(cell):
+                    filled.cell_contents = self.of(cell.cell_contents)
+            new.__defaults__, new.__kwdefaults__ = self.of(old.__defaults__), self.of(old.__kwdefaults__)
+        return found
+
+    def of(self, value: Any) -> Any:
+        """The counterpart of a value; the value itself where it has nothing to do with the library. Functions are empty
+        still: they may refer to one another. Raises NoTwin."""
         if id(value) not in self.known:
-            made = self.made(value)
+            self.known[id(value)] = self.made(value)
             self.kept.append(value)
-            self.known[id(value)] = made
         return self.known[id(value)]
 
     def made(self, value: Any) -> Any:
@@ -194,27 +192,9 @@ class Translation:
         self.unfilled.append((value, made))
         return made
 
-    def finish(self) -> None:
-        """Fill the functions that were made, and those that are made on the way."""
-        while self.unfilled:
-            value, made = self.unfilled.pop()
-            names = {name for name in names_in(value.__code__) if name in value.__globals__}
-            made.__globals__.update({name: self.of(value.__globals__[name]) for name in names})
-            for old, new in zip(value.__closure__ or (), made.__closure__ or (), strict=True):
-                if cell_is_set(old):
-                    new.cell_contents = self.of(old.cell_contents)
-            made.__defaults__ = self.of(value.__defaults__)
-            made.__kwdefaults__ = self.of(value.__kwdefaults__)
 
-    def whole(self, value: Any) -> Any:
-        """The counterpart of a value, its functions filled. Raises NoTwin."""
-        found = self.of(value)
-        self.finish()
-        return found
-
-
-def importing(other: Backend) -> Callable[..., ModuleType]:
-    """``__import__`` for code that is to get another library where it asks for Paddle."""
+def builtins_of(other: Backend) -> dict[str, Any]:
+    """The builtins of code that is to get another library where it asks for Paddle."""
 
     def imported(name: str, *args: Any, **kwargs: Any) -> ModuleType:
         if name.partition(".")[0] != "paddle":
@@ -223,21 +203,15 @@ def importing(other: Backend) -> Callable[..., ModuleType]:
         named = args[2] if len(args) > 2 else kwargs.get("fromlist")
         return whole if named else other.paddle
 
-    return imported
-
-
-def builtins_of(other: Backend) -> dict[str, Any]:
-    """The builtins of such code."""
-    return {**vars(builtins), "__import__": importing(other)}
+    return {**vars(builtins), "__import__": imported}
 
 
 def is_paddles_own(value: Any) -> bool:
     """Whether it is a module, class or function of Paddle itself."""
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] == "paddle"
-    return (inspect.isclass(value) or isinstance(value, (FunctionType, BuiltinFunctionType))) and package_of(
-        value
-    ) == "paddle"
+    defined = inspect.isclass(value) or isinstance(value, (FunctionType, BuiltinFunctionType))
+    return defined and package_of(value) == "paddle"
 
 
 @functools.cache

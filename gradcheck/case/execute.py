@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,10 @@ import numpy as np
 
 from gradcheck.backends.base import Backend, load_backend
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
-from gradcheck.case.expectation import Expectation, as_expected
-from gradcheck.case.explored import explored
-from gradcheck.case.finding import SEVERITY, Finding, judge
-from gradcheck.case.function import settings_of_its_own
-from gradcheck.case.gradient_check import Settings
-from gradcheck.case.input_arrays import NoInputError
-from gradcheck.case.layer import ScenarioLayer, WrongCotangent
-from gradcheck.case.leftover_values import has_drawn, left_by
-from gradcheck.case.mismatch import message_matches, mismatch
-from gradcheck.case.namespace import (
+from gradcheck.case.function import output_names, refused, settings_of_its_own
+from gradcheck.case.gradient_check import SEVERITY, Expectation, Finding, Settings, as_expected, judge
+from gradcheck.case.layer import NoInputError, ScenarioLayer, StaticLayer, WrongCotangent, to_host
+from gradcheck.case.user_code import (
     Namespace,
     compile_expression,
     count_calls,
@@ -30,15 +24,15 @@ from gradcheck.case.namespace import (
     phase_of,
     raised_by_scenario,
     run_source,
+    with_place,
 )
-from gradcheck.case.no_gradient import refused
-from gradcheck.case.source_positions import with_place
-from gradcheck.case.static_layer import StaticLayer
-from gradcheck.case.values import value_of
-from gradcheck.case.world_layer import WorldLayer
+from gradcheck.case.values import has_drawn, left_by, message_matches, mismatch, value_of
+from gradcheck.case.world_call import WorldLayer
+from gradcheck.exploring.example_search import explored
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static
 from gradcheck.support.foreign import described, text_of
+from pylayer.reading import as_releases
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -95,32 +89,26 @@ def execute(case: Case) -> Result:
 
 def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple[Status, list[str]]:
     """XFAIL and XPASS for a case whose scenario expects it to fail on this backend. ERROR stays ERROR."""
-    entry = case.entry
-    if entry is None or entry.xfail is None:
-        return status, messages
-    if status is Status.FAIL:
-        return Status.XFAIL, [entry.xfail.reason, *messages]
-    if status in (Status.PASS, Status.KINK) and entry.xfail.strict:
-        return Status.XPASS, [f"passes, but is expected to fail: {entry.xfail.reason}. Remove the xfail.", *messages]
+    known = case.entry and case.entry.xfail
+    if known and status is Status.FAIL:
+        return Status.XFAIL, [known.reason, *messages]
+    if known and status in (Status.PASS, Status.KINK) and known.strict:
+        return Status.XPASS, [f"passes, but is expected to fail: {known.reason}. Remove the xfail.", *messages]
     return status, messages
 
 
 class Run:
-    """One case while it runs."""
+    """One case while it runs; `started` is when, by ``time.perf_counter``."""
 
     def __init__(self, case: Case, backend: Backend, started: float) -> None:
-        self.case = case
+        self.case, self.backend, self.started = case, backend, started
         self.scenario: Scenario = case.scenario
         self.expect: Expect = case.expect
         self.in_world = case.scenario.world_at(case.parameters) is not None
-        self.backend = backend
-        self.started = started
-        """When, by ``time.perf_counter``."""
         self.values: tuple[Value, ...] = ()
         """Outputs and gradients of the documented run, where they are wanted."""
         self.calls: Counter[str] = Counter()
-        self.namespace: Namespace = new_namespace(backend.paddle)
-        self.namespace.update(case.variables)
+        self.namespace: Namespace = {**new_namespace(backend.paddle), **case.variables}
         self.given = dict(self.namespace)
         """What the code finds."""
         backend.paddle.seed(case.seed)
@@ -129,24 +117,18 @@ class Run:
 
     def findings(self) -> tuple[list[Finding], GradientSummary | None]:
         """Everything that is not as the scenario expects, and the summary of the gradient check if one was made."""
-        found: list[Finding] = []
         gradient = None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             if self.scenario.script is not None:
-                found += self.run_script()
+                found = self.run_script(self.scenario.script)
             else:
                 layer = self.made(self.backend, self.namespace)
-                with self.reading():
-                    findings, gradient = self.run_and_check(layer)
-                found += findings
-        found += self.check_warnings(caught)
-        return found, gradient
-
-    def reading(self) -> AbstractContextManager[None]:
-        """How what backward returns is read: as by releases where a gradient is looked at, else as by the documents."""
-        of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
-        return self.backend.as_releases() if of_gradients else nullcontext()
+                # what backward returns is read as releases do where a gradient is looked at, else as the documents do
+                of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
+                with as_releases() if of_gradients else nullcontext():
+                    found, gradient = self.run_and_check(layer)
+        return [*found, *self.check_warnings(caught)], gradient
 
     def made(
         self, backend: Backend, namespace: Namespace, counterpart: Callable[[Any], Any] = lambda layer: layer
@@ -155,30 +137,21 @@ class Run:
         kind = StaticLayer if is_static(self.scenario.layer) else WorldLayer if self.in_world else ScenarioLayer
         return kind(self.case, backend, namespace, counterpart)
 
-    def made_on(self, engine: Backend) -> ScenarioLayer:
-        """The scenario's layer once more, on another backend."""
-        own = {**new_namespace(engine.paddle), **self.case.variables, "__builtins__": builtins_of(engine)}
-        return self.made(engine, own, Translation(self.backend, engine).whole)
-
     # ----------------------------------------------------------------- the documented run
-    def run_script(self) -> list[Finding]:
+    def run_script(self, script: str) -> list[Finding]:
         """Run the program, then look at the values it leaves."""
-        scenario = self.scenario
-        assert scenario.script is not None
+        scenario, paddle = self.scenario, self.backend.paddle
         with self.expected_exception() as found:
             if isinstance(scenario.layer, str):
                 run_source(scenario.layer, scenario.path, scenario.line_of("layer"), self.namespace)
-            run_source(scenario.script, scenario.path, scenario.line_of("script"), self.namespace)
+            run_source(script, scenario.path, scenario.line_of("script"), self.namespace)
         found = found or [*self.check_values(), *self.check_calls()]
         if self.case.compared and not found and self.expect.raises is None:
-            self.values = tuple(value_of(name, self.on_host(value)) for name, value in self.left())
+            left = [*left_by(self.namespace, self.given, self.backend)]
+            paddle.disable_static()
+            if not has_drawn(paddle, self.case.seed):  # random numbers are others on other backends
+                self.values = tuple(value_of(name, self.on_host(value)) for name, value in left)
         return found
-
-    def left(self) -> list[tuple[str, Any]]:
-        """What the program leaves; nothing if it has drawn random numbers, which are others on other backends."""
-        left = list(left_by(self.namespace, self.given, self.backend))
-        self.backend.paddle.disable_static()
-        return [] if has_drawn(self.backend.paddle, self.case.seed) else left
 
     def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.
@@ -188,6 +161,8 @@ class Run:
         checked = self.expect.gradient != "unchecked"
         try:
             found = self.run_layer(layer)
+            if not checked or any(f.status is Status.ERROR for f in found):
+                return found, None
         except WrongCotangent as error:
             line = self.scenario.line_of("expect.cotangent")
             return [Finding(Status.ERROR, f"{error} (line {line} of the spec)")], None
@@ -196,8 +171,6 @@ class Run:
             if gradient is None:
                 raise
             return judge(gradient, self.expect), gradient
-        if not checked or any(f.status is Status.ERROR for f in found):
-            return found, None
         gradient = self.check(layer)
         return [*found, *judge(gradient, self.expect)], gradient
 
@@ -208,13 +181,16 @@ class Run:
             with settings_of_its_own():
                 gradients = layer.documented(self.expect.cotangent)
             if self.case.compared:
-                self.values = tuple(value_of(name, self.on_host(value)) for name, value in layer.results(gradients))
+                outputs = layer.documented_outputs
+                named = [*zip(output_names(len(outputs)), outputs, strict=True)]
+                named += [(f"gradient of {name}", gradient) for name, gradient in gradients.items()]
+                self.values = tuple(value_of(name, self.on_host(value)) for name, value in named)
         if found or self.expect.raises:
             return found
         grads = [
             Finding(Status.FAIL, f"gradient of {name}: {text}")
             for name, expected in self.expect.grads.items()
-            if (text := mismatch(gradients[name], expected, self.scenario.rtol, self.to_numpy))
+            if (text := mismatch(gradients[name], expected, self.scenario.rtol, self.on_host))
         ]
         return [*grads, *self.check_values(), *self.check_calls()]
 
@@ -222,29 +198,26 @@ class Run:
     def expected_exception(self) -> Iterator[list[Finding]]:
         """Hold what the block raises against `raises`; findings go into the list it gives."""
         found: list[Finding] = []
-        expected = self.expect.raises
+        expected, text = self.expect.raises, ""
         try:
             yield found
         except Exception as error:
             if expected is None or self.backend.lacks(error):
                 raise
-            names = {cls.__name__ for cls in type(error).__mro__}
             phase = phase_of(error)
             where = with_place(described(error), error, self.scenario.path)
-            if expected.type not in names:
-                found.append(Finding(Status.FAIL, f"expected {expected.type}, but the code raised {where}"))
+            if expected.type not in {cls.__name__ for cls in type(error).__mro__}:
+                text = f"expected {expected.type}, but the code raised {where}"
             elif expected.phase not in ("any", phase):
-                found.append(
-                    Finding(Status.FAIL, f"expected {expected.type} in {expected.phase}, but {phase} raised {where}")
-                )
+                text = f"expected {expected.type} in {expected.phase}, but {phase} raised {where}"
             elif not message_matches(expected.message, text_of(error)):
-                text = expected.message if isinstance(expected.message, str) else getattr(expected.message, "re", "")
-                found.append(Finding(Status.FAIL, f"expected a message with {text!r}, but got {where}"))
+                wanted = expected.message if isinstance(expected.message, str) else getattr(expected.message, "re", "")
+                text = f"expected a message with {wanted!r}, but got {where}"
         else:
             if expected is not None:
-                found.append(
-                    Finding(Status.FAIL, f"expected {expected.type} in {expected.phase}, but nothing was raised")
-                )
+                text = f"expected {expected.type} in {expected.phase}, but nothing was raised"
+        if text:
+            found.append(Finding(Status.FAIL, text))
 
     # ----------------------------------------------------------------- what it leaves
     def check_values(self) -> list[Finding]:
@@ -257,7 +230,7 @@ class Run:
             )
             got = eval(code, self.namespace)
             try:
-                text = mismatch(got, value, rtol, self.to_numpy)
+                text = mismatch(got, value, rtol, self.on_host)
             except Exception as error:  # it asks the value, which is the scenario's, for its shape, its elements, …
                 found.append(Finding(Status.ERROR, f"{expression} cannot be compared: {described(error)}"))
                 continue
@@ -267,11 +240,9 @@ class Run:
 
     def check_calls(self) -> list[Finding]:
         """How often forward and backward of the scenario's layers ran."""
-        wanted = self.expect.calls
-        pairs = [("forward", wanted.forward), ("backward", wanted.backward)]
         return [
             Finding(Status.FAIL, f"{name} ran {self.calls[name]} times, expected {count}")
-            for name, count in pairs
+            for name, count in self.expect.calls
             if count is not None and count != self.calls[name]
         ]
 
@@ -287,22 +258,23 @@ class Run:
         given = "; ".join(f"{w.category.__name__}: {text_of(w.message)}" for w in caught) or "none"
         return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]
 
-    def to_numpy(self, value: Any) -> Any:
-        """A Tensor's values on the host; anything else unchanged."""
-        return value.numpy() if isinstance(value, self.backend.paddle.Tensor) else value
-
     def on_host(self, value: Any) -> Any:
-        """A Tensor or an array of the backend as an array of NumPy; None as it is."""
+        """A Tensor or an array of the backend as an array of NumPy; anything else as it is."""
         if isinstance(value, self.backend.paddle.Tensor):
             value = self.backend.array(value)
-        return value.get() if hasattr(value, "get") else value
+        return to_host(value) if hasattr(value, "dtype") else value
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: ScenarioLayer) -> GradientSummary:
         """The gradient check; of second order too where the scenario or the run asks for it and the first is right."""
         case, wanted = self.case, self.expect.gradient
+
+        def on(engine: Backend) -> ScenarioLayer:
+            own = {**new_namespace(engine.paddle), **case.variables, "__builtins__": builtins_of(engine)}
+            return self.made(engine, own, Translation(self.backend, engine).whole)
+
         if self.backend.name == "paddle" and not isinstance(layer, StaticLayer):
-            layer.twin = speaking_for(layer, self.made_on)
+            layer.twin = speaking_for(layer, on)
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         order = max(self.expect.order, case.order if wanted == "matches" and not self.in_world else 1)
         settings = Settings(

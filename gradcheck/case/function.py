@@ -3,20 +3,95 @@
 from __future__ import annotations
 
 import functools
+import re
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Recording, Tensor, UserCode, flat_tensors, is_differentiable
-from gradcheck.case.no_gradient import NoGradient, misfit, nothing_claimed
-from gradcheck.case.observe import observed
+from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
+from gradcheck.backends.bundled import NOT_THE_USERS, Moving, Recording, recorded
 from gradcheck.checking.precision import Change
-from gradcheck.checking.problem import Problem
-from gradcheck.result import GradientSummary
+from gradcheck.checking.problem import Observation, Problem
+from gradcheck.result import Diagnosis, GradientSummary, Status
+from gradcheck.spec.containers import in_variables
+from gradcheck.support.foreign import text_of
+from pylayer.watch import watched
+from pylayer.watch.casts import casts_left_out
+from pylayer.watch.numpy_proxy import Code
+from pylayer.watch.numpy_recording import recording_numpy
 
+REFUSED = re.compile(r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\S+?)(?: : |'s backward function,? )(.*)", re.DOTALL)
+"""How both the engine and Paddle begin to say that they do not take what a PyLayer's backward returned."""
+TAIL = re.compile(
+    r"\s*(?:\[Hint: .*|\(at /.*|, please check your PyLayer code.*|\(applied at [^)]*arguments\.py:\d+\))", re.DOTALL
+)
+"""What Paddle adds that is about its own source, and the place of a call that is this package's own."""
+INPUT = re.compile(r"\(input `(\w+)`\)")
+
+
+class Broken(Exception):  # noqa: N818 - it is what was found, not an error of the checker
+    """A contract is broken, so that there is no gradient to check."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        super().__init__(diagnosis.text)
+        self.diagnosis = diagnosis
+
+
+class NoGradient(Broken):
+    """Backward returned something that is no gradient of its inputs."""
+
+    def __init__(self, text: str, *inputs: str) -> None:
+        super().__init__(Diagnosis.of("GC137", f"backward returns {text}", inputs))
+
+
+def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[bool], inputs: Sequence[Array]) -> str:
+    """Why a call leaves nothing to check; empty if an element of an output claims a gradient of one of an input."""
+    if not outputs:
+        kinds = sorted({type(v).__name__ for v in returned}) if isinstance(returned, (list, tuple)) else []
+        of = f" of {' and '.join(kinds)}" if kinds else ""
+        what = "None" if returned is None else f"a {type(returned).__name__}{of}"
+        return f"the call returned {what}, and no Tensor"
+    if not any(claimed):
+        return "no output has a gradient: stop_gradient is True for all of them"
+    kept = [a for a, claim in zip(outputs, claimed, strict=True) if claim]
+    if not any(is_differentiable(a) for a in kept):
+        return f"no output has a derivative: they are of dtype {', '.join(sorted({str(a.dtype) for a in kept}))}"
+    if not any(a.size for a in kept if is_differentiable(a)):
+        return f"no output has an element: they are of shape {', '.join(str(list(a.shape)) for a in kept)}"
+    if not any(x.size for x in inputs):
+        return "no input that needs a gradient has an element"
+    return ""
+
+
+def misfit(gradient: Array, x: Array) -> str:
+    """In which way an array cannot be the gradient of `x`; empty if it can be."""
+    if gradient.shape != x.shape:
+        return f"a gradient of shape {list(gradient.shape)} for an input of shape {list(x.shape)}"
+    if not is_differentiable(gradient) or (gradient.dtype.kind == "c" and x.dtype.kind != "c"):
+        return f"a gradient of dtype {gradient.dtype} for an input of {x.dtype}"
+    return ""
+
+
+def refused(error: BaseException) -> GradientSummary | None:
+    """The verdict that an error stands for, if it says that what backward returned are no gradients."""
+    if isinstance(error, Broken):
+        return GradientSummary(verdict=Status.FAIL, diagnosis=(error.diagnosis,))
+    found = REFUSED.match(text_of(error)) if isinstance(error, ValueError) else None
+    if found is None:
+        return None
+    text = f"backward of {found[1]}: {TAIL.sub('', found[2])}"
+    return GradientSummary(verdict=Status.FAIL, diagnosis=(Diagnosis.of("GC137", text, tuple(INPUT.findall(text))),))
+
+
+Call = Callable[[dict[str, Tensor]], Any]
+"""Takes Tensors by name, and returns whatever a layer returns."""
+Forward = Callable[[Sequence[Array]], list[Array]]
+Vjp = Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
+OnTape = Callable[[Sequence[Array]], tuple[list[Tensor], Callable[[], list[Tensor]]]]
 NO_BLOCK: AbstractContextManager[Any] = nullcontext()
 
 
@@ -36,12 +111,34 @@ class settings_of_its_own:  # noqa: N801 - read as a phrase
                 pass
 
 
+def output_names(count: int) -> list[str]:
+    """What the outputs of a function are called."""
+    return ["out"] if count == 1 else [f"out[{k}]" for k in range(count)]
+
+
+def placed(found: Sequence[Any], needed: Sequence[bool]) -> list[Any]:
+    """What was found, in the places that need it; None in the others."""
+    given = iter(found)
+    return [next(given) if need else None for need in needed]
+
+
+class NamespaceCall:
+    """A call that is written as an expression, in the namespace of the code that it is of."""
+
+    def __init__(self, namespace: dict[str, Any], code: CodeType, nested: bool) -> None:
+        self.namespace, self.code, self.nested = namespace, code, nested
+
+    def __call__(self, tensors: dict[str, Tensor]) -> Any:
+        self.namespace.update(in_variables(tensors) if self.nested else tensors)
+        return eval(self.code, self.namespace)
+
+
 class TensorFunction:
     """A function of named Tensors on a backend, at given arrays.
 
     Args:
         backend: whose Tensors they are.
-        call: takes the Tensors by name and returns whatever the function returns.
+        call: takes the Tensors by name and returns whatever the function returns; None where it is not known yet.
         arrays: the inputs, on the backend's device or the host.
         dtypes: of the inputs, by Paddle's names.
         stopped: the inputs through which no gradient flows.
@@ -50,16 +147,16 @@ class TensorFunction:
     def __init__(
         self,
         backend: Backend,
-        call: Callable[[dict[str, Tensor]], Any],
+        call: Call | None,
         arrays: dict[str, Array],
         dtypes: dict[str, str],
         stopped: Sequence[str] = (),
     ) -> None:
-        self.backend = backend
-        self.call = call
-        self.arrays = arrays
-        self.dtypes = dtypes
-        self.stopped = frozenset(stopped)
+        self.backend, self.arrays, self.dtypes, self.stopped = backend, arrays, dtypes, stopped
+        self.sources: Sequence[Any] = [call]
+        """What the user's code can be reached from."""
+        if call is not None:
+            self.call = call
         self.memory: dict[str, Callable[[Array, str | None], Tensor | None]] = {}
         """For inputs that need not have memory of their own in the usual order: makes the Tensor whose memory it is."""
         self.leaves: dict[str, tuple[Array, Tensor]] = {}
@@ -68,8 +165,6 @@ class TensorFunction:
         """Per input, whether it takes a gradient; known once `problem` was called."""
         self.claimed: list[bool] = []
         """Per output, whether the function claims a gradient for it; known once `problem` was called."""
-        self.sources: Sequence[Any] = [call]
-        """What the user's code can be reached from."""
         self.held: Sequence[Tensor] = ()
         """Tensors beside the inputs that need a gradient, if known: parameters of a layer."""
         self.twin: TensorFunction | None = None
@@ -81,11 +176,19 @@ class TensorFunction:
         self.unchecked = ""
         """Why there is nothing to check, if so; known once `problem` was called."""
 
+    # ----------------------------------------------------------------- Tensors
     def tensors(self) -> dict[str, Tensor]:
         """The inputs as fresh leaf Tensors."""
         return {
             name: self.tensor(name, array, self.dtypes[name], name in self.stopped)
             for name, array in self.arrays.items()
+        }
+
+    def bound(self, arrays: Sequence[Array]) -> dict[str, Tensor]:
+        """The inputs as leaf Tensors of the arrays' own dtypes; their stop_gradient is the one that users see."""
+        return {
+            name: self.tensor(name, array, None, not need)
+            for name, array, need in zip(self.arrays, arrays, self.needed, strict=True)
         }
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
@@ -100,6 +203,12 @@ class TensorFunction:
             leaf.stop_gradient = stop_gradient
         self.leaves[name] = array, leaf
         return leaf
+
+    def wanted(self, inputs: dict[str, Tensor]) -> list[Tensor]:
+        return [t for t, need in zip(inputs.values(), self.needed, strict=True) if need]
+
+    def starts(self, cotangents: Sequence[Array | None], stop_gradient: bool) -> list[Tensor | None]:
+        return [None if c is None else self.backend.tensor(c, None, stop_gradient) for c in cotangents]
 
     def called(self, tensors: dict[str, Tensor]) -> Any:
         """What the function returns. What it raises is told apart from what it raises always: with the evaluation."""
@@ -120,47 +229,6 @@ class TensorFunction:
             return [returned]
         return flat_tensors(returned, lambda value: isinstance(value, tensor_type))
 
-    def problem(self) -> Problem:
-        """The layer on arrays, with the vjp that its backward claims."""
-        array, start = self.backend.array, self.tensors().values()
-        self.needed = [not t.stop_gradient and is_differentiable(array(t)) for t in start]
-        returned = self.called(self.tensors())
-        outputs = self.outputs(returned)
-        # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
-        # leaf, and claims a gradient of zero.
-        self.claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
-        names = ["out"] if len(outputs) == 1 else [f"out[{k}]" for k in range(len(outputs))]
-        arrays, inputs = [array(t) for t in outputs], [array(t) for t in start]
-        moved = [x for x, need in zip(inputs, self.needed, strict=True) if need]
-        self.unchecked = nothing_claimed(returned, arrays, self.claimed, moved)
-        return Problem(
-            names=list(self.arrays),
-            inputs=inputs,
-            differentiable=self.needed,
-            output_names=[name for name, claimed in zip(names, self.claimed, strict=True) if claimed],
-            forward=self.forward,
-            vjp=self.vjp,
-            observe=functools.partial(observed, self),
-            outputs=[one for one, claimed in zip(arrays, self.claimed, strict=True) if claimed],
-            reruns=self.reruns(),
-        )
-
-    def reruns(self) -> Reruns | RerunsOfTwin | None:
-        """The call again, in another precision: on the function's twin where it has one."""
-        if self.twin is not None:
-            twin = self.twin.reruns()
-            return RerunsOfTwin(self.forward, self.vjp, twin) if isinstance(twin, Reruns) else None
-        if not self.backend.records:
-            return None
-        return Reruns(self.backend, self.backend.code(self.sources), self.forward, self.vjp, self.record)
-
-    def record(self, arrays: Sequence[Array], lines: bool, change: Change | None, numpy: UserCode) -> Recording | None:
-        """The call at `arrays`, recorded, with the lines of the layer that its operations stand on if wanted."""
-        tensors = self.bound(arrays)
-        call, inputs = functools.partial(self.checked_outputs, tensors), list(tensors.values())
-        found = self.backend.recorded(call, inputs, lines, change, numpy)
-        return None if found is None else found[0]
-
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs that claim a gradient, with the inputs bound to `tensors`."""
         outputs = self.outputs(self.called(tensors))
@@ -170,12 +238,49 @@ class TensorFunction:
             )
         return [output for output, claimed in zip(outputs, self.claimed, strict=True) if claimed]
 
-    def bound(self, arrays: Sequence[Array]) -> dict[str, Tensor]:
-        """The inputs as leaf Tensors of the arrays' own dtypes; their stop_gradient is the one that users see."""
-        return {
-            name: self.tensor(name, array, None, not need)
-            for name, array, need in zip(self.arrays, arrays, self.needed, strict=True)
-        }
+    def gradients(
+        self,
+        outputs: Sequence[Tensor | None],
+        cotangents: Sequence[Tensor | None],
+        inputs: list[Tensor],
+        create_graph: bool = False,
+    ) -> list[Tensor | None]:
+        """The gradients of leaves that were made for this, of the outputs that have both a graph and a cotangent."""
+        pairs = zip(outputs, cotangents, strict=True)
+        ends = [(out, c) for out, c in pairs if out is not None and c is not None and not out.stop_gradient]
+        if not ends or not inputs:
+            return [None] * len(inputs)
+        with settings_of_its_own():
+            return self.backend.grad([o for o, _ in ends], inputs, [c for _, c in ends], self.held, create_graph)
+
+    # ----------------------------------------------------------------- arrays
+    def problem(self) -> Problem:
+        """The layer on arrays, with the vjp that its backward claims."""
+        array, tensors = self.backend.array, self.tensors()
+        inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
+        self.needed = [
+            not t.stop_gradient and is_differentiable(x) for t, x in zip(tensors.values(), inputs, strict=True)
+        ]
+        returned = self.called(tensors)
+        outputs = self.outputs(returned)
+        # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
+        # leaf, and claims a gradient of zero.
+        self.claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
+        arrays = [array(t) for t in outputs]
+        moved = [x for x, need in zip(inputs, self.needed, strict=True) if need]
+        self.unchecked = nothing_claimed(returned, arrays, self.claimed, moved)
+        twins = None if self.twin is None else self.twin.problem().reruns
+        return Problem(
+            names=list(self.arrays),
+            inputs=inputs,
+            differentiable=self.needed,
+            output_names=[n for n, claimed in zip(output_names(len(outputs)), self.claimed, strict=True) if claimed],
+            forward=self.forward,
+            vjp=self.vjp,
+            observe=functools.partial(observed, self),
+            outputs=[one for one, claimed in zip(arrays, self.claimed, strict=True) if claimed],
+            reruns=self.reruns(twins, self.forward, self.vjp, self.on_tape),
+        )
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs, computed in the grad mode in which users take gradients: code may ask for it, or add hooks."""
@@ -188,34 +293,26 @@ class TensorFunction:
             NoGradient: one has another shape than its input, or is of a dtype that holds no derivatives.
         """
         inputs = self.bound(arrays)
-        ends = [
-            (out, self.backend.tensor(cotangent, None, True))
-            for out, cotangent in zip(self.checked_outputs(inputs), cotangents, strict=True)
-            if cotangent is not None and not out.stop_gradient
-        ]
-        wanted = self.wanted(inputs)
-        if not ends or not wanted:
-            return [None] * len(arrays)
-        outputs, starts = zip(*ends, strict=True)
-        found = iter(self.grad(list(outputs), wanted, list(starts)))
-        gradients = [next(found) if need else None for need in self.needed]
-        return self.fitting([None if g is None else self.backend.array(g) for g in gradients], arrays)
-
-    def grad(
-        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], create_graph: bool = False
-    ) -> list[Tensor | None]:
-        """The gradients of leaves that were made for this."""
-        with settings_of_its_own():
-            return self.backend.grad(outputs, inputs, cotangents, self.held, create_graph)
-
-    def fitting(self, gradients: list[Array | None], arrays: Sequence[Array]) -> list[Array | None]:
-        """The gradients, if each has the shape of its input and a dtype that fits. Raises NoGradient."""
+        found = self.gradients(self.checked_outputs(inputs), self.starts(cotangents, True), self.wanted(inputs))
+        gradients = [None if g is None else self.backend.array(g) for g in placed(found, self.needed)]
         for name, gradient, x in zip(self.arrays, gradients, arrays, strict=True):
             if gradient is None or (gradient.shape == x.shape and gradient.dtype == x.dtype):
                 continue
             if text := misfit(gradient, x):
                 raise NoGradient(text, name)
         return gradients
+
+    def on_tape(self, arrays: Sequence[Array]) -> tuple[list[Tensor], Callable[[], list[Tensor]]]:
+        """The leaves of a call at `arrays` that may be recorded, and that call."""
+        tensors = self.bound(arrays)
+        return [*tensors.values()], functools.partial(self.checked_outputs, tensors)
+
+    def reruns(self, twins: Any, forward: Forward, vjp: Vjp, on_tape: OnTape, backwards: bool = False) -> Reruns | None:
+        """The call again, in another precision: that of the function's twin where it has one."""
+        if isinstance(twins, Reruns):
+            twins.originals = {twins.forward: forward, twins.vjp: vjp}
+            return twins
+        return Reruns(self.sources, forward, vjp, on_tape, backwards) if self.backend.records else None
 
     def close(self) -> None:
         """End what was started for it: it is not called any more."""
@@ -224,6 +321,7 @@ class TensorFunction:
         """What was found, as it is to be said of this function."""
         return summary
 
+    # ----------------------------------------------------------------- second order
     def second_order(self, first: Problem) -> Problem:
         """The first vjp as a function of the inputs and the cotangents, with its vjp by double backward; `first` is
         what `problem` gave."""
@@ -234,8 +332,7 @@ class TensorFunction:
         cotangents = [(outs[k] * 0 + random.standard_normal(outs[k].shape)).astype(outs[k].dtype) for k in active]
 
         def split(arrays: Sequence[Array]) -> tuple[Sequence[Array], list[Array | None]]:
-            given = iter(arrays[count:])
-            return arrays[:count], [next(given) if k in active else None for k in range(len(outs))]
+            return arrays[:count], placed(arrays[count:], [k in active for k in range(len(outs))])
 
         def forward(arrays: Sequence[Array]) -> list[Array]:
             inputs, given = split(arrays)
@@ -243,26 +340,20 @@ class TensorFunction:
             return [x * 0 if g is None else g for x, g, need in zip(inputs, found, needed, strict=True) if need]
 
         def vjp(arrays: Sequence[Array], second: Sequence[Array | None]) -> list[Array | None]:
-            return self.double_vjp(split(arrays), second)
+            return self.double_vjp(*split(arrays), second)
 
-        def record(arrays: Sequence[Array], lines: bool, change: Change | None, numpy: UserCode) -> Recording | None:
+        def on_tape(arrays: Sequence[Array]) -> tuple[list[Tensor], Callable[[], list[Tensor]]]:
             inputs, given = split(arrays)
-            tensors, starts = self.bound(inputs), self.starts(given)
+            tensors, starts = self.bound(inputs), self.starts(given, False)
 
             def call() -> list[Tensor]:
-                pairs = zip(self.wanted(tensors), self.firsts(tensors, starts), strict=True)
-                return [t * 0 if g is None else g for t, g in pairs]
+                wanted = self.wanted(tensors)
+                found = self.gradients(self.checked_outputs(tensors), starts, wanted, create_graph=True)
+                return [t * 0 if g is None else g for t, g in zip(wanted, found, strict=True)]
 
-            leaves = [*tensors.values(), *(s for s in starts if s is not None)]
-            found = self.backend.recorded(call, leaves, lines, change, numpy, backwards=True)
-            return None if found is None else found[0]
+            return [*tensors.values(), *(s for s in starts if s is not None)], call
 
-        if self.twin is not None:
-            twin = self.twin.second_order(self.twin.problem()).reruns
-            reruns: Any = RerunsOfTwin(forward, vjp, twin) if isinstance(twin, Reruns) else None
-        else:
-            records, code = self.backend.records, self.backend.code(self.sources)
-            reruns = Reruns(self.backend, code, forward, vjp, record) if records else None
+        twins = None if self.twin is None else self.twin.second_order(self.twin.problem()).reruns
         inputs = [*first.inputs, *cotangents]
         return Problem(
             names=[*first.names, *(f"cotangent of {first.output_names[k]}" for k in active)],
@@ -272,113 +363,49 @@ class TensorFunction:
             forward=forward,
             vjp=vjp,
             outputs=forward(inputs),
-            reruns=reruns,
+            reruns=self.reruns(twins, forward, vjp, on_tape, backwards=True),
             order=2,
         )
 
     def double_vjp(
-        self,
-        point: tuple[Sequence[Array], Sequence[Array | None]],
-        second: Sequence[Array | None],
+        self, arrays: Sequence[Array], cotangents: Sequence[Array | None], second: Sequence[Array | None]
     ) -> list[Array | None]:
         """The gradients, with respect to inputs and cotangents, of the first gradients times `second`."""
-        inputs, starts = self.bound(point[0]), self.starts(point[1])
-        targets = [*self.wanted(inputs), *(s for s in starts if s is not None)]
-        pairs = [
-            (first, self.backend.tensor(c, c.dtype.name, True))
-            for first, c in zip(self.firsts(inputs, starts), second, strict=True)
-            if first is not None and c is not None and not first.stop_gradient
-        ]
-        asked = [*self.needed, *(True for s in starts if s is not None)]
-        if not pairs:
-            return [None] * len(asked)
-        found = iter(self.grad([f for f, _ in pairs], targets, [c for _, c in pairs]))
-        gradients = [next(found) if need else None for need in asked]
-        return [None if g is None else self.backend.array(g) for g in gradients]
-
-    def starts(self, cotangents: Sequence[Array | None]) -> list[Tensor | None]:
-        """Cotangents of the outputs as leaves that need gradients."""
-        return [None if c is None else self.backend.tensor(c, c.dtype.name, False) for c in cotangents]
-
-    def wanted(self, inputs: dict[str, Tensor]) -> list[Tensor]:
-        """The inputs that a gradient is wanted of."""
-        return [t for t, need in zip(inputs.values(), self.needed, strict=True) if need]
-
-    def firsts(self, inputs: dict[str, Tensor], starts: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """The gradients of the inputs that one is wanted of, recorded; None where there is none."""
-        wanted = self.wanted(inputs)
-        ends = [
-            (out, start)
-            for out, start in zip(self.checked_outputs(inputs), starts, strict=True)
-            if start is not None and not out.stop_gradient
-        ]
-        if not ends:
-            return [None] * len(wanted)
-        return self.grad([o for o, _ in ends], wanted, [s for _, s in ends], create_graph=True)
+        inputs, starts = self.bound(arrays), self.starts(cotangents, False)
+        wanted, given = self.wanted(inputs), [s for s in starts if s is not None]
+        firsts = self.gradients(self.checked_outputs(inputs), starts, wanted, create_graph=True)
+        found = self.gradients(firsts, self.starts(second, True), [*wanted, *given])
+        places = placed(found, [*self.needed, *(True for _ in given)])
+        return [None if g is None else self.backend.array(g) for g in places]
 
 
 class Reruns:
-    """A function on arrays, computed again; see `gradcheck.checking.problem.Reruns`.
+    """A function on arrays, computed again on the engine; see `gradcheck.checking.problem.Reruns`.
 
     Args:
-        backend: what it runs on.
-        code: the user's, of which NumPy code is seen.
+        sources: what the user's code can be reached from, of which NumPy code is seen.
         forward, vjp: as in `Problem`.
-        record: records a call at some inputs, with lines and a change, if anything does.
+        on_tape: gives the leaves of a call that is recorded, and the call, if anything does.
+        backwards: whether that call takes gradients itself.
     """
 
+    originals: Mapping[Any, Callable[..., Any]] = {}
+    """By forward and vjp, where these are those of a twin: the function's own. They run where nothing is changed and
+    the twin leaves no cast out."""
+
     def __init__(
-        self,
-        backend: Backend,
-        code: UserCode,
-        forward: Callable[[Sequence[Array]], list[Array]],
-        vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]],
-        record: Callable[[Sequence[Array], bool, Change | None, UserCode], Recording | None] = lambda *_: None,
+        self, sources: Sequence[Any], forward: Forward, vjp: Vjp, on_tape: OnTape | None = None, backwards: bool = False
     ) -> None:
-        self.backend, self.code, self.forward, self.vjp, self.record = backend, code, forward, vjp, record
+        self.code = Code(sources, NOT_THE_USERS)
+        self.forward, self.vjp, self.on_tape, self.backwards = forward, vjp, on_tape, backwards
         self.leaks: list[str] = []
         self.left_out = set[str]()
         self.left_out_last = set[str]()
-        self.seen = set[Callable[..., Any]]()
+        self.seen = set[Any]()
         """What was run once, so that it is known whether it hands values to NumPy."""
+        self.casting: dict[Any, bool] = {}
+        """Of a twin's forward and vjp, whether casts are left out in them."""
         self.in_numpy = False
-
-    def run(self, function: Callable[..., Any], change: Change | None, own: bool, *given: Any) -> Any:
-        """What a function gives. It is run again, with NumPy code seen, if it is the first to hand values to that; and
-        as it is where nothing is to be done to NumPy's operations."""
-        first = function not in self.seen
-        if change is None and not first and (own or not self.left_out or not self.in_numpy):
-            return self.block(None, own, False, function, *given)
-        self.seen.add(function)
-        found = self.block(change or unchanged, own, self.in_numpy, function, *given)
-        if self.leaks and not self.in_numpy:
-            self.in_numpy = True
-            seen = self.block(change or unchanged, own, True, function, *given)
-            if change is not None or (self.left_out and not own):
-                return seen
-        return found
-
-    def block(
-        self,
-        change: Change | None,
-        own: bool,
-        in_numpy: bool,
-        function: Callable[..., Any],
-        *given: Any,
-    ) -> Any:
-        """One run of a function; `leaks` are then what it handed to code that nothing sees."""
-        backend, self.left_out_last = self.backend, set[str]()
-        casts = NO_BLOCK if own else backend.casts_left_out(self.left_out_last)
-        results = numpy = NO_BLOCK
-        if change is not None:
-            self.leaks.clear()
-            results = backend.moving(change, self.leaks)
-            numpy = backend.moving_numpy(self.code) if in_numpy else NO_BLOCK
-        try:
-            with casts, results, numpy:
-                return function(*given)
-        finally:
-            self.left_out |= self.left_out_last
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         return self.run(self.forward, change, False, inputs)  # type: ignore[no-any-return]
@@ -395,60 +422,180 @@ class Reruns:
     def recording(
         self, inputs: Sequence[Array], change: Change | None = None, own: bool = False, lines: bool = False
     ) -> Recording | None:
+        if self.on_tape is None:
+            return None
+        leaves, call = self.on_tape(inputs)
         code = self.code if self.in_numpy else None
-        found: Recording | None = self.block(None, own, False, self.record, inputs, lines, change, code)
-        if found is not None and found.leaks and not self.in_numpy:
+        found = self.block(None, own, False, recorded, call, leaves, lines, change, code, self.backwards)[0]
+        if found.leaks and not self.in_numpy:
             self.in_numpy = True
             return self.recording(inputs, change, own, lines)
+        return found  # type: ignore[no-any-return]
+
+    def run(self, function: Any, change: Change | None, own: bool, *given: Any) -> Any:
+        """What a function gives. It is run again, with NumPy code seen, if it is the first to hand values to that; and
+        as it is where nothing is to be done to NumPy's operations."""
+        if change is None and self.originals and (own or not self.leaves_casts_out(function, *given)):
+            return self.originals[function](*given)
+        first = function not in self.seen
+        if change is None and not first and (own or not self.left_out or not self.in_numpy):
+            return self.block(None, own, False, function, *given)
+        self.seen.add(function)
+        found = self.block(change or unchanged, own, self.in_numpy, function, *given)
+        if self.leaks and not self.in_numpy:
+            self.in_numpy = True
+            seen = self.block(change or unchanged, own, True, function, *given)
+            if change is not None or (self.left_out and not own):
+                return seen
         return found
 
+    def leaves_casts_out(self, function: Any, *given: Any) -> bool:
+        """Whether a twin's forward or vjp leaves casts out, which one run of it tells."""
+        if function not in self.casting:
+            self.seen.add(function)
+            self.block(unchanged, False, self.in_numpy, function, *given)
+            self.casting[function] = bool(self.left_out_last)
+        return self.casting[function]
 
-class RerunsOfTwin:
-    """Those of a function's twin; the function itself runs where nothing is changed and the twin leaves no cast out.
-
-    Args:
-        forward, vjp: the function's own.
-        twin: its twin's.
-    """
-
-    def __init__(
-        self,
-        forward: Callable[[Sequence[Array]], list[Array]],
-        vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]],
-        twin: Reruns,
-    ) -> None:
-        self.forward, self.vjp, self.twin = forward, vjp, twin
-        self.left_out, self.leaks = twin.left_out, twin.leaks
-        self.recording = twin.recording
-        self.casts: dict[Callable[..., Any], bool] = {}
-        """By the twin's forward and vjp, whether casts are left out there."""
-
-    @property
-    def left_out_last(self) -> set[str]:
-        """Those that the twin's last run left out."""
-        return self.twin.left_out_last
-
-    def runs_itself(self, function: Callable[..., Any], change: Change | None, own: bool, *given: Any) -> bool:
-        """Whether the function is to be run, not its twin's."""
-        if function not in self.casts and not own:
-            self.twin.run(function, None, own, *given)
-            self.casts[function] = bool(self.left_out_last)
-        return change is None and (own or not self.casts[function])
-
-    def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
-        itself = self.runs_itself(self.twin.forward, change, False, inputs)
-        return self.forward(inputs) if itself else self.twin.outputs(inputs, change)
-
-    def gradients(
-        self,
-        inputs: Sequence[Array],
-        cotangents: Sequence[Array | None],
-        change: Change | None = None,
-        own: bool = False,
-    ) -> list[Array | None]:
-        itself = self.runs_itself(self.twin.vjp, change, own, inputs, cotangents)
-        return self.vjp(inputs, cotangents) if itself else self.twin.gradients(inputs, cotangents, change, own)
+    def block(self, change: Change | None, own: bool, in_numpy: bool, function: Callable[..., Any], *given: Any) -> Any:
+        """One run of a function; `leaks` are then what it handed to code that nothing sees."""
+        self.left_out_last = set[str]()
+        casts = NO_BLOCK if own else casts_left_out(self.left_out_last)
+        results = numpy = NO_BLOCK
+        if change is not None:
+            self.leaks.clear()
+            results = watched(Moving(change, self.leaks))
+            numpy = recording_numpy(self.code, False) if in_numpy else NO_BLOCK
+        try:
+            with casts, results, numpy:
+                return function(*given)
+        finally:
+            self.left_out |= self.left_out_last
 
 
 def unchanged(name: str, out: Array, number: int) -> None:
     """Change nothing."""
+
+
+def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Observation:
+    """Run forward and backward once and compare the memory of inputs and cotangents before and after.
+
+    Raises:
+        NoGradient: a backward on the way returned integers or booleans.
+    """
+    inputs = function.tensors()
+    array = function.backend.array
+    before = {name: (array(t).copy(), t.inplace_version) for name, t in inputs.items()}
+    seen: dict[str, tuple[str, ...]] = {"changed_by_backward": (), "aliased": (), "integer": ()}
+    with watched_layers(function, inputs, seen):
+        outputs = function.checked_outputs(inputs)
+        arrays = [array(out).copy() for out in outputs]
+        starts = [
+            None if c is None else function.backend.tensor(c, array(out).dtype.name, True)
+            for out, c in zip(outputs, cotangents, strict=True)
+        ]
+        changed = {name for name, t in inputs.items() if not identical(array(t), before[name][0])}
+        tracked = {name for name in changed if inputs[name].inplace_version != before[name][1]}
+        found = function.gradients(outputs, starts, [t for t in inputs.values() if not t.stop_gradient])
+    if seen["integer"]:
+        raise NoGradient(*seen["integer"])
+    given = dict(zip((n for n, t in inputs.items() if not t.stop_gradient), found, strict=True))
+    late = {name for name, t in inputs.items() if name not in changed and not identical(array(t), before[name][0])}
+    by_backward = [*(n for n in function.arrays if n in late), *seen["changed_by_backward"]]
+    return Observation(
+        changed_by_forward=tuple(n for n in function.arrays if n in changed - tracked),
+        changed_in_place=tuple(n for n in function.arrays if n in tracked),
+        changed_by_backward=tuple(dict.fromkeys(by_backward)),
+        aliased=seen["aliased"],
+        outputs=arrays,
+        gradients=[None if g is None else array(g) for g in (given.get(n) for n in inputs)],
+    )
+
+
+@contextmanager
+def watched_layers(
+    function: TensorFunction, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]
+) -> Iterator[None]:
+    """Have every PyLayer's backward note which of its cotangents it changes, and what it returns, or leaves out."""
+    tensors_in, array, overlap = function.outputs, function.backend.array, function.backend.overlap
+    asked: dict[int, tuple[Any, list[Slot]]] = {}
+    """By the id of a context: that context, so that no other gets its id, and the slots of its call's inputs."""
+
+    def listening(forward: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(forward)
+        def heard(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+            asked[id(ctx)] = ctx, [slot for value in (*args, *kwargs.values()) if (slot := slot_of(value, function))]
+            return forward(ctx, *args, **kwargs)
+
+        return heard
+
+    def watching(backward: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(backward)
+        def watched(ctx: Any, *cotangents: Any) -> Any:
+            given = [t for c in cotangents for t in tensors_in(c)]
+            copies = [array(t).copy() for t in given]
+            returned = backward(ctx, *cotangents)
+            if not all(identical(array(t), copy) for t, copy in zip(given, copies, strict=True)):
+                seen["changed_by_backward"] = ("the incoming gradient",)
+            gradients = tensors_in(returned)
+            shared = tuple(n for n, t in inputs.items() if any(overlap(t, g) for g in gradients))
+            seen["aliased"] = seen["aliased"] or shared
+            whole = [str(array(g).dtype) for g in gradients if not is_differentiable(array(g))]
+            seen["integer"] = seen["integer"] or tuple(f"a gradient of dtype {name}" for name in whole[:1])
+            if id(ctx) in asked and gives_less(returned, asked[id(ctx)][1]):
+                function.gave_less = True
+            return returned
+
+        return watched
+
+    wrappers = {"forward": listening, "backward": watching}
+    layers = list(subclasses(function.backend.paddle.autograd.PyLayer))
+    kept = [(layer, name, vars(layer).get(name)) for layer in layers for name in wrappers]
+    kept = [(layer, name, method) for layer, name, method in kept if method and not isinstance(method, classmethod)]
+    try:
+        for layer, name, method in kept:
+            setattr(layer, name, staticmethod(wrappers[name](getattr(method, "__func__", method))))
+        yield
+    finally:
+        for layer, name, method in kept:
+            setattr(layer, name, method)
+
+
+Slot = tuple[bool, list[bool]]
+"""A place in what backward returns: that of a Tensor, or of a list with Tensors, among forward's arguments; whether it
+is a list, and for each Tensor, whether it needs a gradient."""
+
+
+def slot_of(value: Any, function: TensorFunction) -> Slot | None:
+    """The slot of an argument; None if it holds no Tensor."""
+    is_list = isinstance(value, (list, tuple))
+    tensors = function.outputs([one for one in value if not isinstance(one, (list, tuple, dict))] if is_list else value)
+    if not tensors or isinstance(value, dict):
+        return None
+    return is_list, [not t.stop_gradient and is_differentiable(function.backend.array(t)) for t in tensors]
+
+
+def gives_less(returned: Any, slots: Sequence[Slot]) -> bool:
+    """Whether a backward returned fewer gradients than its inputs have slots, or None where one is needed."""
+    values = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    flat = not any(isinstance(value, (list, tuple)) for value in values)
+    if len(slots) == 1 and slots[0][0] and isinstance(returned, list) and flat:
+        values = [returned]
+    pairs = [
+        (one, need)
+        for value, (_, needed) in zip(values, slots, strict=False)
+        for one, need in zip(value if isinstance(value, (list, tuple)) else [value] * len(needed), needed, strict=False)
+    ]
+    return len(values) < len(slots) or any(one is None and need for one, need in pairs)
+
+
+def subclasses(layer: Any) -> Iterator[Any]:
+    """All classes that inherit from `layer`."""
+    for child in layer.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
+def identical(a: Array, b: Array) -> bool:
+    """Whether two arrays are equal, NaN being equal to itself."""
+    return bool(((a == b) | ((a != a) & (b != b))).all())

@@ -1,23 +1,37 @@
-"""The verdict on a function of Tensors at its inputs, of first and second order."""
+"""The verdict on a function of Tensors: of both orders, as its backward is declared to be, at several points."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import copy
+import re
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from gradcheck.case.function import TensorFunction
-from gradcheck.case.no_gradient import refused
+import numpy as np
+
+from gradcheck.backends.base import is_differentiable
+from gradcheck.case.function import TensorFunction, refused
 from gradcheck.causes.summary import MOST_LISTED, Effort, Mode, check_gradient
+from gradcheck.checking.arrays import Array, wide
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Precision
-from gradcheck.result import GradientSummary, Status
+from gradcheck.codes import CODES, is_contract
+from gradcheck.result import UNFINISHED, GradientSummary, Status, element
 
+if TYPE_CHECKING:
+    from gradcheck.spec.expectations import Expect
+
+
+SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.PASS)
+"""What a case with several findings, or several points, is reported as: the first of these among them."""
 GAVE_LESS = "the documents ask for one gradient per Tensor input"
 """Marks a verdict on a backward that left gradients out, or returned None for one: it was read as releases read it."""
+Expectation = Literal["matches", "differs", "straight-through", "zero"]
+"""What a backward is: the derivative; not the derivative; the cotangent unchanged, of a function in steps; zero."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """How a gradient is checked; see `gradcheck.causes.summary.check_gradient`.
 
     `order` 2: the derivative of the gradient as well, if the gradient itself is right.
@@ -39,13 +53,15 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
     Raises:
         Exception: whatever else the function raises.
     """
+    options = settings._asdict()
+    order = options.pop("order")
     try:
         problem = function.problem()
         if function.unchecked:
             return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
-        summary = checked_problem(problem, settings)
-        if settings.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
-            summary = checked_problem(function.second_order(problem), settings).second()
+        summary = check_gradient(problem, **options)
+        if order == 2 and summary.verdict in (Status.PASS, Status.KINK):
+            summary = check_gradient(function.second_order(problem), **options).second()
     except Exception as error:
         found = refused(error)
         if found is None:
@@ -55,7 +71,276 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
     return function.told(summary)
 
 
-def checked_problem(problem: Problem, settings: Settings) -> GradientSummary:
-    """The gradient check of one problem."""
-    options = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name != "order"}
-    return check_gradient(problem, **options)
+# --------------------------------------------------------------------------- what a scenario says of its gradient
+class Finding(NamedTuple):
+    """Something that was not as expected (or, a KINK, worth marking)."""
+
+    status: Status
+    message: str
+
+
+def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
+    """What the gradient check means for a scenario that says what backward is."""
+    verdict, wanted = gradient.verdict, expect.differs
+    if verdict is Status.INCONCLUSIVE:
+        return [Finding(verdict, gradient.why)]
+    if expect.gradient != "differs":
+        said = gradient.why if verdict is Status.KINK else gradient.headline()
+        return [Finding(verdict, said)] if verdict in (Status.KINK, Status.FAIL) else []
+    if verdict is not Status.FAIL:
+        return [Finding(Status.FAIL, "expected a backward that is not the derivative, but it is (gradient: differs)")]
+    if wanted is None:
+        return []
+    found: list[Finding] = []
+    codes = [d.code for d in gradient.diagnosis]
+    if wanted.code is not None and wanted.code not in codes:
+        given = ", ".join(codes) or "no cause that it knows"
+        text = f"expected {wanted.code} ({CODES[wanted.code].title}), but the check names {given}"
+        found.append(Finding(Status.FAIL, text))
+    wrong = {name for name, (count, _) in gradient.wrong_counts.items() if count}
+    wrong |= {name for d in gradient.diagnosis for name in d.inputs}
+    if wanted.inputs and wrong != set(wanted.inputs):
+        others = ", ".join(sorted(wrong)) or "none"
+        text = f"expected wrong gradients of {', '.join(wanted.inputs)}, but those of {others} are"
+        found.append(Finding(Status.FAIL, text))
+    return found
+
+
+# --------------------------------------------------------------------------- backwards that are not the derivative
+AGREES = "expected a backward that is not the derivative, but here it is"
+"""Begins the reason of a failure that another point may put right: there the two may differ."""
+LARGER = 64
+"""How much larger the second cotangent is that is passed through: a backward that clips shows at some size."""
+SMALL_MOVE, LARGE_MOVE = 2.0**-20, 2.0**-14
+"""Two small moves, relative to an input's element, by which steps are told from slopes."""
+FLAT = 2.0**-36
+"""A change of an output, relative to the largest, between what rounding (2⁻⁵²) and a slope of 1 (`SMALL_MOVE`) make."""
+
+
+def as_expected(function: TensorFunction, settings: Settings, expect: Expectation) -> GradientSummary:
+    """The summary of the gradient check, its verdict being whether backward is what it is expected to be.
+
+    Where it is declared not to be the derivative and passes, `wrong` still lists where the two were seen to differ.
+
+    Raises:
+        Exception: whatever the function raises.
+    """
+    summary = gradient_summary(function, settings)
+    # contracts hold whatever a backward is declared to be
+    broken = any(is_contract(d.code) for d in summary.diagnosis)
+    if expect == "matches" or broken or (summary.why and function.unchecked):
+        return summary
+    why = ""
+    try:
+        if expect != "differs":
+            deviation = not_zero if expect == "zero" else not_straight_through
+            why = deviation(function.problem(), np.random.default_rng(settings.seed))
+    except Exception as error:
+        found = refused(error)
+        if found is None:
+            raise
+        return found
+    if expect == "differs" and summary.verdict is Status.INCONCLUSIVE:
+        return summary
+    if expect == "differs" and summary.verdict in (Status.PASS, Status.KINK):
+        why = f"{AGREES} (expect='differs')"
+    # how backward was held against the derivative is not what is told; that it was cut short is
+    marks = tuple(mark for mark in summary.marks if mark == GAVE_LESS or mark.startswith(UNFINISHED))
+    if why:
+        spent = summary.evaluations
+        return GradientSummary(verdict=Status.FAIL, why=why, seed=summary.seed, evaluations=spent, marks=marks)
+    marks = (*marks, "expected to differ" if expect == "differs" else f"expected to be {expect}")
+    passed = {"verdict": Status.PASS, "why": "", "diagnosis": (), "worst_error": 0.0, "marks": marks}
+    return summary.model_copy(update=passed)
+
+
+def agrees(summary: GradientSummary) -> bool:
+    """Whether a failure is only that backward and derivative agree at this point."""
+    return summary.verdict is Status.FAIL and summary.why.startswith(AGREES)
+
+
+def not_zero(problem: Problem, random: np.random.Generator) -> str:
+    """The first element of a gradient that is not zero, in words; empty if there is none."""
+    for size in (1, LARGER):
+        for name, gradient, _ in gradients(problem, [cotangent(a, size, random) for a in outputs_of(problem)]):
+            place = None if gradient is None else first(wide(gradient) != 0)
+            if gradient is not None and place is not None:
+                value = f"the gradient of {element(name, place)} is {gradient[place]:.8g}"
+                return f"expected a gradient of zeros (expect='zero'), but {value}"
+    return ""
+
+
+def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
+    """The first element of a gradient that is not the cotangent's, or of the output that follows its input, in words;
+    empty if there is none."""
+    expected = "expected backward to pass the cotangent on unchanged (expect='straight-through'), but"
+    outputs = outputs_of(problem)
+    if len(outputs) != 1 or not is_differentiable(outputs[0]):
+        return f"{expected} the function has {len(outputs)} outputs that claim a gradient, not one floating one"
+    for size in (1, LARGER):
+        given = cotangent(outputs[0], size, random)
+        assert given is not None
+        for name, gradient, x in gradients(problem, [given]):
+            if gradient is None or given.shape != x.shape:
+                got = "none" if gradient is None else f"one of shape {list(x.shape)}"
+                return f"{expected} {name} gets {got}, where the cotangent has shape {list(given.shape)}"
+            place = first(wide(gradient) != wide(given))
+            if place is not None:
+                got = f"the gradient of {element(name, place)} is {gradient[place]:.8g}"
+                return f"{expected} {got}, the cotangent {given[place]:g}"
+    place, steps = sloping_element(problem, random)
+    if place is not None:
+        return (
+            f"expected a function in steps (expect='straight-through'), but {element(problem.output_names[0], place)} "
+            f"follows its inputs with a slope: what backward passes on is not its derivative"
+        )
+    return "" if steps else f"{AGREES} (expect='straight-through')"
+
+
+def outputs_of(problem: Problem) -> Sequence[Array]:
+    """The outputs at the inputs."""
+    return problem.forward(list(problem.inputs)) if problem.outputs is None else problem.outputs
+
+
+def cotangent(output: Array, size: int, random: np.random.Generator) -> Array | None:
+    """Multiples of 1/8 up to 2 in size, times `size`: every floating dtype holds them exactly."""
+    if not is_differentiable(output):
+        return None
+    eighths = random.integers(1, 17, output.shape) * random.choice([-1, 1], output.shape)
+    return (wide(output) * 0 + size * eighths / 8).astype(output.dtype)
+
+
+def gradients(problem: Problem, cotangents: list[Array | None]) -> list[tuple[str, Array | None, Array]]:
+    """The names of the inputs that need a gradient, what backward gives them, and the inputs."""
+    found = problem.vjp(list(problem.inputs), cotangents)
+    rows = zip(problem.names, found, problem.inputs, problem.differentiable, strict=True)
+    return [(name, gradient, x) for name, gradient, x, needed in rows if needed]
+
+
+def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[tuple[int, ...] | None, bool]:
+    """The first element of the output that follows its inputs other than one to one, and whether any is in steps.
+
+    The outputs at two small moves, one 64 times the other, are held against those at the point. In steps they do not
+    change, or jump by as much for both; along a slope they change in proportion. Where a function that is in steps
+    elsewhere is the identity, as a threshold that lets large values through, the cotangent is passed on rightly.
+    """
+    inputs, needed = [wide(x) for x in problem.inputs], problem.differentiable
+    moves = []
+    for x, need in zip(inputs, needed, strict=True):  # every element with a random sign, zeros as far as the largest
+        size = np.where(x == 0, abs(x).max(initial=0.0) or 1.0, abs(x))
+        moves.append(size * random.choice([-1.0, 1.0], x.shape) if need else x * 0)
+
+    def change(t: float) -> Array:
+        there = [x + t * d if need else x for x, d, need in zip(inputs, moves, needed, strict=True)]
+        return wide(problem.forward(there)[0]) - start
+
+    try:
+        start = wide(problem.forward(inputs)[0])
+        near, far = change(SMALL_MOVE), change(LARGE_MOVE)
+    except Exception:  # it takes its own dtype alone, in which a move so small may be none
+        return None, True
+    same = sum(SMALL_MOVE * d for d, need in zip(moves, needed, strict=True) if need)
+    one_to_one = abs(near - same) <= SMALL_MOVE * abs(same)
+    sloping = (abs(near * (LARGE_MOVE / SMALL_MOVE) - far) <= abs(far) / 2) & (abs(near) > FLAT * abs(start).max())
+    return first(sloping & ~one_to_one), not bool(one_to_one.all())
+
+
+def first(chosen: Array) -> tuple[int, ...] | None:
+    """The index of the first element that is chosen."""
+    found = np.argwhere(np.asarray(chosen))
+    return tuple(int(i) for i in found[0]) if len(found) else None
+
+
+# --------------------------------------------------------------------------- several points and dtypes
+DTYPES = {"float64": "complex128", "float32": "complex64", "float16": "complex64", "bfloat16": "complex64"}
+"""The dtypes that floating inputs can be looked at in, and what complex inputs are then."""
+LACKS_KERNEL = re.compile("kernel .* is not registered")
+"""What Paddle says of most operations in float16 and bfloat16 on a CPU."""
+SPREADS = (1.0, 2.0**-2, 2.0**-4, 2.0**-6)
+"""Powers of two by which elements are multiplied at most; the smaller ones where the function is not defined there."""
+
+
+def looks(
+    function: TensorFunction, points: int, dtypes: Sequence[str], seed: int
+) -> Iterator[tuple[str, TensorFunction]]:
+    """The function at `points` points in each of `dtypes` (none: the inputs' own), with the words for where that is.
+
+    The first point is the given one. At the others every element of a floating input is multiplied by a random factor
+    between 1/2 and 2: it keeps its sign and its magnitude; integers and booleans stay. Nearer ones are taken if the
+    function raises there or is not finite.
+    """
+    random = np.random.default_rng(seed)
+    for number in range(points):
+        at = function if number == 0 else nearby(function, random)
+        where = f"point {number + 1} of {points}" if points > 1 else ""
+        for dtype in dtypes or [""]:
+            yield ", ".join(filter(None, [where, dtype])), in_dtype(at, dtype) if dtype else at
+
+
+def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunction:
+    """The function at another point."""
+    at = copy.copy(function)
+    signs = {name: random.uniform(-1, 1, x.shape) for name, x in function.arrays.items()}
+    for spread in SPREADS:
+        at.arrays = {
+            name: np.asarray((x * 2 ** (spread * signs[name])).astype(x.dtype)) if is_differentiable(x) else x
+            for name, x in function.arrays.items()
+        }
+        try:
+            outputs = [at.backend.array(t) for t in at.outputs(at.call(at.tensors()))]
+        except Exception:  # it is not defined there
+            continue
+        if all(bool(np.isfinite(abs(wide(a))).all()) for a in outputs if is_differentiable(a)):
+            break
+    return at
+
+
+def in_dtype(function: TensorFunction, dtype: str) -> TensorFunction:
+    """The function with its floating inputs in `dtype`, complex ones in that of the same precision."""
+    at = copy.copy(function)
+    at.dtypes = {
+        name: {"c": DTYPES[dtype]}.get(x.dtype.kind, dtype) if is_differentiable(x) else function.dtypes[name]
+        for name, x in function.arrays.items()
+    }
+    at.arrays = {name: at.backend.array(tensor) for name, tensor in at.tensors().items()}
+    return at
+
+
+def in_float32_if_it_must(
+    function: TensorFunction, check: Callable[[TensorFunction], GradientSummary]
+) -> GradientSummary:
+    """A check, in float32 and marked so where an operation is not there for the dtypes of the inputs on this device."""
+    try:
+        return check(function)
+    except Exception as error:
+        lacking = sorted({x.dtype.name for x in function.arrays.values() if x.dtype.name in ("float16", "bfloat16")})
+        paddles = isinstance(error, (RuntimeError, OSError)) and LACKS_KERNEL.search(str(error))
+        if not lacking or not paddles:
+            raise
+    summary = check(in_dtype(function, "float32"))
+    mark = f"in float32, as Paddle lacks an operation in {' and '.join(lacking)} here"
+    return summary.model_copy(update={"marks": (*summary.marks, mark)})
+
+
+def worst(
+    looked: Iterator[tuple[str, TensorFunction]], check: Callable[[TensorFunction], GradientSummary]
+) -> GradientSummary:
+    """The worst summary, with where it was found; the search ends with the first FAIL.
+
+    That a backward agrees with the derivative although it is declared to differ counts only if it does at every point.
+    """
+    found: list[GradientSummary] = []
+    for where, function in looked:
+        summary = check(function)
+        found.append(summary.model_copy(update={"where": where}) if where else summary)
+        if summary.verdict is Status.FAIL and not agrees(summary):
+            break
+    if len(found) == 1 and not found[0].where:
+        return found[0]
+    differing = [summary for summary in found if not agrees(summary)] or found
+    chosen = min(differing, key=lambda summary: SEVERITY.index(summary.verdict))
+    together: dict[str, Any] = {"evaluations": sum(summary.evaluations for summary in found)}
+    if chosen.verdict is Status.PASS:
+        together["certified"] = all(summary.certified for summary in found)
+        together |= {"where": "", "marks": tuple(dict.fromkeys(m for s in found for m in s.marks))}
+    return chosen.model_copy(update=together)

@@ -8,19 +8,21 @@ cotangent.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
-from gradcheck.case.function import TensorFunction
-from gradcheck.case.no_gradient import Broken
+from gradcheck.case.function import Broken, Call, NamespaceCall, TensorFunction, output_names, placed
+from gradcheck.case.layer import ScenarioLayer
+from gradcheck.case.user_code import import_reference
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.summary import checked
 from gradcheck.causes.wrong_entries import far_off
@@ -32,8 +34,15 @@ from gradcheck.checking.verdict import Check
 from gradcheck.codes import is_cause, is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element
 from gradcheck.spec.literals import Stands
+from gradcheck.spec.model import LayerRef
+from gradcheck.spec.world import size_of
+from pylayer.distributed.call import DeadlockError, MismatchError
+from pylayer.distributed.rank import current
+from pylayer.distributed.rows import broadcast_ranks
+from pylayer.watch import records_all, watching
 
-Call = Callable[[dict[str, Tensor]], Any]
+if TYPE_CHECKING:
+    from gradcheck.case.case import Case
 
 
 class WorldArgument(NamedTuple):
@@ -74,7 +83,6 @@ class Declared:
     same_random: bool = False
 
     def of_input(self, name: str) -> Stands:
-        """What an input stands for."""
         return self.inputs.get(name, "split")
 
     def of_outputs(self, count: int) -> list[Stands]:
@@ -100,57 +108,54 @@ class OnRank:
 
     def __init__(self, backend: Backend, call: Call, leaf: Callable[[str, Array, bool], Tensor]) -> None:
         self.backend, self.call, self.leaf = backend, call, leaf
-        self.kept: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
-        """The leaves and the outputs of calls that may still be asked for gradients, by number."""
-
-    def tensors_of(self, returned: Any) -> list[Tensor]:
-        """The Tensors that a call returned."""
-        tensor_type = self.backend.paddle.Tensor
-        return flat_tensors(returned, lambda value: isinstance(value, tensor_type))
+        self.graph: tuple[list[Tensor], list[Tensor]] = [], []
+        """The leaves and the outputs of the latest call, which may be asked for gradients."""
 
     def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs, as part of the graph that the inputs are in."""
-        return self.tensors_of(self.call(tensors))
+        tensor_type = self.backend.paddle.Tensor
+        return flat_tensors(self.call(tensors), lambda value: isinstance(value, tensor_type))
 
-    def forward(
-        self, number: int, arrays: dict[str, Array], needed: dict[str, bool], gone: Sequence[int]
-    ) -> list[tuple[Array, bool]]:
-        """The outputs, and whether each claims a gradient; the graph is kept under a number. The graphs of calls that
-        are `gone` are forgotten."""
-        for old in gone:
-            self.kept.pop(old, None)
+    def forward(self, arrays: dict[str, Array], needed: dict[str, bool]) -> list[tuple[Array, bool]]:
+        """The outputs, and whether each claims a gradient."""
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
-        self.backend.unwaited()  # those of calls whose backward never ran
+        unwaited()  # those of calls whose backward never ran
         with self.backend.paddle.enable_grad():
-            outputs = self.tensors_of(self.call(leaves))
-        self.kept[number] = list(leaves.values()), outputs
+            outputs = self.recorded(leaves)
+        self.graph = list(leaves.values()), outputs
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in outputs]
 
-    def backward(self, number: int, cotangents: Sequence[Array | None]) -> list[Any]:
+    def backward(self, cotangents: Sequence[Array | None]) -> list[Any]:
         """The gradients of the inputs, None where there is none; and in words the calls that nobody waited for."""
-        leaves, outputs = self.kept[number]
+        array, (leaves, outputs) = self.backend.array, self.graph
         ends = [
-            (out, self.backend.tensor(c, dtype_name(self.backend.array(out).dtype), True))
+            (out, self.backend.tensor(c, dtype_name(array(out).dtype), True))
             for out, c in zip(outputs, cotangents, strict=True)
             if c is not None and not out.stop_gradient
         ]
         wanted = [t for t in leaves if not t.stop_gradient]
-        found: list[Tensor | None] = []
+        found: list[Tensor | None] = [None] * len(wanted)
         if ends and wanted:
-            found = self.backend.grad([o for o, _ in ends], wanted, [c for _, c in ends])
-        given = iter(found)
-        gradients = [None if t.stop_gradient else next(given, None) for t in leaves]
-        return [*(None if g is None else self.backend.array(g) for g in gradients), self.backend.unwaited()]
+            found = self.backend.grad([o for o, _ in ends], wanted, [c for _, c in ends], (), False)
+        gradients = placed(found, [not t.stop_gradient for t in leaves])
+        return [*(None if g is None else array(g) for g in gradients), unwaited()]
 
 
-class Kept:
-    """A call whose graph the ranks keep as long as this lives."""
+def unwaited() -> list[str]:
+    """On a rank: the calls of its that nobody has waited for, in words; they are forgotten."""
+    here = current()
+    found = [str(task.call) for task in here.unwaited]
+    here.unwaited.clear()
+    return found
 
-    def __init__(self, number: int, dropped: list[int]) -> None:
-        self.number, self.dropped = number, dropped
 
-    def __del__(self) -> None:
-        self.dropped.append(self.number)
+@contextmanager
+def communicating() -> Iterator[None]:
+    """A block that raises what goes wrong between ranks as a broken contract."""
+    try:
+        yield
+    except (MismatchError, DeadlockError) as error:
+        raise Broken(Diagnosis.of("GC163" if isinstance(error, MismatchError) else "GC164", str(error))) from error
 
 
 class WorldCall:
@@ -168,13 +173,11 @@ class WorldCall:
         call: Callable[[int], Call],
         leaf: Callable[[str, Array, bool], Tensor] | None = None,
     ) -> None:
-        self.backend, self.declared = backend, declared
+        self.backend, self.declared, self.size = backend, declared, declared.size
         self.makers = call, leaf
         make = leaf or (lambda name, array, stop: backend.leaf(array, stop))
-        self.numbers = itertools.count()
         self.raised: Exception | None = None
         """What the last backward raised, of which Paddle leaves a text."""
-        self.dropped: list[int] = []
         self.broken: dict[tuple[str, str], Diagnosis] = {}
         """The contracts that ranks were seen to break, by code and name."""
         self.places: dict[str, list[tuple[int, ...]]] = {}
@@ -183,39 +186,44 @@ class WorldCall:
         """The gradients that the ranks gave last, by input."""
         self.output_names: list[str] = []
         self.output_stands: list[Stands] = []
-        with self.told():
+        with communicating():
             self.ranks = backend.ranks(
-                declared.size, declared.degrees, declared.same_random, lambda rank: OnRank(backend, call(rank), make)
+                self.size, declared.degrees, declared.same_random, lambda rank: OnRank(backend, call(rank), make)
             )
         self.layer = self.as_layer()
 
-    def told(self) -> Any:
-        """A block in which what goes wrong between ranks is raised as a broken contract."""
-        return communicating(self.backend)
+    def __call__(self, tensors: dict[str, Tensor]) -> Any:
+        """What the world returns: its one output, or a list."""
+        found = self.recorded(tensors) if records_all() else self.layer.apply(list(tensors), *tensors.values())
+        found = found if isinstance(found, (list, tuple)) else [found]
+        return found[0] if len(found) == 1 else list(found)
 
-    def __call__(self, tensors: dict[str, Tensor]) -> list[Tensor]:
-        """The outputs of the world."""
-        if self.backend.recording_all():
-            return self.recorded(tensors)
-        found = self.layer.apply(list(tensors), *tensors.values())
-        return list(found) if isinstance(found, (list, tuple)) else [found]
+    def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What a method of `OnRank` gives on each rank."""
+        with communicating():
+            return self.ranks.each(method, arguments)
+
+    def stands(self, found: Sequence[Sequence[Any]]) -> list[Stands]:
+        """What each output stands for. Raises ValueError where ranks return different numbers of Tensors."""
+        for rank, one in enumerate(found):
+            if len(one) != len(found[0]):
+                raise ValueError(f"rank 0 returned {len(found[0])} Tensors, rank {rank} returned {len(one)}")
+        return self.declared.of_outputs(len(found[0]))
 
     # ----------------------------------------------------------------- on the tape
     def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs where everything is one graph: the ranks' inputs are taken from the world's by operations."""
-        size = self.declared.size
         parts = self.ranks.apart(lambda: {name: self.parts_of(name, t) for name, t in tensors.items()})
-        with self.told():
-            found = self.ranks.each(
-                "recorded", [({name: part[r] for name, part in parts.items()},) for r in range(size)]
-            )
+        rows = [({name: part[r] for name, part in parts.items()},) for r in range(self.size)]
+        found = self.each("recorded", rows)
         return self.ranks.apart(lambda: self.joined(found))  # type: ignore[no-any-return]
 
     def parts_of(self, name: str, tensor: Tensor) -> list[Tensor]:
-        """The input of each rank."""
         if self.declared.of_input(name) == "split":
             return list(tensor.unbind(0))
-        return self.backend.for_ranks(tensor, self.declared.size)
+        if tensor.stop_gradient:
+            return [type(tensor)(tensor.array.copy()) for _ in range(self.size)]
+        return list(broadcast_ranks(tensor, self.size))
 
     def joined(self, found: Sequence[Sequence[Tensor]]) -> list[Tensor]:
         """The outputs of the world, of those of the ranks."""
@@ -229,13 +237,6 @@ class WorldCall:
                 outputs.append(paddle.concat([t.reshape([-1]) for t in ranks]))
         return outputs
 
-    def stands(self, found: Sequence[Sequence[Any]]) -> list[Stands]:
-        """What each output stands for. Raises ValueError where ranks return different numbers of Tensors."""
-        for rank, one in enumerate(found):
-            if len(one) != len(found[0]):
-                raise ValueError(f"rank 0 returned {len(found[0])} Tensors, rank {rank} returned {len(one)}")
-        return self.declared.of_outputs(len(found[0]))
-
     # ----------------------------------------------------------------- as it is
     def as_layer(self) -> Any:
         """The world as a PyLayer of the backend: forward runs the ranks' forwards, backward their backwards."""
@@ -245,7 +246,7 @@ class WorldCall:
             @staticmethod
             def forward(ctx: Any, names: list[str], *inputs: Tensor) -> tuple[Tensor, ...]:
                 ctx.names = names
-                ctx.kept, outputs, claimed = world.forward(names, inputs)
+                outputs, claimed = world.forward(names, inputs)
                 ctx.set_materialize_grads(False)
                 ctx.mark_non_differentiable(*(o for o, claims in zip(outputs, claimed, strict=True) if not claims))
                 return tuple(outputs)
@@ -253,7 +254,7 @@ class WorldCall:
             @staticmethod
             def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
                 try:
-                    return tuple(world.backward(ctx.kept, ctx.names, cotangents))
+                    return tuple(world.backward(ctx.names, cotangents))
                 except Exception as error:
                     world.raised = error
                     raise
@@ -271,28 +272,20 @@ class WorldCall:
                 raise
             raise self.raised.with_traceback(error.__traceback__) from None
 
-    def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """What a method of `OnRank` gives on each rank."""
-        with self.told():
-            return self.ranks.each(method, arguments)
-
-    def forward(self, names: list[str], inputs: Sequence[Tensor]) -> tuple[Kept, list[Tensor], list[bool]]:
-        """The graph, the outputs of the world, and whether each claims a gradient on any rank."""
-        size, array = self.declared.size, self.backend.array
+    def forward(self, names: list[str], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[bool]]:
+        """The outputs of the world, and whether each claims a gradient on any rank."""
         needed = {name: not t.stop_gradient for name, t in zip(names, inputs, strict=True)}
-        arrays = {name: self.spread(name, array(t)) for name, t in zip(names, inputs, strict=True)}
-        gone, self.dropped[:] = list(self.dropped), []
-        kept = Kept(next(self.numbers), self.dropped)
-        rows = [(kept.number, {name: one[r] for name, one in arrays.items()}, needed, gone) for r in range(size)]
+        arrays = {name: self.spread(name, self.backend.array(t)) for name, t in zip(names, inputs, strict=True)}
+        rows = [({name: one[r] for name, one in arrays.items()}, needed) for r in range(self.size)]
         found = self.each("forward", rows)
         self.output_stands = self.stands(found)
-        count = len(self.output_stands)
-        self.output_names = ["out"] if count == 1 else [f"out[{k}]" for k in range(count)]
-        outputs = []
-        for k, (name, stands) in enumerate(zip(self.output_names, self.output_stands, strict=True)):
-            ranks = [one[k][0] for one in found]
-            outputs.append(self.backend.tensor(self.gathered(name, stands, ranks), None, True))
-        return kept, outputs, [any(one[k][1] for one in found) for k in range(count)]
+        self.output_names = output_names(len(self.output_stands))
+        outputs, claimed = [], []
+        for name, stands, ranks in zip(self.output_names, self.output_stands, zip(*found, strict=True), strict=True):
+            whole = self.gathered(name, stands, [array for array, _ in ranks])
+            outputs.append(self.backend.tensor(whole, None, True))
+            claimed.append(any(claims for _, claims in ranks))
+        return outputs, claimed
 
     def spread(self, name: str, values: Array) -> list[Array]:
         """An input's values on each rank. The first rank that has replicated ones has them in the input's own memory.
@@ -300,54 +293,48 @@ class WorldCall:
         Raises:
             ValueError: it is split, and its first axis is not that of the ranks.
         """
-        size = self.declared.size
         if self.declared.of_input(name) != "split":
-            return [values, *(values.copy() for _ in range(size - 1))]
-        if not values.ndim or values.shape[0] != size:
+            return [values, *(values.copy() for _ in range(self.size - 1))]
+        if not values.ndim or values.shape[0] != self.size:
             raise ValueError(
-                f"{name} is split, so its first axis is that of the {size} ranks, but its shape is "
+                f"{name} is split, so its first axis is that of the {self.size} ranks, but its shape is "
                 f"{list(values.shape)}: give the values of all ranks, or declare it replicated"
             )
-        return [values[r : r + 1].reshape(values.shape[1:]) for r in range(size)]
+        return [values[r : r + 1].reshape(values.shape[1:]) for r in range(self.size)]
 
     def gathered(self, name: str, stands: Stands, ranks: list[Array]) -> Array:
         """An output of the world, of those of the ranks."""
         if stands != "split":
-            if not self.backend.watched():
+            if not watching:  # what changes results changes those of each rank by itself
                 self.hold_equal("GC161", name, ranks)
             return ranks[0]
         if len({a.shape for a in ranks}) == 1:
             self.places.pop(name, None)
-            return self.backend.stacked(ranks)
+            return np.stack(ranks)
         self.places[name] = [a.shape for a in ranks]
         return np.concatenate([a.reshape(-1) for a in ranks])
 
-    def backward(self, kept: Kept, names: list[str], cotangents: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """The gradients of the inputs of the world."""
-        size = self.declared.size
-        given = [None if c is None else self.backend.array(c) for c in cotangents]
-        rows = [
-            (kept.number, [None if c is None else self.part(k, c, rank) for k, c in enumerate(given)])
-            for rank in range(size)
-        ]
+    def backward(self, names: list[str], cotangents: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """The gradients of the inputs of the world at its latest call."""
+        given = [None if c is None else self.parts(k, self.backend.array(c)) for k, c in enumerate(cotangents)]
+        rows = [([None if c is None else c[rank] for c in given],) for rank in range(self.size)]
         found = self.each("backward", rows)
-        self.hold_waited([ranks.pop() for ranks in found])
-        gradients = []
-        for name, ranks in zip(names, zip(*found, strict=True), strict=True):
-            whole = self.gradient(name, list(ranks))
-            gradients.append(None if whole is None else self.backend.tensor(whole, None, True))
-        return gradients
+        for rank, calls in enumerate([ranks.pop() for ranks in found]):
+            for call in calls:
+                text = f"rank {rank} never waits for {call}: until then its result may be anything"
+                self.broken.setdefault(("GC165", call), Diagnosis.of("GC165", text))
+        wholes = [self.gradient(name, list(ranks)) for name, ranks in zip(names, zip(*found, strict=True), strict=True)]
+        return [None if whole is None else self.backend.tensor(whole, None, True) for whole in wholes]
 
-    def part(self, k: int, cotangent: Array, rank: int) -> Array:
-        """A rank's part of the cotangent of an output."""
+    def parts(self, k: int, cotangent: Array) -> Sequence[Array]:
+        """Each rank's part of the cotangent of an output."""
         name = self.output_names[k]
         if self.output_stands[k] != "split":
-            return cotangent.copy()
+            return [cotangent.copy() for _ in range(self.size)]
         if name not in self.places:
-            return cotangent[rank]
-        sizes = [int(np.prod(shape, dtype=np.int64)) for shape in self.places[name]]
-        start = sum(sizes[:rank])
-        return cotangent[start : start + sizes[rank]].reshape(self.places[name][rank])
+            return cotangent  # type: ignore[no-any-return]
+        shapes = self.places[name]
+        return [a.reshape(shape) for a, shape in zip(np.split(cotangent, rank_ends(shapes)[:-1]), shapes, strict=True)]
 
     def gradient(self, name: str, ranks: list[Array | None]) -> Array | None:
         """The gradient of an input of the world, of those that the ranks give."""
@@ -359,33 +346,25 @@ class WorldCall:
         if stands == "split":
             if len({g.shape for g in filled}) > 1:
                 raise ValueError(f"the gradients of {name} have different shapes on the ranks")
-            return self.backend.stacked(filled)
+            return np.stack(filled)
         if stands == "partial":
             return sum(filled[1:], filled[0])
-        if not self.backend.watched():
+        if not watching:
             self.hold_equal("GC162", name, filled)
         return filled[0]
 
     def hold_equal(self, code: str, name: str, ranks: list[Array]) -> None:
-        """Note it if ranks do not have the same of what is replicated, up to the order of sums."""
+        """Note it if ranks do not have the same of what is replicated, up to the order of sums. Raises Broken for an
+        output: of what is not one thing there is no derivative."""
         other = next((r for r, a in enumerate(ranks) if not same(ranks[0], a)), None)
         if other is None or (code, name) in self.broken:
             return
-        what = "the gradient of " if code == "GC162" else ""
-        self.broken[code, name] = Diagnosis.of(
-            code,
-            f"ranks disagree on {what}{name}, which is replicated: {where_apart(name, ranks[0], ranks[other], other)}",
-            (name,) if code == "GC162" else (),
-        )
-        if code == "GC161":  # of what is not one thing there is no derivative
-            raise Broken(self.broken.pop((code, name)))
-
-    def hold_waited(self, unwaited: Sequence[Sequence[str]]) -> None:
-        """Note the calls whose results no rank has waited for when backward has ended."""
-        for rank, calls in enumerate(unwaited):
-            for call in calls:
-                text = f"rank {rank} never waits for {call}: until then its result may be anything"
-                self.broken.setdefault(("GC165", call), Diagnosis.of("GC165", text))
+        what, inputs = ("the gradient of ", (name,)) if code == "GC162" else ("", ())
+        where = where_apart(name, ranks[0], ranks[other], other)
+        found = Diagnosis.of(code, f"ranks disagree on {what}{name}, which is replicated: {where}", inputs)
+        if code == "GC161":
+            raise Broken(found)
+        self.broken[code, name] = found
 
     # ----------------------------------------------------------------- in words
     def named(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
@@ -394,31 +373,72 @@ class WorldCall:
         stands = self.output_stands[self.output_names.index(name)] if output else self.declared.of_input(name)
         if stands != "split" or not index:
             return name, index
-        if name in self.places and output:
-            at = index[0]
-            for rank, shape in enumerate(self.places[name]):
-                size = int(np.prod(shape, dtype=np.int64))
-                if at < size:
-                    return f"{name}[rank {rank}]", tuple(int(i) for i in np.unravel_index(at, shape))
-                at -= size
-        return f"{name}[rank {index[0]}]", index[1:]
+        if not output or name not in self.places:
+            return f"{name}[rank {index[0]}]", index[1:]
+        shapes = self.places[name]
+        ends = rank_ends(shapes)
+        rank = int(np.searchsorted(ends, index[0], "right"))
+        at = index[0] - (ends[rank - 1] if rank else 0)
+        return f"{name}[rank {rank}]", tuple(int(i) for i in np.unravel_index(at, shapes[rank]))
+
+    def told(self, summary: GradientSummary) -> GradientSummary:
+        """A summary with the ranks named, and the contracts that they were seen to break."""
+        changed: dict[str, Any] = {
+            "wrong": tuple(self.entry(one) for one in summary.wrong),
+            "scan": summary.scan and self.entry(summary.scan),
+            "patterns": tuple(self.pattern(text) for text in summary.patterns),
+        }
+        if self.broken:
+            broken = (*self.broken.values(), *summary.diagnosis)
+            changed |= {"diagnosis": broken, "verdict": Status.FAIL, "certified": False}
+        return summary.model_copy(update=changed)
+
+    def entry(self, entry: WrongEntry | StepScan) -> WrongEntry | StepScan:
+        """An entry of the Jacobian with the ranks named."""
+        name, index = self.named(entry.input, entry.index)
+        output, output_index = self.named(entry.output, entry.output_index)
+        update = {"input": name, "index": index, "output": output, "output_index": output_index}
+        return entry.model_copy(update=update)
+
+    def pattern(self, text: str) -> str:
+        """A slice of an input in words, ``all of x[2, :]``, with its rank named."""
+        found = re.fullmatch(r"all of (\w+)\[(\d+), (.*)\]", text)
+        if found is None or self.declared.of_input(found[1]) != "split":
+            return text
+        return f"all of {found[1]}[rank {found[2]}]" + ("" if set(found[3]) <= set(": ,") else f"[{found[3]}]")
+
+
+def rank_ends(shapes: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:
+    """Where arrays of these shapes end that lie behind one another."""
+    return np.cumsum([prod(shape) for shape in shapes])
+
+
+def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
+    """Where two ranks differ most, in words."""
+    if first.shape != other.shape:
+        return f"its shape is {list(first.shape)} on rank 0 and {list(other.shape)} on rank {rank}"
+    off = np.abs(np.asarray(first, np.complex128) - np.asarray(other, np.complex128)) if first.size else np.zeros(1)
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(off)), first.shape or (1,)))[: first.ndim]
+    return f"at {element(name, at)} rank 0 has {first[at]:.6g}, rank {rank} {other[at]:.6g}"
 
 
 class FunctionOfWorld(TensorFunction):
     """A function of the inputs of a world, its call."""
 
-    world: WorldCall
-
     between: Sequence[Diagnosis] = ()
     """A mistake at a collective that explains all that is wrong, once it was found."""
+
+    @property
+    def world(self) -> WorldCall:
+        return self.call  # type: ignore[return-value]
 
     def problem(self) -> Problem:
         return replace(super().problem(), causes=self.at_collectives)
 
     def at_collectives(self) -> Sequence[Diagnosis]:
         """The search that goes before that in one layer by itself."""
-        if self.world.declared.size > 1:
-            self.between, _ = causes_between_ranks(self, None)
+        if self.world.size > 1:
+            self.between, _ = self.causes_between_ranks(None)
         return self.between
 
     @cached_property
@@ -440,86 +460,56 @@ class FunctionOfWorld(TensorFunction):
         ]
         return Tape(recording), cotangents, claims
 
-    def grad(
-        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], create_graph: bool = False
-    ) -> list[Tensor | None]:
+    def causes_between_ranks(self, named: bool | None) -> tuple[Sequence[Diagnosis], dict[str, Any]]:
+        """What goes wrong between ranks, as far as it is found on the tape, and where the layer's backward stands, as
+        parts of a diagnosis. `named`: whether another cause is, or None if none was sought yet."""
+        with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
+            if self.evidence is not None:
+                return between_ranks(*self.evidence, self.world.size, named), backward_of(self.evidence[0])
+        return [], {}
+
+    def gradients(self, *given: Any, **options: Any) -> list[Tensor | None]:
         with self.world.own_errors():
-            return super().grad(outputs, inputs, cotangents, create_graph)
+            return super().gradients(*given, **options)
 
     def close(self) -> None:
         self.world.ranks.close()
 
     def told(self, summary: GradientSummary) -> GradientSummary:
-        return told_of(self, summary)
+        """A summary with the ranks named, the contracts that they were seen to break, and causes that lie between them:
+        where there are such, they say more than those of one layer by itself."""
+        whole = self.world.told(summary)
+        if whole.verdict is not Status.FAIL or self.world.size == 1:
+            return whole
+        named = any(is_cause(d.code) for d in whole.diagnosis)
+        between, where = (self.between, {}) if self.between else self.causes_between_ranks(named)
+        kept = [
+            d.model_copy(update=where) if is_cause(d.code) and not d.line else d
+            for d in whole.diagnosis
+            if is_contract(d.code) or not between
+        ]
+        return whole.model_copy(update={"diagnosis": (*kept, *between, *self.right_if())})
 
-
-class WorldFunction(FunctionOfWorld):
-    """One of a layer or function from Python.
-
-    Args:
-        source: what the user's code can be reached from.
-    """
-
-    def __init__(
-        self,
-        backend: Backend,
-        call: WorldCall,
-        arrays: dict[str, Array],
-        dtypes: dict[str, str],
-        stopped: Sequence[str],
-        source: Any,
-    ) -> None:
-        super().__init__(backend, call, arrays, dtypes, stopped)
-        self.world = call
-        self.sources = [source]
-
-
-def told_of(function: FunctionOfWorld, summary: GradientSummary) -> GradientSummary:
-    """A summary with the ranks named, the contracts that they were seen to break, and causes that lie between them:
-    where there are such, they say more than those of one layer by itself."""
-    whole = told_by_rank(function.world, summary)
-    if whole.verdict is not Status.FAIL or function.world.declared.size == 1:
-        return whole
-    named = any(is_cause(d.code) for d in whole.diagnosis)
-    between, where = (function.between, {}) if function.between else causes_between_ranks(function, named)
-    kept = [
-        d.model_copy(update=where) if is_cause(d.code) and not d.line else d
-        for d in whole.diagnosis
-        if is_contract(d.code) or not between
-    ]
-    return whole.model_copy(update={"diagnosis": (*kept, *between, *right_if(function))})
-
-
-def causes_between_ranks(function: FunctionOfWorld, named: bool | None) -> tuple[Sequence[Diagnosis], dict[str, Any]]:
-    """What goes wrong between ranks, as far as it is found on the tape, and where the layer's backward stands, as parts
-    of a diagnosis. `named`: whether another cause is, or None if none was sought yet."""
-    with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
-        if function.evidence is not None:
-            size = function.world.declared.size
-            return between_ranks(*function.evidence, size, named), backward_of(function.evidence[0])
-    return [], {}
-
-
-def right_if(function: FunctionOfWorld) -> list[Diagnosis]:
-    """The declarations, different in one word, under which the same gradient is right."""
-    if isinstance(function.twin, FunctionOfWorld):
-        return right_if(function.twin)
-    world = function.world
-    declared, arrays, right = world.declared, function.arrays, list[str]()
-    for changed, says, name in others(declared, list(arrays), len(world.output_stands)):
-        given = dict(arrays)
-        if name and declared.of_input(name) == "split":
-            given[name] = arrays[name][0]
-        elif name and changed.of_input(name) == "split":
-            given[name] = world.backend.stacked([arrays[name]] * declared.size)
-        with suppress(Exception):  # it may take no such values
-            call = WorldCall(world.backend, changed, *world.makers)
-            with closing(call.ranks):
-                other = TensorFunction(world.backend, call, given, function.dtypes, list(function.stopped))
-                passes = is_right(other.problem(), call)
-            if passes and not other.unchecked:
-                right.append(says)
-    return [Diagnosis.of("GC153", f"this backward is right if {', or if '.join(right)}")] if right else []
+    def right_if(self) -> list[Diagnosis]:
+        """The declarations, different in one word, under which the same gradient is right."""
+        if isinstance(self.twin, FunctionOfWorld):
+            return self.twin.right_if()
+        world = self.world
+        declared, arrays, right = world.declared, self.arrays, list[str]()
+        for changed, says, name in others(declared, list(arrays), len(world.output_stands)):
+            given = dict(arrays)
+            if name and declared.of_input(name) == "split":
+                given[name] = arrays[name][0]
+            elif name and changed.of_input(name) == "split":
+                given[name] = np.stack([arrays[name]] * declared.size)
+            with suppress(Exception):  # it may take no such values
+                call = WorldCall(world.backend, changed, *world.makers)
+                with closing(call.ranks):
+                    other = TensorFunction(world.backend, call, given, self.dtypes, list(self.stopped))
+                    passes = is_right(other.problem(), call)
+                if passes and not other.unchecked:
+                    right.append(says)
+        return [Diagnosis.of("GC153", f"this backward is right if {', or if '.join(right)}")] if right else []
 
 
 def is_right(problem: Problem, call: WorldCall) -> bool:
@@ -548,66 +538,44 @@ def others(declared: Declared, names: Sequence[str], outputs: int) -> Iterator[t
     for k, stands in enumerate(declared.of_outputs(outputs)):
         words = declared.of_outputs(outputs)
         words[k] = "replicated" if stands == "split" else "split"
-        name = "out" if outputs == 1 else f"out[{k}]"
-        yield replace(declared, outputs=tuple(words)), f"{name} is {words[k]}", ""
+        yield replace(declared, outputs=tuple(words)), f"{output_names(outputs)[k]} is {words[k]}", ""
     for name in names:
         for other in ELSE[declared.of_input(name)]:
             yield replace(declared, inputs={**declared.inputs, name: other}), f"{name} is {other}", name
 
 
-def told_by_rank(world: WorldCall, summary: GradientSummary) -> GradientSummary:
-    """A summary with the ranks named, and the contracts that they were seen to break."""
-    changed: dict[str, Any] = {"wrong": tuple(entry_by_rank(world, entry) for entry in summary.wrong)}
-    if summary.scan is not None:
-        changed["scan"] = entry_by_rank(world, summary.scan)
-    changed["patterns"] = tuple(pattern_of(world, text) for text in summary.patterns)
-    broken = tuple(world.broken.values())
-    if broken:
-        changed["diagnosis"] = (*broken, *summary.diagnosis)
-        changed["verdict"], changed["certified"] = Status.FAIL, False
-    return summary.model_copy(update=changed)
+class WorldLayer(FunctionOfWorld, ScenarioLayer):
+    """A scenario's layer on every rank of a world: its source runs once on each, in a namespace of the rank's own.
 
+    The namespace of the scenario, in which its expressions are evaluated, has the inputs and the output of the world.
+    """
 
-AnyEntry = TypeVar("AnyEntry", WrongEntry, StepScan)
+    def begin(self, case: Case) -> None:
+        scenario, layer, world = self.scenario, self.scenario.layer, self.scenario.world_at(case.parameters)
+        assert world is not None
+        if isinstance(layer, LayerRef):  # outside of the world, as any program's imports
+            import_reference(layer.ref, Path(scenario.path).parent)
+        inputs = {name: input.ranks for name, input in scenario.inputs.items()}
+        degrees = {} if isinstance(world, int) else {str(axis): degree for axis, degree in world.items()}
+        same_random = scenario.random == "same"
+        declared = Declared(size_of(world), inputs, scenario.output_stands, degrees, same_random)
+        self.sources = calls = list[NamespaceCall]()
 
+        def loaded(rank: int) -> NamespaceCall:
+            calls.append(self.load(dict(self.namespace)))
+            return calls[-1]
 
-def entry_by_rank(world: WorldCall, entry: AnyEntry) -> AnyEntry:
-    """An entry of the Jacobian with the ranks named."""
-    (name, index), (output, output_index) = (
-        world.named(entry.input, entry.index),
-        world.named(entry.output, entry.output_index),
-    )
-    update = {"input": name, "index": index, "output": output, "output_index": output_index}
-    return entry.model_copy(update=update)
+        self.call = WorldCall(self.backend, declared, loaded, self.leaf)
 
+    def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
+        """An input of the world, whose ranks have the layout."""
+        return self.backend.tensor(array, dtype, stop_gradient)
 
-def pattern_of(world: WorldCall, text: str) -> str:
-    """A slice of an input in words, ``all of x[2, :]``, with its rank named."""
-    found = re.fullmatch(r"all of (\w+)\[(\d+), (.*)\]", text)
-    if found is None or world.declared.of_input(found[1]) != "split":
-        return text
-    return f"all of {found[1]}[rank {found[2]}]" + ("" if set(found[3]) <= set(": ,") else f"[{found[3]}]")
+    def leaf(self, name: str, array: Array, stop_gradient: bool) -> Tensor:
+        if name not in self.memory or not array.ndim:
+            return self.backend.leaf(array, stop_gradient)
+        return super().tensor(name, array, None, stop_gradient)
 
-
-def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
-    """Where two ranks differ most, in words."""
-    if first.shape != other.shape:
-        return f"its shape is {list(first.shape)} on rank 0 and {list(other.shape)} on rank {rank}"
-    off = np.abs(np.asarray(first, np.complex128) - np.asarray(other, np.complex128)) if first.size else np.zeros(1)
-    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(off)), first.shape or (1,)))[: first.ndim]
-    return f"at {element(name, at)} rank 0 has {first[at]:.6g}, rank {rank} {other[at]:.6g}"
-
-
-class communicating:  # noqa: N801 - read as a phrase
-    """A block that raises what goes wrong between ranks as a broken contract."""
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        code = self.backend.between_ranks(error) if error is not None else ""
-        if code:
-            raise Broken(Diagnosis.of(code, str(error))) from error
+    def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
+        with self.world.own_errors():
+            return super().documented(cotangent)

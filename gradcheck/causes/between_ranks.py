@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Step
+from gradcheck.backends.base import Array
+from gradcheck.backends.bundled import Step
 from gradcheck.causes.lines import SourcePlace, source_place
 from gradcheck.checking.arrays import wide
 from gradcheck.checking.graph import Graph, dead_steps

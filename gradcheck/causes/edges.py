@@ -8,7 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Step
+from gradcheck.backends.base import Array
+from gradcheck.backends.bundled import Step
 from gradcheck.checking.arrays import CLEAR, EPS, as_array, wide
 from gradcheck.checking.graph import Flows, Graph
 from gradcheck.checking.precision import MOVES

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Spot, Step
+from gradcheck.backends.base import Array, Spot
+from gradcheck.backends.bundled import Step
 from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, summed
 from gradcheck.causes.hypotheses import factor_text
 from gradcheck.causes.lines import SourcePlace, source_place

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Step
+from gradcheck.backends.base import Array
+from gradcheck.backends.bundled import Step
 from gradcheck.causes.candidates import all_candidates
 from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, edges_of, factors, incoming, whole
 from gradcheck.checking.arrays import EPSILON, inner, wide

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Recording, Step
+from gradcheck.backends.base import Array
+from gradcheck.backends.bundled import Recording, Step
 from gradcheck.checking.arrays import EPSILON, MANY, dtype_name, wide
 from gradcheck.checking.precision import MOVES
 

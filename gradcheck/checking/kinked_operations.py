@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Step
+from gradcheck.backends.base import Array
+from gradcheck.backends.bundled import Step
 from gradcheck.checking.arrays import EPSILON, FEW, axes_of, wide
 from gradcheck.checking.graph import Graph, dead_steps
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradcheck.backends.base import Array, Recording
+from gradcheck.backends.base import Array
+from gradcheck.backends.bundled import Recording
 from gradcheck.checking.precision import Change
 from gradcheck.result import Diagnosis
 

@@ -11,7 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Recording
+from gradcheck.backends.base import Array
+from gradcheck.backends.bundled import Recording
 from gradcheck.checking.arrays import module_of
 from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinked_operations import kinks

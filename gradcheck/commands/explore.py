@@ -22,8 +22,7 @@ from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail, new_spec, write_spec
 from gradcheck.config import Config
 from gradcheck.exploring.example_search import NOT_INSTALLED, Search, Try, checked_examples, outcome_lines, search
-from gradcheck.exploring.examples import Example, plainest_example
-from gradcheck.exploring.scenario import scenario_text
+from gradcheck.exploring.examples import Example, plainest_example, scenario_text
 from gradcheck.result import Status
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import Signature, identity_of

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from gradcheck.backends.base import BACKENDS
-from gradcheck.case.default_limits import MEMORY, TIMEOUT
+from gradcheck.case.naming import MEMORY, TIMEOUT
 from gradcheck.commands import completion
 from gradcheck.commands.run_options import (
     SEED,

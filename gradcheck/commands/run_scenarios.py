@@ -10,7 +10,7 @@ from typing import Literal
 import click
 
 from gradcheck.case.case import Case
-from gradcheck.case.default_limits import MEMORY, TIMEOUT
+from gradcheck.case.naming import MEMORY, TIMEOUT
 from gradcheck.commands.choose import chosen_backends, environments_of
 from gradcheck.commands.exits import NOTHING_SELECTED
 from gradcheck.commands.run_cases import exit_code, make_pool, run_all, settle, write_reports

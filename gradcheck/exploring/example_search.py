@@ -6,17 +6,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from itertools import product
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from gradcheck.checking.arrays import NumpyArray
-from gradcheck.exploring.drawing import drawn
-from gradcheck.exploring.examples import KINDS_OF_VALUES, Example, Recipe, build
-from gradcheck.result import Status
+from gradcheck.exploring.examples import KINDS_OF_VALUES, Drawn, Example, Recipe, build, drawn, input_text
+from gradcheck.result import Result, Status
 from gradcheck.spec.input_words import InputWord
-from gradcheck.spec.inputs import Layout
+from gradcheck.spec.inputs import Aliased, Input, Layout
 from gradcheck.support.display_paths import count
+
+if TYPE_CHECKING:
+    from gradcheck.case.case import Case
+
 
 SHRINKING = 0.4
 """Share of the time that is left for shrinking when a failure is found late."""
@@ -60,7 +65,6 @@ class Search:
 
     @property
     def tried(self) -> int:
-        """How many examples were checked."""
         return self.counts.total()
 
     def fails(self, example: Example) -> bool:
@@ -163,8 +167,7 @@ def outcome_lines(search: Search, words: Mapping[str, InputWord]) -> list[str]:
     letters = sorted({letter for word in words.values() for letter in word.letters})
     sizes = f" (sizes {', '.join(letters)} from 0 to 33)" if letters else ""
     lines = [f"explore: {count(search.tried, 'example')}{sizes}: {', '.join(parts)}"]
-    for said, example in list(search.refused.items())[:3]:
-        lines.append(f"  raised at {example}: {said}")
+    lines += [f"  raised at {example}: {said}" for said, example in list(search.refused.items())[:3]]
     if search.smallest is not None:
         lines.append(f"  smallest that is wrong: {search.smallest}")
     return lines
@@ -172,15 +175,25 @@ def outcome_lines(search: Search, words: Mapping[str, InputWord]) -> list[str]:
 
 # --------------------------------------------------------------------------- making a failure small
 def make_small(found: Search, words: Mapping[str, InputWord]) -> None:
-    """Make the smallest failure smaller, as long as it fails: sizes, what is unusual about it, then its numbers."""
+    """Make the smallest failure smaller, as long as it fails: sizes, what is unusual about it, then its numbers: fewer
+    digits (what is not 0 does not become it, as layers have kinks there), and plain ones."""
     while found.smallest is not None and any(found.fails(build(words, one)) for one in plainer(found.smallest.recipe)):
         pass
-    for places in (0, 1, 2, 3):
-        for name in [*words]:
-            rounded(found, name, places)
-    for value in (1.0, -1.0, 2.0):
-        for name in [*words]:
-            set_each(found, name, value)
+    assert found.smallest is not None
+    names = [n for n, one in found.smallest.inputs.items() if one.values.dtype.kind == "f" and not one.alias_of]
+    for places, name in product((0, 1, 2, 3), names):
+        values = found.smallest.inputs[name].values
+        near = values.round(places)
+        near = np.where((near == 0) & (values != 0), np.copysign(10.0**-places, values), near) + 0.0
+        if not (near == values).all():
+            found.fails(with_values(found.smallest, name, near))
+    for value, name in product((1.0, -1.0, 2.0), names):
+        for at in np.ndindex(found.smallest.inputs[name].values.shape):
+            one = found.smallest.inputs[name]
+            if abs(one.values[at]) not in (0.0, 1.0, 2.0):
+                changed: NumpyArray = one.values.copy()
+                changed[(slice(None), *at[1:]) if one.layout == "expanded" else at] = value
+                found.fails(with_values(found.smallest, name, changed))
 
 
 def plainer(recipe: Recipe) -> Iterator[Recipe]:
@@ -201,35 +214,73 @@ def plainer(recipe: Recipe) -> Iterator[Recipe]:
             yield recipe._replace(kinds={**recipe.kinds, name: other})
 
 
-def rounded(found: Search, name: str, places: int) -> None:
-    """Try the values of an input in fewer digits; what is not 0 does not become it, as layers have kinks there."""
-    example = found.smallest
-    one = example.inputs[name] if example is not None else None
-    if example is not None and one is not None and one.values.dtype.kind == "f" and not one.alias_of:
-        values = example.inputs[name].values
-        near = values.round(places)
-        near = np.where((near == 0) & (values != 0), np.copysign(10.0**-places, values), near) + 0.0
-        if not (near == values).all():
-            found.fails(with_values(example, name, near))
-
-
-def set_each(found: Search, name: str, value: float) -> None:
-    """Try a plain number for each element of an input that is not plain yet."""
-    shape = found.smallest.inputs[name].values.shape if found.smallest else ()
-    for at in np.ndindex(shape):
-        example = found.smallest
-        assert example is not None
-        one = example.inputs[name]
-        values, expanded = one.values, one.layout == "expanded"
-        if values.dtype.kind == "f" and abs(values[at]) not in (0.0, 1.0, 2.0) and not one.alias_of:
-            changed: NumpyArray = values.copy()
-            changed[(slice(None), *at[1:]) if expanded else at] = value
-            found.fails(with_values(example, name, changed))
-
-
 def with_values(example: Example, name: str, values: NumpyArray) -> Example:
     """The example with other values of one input, and of those in its memory."""
     changed = {
         key: one._replace(values=values) if name in (key, one.alias_of) else one for key, one in example.inputs.items()
     }
     return example._replace(inputs=changed)
+
+
+def explored(case: Case, run: Callable[[Case], Result]) -> Result:
+    """The result of the smallest example that is wrong; PASS if none is, and INCONCLUSIVE if none could be checked.
+
+    Args:
+        run: checks a case.
+    """
+    explore, started = case.scenario.explore, perf_counter()
+    assert explore is not None
+    inputs = {name: one.at(case.variables) for name, one in case.scenario.inputs.items()}
+    own = {name: one for name, one in inputs.items() if not one.alias_of}
+    words = {}
+    for name, one in own.items():  # of one whose values are not drawn, the sizes alone count
+        (low, high), value = one.range or (None, None), None if is_drawn(one) else 0.0
+        stopped = one.stop_gradient
+        words[name] = InputWord(name, one.shape or (), one.dtype, one.below, stopped, "split", low, high, value)
+
+    def case_of(example: Example, **changed: Any) -> Case:
+        drawn = {name: drawn_input(one, example.inputs[name]) for name, one in own.items()}
+        sizes = {**case.scenario.sizes, **example.sizes}
+        update = {"explore": None, "sizes": sizes, "inputs": {**inputs, **drawn}}
+        return case.model_copy(update={"scenario": case.scenario.model_copy(update=update), **changed})
+
+    def look(example: Example) -> tuple[Status, str]:
+        result = run(case_of(example, timeout=0.0))  # no time to name what is wrong
+        return result.status, result.message
+
+    try:
+        found = search(look, words, seconds=explore.seconds, examples=explore.examples, seed=case.seed)
+    except ImportError:
+        return case.result(Status.ERROR, NOT_INSTALLED)
+    said = tuple(outcome_lines(found, words))
+    if found.smallest is not None:
+        wrong = run(case_of(found.smallest))
+        there = [f"{name}: {input_text(one)}" for name, one in found.smallest.inputs.items() if is_drawn(inputs[name])]
+        return wrong.model_copy(update={"details": (*wrong.details, *said, *there)})
+    if checked_examples(found):
+        return case.result(Status.PASS, "", details=said, seconds=perf_counter() - started)
+    return case.result(Status.INCONCLUSIVE, "no example could be checked", details=said)
+
+
+def is_drawn(spec: Input) -> bool:
+    """Whether the values of an input are the search's to draw: it says neither what they are nor how they are drawn.
+
+    Complex ones are not, as no scenario could be written of them.
+    """
+    says = spec.values is not None or spec.from_ is not None or spec.init != "normal" or spec.near
+    return not says and not spec.dtype.startswith("complex")
+
+
+def drawn_input(spec: Input, drawn: Drawn) -> Input:
+    """An input with the values of an example."""
+    if not is_drawn(spec):
+        return spec
+    layout = spec.layout if spec.layout_written else drawn.layout
+    known = {"shape": drawn.values.shape} if not drawn.values.size else {"shape": None, "values": drawn.values.tolist()}
+    return spec.model_copy(
+        update={
+            **known, "range": None, "below": None, "dtype": spec.dtype if spec.dtype_written else drawn.dtype,
+            "layout": Aliased(aliased=drawn.alias_of) if drawn.alias_of else layout, "dtype_written": True,
+            "layout_written": True,
+        }
+    )  # fmt: skip

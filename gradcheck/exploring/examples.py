@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from gradcheck.checking.arrays import NumpyArray
 from gradcheck.spec.input_words import InputWord
+from gradcheck.spec.inputs import Layout
 
 RandomGenerator = np.random.Generator
 
@@ -71,34 +73,20 @@ def normal(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
     return random.standard_normal(shape)
 
 
-def as_rows(values: NumpyArray) -> NumpyArray:
-    """The values as rows: all axes but the last are one. They have an element."""
-    return values.reshape(-1, values.shape[-1] if values.ndim else 1)
-
-
-def with_row(
-    change: Callable[[NumpyArray, RandomGenerator], Any],
+def with_rows(
+    change: Callable[[NumpyArray, int], Any],
 ) -> Callable[[tuple[int, ...], RandomGenerator], NumpyArray]:
-    """Normally distributed, with one row changed."""
+    """Normally distributed, then changed in place by `change`, given the rows (all axes but the last are one) and the
+    number of a random one."""
 
     def draw(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
         values = np.array(random.standard_normal(shape))
         if values.size:
-            rows = as_rows(values)
-            at = int(random.integers(len(rows)))
-            rows[at] = change(rows[at], random)
+            rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
+            change(rows, int(random.integers(len(rows))))
         return values
 
     return draw
-
-
-def equal_rows(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
-    """All rows are the first."""
-    values = np.array(random.standard_normal(shape))
-    if values.size:
-        rows = as_rows(values)
-        rows[:] = rows[:1]
-    return values
 
 
 KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], NumpyArray]] = {
@@ -107,9 +95,9 @@ KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], Numpy
     "negative": lambda shape, random: -random.uniform(0.1, 3.0, shape),
     "whole": lambda shape, random: random.integers(-3, 4, shape).astype(np.float64),
     "with ties": lambda shape, random: random.choice([-1.5, -0.5, 0.5, 1.5], shape),
-    "with equal rows": equal_rows,
-    "with a row of zeros": with_row(lambda row, random: 0.0),
-    "with an extreme row": with_row(lambda row, random: 1e3 * row),
+    "with equal rows": with_rows(lambda rows, at: np.copyto(rows, rows[:1])),
+    "with a row of zeros": with_rows(lambda rows, at: rows[at].fill(0.0)),
+    "with an extreme row": with_rows(lambda rows, at: np.multiply(rows[at], 1e3, out=rows[at])),
     "with a large element": lambda shape, random: (
         normal(shape, random) * np.where(random.random(shape) < 0.2, 30.0, 1.0)
     ),
@@ -170,3 +158,72 @@ def plainest_example(words: Mapping[str, InputWord]) -> Example:
     """An example of the plainest kind: every free size is 2."""
     letters = {letter: 2 for word in words.values() for letter in word.letters}
     return build(words, Recipe(letters, "float64", {}, {}, 0))
+
+
+SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
+"""What a free size is drawn from: small ones mostly, none at all, and those around powers of two, where blocks end."""
+
+
+def drawn(words: Mapping[str, InputWord], dtypes: Sequence[str], layouts: Sequence[str] = get_args(Layout)) -> Any:
+    """The strategy of `gradcheck.exploring.examples.Example` for some inputs.
+
+    Args:
+        dtypes: those of floating inputs whose word names none.
+        layouts: those of inputs with several axes.
+
+    Raises:
+        ImportError: Hypothesis is not installed.
+    """
+    from hypothesis import strategies as st
+
+    letters = list(dict.fromkeys(letter for word in words.values() for letter in word.letters))
+
+    @st.composite
+    def example(draw: Any) -> Any:
+        sizes = {letter: draw(st.sampled_from(SIZES)) for letter in letters}
+        dtype = draw(st.sampled_from(list(dtypes)))
+        kinds = {
+            name: draw(st.sampled_from(list(KINDS_OF_VALUES)))
+            for name, word in words.items()
+            if word.is_floating and word.low is None and word.value is None
+        }
+        laid = {name: draw(st.sampled_from(list(layouts))) for name, word in words.items() if len(word.sizes or ()) > 1}
+        first: dict[InputWord, str] = {}  # of inputs of the same word, which could lie in the same memory
+        alike = {n: first.setdefault(word._replace(name=""), n) for n, word in words.items() if word.is_floating}
+        several = len(layouts) > 1
+        shared = {n: other for n, other in alike.items() if several and n != other and draw(st.integers(0, 7)) == 0}
+        return build(words, Recipe(sizes, dtype, kinds, laid, draw(st.integers(0, 2**16)), shared))
+
+    return example()
+
+
+def scenario_text(example: Example, reference: str, identity: str, call: str = "", title: str = "") -> str:
+    """A spec file with the one scenario."""
+    lines = ["schema: gradcheck/v1", "scenarios:", f"  - id: {identity}"]
+    if title:
+        lines.append(f"    title: {json.dumps(title, ensure_ascii=False)}")
+    lines.append(f"    layer: {{ref: {reference!r}}}")
+    if call:
+        lines.append(f"    call: {json.dumps(call, ensure_ascii=False)}")
+    lines.append("    inputs:")
+    for name, one in example.inputs.items():
+        lines.append(f"      {name}: {input_text(one)}")
+    return "\n".join(lines) + "\n"
+
+
+def input_text(one: Drawn) -> str:
+    """An input on one line."""
+    parts = []
+    if one.alias_of:
+        parts.append(f"layout: {{aliased: {one.alias_of}}}")
+    else:
+        parts.append(
+            f"values: {json.dumps(one.values.tolist())}" if one.values.size else f"shape: {list(one.values.shape)}"
+        )
+        if one.dtype != "float64":
+            parts.append(f"dtype: {one.dtype}")
+        if one.layout != "contiguous" and one.values.ndim:
+            parts.append(f"layout: {one.layout}")
+    if one.word.stopped:
+        parts.append("stop_gradient: true")
+    return f"{{{', '.join(parts)}}}"

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from gradcheck.case.case import Case
-from gradcheck.case.input_arrays import make_input
 from gradcheck.matrix.table import Does, in_place
 from gradcheck.spec.expectations import BackendExpectation, Expect, Raises
 from gradcheck.spec.model import Scenario
@@ -104,6 +103,8 @@ def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str
 
 def input_lines(case: Case) -> Iterator[str]:
     """The inputs as Tensors, with the values that the scenario has."""
+    from gradcheck.case.layer import make_input  # here: it brings the engine along
+
     random = np.random.default_rng(case.seed)
     for name, written in case.scenario.inputs.items():
         spec = written.at(case.variables)

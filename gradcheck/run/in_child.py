@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import NoReturn, TextIO
 
 from gradcheck.case.case import Case
-from gradcheck.case.namespace import raised_by_scenario
-from gradcheck.case.source_positions import with_place
+from gradcheck.case.user_code import raised_by_scenario, with_place
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import answer_line
 from gradcheck.run.limits import limit_data, shown_size

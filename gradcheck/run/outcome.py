@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from gradcheck.case.case import Case
-from gradcheck.case.source_positions import place_of_frames
+from gradcheck.case.user_code import place_of_frames
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import AnswerError, answer_of
 from gradcheck.run.child import TWO_ANSWERS, Outcome, how_it_ended, signal_of

@@ -8,8 +8,7 @@ from typing import Literal
 
 from gradcheck.backends.environments import BackendPlace
 from gradcheck.case.case import Case
-from gradcheck.case.default_limits import MEMORY, TIMEOUT
-from gradcheck.case.naming import points
+from gradcheck.case.naming import MEMORY, TIMEOUT, points
 from gradcheck.spec.model import Scenario, SpecFile
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from gradcheck.case.naming import LAYER_REFERENCE
-from gradcheck.case.reference import roots
+from gradcheck.case.user_code import roots
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.literals import OutputStands
 from gradcheck.support.suggest import hint

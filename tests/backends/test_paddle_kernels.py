@@ -9,7 +9,7 @@ import pytest
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.backends.paddle_kernels import kernels, legacy_kernels
+from gradcheck.backends.paddle_ranks import kernels, legacy_kernels
 from gradcheck.result import Status
 from pylayer.distributed.world import World
 

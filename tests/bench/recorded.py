@@ -22,11 +22,11 @@ from layers import LAYERS  # noqa: E402
 from snippets.run import gradients  # noqa: E402
 
 import pylayer.paddle as paddle  # noqa: E402
-from gradcheck.backends.recording import Recorded, recorded  # noqa: E402
+from gradcheck.backends.bundled import Recording, recorded  # noqa: E402
 from pylayer.watch.numpy_proxy import Code  # noqa: E402
 
 
-def recording(layer: Any, inputs: list[Any]) -> Recorded:
+def recording(layer: Any, inputs: list[Any]) -> Recording:
     """The recorded call of a layer."""
     made = layer.py_layer()
     tensors = [paddle.to_tensor(x, stop_gradient=x.dtype.kind not in "fc") for x in inputs]

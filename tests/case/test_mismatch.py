@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcheck.case.mismatch import message_matches, mismatch
+from gradcheck.case.values import message_matches, mismatch
 from gradcheck.spec.expectations import Regex
 
 

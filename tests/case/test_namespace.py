@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from gradcheck.case.namespace import compile_expression, count_calls, run_source
-from gradcheck.case.source_positions import frames_of
+from gradcheck.case.user_code import compile_expression, count_calls, frames_of, run_source
 from gradcheck.support.foreign import described
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcheck.case.reference import import_reference
+from gradcheck.case.user_code import import_reference
 
 ROOT = Path(__file__).parents[1]
 LAYERS = """

@@ -10,7 +10,7 @@ import pytest
 
 import pylayer
 from gradcheck.case import execute
-from gradcheck.case.source_positions import is_users, place_of_frames
+from gradcheck.case.user_code import is_users, place_of_frames
 
 SPEC = "a.grad.yaml"
 

@@ -27,7 +27,7 @@ from claims import (
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.backends.recorded_step import Step
+from gradcheck.backends.bundled import Step
 from gradcheck.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -15,7 +15,7 @@ from snippets import first, scipy_code, second, third
 from snippets.run import function_of, inputs, prelude, snippets, tape_of, told
 
 import pylayer.paddle as paddle
-from gradcheck.backends.recording import Moving, Recorded, recorded
+from gradcheck.backends.bundled import Moving, Recording, recorded
 from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinked_operations import kinks
 from pylayer.watch import watched
@@ -29,13 +29,13 @@ def leaf(values: Any) -> Any:
     return paddle.to_tensor(np.asarray(values, dtype=float), stop_gradient=False)
 
 
-def tape(function: Callable[..., Any], *arrays: Any) -> Recorded:
+def tape(function: Callable[..., Any], *arrays: Any) -> Recording:
     """A function of arrays, recorded."""
     tensors = [leaf(v) for v in arrays]
     return recorded(lambda: [on_tensors(function)(*tensors)], tensors, lines=True, numpy=Code([function]))[0]
 
 
-def names(found: Recorded) -> list[str]:
+def names(found: Recording) -> list[str]:
     return [step.name for step in found.steps]
 
 

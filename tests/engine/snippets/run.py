@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import pylayer.paddle as paddle
-from gradcheck.backends.recording import Recorded, recorded
+from gradcheck.backends.bundled import Recording, recorded
 from pylayer.watch.numpy_proxy import Code
 from pylayer.watch.numpy_recording import on_tensors
 
@@ -183,7 +183,7 @@ def snapshot(names: dict[str, Any]) -> Any:
     ].__defaults__
 
 
-def tape_of(f: Callable[..., Any], arrays: Any) -> Recorded:
+def tape_of(f: Callable[..., Any], arrays: Any) -> Recording:
     """The recorded call."""
     tensors = [paddle.to_tensor(v.copy(), stop_gradient=False) for v in arrays]
 
@@ -194,7 +194,7 @@ def tape_of(f: Callable[..., Any], arrays: Any) -> Recorded:
     return recorded(call, tensors, lines=True, numpy=Code([f]))[0]
 
 
-def gradients(found: Recorded, cotangents: list[Any]) -> dict[int, Any]:
+def gradients(found: Recording, cotangents: list[Any]) -> dict[int, Any]:
     """The tape's gradients, by the number of the value."""
     total: dict[int, Any] = {}
     for end, cotangent in zip(found.ends, cotangents, strict=True):

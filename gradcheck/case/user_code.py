@@ -1,0 +1,213 @@
+"""The user's code: imported by name, or compiled so that errors point into the spec; and where in it one arose."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from gradcheck.case.naming import is_file
+from gradcheck.support.pyproject import nearest_file
+from gradcheck.support.suggest import hint
+
+
+def roots(folder: Path | None = None) -> list[Path]:
+    """The folders in which a user's modules are looked for: `folder`, the current one, the project's root and its src.
+
+    The root is where the pyproject.toml is that is the nearest to `folder`.
+    """
+    here = folder.absolute() if folder is not None else Path.cwd()
+    project = nearest_file(here)
+    above = [project.parent, project.parent / "src"] if project else []
+    return list(dict.fromkeys([here, Path.cwd(), *above]))
+
+
+def import_reference(reference: str, folder: Path | None = None) -> Any:
+    """The object that ``package.module:name`` names.
+
+    It is looked for along `roots`.
+
+    Raises:
+        ImportError: there is no such module or name, or the reference is not of this form.
+    """
+    if not all(reference.partition(":")):
+        raise ImportError(f"{reference!r} names nothing: write package.module:name, as layers.mine:Tanh")
+    sys.path[:0] = [str(root) for root in roots(folder) if str(root) not in sys.path]
+    module_name, _, name = reference.partition(":")
+    value: Any = import_module(module_name)
+    for part in name.split("."):
+        try:
+            value = getattr(value, part)
+        except AttributeError as error:
+            near = hint(part, [one for one in dir(value) if not one.startswith("_")], "")
+            raise ImportError(f"module {module_name!r} has no {name!r}" + (near and f"; {near}")) from error
+    return value
+
+
+@contextmanager
+def engine() -> Iterator[None]:
+    """A block in which ``import paddle`` gives the bundled engine, if no Paddle is installed.
+
+    What is imported in the block keeps the engine afterwards; ``import paddle`` itself is as before.
+    """
+    if "paddle" in sys.modules or find_spec("paddle") is not None:
+        yield
+        return
+    import pylayer
+
+    pylayer.install_paddle()
+    try:
+        yield
+    finally:
+        pylayer.uninstall_paddle()
+
+
+Namespace = dict[str, Any]
+
+GRADIENT_FUNCTIONS = frozenset({"append_backward", "backward", "grad", "gradients"})
+"""Paddle's public functions that take gradients."""
+GRADIENT_MODULE = "pylayer.autograd"
+"""Where the engine takes them, whatever its own functions are called."""
+ENGINES = frozenset({"pylayer", "paddle"})
+
+
+@functools.lru_cache(maxsize=8)
+def compiled(source: str, path: str, line: int, mode: str) -> CodeType:
+    """The code of a text that stands in the file `path` from `line` on; the ranks of a world run the same."""
+    return compile("\n" * (line - 1) + source, path, mode)
+
+
+def run_source(source: str, path: str, first_line: int, namespace: Namespace) -> None:
+    """Run `source`, which stands in the file `path` from `first_line` on, in `namespace`."""
+    exec(compiled(source, path, first_line, "exec"), namespace)
+
+
+def compile_expression(expression: str, path: str, line: int) -> CodeType:
+    """An expression that stands in the file `path` at `line`, ready for ``eval``."""
+    return compiled(expression.strip(), path, line, "eval")
+
+
+def new_namespace(paddle: ModuleType) -> Namespace:
+    """What a layer's code finds without importing it: paddle, PyLayer and np, as the documents write them."""
+    import numpy as np
+
+    return {"__name__": "__main__", "paddle": paddle, "PyLayer": paddle.autograd.PyLayer, "np": np}
+
+
+def count_calls(layer: type, calls: Counter[str]) -> None:
+    """Have `calls` count the forward and backward calls of every subclass of `layer` that others than gradcheck define
+    from now on, be they static, class or plain methods."""
+
+    def counted(name: str, method: Any) -> Any:
+        function: Callable[..., Any] = getattr(method, "__func__", method)
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            calls[name] += 1
+            return function(*args, **kwargs)
+
+        return type(method)(wrapper) if isinstance(method, (staticmethod, classmethod)) else wrapper
+
+    def count_subclass(cls: Any, **kwargs: Any) -> None:
+        for name in ("forward", "backward") if not cls.__module__.startswith("gradcheck.") else ():
+            if name in vars(cls):
+                setattr(cls, name, counted(name, vars(cls)[name]))
+
+    layer.__init_subclass__ = classmethod(count_subclass)  # type: ignore[assignment,arg-type]
+
+
+# --------------------------------------------------------------------------- what was raised, and where
+Frame = tuple[str, int]
+"""A file and a line of it."""
+
+LIBRARIES = frozenset({"cupy", "decorator", "numpy", "paddle", "scipy"})
+"""Installed packages in which nobody looks for a mistake in a layer; Paddle wrapped its functions by `decorator`."""
+MOST_CALLS = 5
+"""Calls that are shown of a chain, from the innermost."""
+
+
+ROOTS = (
+    *(
+        Path(folder)
+        for one in map(find_spec, ("gradcheck", "pylayer"))
+        if one
+        for folder in one.submodule_search_locations or ()
+    ),
+    *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")),
+)
+"""The folders of gradcheck, the engine and Python's own library. Found at once: else every case would find them."""
+
+
+@functools.cache
+def is_users(file: str) -> bool:
+    """Whether a file is the user's: none of gradcheck, the engine, Python's own library or `LIBRARIES`."""
+    path = Path(file)
+    if file.startswith("<"):
+        return False
+    for folder in ("site-packages", "dist-packages"):
+        if folder in path.parts:
+            below = path.parts[path.parts.index(folder) + 1 :]
+            return Path(below[0]).stem not in LIBRARIES | {"gradcheck", "pylayer"} if below else True
+    return not any(path.is_relative_to(root) for root in ROOTS)
+
+
+def frames_of(error: BaseException) -> list[Frame]:
+    """The frames that an error passed through, the outermost first; last those in the process of a rank."""
+    here = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return [*here, *getattr(error, "frames_of_rank", ())]
+
+
+def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
+    """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called from line 7 of …``.
+
+    Of the frames in the file `spec` only the innermost is told, if there is such a file. Empty if none is the user's.
+    """
+    own = [(file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))]
+    last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)
+    here = f"{Path.cwd()}{os.sep}"
+    told = [
+        f"line {line} of {'the spec' if file == spec else file.removeprefix(here)}" for file, line in own[last:][::-1]
+    ]
+    return ", called from ".join(told[:MOST_CALLS])
+
+
+def with_place(what: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
+    """`what` an error says, and in parentheses where it came from; line `otherwise` of the spec if that is unknown."""
+    unknown = f"line {otherwise} of the spec" if otherwise and is_file(spec) else ""
+    where = place_of_frames(frames_of(error), spec) or unknown
+    return f"{what} ({where})" if where else what
+
+
+def raised_by_scenario(path: str, error: BaseException) -> bool:
+    """Whether the code of the spec `path`, or the engine at its behest, raised the error: if not, we have a bug.
+
+    What a rank in a process of its own raised brings the frames of that process along.
+    """
+    if hasattr(error, "frames_of_rank") or isinstance(error, ImportError):
+        return True
+    engine = any(package_of_frame(frame) in ENGINES for frame, _ in traceback.walk_tb(error.__traceback__))
+    return engine or any(file == path or is_users(file) for file, _ in frames_of(error))
+
+
+def package_of_frame(frame: FrameType) -> str:
+    """The top-level package whose code a frame runs."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def phase_of(error: BaseException) -> str:
+    """``backward`` if the error was raised while gradients were taken, else ``forward``."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        public = package_of_frame(frame) in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS
+        if public or frame.f_globals.get("__name__") == GRADIENT_MODULE:
+            return "backward"
+    return "forward"
