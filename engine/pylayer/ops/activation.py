@@ -57,11 +57,7 @@ def hardswish(x: Tensor) -> Tensor:
 
 
 def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
-    """`leaky_relu` with a learned slope: one for all, or one per channel.
-
-    Raises:
-        AssertionError: there are neither one slope nor as many as channels.
-    """
+    """`leaky_relu` with a learned slope: one for all, or one per channel; else an AssertionError."""
     if weight.size > 1:
         channel = 1 if data_format.startswith("NC") else x.ndim - 1
         if x.ndim < 2 or weight.size != x.shape[channel]:
@@ -92,11 +88,7 @@ mish = composed("mish", lambda x: x * tanh(softplus(x)))  # Misra, 2019
 
 
 def gelu(x: Tensor, approximate: bool | str = False) -> Tensor:
-    """x times the normal distribution function at x, or its approximation by tanh (Hendrycks and Gimpel, 2016).
-
-    Raises:
-        ValueError: `approximate` is neither a bool nor one of 'tanh' and 'none'.
-    """
+    """x times the normal distribution function at x, or its approximation by tanh (Hendrycks and Gimpel, 2016)."""
     if approximate not in (True, False, "tanh", "none"):
         raise ValueError(f"gelu(): approximate must be a bool, 'tanh' or 'none', but got {approximate!r}.")
     if approximate in (True, "tanh"):

@@ -24,11 +24,7 @@ def as_ints(values: Ints) -> list[int]:
 
 
 def as_int(value: Any) -> int:
-    """An int, also one in an array or a Tensor of one element.
-
-    Raises:
-        TypeError: it is no integer.
-    """
+    """An int, also one in an array or a Tensor of one element; a TypeError for what is no integer."""
     if type(value) is int:
         return value
     value = value.item() if hasattr(value, "item") else value
@@ -42,11 +38,7 @@ class AxisError(ValueError, IndexError):
 
 
 def normal_axis(axis: Any, ndim: int) -> int:
-    """`axis` counted from the front.
-
-    Raises:
-        AxisError: it is outside [-ndim, ndim): a ValueError and an IndexError.
-    """
+    """`axis` counted from the front; an AxisError if it is outside [-ndim, ndim)."""
     at = int(axis)
     if not -ndim <= at < ndim:
         raise AxisError(f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {at}.")
@@ -68,11 +60,7 @@ def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """The axes that an `axis` argument means, counted from the front; None and [] mean all.
 
-    A 0-d Tensor is reduced over its axis 0 or -1 as if it had one.
-
-    Raises:
-        TypeError: it is neither an int, nor a list of ints, nor an integer Tensor.
-        ValueError: an axis is out of range, or named twice.
+    A TypeError for what is no integer. A 0-d Tensor is reduced over its axis 0 or -1 as if it had one.
     """
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))

@@ -35,11 +35,7 @@ logaddexp = binary(
 
 
 def hypot(x: Tensor, y: Tensor) -> Tensor:
-    """√(x² + y²), without overflow.
-
-    Raises:
-        TypeError: one is no Tensor.
-    """
+    """√(x² + y²), without overflow; a TypeError if one is no Tensor."""
     for value in (x, y):
         if not isinstance(value, Tensor):
             raise TypeError(f"x and y must be tensor type, but got {type(value)}")
@@ -50,11 +46,7 @@ frac = composed("frac", lambda x: x - trunc(x))
 
 
 def positive(x: Tensor) -> Tensor:
-    """x itself.
-
-    Raises:
-        TypeError: x is bool.
-    """
+    """x itself; a TypeError of bools."""
     if x.dtype.name == "bool":
         raise TypeError("The `+` operator, on a bool tensor is not supported.")
     return x
@@ -77,11 +69,7 @@ def sinc(x: Tensor) -> Tensor:
 
 
 def ldexp(x: Tensor, y: Tensor) -> Tensor:
-    """x · 2^y, in floating point.
-
-    Raises:
-        TypeError: one is no Tensor.
-    """
+    """x · 2^y, in floating point; a TypeError if one is no Tensor."""
     for letter, value in (("x", x), ("y", y)):
         if not isinstance(value, Tensor):
             raise TypeError(f"{letter} must be tensor type, but got {type(value)}")
@@ -146,11 +134,7 @@ less = composed("less", lambda x, y: less_than(x, y))
 
 # --------------------------------------------------------------------------- angles
 def sgn(x: Tensor) -> Tensor:
-    """The sign; of a complex number z / |z|, and 0 for 0.
-
-    Raises:
-        TypeError: x is of integers.
-    """
+    """The sign; of a complex number z / |z|, and 0 for 0. A TypeError of integers."""
     if x.dtype.rank < 2:
         raise TypeError(
             f"The data type of input must be one of ['float16', 'float32', 'float64', 'complex64', 'complex128'], "

@@ -15,11 +15,7 @@ from pylayer.vjp import Function
 
 @op(real=lambda g, F: F.real(g), imag=lambda g, F: F.imag(g))
 def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
-    """The complex numbers with these parts, which broadcast.
-
-    Raises:
-        ValueError: the parts are not both float32 or both float64.
-    """
+    """The complex numbers with these parts, which broadcast and are both float32 or both float64."""
     if real.dtype != imag.dtype or real.dtype.kind != "f" or real.dtype.itemsize < 4:
         text = "the parts must both be float32 or both be float64, but are"
         raise ValueError(f"{text} {real.dtype} and {imag.dtype}")
@@ -47,11 +43,7 @@ def conj(xp: ModuleType, x: Array) -> Array:
 
 
 def as_complex(x: Tensor) -> Tensor:
-    """The last axis, of size 2, read as real and imaginary parts.
-
-    Raises:
-        ValueError: it is of another size.
-    """
+    """The last axis, of size 2, read as real and imaginary parts."""
     if not x.ndim or x.shape[-1] != 2:
         raise invalid(f"as_complex(): the last axis must be of size 2, but the shape is {x.shape}")
     return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))

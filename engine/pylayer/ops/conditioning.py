@@ -34,9 +34,8 @@ def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
 def matrix_rank(x: Tensor, tol: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None) -> Tensor:
     """How many singular values are above a tolerance.
 
-    Args:
-        tol: absolute; unless given, `atol` or `rtol` times the largest, whichever is more.
-        rtol: the larger size of the matrix times the dtype's epsilon, unless given, or 0 beside an `atol`.
+    That is `tol`, or else `atol` or `rtol` times the largest, whichever is more; `rtol` is the larger size of the
+    matrix times the dtype's epsilon unless given, or 0 beside an `atol`.
     """
     values = absolute(eigvalsh(x)) if hermitian else svdvals(x)
     if tol is None:
@@ -53,11 +52,7 @@ _ORDERS = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
 
 
 def cond(x: Tensor, p: Any = None) -> Tensor:
-    """The condition number: the norm times that of the inverse; for None, 2 and −2 the ratio of singular values.
-
-    Raises:
-        ValueError: another `p`, or matrices that are not square where the inverse is needed.
-    """
+    """The condition number: the norm times that of the inverse; for None, 2 and −2 the ratio of singular values."""
     if p not in (None, *_ORDERS):
         raise ValueError(f"unsupported {p} for p, only supporting ('fro', 'nuc', 1, -1, 2, -2, inf, -inf) or none")
     if p in (None, 2, -2):
@@ -75,12 +70,8 @@ def cond(x: Tensor, p: Any = None) -> Tensor:
 def lstsq(x: Tensor, y: Tensor, rcond: Any = None, driver: str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The z of least ``|x z − y|``: with it the squared residuals, the rank of x and its singular values.
 
-    Args:
-        rcond: singular values up to this times the largest count as 0; the size times epsilon unless given.
-        driver: gelsy, gels, gelsd or gelss: the singular values are empty with the first two, as in Paddle.
-
-    Raises:
-        ValueError: another driver.
+    Those up to `rcond`, the size times epsilon unless given, times the largest count as 0. They are empty with the
+    drivers gelsy and gels, as in Paddle; the others are gelsd and gelss.
     """
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise ValueError(f"Only support valid driver is 'gels', 'gelsy', 'gelsd', 'gelss' or None. But got {driver}")

@@ -47,11 +47,7 @@ def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
-    """``func`` of the Tensor.
-
-    Raises:
-        RuntimeError: it needs a gradient.
-    """
+    """``func`` of the Tensor; a RuntimeError if that needs a gradient."""
     if not x.stop_gradient:
         raise RuntimeError("Cannot apply function on a tensor that required gradient.")
     return func(x)
@@ -82,9 +78,6 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
     """Have `hook` called, without arguments, when the gradient of this leaf has been accumulated.
 
     It is called once per backward, with the gradient that arrives on its way to `grad`.
-
-    Raises:
-        ValueError: gradients stop at this Tensor, or it is no leaf.
     """
     if x.stop_gradient or not x.is_leaf:
         raise invalid("_register_backward_hook(): a backward hook is for a leaf that needs a gradient")
@@ -108,11 +101,8 @@ cpu = composed("cpu", lambda x: x if x.place.is_cpu_place() else Tensor(to_numpy
 
 
 def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tensor:
-    """`x` itself if it is on the current GPU.
-
-    Raises:
-        RuntimeError: it is in host memory. Tensors are made where they are used: see `set_device`.
-    """
+    """`x` itself if it is on the current GPU, else a RuntimeError: Tensors are made where they are used (see
+    `set_device`)."""
     if x.place.is_cpu_place():
         set_device(f"gpu:{device_id or 0}")  # which says what is missing, if something is
         raise RuntimeError("The Tensor is in host memory: make it after paddle.set_device('gpu').")

@@ -67,11 +67,7 @@ def _columns(
     ),
 )
 def conv(xp: ModuleType, x: Array, w: Array, strides: Numbers, pads: Pads, dilations: Numbers, groups: int) -> Array:
-    """Σ w · window for every window: [batch, out, *counts].
-
-    Raises:
-        ValueError: the channels do not fit, or no window does.
-    """
+    """Σ w · window for every window: [batch, out, *counts]."""
     kernel = w.shape[2:]
     if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
         raise ValueError(

@@ -26,12 +26,7 @@ def bincount_weighted(xp: ModuleType, x: Array, weights: Array, minlength: int) 
 
 
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each integer from 0 on occurs in a 1-d Tensor, or the sum of its `weights`.
-
-    Raises:
-        TypeError: `x` is not of integers.
-        ValueError: one is negative.
-    """
+    """How often each integer from 0 on occurs in a 1-d Tensor (else a TypeError), or the sum of its `weights`."""
     if x.dtype.rank != 1:
         raise TypeError("Elements in Input(x) should all be integers")
     if x.size and int(x.array.min().item()) < 0:
@@ -73,11 +68,7 @@ def histogram(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Tensor:
-    """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0.
-
-    Raises:
-        ValueError: `max` is below `min`.
-    """
+    """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0."""
     if max < min:
         raise ValueError(
             f"(InvalidArgument) max must be larger or equal to min. But received max is {max}, min is {min}"

@@ -36,17 +36,11 @@ def _wanted(dtype: Any) -> Any:
 # --------------------------------------------------------------------------- from data
 @creates
 def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
-    """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor.
+    """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor; a TypeError of anything else.
 
     Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64 as the default,
-    complex128; arrays keep their dtype (observed rule 72).
-
-    Args:
-        place: the current device, if given at all; see `set_device`.
-
-    Raises:
-        TypeError: `data` is of a kind that no Tensor can be made of, or `dtype` is none.
-        ValueError: nested lists of different lengths, or another place than the current device.
+    complex128; arrays keep their dtype (observed rule 72). `place` is the current device, if given at all; see
+    `set_device`.
     """
     check_place(place)
     xp = default_module()
@@ -144,9 +138,7 @@ empty, empty_like = _all("empty", 0), _all_like("empty_like", 0)
 def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
     """All elements `fill_value`; without a dtype bool for a bool, complex128 for a complex one, else the default dtype.
 
-    Raises:
-        TypeError: `fill_value` is no number.
-        ValueError: a size is negative.
+    A TypeError if `fill_value` is no number.
     """
     value = _number(fill_value)
     if dtype is None and isinstance(value, (bool, complex)):
@@ -181,11 +173,7 @@ def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
 # --------------------------------------------------------------------------- sequences
 @creates
 def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None) -> Tensor:
-    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default.
-
-    Raises:
-        ValueError: the step is zero.
-    """
+    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default."""
     start, end = (0, start) if end is None else (start, end)
     first, stop, by = (_number(n) for n in (start, end, step))
     if not by:
@@ -220,11 +208,7 @@ def logspace(start: Any, stop: Any, num: Any, base: Any = 10.0, dtype: DTypeLike
 
 @creates
 def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = None) -> Tensor:
-    """Ones on the diagonal.
-
-    Raises:
-        TypeError: a number is negative, or no integer.
-    """
+    """Ones on the diagonal; a TypeError if a number is negative, or no integer."""
     for name, count in (("num_rows", num_rows), ("num_columns", num_columns)):
         if count is not None and (isinstance(count, float) or int(count) < 0):
             raise TypeError(f"{name} should be a non-negative int, but got {count!r}.")

@@ -33,22 +33,14 @@ def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
 
 
 def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The sum of a diagonal of two axes.
-
-    Raises:
-        AxisError: the Tensor has less than two axes, or one is out of range: a ValueError and an IndexError.
-    """
+    """The sum of a diagonal of two axes; an AxisError if there are less."""
     if x.ndim < 2:
         raise AxisError(f"(OutOfRange) trace(): the Tensor needs at least 2 dimensions, but has shape {x.shape}.")
     return sum(diagonal(x, offset, axis1, axis2), -1)
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The last axis as a diagonal of two axes, zeros elsewhere.
-
-    Raises:
-        ValueError: the two axes are the same.
-    """
+    """The last axis as a diagonal of two axes, zeros elsewhere."""
     if normal_axis(dim1, input.ndim + 1) == normal_axis(dim2, input.ndim + 1):
         raise invalid(f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}")
     size = input.shape[-1] + abs(offset)
@@ -58,11 +50,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 
 def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
-    """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere.
-
-    Raises:
-        ValueError: `x` has more than two dimensions.
-    """
+    """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere."""
     if x.ndim == 2:
         return diagonal(x, offset)
     if not x.ndim:
@@ -85,14 +73,11 @@ def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, d
 
 
 def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) -> Tensor:
-    """A copy of `x` with the number `value` along the diagonal of all axes.
+    """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the diagonal of all of
+    them.
 
-    Args:
-        offset: of a matrix, which diagonal: those above the main one are positive.
-        wrap: of a matrix with more rows than columns, begin again below, a row further down.
-
-    Raises:
-        ValueError: there is one axis, or there are more than two that are not equally long.
+    Of a matrix, `offset` says which diagonal: those above the main one are positive. With `wrap` it begins again below,
+    a row further down, where there are more rows than columns.
     """
     sizes = x.shape
     if len(sizes) < 2 or (len(sizes) > 2 and len(set(sizes)) > 1):
@@ -127,11 +112,7 @@ def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[in
 
 @op(x=lambda g, F, x_shape, shape, stride, offset: F.as_strided_adjoint(g, x_shape, shape, stride, offset))
 def as_strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Array:
-    """The elements of a contiguous Tensor at `offset` plus multiples of `stride`, counted in elements. Shares memory.
-
-    Raises:
-        ValueError: they reach beyond the Tensor.
-    """
+    """The elements of a contiguous Tensor at `offset` plus multiples of `stride`, both in elements. Shares memory."""
     return _strided(xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), offset)
 
 

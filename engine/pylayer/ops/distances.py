@@ -22,11 +22,7 @@ from pylayer.tensor import Tensor
 
 
 def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
-    """The vector product along `axis`; unless given, the first axis of size 3.
-
-    Raises:
-        ValueError: there is none of size 3.
-    """
+    """The vector product along `axis`; unless given, the first axis of size 3."""
     if axis == 9:
         axis = next((k for k, n in enumerate(x.shape) if n == 3), 9)
     if axis == 9 or x.shape[axis] != 3:
@@ -56,8 +52,7 @@ def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
 def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
     """x and y contracted: over the last `axes` of the one and the first of the other, or over the axes named.
 
-    Args:
-        axes: a number; or two lists, of axes of x and of y; or one list, for both. An axis of size 1 is broadcast.
+    These are two lists, of axes of x and of y; or one list, for both. An axis of size 1 is broadcast.
     """
     named = _contracted(axes, x.ndim)
     ours, theirs = [normal_axis(k, x.ndim) for k in named[0]], [normal_axis(k, y.ndim) for k in named[1]]
@@ -78,11 +73,7 @@ dist = composed("dist", lambda x, y, p=2: norm(reshape(x - y, [-1]), float(p), 0
 
 
 def cdist(x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y].
-
-    Raises:
-        AssertionError: the rows are of different sizes, or `p` is negative.
-    """
+    """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y]; else an AssertionError."""
     if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1]:
         raise AssertionError(
             f"The x and y must be at least 2-D with rows of one size, but are {x.shape} and {y.shape}."
@@ -99,11 +90,7 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
 
 
 def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
-    """`x` with the slices along `axis` whose p-norm is above `max_norm` scaled down to it.
-
-    Raises:
-        ValueError: the axis is out of range.
-    """
+    """`x` with the slices along `axis` whose p-norm is above `max_norm` scaled down to it."""
     at = normal_axis(axis, x.ndim)
     others = [k for k in range(x.ndim) if k != at]
     size = pow(total(pow(absolute(x), float(p)), others, None, True), 1.0 / p)
@@ -111,11 +98,7 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
 
 
 def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of a 1-d Tensor as columns, the highest first unless `increasing`.
-
-    Raises:
-        ValueError: it is not 1-d, or `n` is negative.
-    """
+    """The powers of a 1-d Tensor as columns, the highest first unless `increasing`."""
     if x.ndim != 1:
         raise ValueError(f"The input of x is expected to be a 1-D Tensor.But now the dims of Input(X) is {x.ndim}.")
     count = x.shape[0] if n is None else n

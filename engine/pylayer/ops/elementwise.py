@@ -79,9 +79,6 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """x held between `min` and `max`, each a number, a Tensor of one element, or None; the gradient at a bound is 1.
 
     Integers with a bound that is a float become the default floating dtype.
-
-    Raises:
-        ValueError: a bound has several elements, or `min` is above `max`.
     """
     low, high = (_bound(b) for b in (min, max))
     if low is not None and high is not None and low > high:
@@ -165,12 +162,7 @@ power = binary("pow", _pow_x, _pow_y, _power, numbers=True)
 
 
 def pow(x: Tensor, y: Any) -> Tensor:
-    """x to the power y, a number or a Tensor; of an integer Tensor to the integer part of a number.
-
-    Raises:
-        TypeError: `y` is neither a number nor a Tensor, or the dtypes do not go together.
-        ValueError: `x` is not a Tensor, or the shapes do not fit.
-    """
+    """x to the power y, a number or Tensor (else a TypeError); of an integer Tensor to the integer part of a number."""
     if isinstance(y, (int, float)) and isinstance(x, Tensor) and x.dtype.rank < 2:
         y = int(y)
     if not isinstance(y, (int, float, Tensor)):
@@ -272,11 +264,7 @@ def scale(
 
 
 def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
-    """``x + weight · (y − x)``.
-
-    Raises:
-        ValueError: the dtypes of `x` and `y` differ.
-    """
+    """``x + weight · (y − x)``, of x and y of one dtype."""
     if x.dtype is not y.dtype:
         raise invalid(f"lerp(): x is {x.dtype.name} and y {y.dtype.name}. Cast one with astype()")
     return x + (y - x) * weight  # type: ignore[no-any-return]

@@ -42,11 +42,7 @@ def _eliminated(xp: ModuleType, x: Array, pivots: Array | None) -> Array:
 
 @op()
 def lu_pivots(xp: ModuleType, x: Array) -> list[Array]:
-    """The row that each was exchanged with, from 1, and the number of the first pivot that is 0, or 0: int32.
-
-    Raises:
-        ValueError: there are less than two axes.
-    """
+    """The row that each was exchanged with, from 1, and the number of the first pivot that is 0, or 0: int32."""
     if x.ndim < 2:
         raise ValueError("The rank of input must be at least 2")
     least = min(x.shape[-2:])
@@ -112,14 +108,10 @@ def _reordered(x: Tensor, order: Tensor) -> Tensor:
 
 
 def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with.
+    """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with; a RuntimeError of
+    integers.
 
-    Args:
-        get_infos: a third Tensor says which pivot is the first that is 0, counted from 1; 0 if none is.
-
-    Raises:
-        ValueError: without `pivot`, as on the release's CPU; or less than two axes.
-        RuntimeError: the dtype is not a floating-point one.
+    With `get_infos` a third Tensor says which pivot is the first that is 0, counted from 1; 0 if none is.
     """
     if not pivot:
         raise ValueError("(InvalidArgument) lu without pivoting is not implemented on the CPU, but got pivots=False")
@@ -140,15 +132,7 @@ def permutation_matrix(xp: ModuleType, order: Array, dtype: Any) -> Array:
 def lu_unpack(
     x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """P, L and U with P L U the matrix that `lu` was given; empty Tensors for what is not to be unpacked.
-
-    Args:
-        x: the first of `lu`'s results.
-        y: the second, the exchanged rows.
-
-    Raises:
-        ValueError: less than two axes, or pivots with none.
-    """
+    """P, L and U with P L U the matrix that gave `lu`'s results x and y; empty Tensors for what is not unpacked."""
     if x.ndim < 2:
         raise ValueError(f"The shape of x should be (*, M, N), but received ndim is [{x.ndim} < 2]")
     if y.ndim < 1:
@@ -164,11 +148,7 @@ def lu_unpack(
 
 
 def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N") -> Tensor:
-    """The X with A X = b, or with Aᵀ X = b unless `trans` is N, by the factors of A.
-
-    Raises:
-        ValueError: shapes that do not fit.
-    """
+    """The X with A X = b, or with Aᵀ X = b unless `trans` is N, by the factors of A."""
     if b.ndim < 2 or lu.ndim < 2 or pivots.ndim < 1:
         raise ValueError(f"`b`, `lu` and `pivots` need 2, 2 and 1 axes, but have {b.ndim}, {lu.ndim} and {pivots.ndim}")
     if b.shape[-2] != lu.shape[-2] or lu.shape[-1] != lu.shape[-2] or pivots.shape[-1] != lu.shape[-1]:

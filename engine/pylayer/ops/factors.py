@@ -54,11 +54,7 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 
 def qr(x: Tensor, mode: str = "reduced") -> Any:
-    """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there is no gradient.
-
-    Raises:
-        ValueError: another mode.
-    """
+    """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there is no gradient."""
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"QR doesn't support mode {mode!r}: it is reduced, complete or r.")
     rows, columns = x.shape[-2:]
@@ -73,12 +69,10 @@ def qr(x: Tensor, mode: str = "reduced") -> Any:
 
 
 def householder_product(x: Tensor, tau: Tensor) -> Tensor:
-    """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k].
+    """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k]; else an
+    AssertionError.
 
     The vector wᵢ has zeros above place i, 1 there, and column i of x below.
-
-    Raises:
-        AssertionError: dtypes or shapes do not go together.
     """
     if x.dtype is not tau.dtype:
         raise AssertionError("The input x must have the same dtype with input tau.")
@@ -123,11 +117,8 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 def _finite(xp: ModuleType, x: Array) -> Array:
-    """The matrices as they are: LAPACK's decomposition (gesdd) need not end on one with an infinite entry.
-
-    Raises:
-        ValueError: an entry is not finite, as the release raises there.
-    """
+    """The matrices, of finite entries: LAPACK's decomposition (gesdd) need not end on an infinite one, and the release
+    raises."""
     if not xp.isfinite(x).all().item():
         raise ValueError("singular values need a matrix of finite entries, and this one has an infinity or a NaN")
     return x
@@ -167,11 +158,7 @@ def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
 def eigh(xp: ModuleType, x: Array, UPLO: str = "L") -> tuple[Array, ...]:
     """Eigenvalues, from the smallest on, and eigenvectors, as columns, of symmetric (or Hermitian) matrices.
 
-    Args:
-        UPLO: the triangle that Paddle reads; the engine takes the symmetric part, the same for symmetric matrices.
-
-    Raises:
-        ValueError: another `UPLO`.
+    `UPLO` is the triangle that Paddle reads; the engine takes the symmetric part, the same for symmetric matrices.
     """
     if UPLO not in ("L", "U"):
         raise ValueError(f"UPLO must be L or U. But received UPLO is: {UPLO}")

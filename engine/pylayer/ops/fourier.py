@@ -99,8 +99,7 @@ def _half(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tens
 def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Callable[..., Tensor]:
     """A transform along an axis, of `x` cut off or filled up to `n`.
 
-    `norm` is what divides by n: backward, the inverse; forward, the other; ortho, both by √n. Raises ValueError for
-    another, or an `n` that is not positive.
+    `norm` is what divides by n: backward, the inverse; forward, the other; ortho, both by √n.
     """
 
     def along(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:

@@ -30,39 +30,22 @@ def _columns(index: Tensor) -> tuple[Any, ...]:
 
 # --------------------------------------------------------------------------- reading
 def index_select(x: Tensor, index: Any, axis: int = 0) -> Tensor:
-    """The slices `index` along `axis`.
-
-    Raises:
-        IndexError: one is out of range.
-        ValueError: the index is not of integers.
-    """
+    """The slices `index` along `axis`."""
     return getitem(x, _at(x, index, axis))
 
 
 def gather(x: Tensor, index: Tensor, axis: Any = 0) -> Tensor:
-    """The slices `index`, a 0-d or 1-d Tensor or one of shape [n, 1], along `axis`.
-
-    Raises:
-        IndexError: one is out of range.
-    """
+    """The slices `index`, a 0-d or 1-d Tensor or one of shape [n, 1], along `axis`."""
     return index_select(x, reshape(index, [-1]) if index.ndim > 1 else index, 0 if axis is None else axis)
 
 
 def gather_nd(x: Tensor, index: Tensor) -> Tensor:
-    """The elements or slices whose coordinates are in the last axis of `index`.
-
-    Raises:
-        ValueError: out of range, or more coordinates than axes.
-    """
+    """The elements or slices whose coordinates are in the last axis of `index`."""
     return getitem(x, _columns(index))
 
 
 def index_sample(x: Tensor, index: Tensor) -> Tensor:
-    """Per row of a matrix the elements `index`.
-
-    Raises:
-        ValueError: the numbers of rows differ, or a position is out of range.
-    """
+    """Per row of a matrix the elements `index`."""
     if x.ndim != 2 or index.ndim != 2 or x.shape[0] != index.shape[0]:
         raise invalid(
             f"index_sample(): needs matrices with as many rows, but the shapes are {x.shape} and {index.shape}"
@@ -71,13 +54,8 @@ def index_sample(x: Tensor, index: Tensor) -> Tensor:
 
 
 def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
-    """The elements of the flat Tensor at `index`; beyond the ends as `mode` says: raise, wrap or clip.
-
-    Raises:
-        TypeError: the index is of another dtype than int32 or int64.
-        ValueError: another mode.
-        IndexError: out of range, with ``raise``.
-    """
+    """The elements of the flat Tensor at `index`, int32 or int64 (else a TypeError); beyond the ends as `mode` says:
+    raise, wrap or clip."""
     if index.dtype.name not in ("int32", "int64"):
         raise TypeError(
             f"The data type of 'index' must be one of ['int32', 'int64'], but got {index.dtype}. Cast it with astype()."
@@ -93,11 +71,7 @@ def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
 
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
-    """The elements where `mask` holds, as a Tensor of one axis.
-
-    Raises:
-        ValueError: the mask is not bool, or the shapes do not broadcast.
-    """
+    """The elements where `mask` holds, as a Tensor of one axis."""
     if mask.dtype is not bool_:
         raise invalid(f"masked_select(): the mask must be bool, but is {mask.dtype.name}")
     shape = broadcast_shape(x.shape, mask.shape)
@@ -105,11 +79,7 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None) -> Tensor:
-    """Each slice along `axis`, or each element of the flat Tensor, repeated in place.
-
-    Raises:
-        ValueError: there are not as many `repeats` as slices.
-    """
+    """Each slice along `axis`, or each element of the flat Tensor, repeated in place."""
     if axis is None:
         x, axis = reshape(x, [-1]), 0
     size = x.shape[axis]
@@ -142,10 +112,5 @@ def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) ->
 
 
 def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = True) -> Tensor:
-    """The elements whose position along `axis` is in `indices`, which is broadcast to the other axes of `arr`.
-
-    Raises:
-        ValueError: the numbers of dimensions differ.
-        IndexError: out of range.
-    """
+    """The elements whose position along `axis` is in `indices`, which is broadcast to the other axes of `arr`."""
     return getitem(arr, _along("take_along_axis", arr, indices, axis, broadcast))

@@ -31,12 +31,7 @@ class Index(NamedTuple):
 
 
 def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
-    """`index` into an array of `shape`.
-
-    Raises:
-        ValueError: it holds something that is no index.
-        IndexError: an integer, or one in an array, is out of range, or there are too many.
-    """
+    """`index` into an array of `shape`; a ValueError for what is no index, an IndexError if it does not fit."""
     parts = [_part(xp, part) for part in (index if type(index) is tuple else (index,))]
     used = sum(_axes_used(part) for part in parts)
     if used > len(shape):
@@ -113,12 +108,7 @@ def _check_range(least: int, largest: int, size: int, axis: int) -> None:
 # --------------------------------------------------------------------------- the three operations
 @op(x=lambda g, F, x_shape, index: F.getitem_adjoint(g, x_shape, index))
 def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
-    """``x[index]``: sharing memory with `x` unless there is an array in the index.
-
-    Raises:
-        IndexError: out of range.
-        ValueError: something is no index.
-    """
+    """``x[index]``: sharing memory with `x` unless there is an array in the index."""
     basic, advanced = parsed(xp, x.shape, index)
     selected = x[basic]
     return selected if advanced is None else xp.asarray(selected[advanced], order="C")  # for views to share memory
@@ -194,12 +184,7 @@ def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
 
 # --------------------------------------------------------------------------- what users call
 def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
-    """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its in-place form.
-
-    Raises:
-        IndexError: out of range.
-        ValueError: something is no index, the value is neither number, array nor Tensor, or the shapes do not fit.
-    """
+    """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its in-place form."""
     if hasattr(value, "dtype") and not isinstance(value, Tensor):
         value = to_tensor(value)
     elif not isinstance(value, (Tensor, int, float, complex)):
@@ -218,11 +203,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
 def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     """The elements of `x` where `condition` holds, else those of `y`; given the condition alone, `nonzero` as a tuple.
 
-    A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype of the result.
-
-    Raises:
-        ValueError: only one of x and y is given, or the condition is not bool.
-        TypeError: the dtypes differ, and are neither both floating nor is one complex.
+    A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype of the result. A
+    TypeError if the dtypes differ, and are neither both floating nor is one complex.
     """
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)
@@ -242,11 +224,7 @@ def nonzero_(xp: ModuleType, x: Array) -> list[Array]:
 
 
 def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
-    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n].
-
-    Raises:
-        ValueError: a 0-d Tensor has no axis to give a Tensor for.
-    """
+    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n]."""
     if not x.ndim:
         raise invalid("nonzero(): the Tensor needs at least one dimension. Reshape it to [1]")
     columns = nonzero_(x)

@@ -47,11 +47,9 @@ def sets_items(setitem: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def check_not_leaf(x: Tensor, name: str) -> None:
-    """Check that `x` may be changed in place.
+    """Check that `x` is a Tensor that may be changed in place.
 
-    Raises:
-        UnsupportedError: it is a Variable, or a parameter in static mode.
-        ValueError: it is no Tensor; or a leaf that needs a gradient, and grad mode is on (observed rule 83).
+    That is no Variable (UnsupportedError), and no leaf that needs a gradient while grad mode is on (observed rule 83).
     """
     if not isinstance(x, Tensor):
         raise no_tensor(name, "x", 0, x)
@@ -82,13 +80,8 @@ def in_place(function: Callable[..., Tensor], name: str = "", changes: int = 1) 
 
     The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
     views and detached Tensors see it. The Tensor then stands where the result stood in the graph; without grad mode
-    it stays where it is. A result of another dtype takes the place of the memory, as in Paddle.
-
-    Args:
-        changes: how many versions are counted.
-
-    Raises, when called:
-        ValueError: the Tensor is a leaf that needs a gradient (observed rule 83), or the result does not fit into it.
+    it stays where it is. A result of another dtype takes the place of the memory, as in Paddle. `changes` says how many
+    versions are counted. What may be changed `check_not_leaf` says.
     """
     name = name or f"{function.__name__}_"
 
@@ -108,8 +101,7 @@ def in_place(function: Callable[..., Tensor], name: str = "", changes: int = 1) 
 def take_values(x: Tensor, result: Tensor, begun: int | None = None) -> Tensor:
     """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph.
 
-    Args:
-        begun: when the operation began, if `x` is to lie in the array of `result`, whatever its shape.
+    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its shape.
     """
     if records_all():
         take_place(x, result.array, result.node, result._stop_gradient)
@@ -129,9 +121,6 @@ def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     Where the operation returns a view, as a reshape does, the memory stays shared; Tensors that share it keep the shape
     that they had.
-
-    Raises, when called:
-        ValueError: the Tensor is a leaf that needs a gradient (observed rule 83).
     """
 
     def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
@@ -144,8 +133,7 @@ def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def replace_memory(x: Tensor, array: Array, moment: int | None = None) -> None:
     """Have `x` lie in `array`, a change in place: of its own memory for those who saved that, and one more of `x`.
 
-    Args:
-        moment: of the clock, when its own memory counts as changed; now unless given.
+    Its own memory counts as changed at `moment` of the clock, now unless given.
     """
     version = version_of(x.array)
     if owner(array) is not owner(x.array):
@@ -161,12 +149,8 @@ def fills_with(name: str, drawn: Callable[..., Tensor]) -> Callable[..., Tensor]
 
 
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
-    """Give `x` the values, and the shape, of `other`, of the same dtype; the graph does not see it.
-
-    Raises:
-        ValueError: `other` is no Tensor.
-        RuntimeError: it is of another dtype.
-    """
+    """Give `x` the values, and the shape, of `other`, of the same dtype (else a RuntimeError); the graph does not see
+    it."""
     if not isinstance(other, Tensor):
         raise no_tensor("copy_", "other", 1, other)
     if other.dtype is not x.dtype:
@@ -193,11 +177,7 @@ def detach_(x: Tensor) -> Tensor:
 
 
 def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
-    """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty Tensor.
-
-    Raises:
-        ValueError: x is a leaf that needs a gradient (observed rule 83), or `source` is not a Tensor.
-    """
+    """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty Tensor."""
     check_not_leaf(x, "set_")
     if source is not None and not isinstance(source, Tensor):
         raise no_tensor("set_", "source", 1, source)
@@ -214,8 +194,7 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
 def set_value(x: Tensor, value: Any) -> None:
     """Write `value`, a Tensor or an array of the same shape and dtype, into the memory of `x`; also into a parameter's.
 
-    Raises:
-        AssertionError: it is neither, or the shapes or dtypes differ (the key phrases are Paddle's).
+    An AssertionError if it is neither, or differs in shape or dtype (the key phrases are Paddle's).
     """
     if not hasattr(value, "dtype"):
         raise AssertionError(f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}.")
@@ -240,12 +219,7 @@ def fill(xp: ModuleType, x: Array, value: float) -> Array:
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:
-    """Set every element to `value`; what came before gets a gradient of 0.
-
-    Raises:
-        TypeError: the value is not a number.
-        ValueError: x is a leaf that needs a gradient (observed rule 83).
-    """
+    """Set every element to `value`, a number (else a TypeError); what came before gets a gradient of 0."""
     if not isinstance(value, (int, float)):
         raise TypeError(f"The type of 'value' must be int or float, but received {type(value).__name__}.")
     return filled_(x, value)
@@ -258,11 +232,7 @@ zero_ = composed("zero_", lambda x: fill_(x, 0))
 
 
 def increment(x: Tensor, value: float = 1.0) -> Tensor:
-    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was.
-
-    Raises:
-        ValueError: there are several elements.
-    """
+    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was."""
     check_changeable(x, "paddle.increment")
     if x.size != 1:
         raise invalid(f"The number of elements in Input(X) should be 1. Now the number is {x.size}")

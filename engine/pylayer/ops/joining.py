@@ -34,11 +34,7 @@ def concat_(xp: ModuleType, x: Sequence[Array], axis: int, bounds: Sequence[int]
 
 
 def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
-    """Joined along the existing axis `axis`.
-
-    Raises:
-        ValueError: `x` is not a list of Tensors of one dtype, or their shapes differ elsewhere.
-    """
+    """Tensors of one dtype joined along the existing axis `axis`."""
     at = normal_axis(axis, _checked("concat", x))
     return concat_(list(x), at, _bounds(x, at))
 
@@ -86,11 +82,7 @@ def add_n_(xp: ModuleType, terms: Sequence[Array]) -> Array:
 
 
 def add_n(inputs: Tensor | Sequence[Tensor]) -> Tensor:
-    """The sum of Tensors of one shape and dtype.
-
-    Raises:
-        ValueError: they are not, or there is none.
-    """
+    """The sum of Tensors of one shape and dtype."""
     return add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs))
 
 
@@ -102,11 +94,7 @@ def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Arr
 
 
 def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> list[Tensor]:
-    """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be -1: what is left.
-
-    Raises:
-        ValueError: the size of `x` there is not divisible, or not the sum of the sizes.
-    """
+    """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be -1: what is left."""
     at = normal_axis(axis, x.ndim)
     size = x.shape[at]
     if isinstance(num_or_sections, int):
@@ -157,11 +145,7 @@ def unbind(xp: ModuleType, input: Array, axis: int = 0) -> list[Array]:
 
 
 def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
-    """`unbind`.
-
-    Raises:
-        ValueError: `num` is given and is not the size along `axis`.
-    """
+    """`unbind`; `num`, if given, is the size along `axis`."""
     axis = normal_axis(axis, x.ndim)
     if num is not None and num != x.shape[axis]:
         raise invalid(f"unstack(): num is {num}, but the size along axis {axis} is {x.shape[axis]}")

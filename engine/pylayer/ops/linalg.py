@@ -66,11 +66,7 @@ def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
 
 
 def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
-    """The product of matrices, each transposed first if asked for.
-
-    Raises:
-        ValueError: an input is not a Tensor, the dtypes differ, or the shapes do not fit.
-    """
+    """The product of matrices of one dtype, each transposed first if asked for."""
     check_same_dtype("matmul", (x, y))
     x = _swapped(x) if transpose_x and x.ndim > 1 else x
     y = _swapped(y) if transpose_y and y.ndim > 1 else y
@@ -87,11 +83,7 @@ def _swapped(x: Tensor) -> Tensor:
 
 @op(x=_matmul_x, y=_matmul_y, zeros=("x", "y"))
 def bmm(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The products of two batches of matrices.
-
-    Raises:
-        ValueError: the dtypes differ, an input has not three dimensions, or the batches or matrices do not fit.
-    """
+    """The products of two batches of matrices of one dtype."""
     check_one_dtype(x, y)
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
         raise ValueError("the inputs must be 3-D and of the same batch size")
@@ -102,11 +94,7 @@ mm = composed("mm", lambda input, mat2: matmul(input, mat2))
 
 
 def mv(x: Tensor, vec: Tensor) -> Tensor:
-    """A matrix times a vector.
-
-    Raises:
-        ValueError: they are not, or do not fit.
-    """
+    """A matrix times a vector."""
     check_same_dtype("mv", (x, vec))
     if x.ndim != 2 or vec.ndim != 1:
         raise invalid(
@@ -116,12 +104,7 @@ def mv(x: Tensor, vec: Tensor) -> Tensor:
 
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D.
-
-    Raises:
-        RuntimeError: the shapes differ or have other dimensions.
-        ValueError: the dtypes differ.
-    """
+    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, else a RuntimeError."""
     check_same_dtype("dot", (x, y))
     if x.ndim not in (1, 2) or x.shape != y.shape:
         raise RuntimeError(
@@ -154,11 +137,7 @@ outer = composed("outer", lambda x, y: multiply(reshape(x, [-1, 1]), reshape(y, 
 
 
 def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their product.
-
-    Raises:
-        ValueError: x or y is not 2-D, input is not 1-D or 2-D, or the shapes do not fit.
-    """
+    """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their product."""
     check_same_dtype("addmm", (input, x, y))
     if x.ndim != 2 or y.ndim != 2 or input.ndim not in (1, 2):
         raise invalid(
@@ -175,11 +154,7 @@ def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float =
 
 
 def t(input: Tensor) -> Tensor:
-    """The transpose of a Tensor of at most two dimensions.
-
-    Raises:
-        ValueError: it has more.
-    """
+    """The transpose of a Tensor of at most two dimensions."""
     if input.ndim > 2:
         raise invalid(f"t(): the input must have at most 2 dimensions, but has {input.ndim}")
     return transpose(input, [1, 0]) if input.ndim == 2 else input
@@ -211,11 +186,7 @@ def einsum_explicit(xp: ModuleType, operands: list[Array], equation: str) -> Arr
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices that occur once.
-
-    Raises:
-        ValueError: the equation does not fit the operands, or its output has an index of its own.
-    """
+    """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices that occur once."""
     tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
     check_same_dtype("einsum", tensors)
     inputs, output = explicit_equation(equation, [t.ndim for t in tensors]).split("->")

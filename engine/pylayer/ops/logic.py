@@ -71,11 +71,7 @@ def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
 def isclose(
     xp: ModuleType, x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Array:
-    """``|x − y| ≤ atol + rtol·|y|``, element by element.
-
-    Raises:
-        ValueError: the dtypes differ.
-    """
+    """``|x − y| ≤ atol + rtol·|y|``, element by element, of one dtype."""
     check_one_dtype(x, y)
     return xp.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan)
 
@@ -84,11 +80,7 @@ def isclose(
 def allclose(
     xp: ModuleType, x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Array:
-    """Whether `isclose` holds for all elements: a bool of shape [].
-
-    Raises:
-        ValueError: the dtypes differ, or the shapes.
-    """
+    """Whether `isclose` holds for all elements of Tensors of one shape: a bool of shape []."""
     check_one_dtype(x, y)
     if x.shape != y.shape:
         raise ValueError("the shapes differ")
@@ -97,11 +89,7 @@ def allclose(
 
 @op(inputs=("x", "y"))
 def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
-    """Whether shapes and all elements are equal: a bool of shape [].
-
-    Raises:
-        ValueError: the shapes are the same, and the dtypes differ.
-    """
+    """Whether shapes and all elements are equal: a bool of shape []."""
     if getattr(x, "shape", ()) != getattr(y, "shape", ()):
         return xp.zeros((), bool)
     check_one_dtype(x, y)

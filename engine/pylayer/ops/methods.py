@@ -54,8 +54,7 @@ IN_PLACE_ANEW = (
 def as_operand(x: Tensor, other: Any) -> Any:
     """The other side of an operator: arrays become Tensors, those of shape [] numbers; Tensors and numbers stay.
 
-    Raises:
-        TypeError: it is a list, a tuple or a string, which Python would otherwise repeat, or join.
+    A TypeError for a list, a tuple or a string, which Python would otherwise repeat, or join.
     """
     if watching:
         other = taken(other)
@@ -139,11 +138,7 @@ def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
-    """`where` written into the memory of `x`.
-
-    Raises:
-        ValueError: x or y is missing, x is a leaf that needs a gradient, or the result does not fit into it.
-    """
+    """`where` written into the memory of `x`."""
     if x is None or y is None:
         raise invalid("where_(): either both or neither of x and y should be given, and here both")
 

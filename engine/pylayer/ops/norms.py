@@ -20,13 +20,8 @@ from pylayer.tensor import Tensor
 def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> Tensor:
     """The norm of the vectors along `axis`, or of the matrices in two axes; of all elements without `axis`.
 
-    Args:
-        p: the order of a vector norm; for two axes 1, -1, inf, -inf (sums of columns or rows), 2, -2, 'nuc' (singular
-            values) or 'fro'. None and 'fro' mean the root of the sum of squares. The subgradient is 0 where the norm
-            is 0.
-
-    Raises:
-        ValueError: `p` is none of these.
+    `p` is the order of a vector norm; for two axes 1, -1, inf, -inf (sums of columns or rows), 2, -2, 'nuc' (singular
+    values) or 'fro'. None and 'fro' mean the root of the sum of squares. The subgradient is 0 where the norm is 0.
     """
     axes = [] if axis is None else as_ints(axis)
     if p is None or p == "fro" or (p == 2 and len(axes) != 2):

@@ -41,16 +41,13 @@ def pad(
     data_format: str | None = None,
     pad_from_left_axis: bool = True,
 ) -> Tensor:
-    """Elements put around `x`, or taken away where a number is negative.
+    """Elements put around `x`, or taken away where a number is negative; by `mode` constant, reflect, replicate or
+    circular.
 
     Args:
         pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from the last axis
             backwards if not `pad_from_left_axis`), else for the last spatial axes, from the last backwards.
-        mode: constant, reflect, replicate or circular.
         data_format: names the spatial axes: C last (``NHWC``) means that the last axis is none of them.
-
-    Raises:
-        ValueError: an unknown mode, an odd or too large number of numbers, or more to reflect than there is.
     """
     numbers = as_ints(pad)
     pairs = list(zip(numbers[::2], numbers[1::2], strict=False))

@@ -102,11 +102,7 @@ def get_rng_state(device: str | None = None) -> list[GeneratorState]:
 
 
 def set_rng_state(state_list: Sequence[GeneratorState], device: str | None = None) -> None:
-    """Go on from what `get_rng_state` gave.
-
-    Raises:
-        ValueError: it is not one state.
-    """
+    """Go on from what `get_rng_state` gave."""
     if len(state_list) != 1:
         raise ValueError(
             f"Length of state list should be equal to the number of generators, 1, but is {len(state_list)}"
@@ -170,11 +166,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None) -> Tensor
 
 @draws
 def randint(low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DTypeLike = None) -> Tensor:
-    """Integers from [low, high), or from [0, low) if one number is given; int64 unless given.
-
-    Raises:
-        ValueError: there is no such integer.
-    """
+    """Integers from [low, high), or from [0, low) if one number is given; int64 unless given."""
     low, high = (0, low) if high is None else (low, high)
     if low >= high:
         raise invalid(f"randint(): low must be less than high, but received low = {low}, high = {high}")
@@ -196,11 +188,7 @@ def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
 
 @draws
 def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
-    """Ones with the probabilities in `x` (or with `p`), else zeros.
-
-    Raises:
-        IndexError: one is less than 0 or more than 1 (Paddle's error type).
-    """
+    """Ones with the probabilities in `x` (or with `p`), else zeros; an IndexError if one is not in [0, 1]."""
     array: Array = x.array
     chance = array if p is None else p
     if p is None and bool((array > 1).any() | (array < 0).any()):
@@ -230,12 +218,7 @@ FILLS: dict[str, Callable[..., Tensor]] = {
 
 @draws
 def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
-    """Per row of weights `x`, the positions of `num_samples` draws.
-
-    Raises:
-        ValueError: the weights have not one or two dimensions, one is negative, all are zero, or there are too few to
-            draw without replacement.
-    """
+    """Per row of weights `x`, the positions of `num_samples` draws."""
     if not 1 <= x.ndim <= 2 or num_samples < 1:
         raise invalid(
             f"multinomial(): needs weights of one or two dimensions and at least one sample, but got "

@@ -28,11 +28,7 @@ column_stack = composed("column_stack", lambda x: hstack([reshape(t, [t.size, 1]
 
 
 def block_diag(inputs: Sequence[Tensor]) -> Tensor:
-    """Matrices along the diagonal of one, zeros elsewhere.
-
-    Raises:
-        ValueError: one has more than two axes.
-    """
+    """Matrices, or less, along the diagonal of one, zeros elsewhere."""
     blocks = [atleast_2d(t) for t in inputs]
     if any(t.ndim != 2 for t in blocks):
         raise ValueError("Input tensors for block_diag must have at most 2 dimensions.")
@@ -53,12 +49,7 @@ def cartesian_prod(x: Sequence[Tensor]) -> Tensor:
 
 
 def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All ways to take `r` elements of a 1-d Tensor in order, a row each.
-
-    Raises:
-        TypeError: it is not 1-d.
-        ValueError: `r` is negative.
-    """
+    """All ways to take `r` elements of a 1-d Tensor (else a TypeError) in order, a row each."""
     if x.ndim != 1:
         raise TypeError(f"Expect a 1-D vector, but got x shape {x.shape}")
     if not isinstance(r, int) or r < 0:
@@ -147,11 +138,7 @@ def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
 
 # --------------------------------------------------------------------------- order
 def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """Turned by `k` quarters, from the first of `axes` to the second.
-
-    Raises:
-        ValueError: there are not two different axes.
-    """
+    """Turned by `k` quarters, from the first of `axes` to the second."""
     if len(axes) != 2 or x.ndim < 2 or normal_axis(axes[0], x.ndim) == normal_axis(axes[1], x.ndim):
         raise ValueError(f"expected total rotation axes == 2 of different axes of the Tensor, but got {list(axes)}.")
     first, second = axes
@@ -174,11 +161,7 @@ argwhere = composed("argwhere", lambda input: nonzero(input))
 
 
 def reduce_as(x: Tensor, target: Tensor) -> Tensor:
-    """`x` summed to the shape of `target`, which broadcasts to that of `x`.
-
-    Raises:
-        ValueError: it does not.
-    """
+    """`x` summed to the shape of `target`, which broadcasts to that of `x`."""
     if broadcast_shape(x.shape, target.shape) != list(x.shape):
         raise invalid(f"reduce_as(): {target.shape} does not broadcast to {x.shape}")
     extra = x.ndim - target.ndim

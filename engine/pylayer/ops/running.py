@@ -83,11 +83,7 @@ def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tenso
 
 
 def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-    """Differences of neighbours along `axis`, `n` times over; bools give whether they differ.
-
-    Raises:
-        ValueError: `n` is less than 1.
-    """
+    """Differences of neighbours along `axis`, `n` times over; bools give whether they differ."""
     if n < 1:
         raise ValueError(f"The n should be greater than or equal to 1, but got {n}.")
     at = normal_axis(axis, x.ndim)
@@ -119,11 +115,7 @@ def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Te
 
 
 def trapezoid(y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1) -> Tensor:
-    """The integral of `y` along `axis`, by straight lines between the points `x`, or points `dx` apart, 1 unless given.
-
-    Raises:
-        ValueError: both `x` and `dx` are given.
-    """
+    """The integral of `y` along `axis`, by straight lines between points `x`, or points `dx` apart, 1 unless given."""
     slabs, at = _slabs(y, x, dx, axis)
     return total(slabs, at)
 

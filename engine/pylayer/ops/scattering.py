@@ -77,14 +77,8 @@ def put_along_axis(
 ) -> Tensor:
     """A copy of `arr` with `values` at the positions `indices` along `axis`.
 
-    Args:
-        reduce: what becomes of the values for one place: the last one counts (assign), their sum (add), product (mul,
-            multiply), mean, smallest (amin) or largest (amax).
-        include_self: whether what was there takes part.
-
-    Raises:
-        ValueError: another `reduce`, or the shapes or dtypes do not fit.
-        IndexError: out of range.
+    `reduce` says what becomes of the values for one place: the last one counts (assign), their sum (add), product (mul,
+    multiply), mean, smallest (amin) or largest (amax); `include_self`, whether what was there takes part.
     """
     if reduce not in _REDUCTIONS:
         raise ValueError(f"put_along_axis(): `reduce` is one of {', '.join(_REDUCTIONS)}, but got {reduce!r}.")
@@ -110,11 +104,7 @@ _OTHER_WORDS = {"sum": "add", "prod": "mul", "mean": "mean", "amin": "amin", "am
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax.
-
-    Raises:
-        ValueError: another `reduce`.
-    """
+    """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax."""
     if reduce not in _OTHER_WORDS:
         raise ValueError(f"scatter_reduce(): reduce is one of {', '.join(_OTHER_WORDS)}, but got {reduce!r}.")
     return put_along_axis(input, index, src, dim, _OTHER_WORDS[reduce], include_self, False)
@@ -124,12 +114,7 @@ scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_red
 
 
 def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
-    """A copy of `x` with the rows `index` replaced by `updates`, of several for one row by the last; or by their sum.
-
-    Raises:
-        ValueError: the dtypes differ, or the shapes do not fit.
-        IndexError: out of range.
-    """
+    """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last; or by their sum."""
     _same_dtype("scatter", x, updates)
     if index.ndim == 2 and index.shape[1] != 1:
         raise invalid(
@@ -152,13 +137,8 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -
 
 
 def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
-    """A copy of `x` with `updates` added at the coordinates in the last axis of `index`.
-
-    Raises:
-        TypeError: the dtypes differ.
-        ValueError: the shapes do not fit.
-        IndexError: out of range.
-    """
+    """A copy of `x` with `updates`, of its dtype (else a TypeError), added at the coordinates in the last axis of
+    `index`."""
     if updates.dtype is not x.dtype:
         raise TypeError(
             f"x and updates must have same data type but x.dtype={x.dtype.name}, updates.dtype={updates.dtype.name}"
@@ -193,11 +173,7 @@ index_fill = composed("index_fill", lambda x, index, axis, value: setitem(x, _at
 
 
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """`value`, a number or a 0-d Tensor, where `mask` holds, else `x`.
-
-    Raises:
-        ValueError: a Tensor `value` is of another dtype than `x`, or the shapes do not fit.
-    """
+    """`value`, a number or a 0-d Tensor of the dtype of `x`, where `mask` holds, else `x`."""
     if not isinstance(value, Tensor):
         value = full([], value, x.dtype)
     _same_dtype("masked_fill", x, value)
@@ -206,11 +182,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 # --------------------------------------------------------------------------- slices, and masked elements
 def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
-    """A copy of `x` with `values` as slice `index` along `axis`.
-
-    Raises:
-        RuntimeError: the shape of `values` is another.
-    """
+    """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of another shape."""
     at = normal_axis(axis, x.ndim)
     expected = [n for k, n in enumerate(x.shape) if k != at]
     if list(values.shape) != expected:
@@ -226,11 +198,7 @@ def slice_scatter(x: Tensor, value: Tensor, axes: Any, starts: Any, ends: Any, s
 
 
 def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
-    """A copy of `x` with the elements of `value`, in order, where `mask` holds.
-
-    Raises:
-        AssertionError: `value` has too few or another dtype, the mask is not bool, or does not broadcast to `x`.
-    """
+    """A copy of `x` with the elements of `value`, in order, where `mask` holds; AssertionErrors if it does not fit."""
     if mask.dtype.name != "bool":
         raise AssertionError("The mask must be bool")
     if value.dtype is not x.dtype:

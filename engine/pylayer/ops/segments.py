@@ -63,11 +63,7 @@ def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any
 def send_u_recv(
     x: Tensor, src_index: Tensor, dst_index: Tensor, reduce_op: str = "sum", out_size: Any = None
 ) -> Tensor:
-    """Along the edges of a graph, the rows `src_index` of `x` brought to the rows `dst_index` and reduced there.
-
-    Raises:
-        ValueError: `reduce_op` is none of sum, mean, min and max.
-    """
+    """Along the edges of a graph, the rows `src_index` of `x` brought to the rows `dst_index` and reduced there."""
     return _received(getitem(x, src_index), dst_index, reduce_op, out_size, x.shape[0])
 
 
@@ -80,18 +76,10 @@ def send_ue_recv(
     reduce_op: str = "sum",
     out_size: Any = None,
 ) -> Tensor:
-    """`send_u_recv` of the rows combined with those of the edges, `y`, by add, sub, mul or div.
-
-    Raises:
-        ValueError: another operation.
-    """
+    """`send_u_recv` of the rows combined with those of the edges, `y`, by add, sub, mul or div."""
     return _received(_message(message_op, getitem(x, src_index), y), dst_index, reduce_op, out_size, x.shape[0])
 
 
 def send_uv(x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add") -> Tensor:
-    """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`.
-
-    Raises:
-        ValueError: another operation than add, sub, mul and div.
-    """
+    """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`, as in `send_ue_recv`."""
     return _message(message_op, getitem(x, src_index), getitem(y, dst_index))

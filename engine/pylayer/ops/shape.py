@@ -54,11 +54,7 @@ def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
 def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
     """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there.
 
-    Shares memory with `x`; it is `x` itself if that has the shape already.
-
-    Raises:
-        ValueError: `x` has another number of elements.
-        TypeError: a size is no integer.
+    Shares memory with `x`; it is `x` itself if that has the shape already. A TypeError if a size is no integer.
     """
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
@@ -101,11 +97,7 @@ expand_as = composed("expand_as", lambda x, y: broadcast_to(x, y.shape))
 
 
 def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
-    """The shape to which two shapes broadcast.
-
-    Raises:
-        ValueError: they do not.
-    """
+    """The shape to which two shapes broadcast."""
     pairs = itertools.zip_longest(reversed(x_shape), reversed(y_shape), fillvalue=1)
     sizes = []
     for n, m in pairs:
@@ -128,11 +120,7 @@ def view_dtype(xp: ModuleType, x: Array, dtype: Any) -> Array:
 
 
 def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
-    """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no gradient flows.
-
-    Raises:
-        ValueError: the last axis does not hold whole numbers of that dtype.
-    """
+    """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no gradient flows."""
     if isinstance(shape_or_dtype, (str, DType)):
         return x if as_dtype(shape_or_dtype) is x.dtype else view_dtype(x, shape_or_dtype)
     return reshape(x, shape_or_dtype)
@@ -154,11 +142,7 @@ def unsqueeze(x: Tensor, axis: Ints) -> Tensor:
 
 
 def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
-    """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1].
-
-    Raises:
-        ValueError: `start_axis` comes after `stop_axis`, or is neither 0 nor -1 for a 0-d Tensor.
-    """
+    """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1]."""
     if not x.ndim:
         if start_axis not in (0, -1) or stop_axis not in (0, -1):
             raise ValueError(
@@ -180,12 +164,7 @@ def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
-    """The axes `source` moved to `destination`, the others in their order.
-
-    Raises:
-        AssertionError: they are not as many.
-        ValueError: an axis is out of range.
-    """
+    """The axes `source` moved to `destination`, as many (else an AssertionError), the others in their order."""
     if len(as_ints(source)) != len(as_ints(destination)):
         raise AssertionError("'source' must have the same number of axes as 'destination'.")
     moved = {

@@ -20,11 +20,7 @@ from pylayer.tensor import Tensor
 
 
 def _square(x: Array) -> Array:
-    """`x`, if its last two axes are those of square matrices of floats.
-
-    Raises:
-        ValueError: they are not.
-    """
+    """`x`, if its last two axes are those of square matrices."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError("Input must be a square matrix in its last two axes")
     return x
@@ -38,11 +34,7 @@ def _inv_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_inv_vjp)
 def inv(xp: ModuleType, x: Array) -> Array:
-    """The inverses.
-
-    Raises:
-        ValueError: the matrices are not square, or one is singular.
-    """
+    """The inverses of matrices that are not singular."""
     try:
         return xp.linalg.inv(_square(x))
     except xp.linalg.LinAlgError as error:
@@ -79,11 +71,7 @@ slogdet = composed("slogdet", lambda x: stack([signdet(x), logabsdet(x)], 0))
 
 
 def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
-    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector.
-
-    Raises:
-        ValueError: the matrices are not square, one is singular, or the shapes do not fit.
-    """
+    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector."""
     if not left:
         return _swapped(solve(_swapped(x), _swapped(y)))
     if y.ndim == 1:
@@ -94,12 +82,9 @@ def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
 def triangular_solve(
     x: Tensor, y: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Tensor:
-    """`solve` for triangular matrices: what lies on the other side of the diagonal is not read.
+    """`solve` for triangular matrices, upper or lower: what lies on the other side of the diagonal is not read.
 
-    Args:
-        upper: the upper triangle is meant, else the lower.
-        transpose: the system is that of the transpose.
-        unitriangular: the diagonal is taken as ones.
+    With `transpose` the system is that of the transpose; with `unitriangular` the diagonal is taken as ones.
     """
     keep = triu if upper else tril
     triangle = keep(x, (1 if upper else -1) if unitriangular else 0)
@@ -127,21 +112,13 @@ def cholesky_(xp: ModuleType, x: Array) -> Array:
 
 
 def cholesky(x: Tensor, upper: bool = False) -> Tensor:
-    """The triangular factor of symmetric positive definite matrices: the lower one, or the upper.
-
-    Raises:
-        ValueError: the matrices are not square, or one is not positive definite.
-    """
+    """The triangular factor of symmetric positive definite matrices: the lower one, or the upper."""
     factor: Tensor = cholesky_(x)
     return _swapped(factor) if upper else factor
 
 
 def matrix_power(x: Tensor, n: int) -> Tensor:
-    """The product of `n` times the matrix; of its inverse if `n` is negative.
-
-    Raises:
-        ValueError: the matrices are not square, or one is singular and `n` negative.
-    """
+    """The product of `n` times the matrix; of its inverse if `n` is negative."""
     _square(x.array)
     if n < 0:
         return matrix_power(inv(x), -n)
@@ -155,11 +132,7 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
 
 
 def multi_dot(x: Sequence[Tensor]) -> Tensor:
-    """The product of at least two matrices, the first and last of which may be vectors; from left to right.
-
-    Raises:
-        ValueError: there are less than two, or the shapes do not fit.
-    """
+    """The product of at least two matrices, the first and last of which may be vectors; from left to right."""
     if len(x) < 2:
         raise invalid(f"multi_dot(): needs at least two Tensors, but got {len(x)}")
     return functools.reduce(matmul, x)

@@ -36,11 +36,7 @@ def of_graph(x: Tensor, found: Tensor) -> Tensor:
 
 # --------------------------------------------------------------------------- positions
 def index_dtype(dtype: Any) -> Any:
-    """The NumPy dtype of positions.
-
-    Raises:
-        ValueError: it is neither int32 nor int64.
-    """
+    """The NumPy dtype of positions: int32 or int64."""
     wanted = as_dtype(dtype)
     if wanted.name not in ("int32", "int64"):
         raise ValueError(f"positions are int32 or int64, not {wanted.name}")
@@ -93,11 +89,7 @@ class TopK(NamedTuple):
 
 
 def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True) -> TopK:
-    """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and their positions.
-
-    Raises:
-        ValueError: there are fewer than `k`.
-    """
+    """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and their positions."""
     if not x.ndim and int(k) > 0:
         x, axis = reshape(x, [1]), normal_axis(axis or 0, 1)
         return TopK(*(squeeze(t, 0) for t in topk(x, 1, axis)))
@@ -124,9 +116,6 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
     """The middle element along `axis`, or of all: the mean of the two middle ones, or the smaller with mode ``min``.
 
     With mode ``min`` and an axis, a pair: the median and its position.
-
-    Raises:
-        ValueError: another mode, or an axis out of range.
     """
     if mode not in ("avg", "min"):
         raise ValueError(f"Mode {mode} is not supported. Must be avg or min.")
@@ -148,11 +137,7 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
 def searchsorted(
     xp: ModuleType, sorted_sequence: Array, values: Array, out_int32: bool = False, right: bool = False
 ) -> Array:
-    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`.
-
-    Raises:
-        ValueError: the sequence has several axes, and those before the last are not those of `values`.
-    """
+    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`."""
     side, dtype = "right" if right else "left", "int32" if out_int32 else "int64"
     if sorted_sequence.ndim == 1:
         return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
@@ -166,11 +151,7 @@ def searchsorted(
 
 
 def bucketize(x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:
-    """`searchsorted` with the arguments exchanged.
-
-    Raises:
-        ValueError: the sequence has several axes.
-    """
+    """`searchsorted`, of a sequence of one axis, with the arguments exchanged."""
     if sorted_sequence.ndim != 1:
         raise ValueError(f"sorted_sequence tensor must be 1 dimension, but got dim {sorted_sequence.ndim}.")
     return searchsorted(sorted_sequence, x, out_int32, right)
@@ -209,10 +190,6 @@ def one_hot_(xp: ModuleType, x: Array, num_classes: int) -> Array:
 
 
 def one_hot(x: Tensor, num_classes: Any = -1) -> Tensor:
-    """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class plus one; float32.
-
-    Raises:
-        ValueError: a class is out of range.
-    """
+    """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class and one; float32."""
     classes = int(num_classes)
     return one_hot_(x, x.array.max().item() + 1 if classes == -1 else classes)

@@ -59,12 +59,8 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
 
 @op(floating=True, x=lambda g, F, x, n: g * F.polygamma(x, n + 1))
 def polygamma(xp: ModuleType, x: Array, n: int) -> Array:
-    """The `n`-th derivative of `digamma`; NaN at poles, and below −1000, where it is not computed.
-
-    Raises:
-        TypeError: `n` is no int.
-        ValueError: it is negative.
-    """
+    """The `n`-th derivative of `digamma`; NaN at poles, and below −1000, where it is not computed. A TypeError if `n`
+    is no int."""
     if not isinstance(n, int):
         raise TypeError(f"The input of n must be int type, but received: {type(n)} ")
     if n < 0:
@@ -90,11 +86,7 @@ gammaln = lgamma
 
 
 def multigammaln(x: Tensor, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension `p`.
-
-    Raises:
-        AssertionError: `p` is less than 1.
-    """
+    """The logarithm of the multivariate gamma function of dimension `p`, 1 at least, or an AssertionError."""
     if p < 1:
         raise AssertionError(f"The p must be greater than or equal to 1, But received p is {p}")
     total: Any = p * (p - 1) / 4 * math.log(math.pi)
@@ -152,11 +144,7 @@ def _gammaincc_vjp(g: Any, F: Any, x: Any, y: Any) -> Any:
 
 @op(floating=True, y=_gammaincc_vjp)
 def gammaincc(xp: ModuleType, x: Array, y: Array) -> Array:
-    """Γ(x, y) / Γ(x), the regularised upper incomplete gamma function; `x` has no gradient, as in Paddle.
-
-    Raises:
-        ValueError: an element of x or y is negative.
-    """
+    """Γ(x, y) / Γ(x), the regularised upper incomplete gamma function; `x` has no gradient, as in Paddle."""
     for letter, value in (("x", x), ("y", y)):
         if xp.any(value < 0).item():
             raise ValueError(f"The input argument {letter} must be greater than or equal to 0.")

@@ -51,11 +51,7 @@ def _between(ordered: Tensor, at: Tensor, interpolation: str) -> Tensor:
 
 
 def _shares(q: Any) -> tuple[list[float], bool]:
-    """The shares that are asked for, and whether there are several.
-
-    Raises:
-        ValueError: there are none, or one is outside [0, 1].
-    """
+    """The shares, in [0, 1], that are asked for, and whether there are several."""
     several = isinstance(q, (list, tuple)) or (isinstance(q, Tensor) and q.ndim > 0)
     given = q.tolist() if isinstance(q, Tensor) else q
     shares = list(given) if several else [given]
@@ -100,12 +96,8 @@ def quantile(
 ) -> Tensor:
     """The value below which a share `q` of the elements over `axis` lies; for several shares along a new first axis.
 
-    Args:
-        interpolation: what lies between two elements: linear, lower, higher, nearest or midpoint.
-
-    Raises:
-        ValueError: a share outside [0, 1], or another `interpolation`.
-        TypeError: `x` is not of floating-point numbers.
+    What lies between two elements `interpolation` says: linear, lower, higher, nearest or midpoint. A TypeError of
+    integers.
     """
     return _quantile(x, q, axis, keepdim, interpolation, False)
 
@@ -116,11 +108,7 @@ def nanquantile(x: Tensor, q: Any, axis: Any = None, keepdim: bool = False, inte
 
 
 def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``.
-
-    Raises:
-        ValueError: another mode.
-    """
+    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``."""
     if mode not in ("avg", "min"):
         raise ValueError(f"Mode {mode} is not supported. Must be avg or min.")
     return _quantile(x, 0.5, axis, keepdim, "midpoint" if mode == "avg" else "lower", True)
@@ -152,12 +140,7 @@ def cov(
 ) -> Tensor:
     """The covariances of variables, one per row (or column): over n − 1, or n without `ddof`.
 
-    Args:
-        fweights: how often each observation counts.
-        aweights: its weight.
-
-    Raises:
-        ValueError: `x` has more than two axes or none.
+    Each observation counts `fweights` times, and has the weight `aweights`.
     """
     if x.ndim > 2 or x.ndim < 1:
         raise ValueError(

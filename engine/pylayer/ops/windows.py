@@ -35,11 +35,7 @@ def inside(space: Numbers, pads: Pads) -> tuple[Any, ...]:
 
 
 def window_counts(space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers) -> list[int]:
-    """How many windows fit along each axis.
-
-    Raises:
-        ValueError: none does along one of them.
-    """
+    """How many windows fit along each axis, one at least."""
     counts = [
         (n + before + after - d * (k - 1) - 1) // s + 1
         for n, k, s, (before, after), d in zip(space, kernel, strides, pads, dilations, strict=True)
