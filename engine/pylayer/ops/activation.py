@@ -11,11 +11,10 @@ from pylayer.array import Array
 from pylayer.op import composed, op, unary
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.elementwise import abs as absolute
-from pylayer.ops.elementwise import erf, expm1, sigmoid, tanh
+from pylayer.ops.elementwise import check_same_dtype, erf, expm1, sigmoid, tanh
 from pylayer.ops.indexing import where_
 from pylayer.ops.inplace import in_place
 from pylayer.ops.joining import chunk
-from pylayer.ops.logic import check_same_dtype
 from pylayer.ops.shape import astype, reshape
 from pylayer.tensor import Tensor
 

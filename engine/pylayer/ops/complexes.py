@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 
 from pylayer.array import Array
 from pylayer.invalid import invalid
 from pylayer.op import Operation, composed, op
-from pylayer.ops.indexing import getitem
+from pylayer.ops.creation import ones_like
+from pylayer.ops.elementwise import abs as absolute
+from pylayer.ops.elementwise import atan2, cos, floating, sign, sin
+from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.joining import stack
+from pylayer.ops.shape import cast
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function
 
@@ -50,3 +55,40 @@ def as_complex(x: Tensor) -> Tensor:
 
 
 as_real = composed("as_real", lambda x: stack([real(x), imag(x)], -1))
+view_as_complex, view_as_real = as_complex, as_real
+
+
+def as_complex_numbers(x: Tensor) -> Tensor:
+    """Real numbers as complex ones of their precision; complex ones as they are."""
+    if x.dtype.is_complex:
+        return x
+    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
+
+
+isreal = composed("isreal", lambda x: imag(x) == 0 if x.dtype.is_complex else ones_like(x, "bool"))
+
+
+# --------------------------------------------------------------------------- angles
+def sgn(x: Tensor) -> Tensor:
+    """The sign; of a complex number z / |z|, and 0 for 0. A TypeError of integers."""
+    if x.dtype.rank < 2:
+        raise TypeError(
+            f"The data type of input must be one of ['float16', 'float32', 'float64', 'complex64', 'complex128'], "
+            f"but got {x.dtype}"
+        )
+    if not x.dtype.is_complex:
+        return sign(x)
+    size = absolute(x)
+    zero = size == 0
+    return where_(zero, x * 0, x / where_(zero, 1.0, size))
+
+
+def angle(x: Tensor) -> Tensor:
+    """The angle of complex numbers; of real ones 0, or π where they are negative."""
+    if x.dtype.is_complex:
+        return atan2(imag(x), real(x))
+    x = floating(x)
+    return where_(x < 0, x * 0 + math.pi, x * 0)
+
+
+polar = composed("polar", lambda abs, angle: complex_(abs * cos(angle), abs * sin(angle)))

@@ -7,17 +7,21 @@ itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
 from pylayer.invalid import invalid
-from pylayer.op import binary, op, unary
+from pylayer.op import binary, composed, op, unary
+from pylayer.ops.creation import to_tensor
+from pylayer.ops.indexing import where_
+from pylayer.ops.shape import astype, cast
 from pylayer.promotion import as_floating
+from pylayer.symbol import named
 from pylayer.tensor import Tensor
-from pylayer.vjp import Derivative
+from pylayer.vjp import Derivative, Function
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
@@ -42,9 +46,10 @@ remainder = binary(
     forward=lambda xp: xp.remainder,
     numbers=True,
 )  # Python's sign
-mod = remainder
+mod = floor_mod = remainder
 floor_divide = binary("floor_divide", numbers=True)
 neg = unary("neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind == "b" else xp.negative(x))
+negative = neg
 
 # --------------------------------------------------------------------------- larger, smaller, between
 maximum = binary("maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x))
@@ -268,3 +273,197 @@ def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
     if x.dtype is not y.dtype:
         raise invalid(f"lerp(): x is {x.dtype.name} and y {y.dtype.name}. Cast one with astype()")
     return x + (y - x) * weight  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- comparisons, logic and predicates
+equal = binary("equal", numbers=True)
+not_equal = binary("not_equal")
+less_than = binary("less_than", forward=lambda xp: xp.less)
+less_equal = binary("less_equal")
+greater_than = binary("greater_than", forward=lambda xp: xp.greater)
+greater_equal = binary("greater_equal")
+
+logical_and, logical_or, logical_xor = map(binary, ("logical_and", "logical_or", "logical_xor"))
+logical_not = unary("logical_not")
+
+
+def check_one_dtype(x: Array, y: Array) -> None:
+    """Raise ValueError if the dtypes of arrays differ, or one is a number (the key phrases are Paddle's)."""
+    kinds = [getattr(array, "dtype", type(array).__name__) for array in (x, y)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            f"The type of data we are trying to retrieve ({kinds[0]}) does not match the type of data ({kinds[1]}) of "
+            f"the other. Cast one with astype()"
+        )
+
+
+def _bitwise(name: str) -> Function:
+    def bind(xp: ModuleType) -> Function:
+        def forward(x: Array, y: Array) -> Array:
+            check_one_dtype(x, y)
+            return getattr(xp, name)(x, y)
+
+        return forward
+
+    return binary(name, forward=bind, promote=False)
+
+
+bitwise_and, bitwise_or, bitwise_xor = map(_bitwise, ("bitwise_and", "bitwise_or", "bitwise_xor"))
+bitwise_not = unary("bitwise_not", forward=lambda xp: xp.invert)
+
+isnan, isinf, isfinite = map(unary, ("isnan", "isinf", "isfinite"))
+
+
+def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
+    """Raise ValueError if one is not a Tensor, or their dtypes differ (the key phrases are Paddle's)."""
+    for position, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise invalid(
+                f"{name}(): argument (position {position}) must be Tensor, but got "
+                f"{type(tensor).__name__}. Convert it with paddle.to_tensor"
+            )
+        if tensor.dtype is not tensors[0].dtype:
+            raise invalid(
+                f"{name}(): The type of data we are trying to retrieve ({tensors[0].dtype.name}) "
+                f"does not match the type of data ({tensor.dtype.name}) of argument (position {position}). "
+                f"Cast one with astype(){named(list(tensors))}"
+            )
+
+
+@op(inputs=("x", "y"))
+def isclose(
+    xp: ModuleType, x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Array:
+    """``|x − y| ≤ atol + rtol·|y|``, element by element, of one dtype."""
+    check_one_dtype(x, y)
+    return xp.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan)
+
+
+@op(inputs=("x", "y"))
+def allclose(
+    xp: ModuleType, x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Array:
+    """Whether `isclose` holds for all elements of Tensors of one shape: a bool of shape []."""
+    check_one_dtype(x, y)
+    if x.shape != y.shape:
+        raise ValueError("the shapes differ")
+    return xp.all(xp.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan))
+
+
+@op(inputs=("x", "y"))
+def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
+    """Whether shapes and all elements are equal: a bool of shape []."""
+    if getattr(x, "shape", ()) != getattr(y, "shape", ()):
+        return xp.zeros((), bool)
+    check_one_dtype(x, y)
+    return xp.all(x == y)
+
+
+# --------------------------------------------------------------------------- of floating-point numbers
+copysign = binary(
+    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, numbers=True, floating=True
+)
+hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out)
+nextafter = binary("nextafter", promote=False)
+heaviside = binary("heaviside", lambda g: g * 0, lambda g, F, x: F.where(x == 0, g, 0))
+logaddexp = binary(
+    "logaddexp", lambda g, F, x, out: g * F.exp(x - out), lambda g, F, y, out: g * F.exp(y - out), floating=True
+)
+
+
+def hypot(x: Tensor, y: Tensor) -> Tensor:
+    """√(x² + y²), without overflow; a TypeError if one is no Tensor."""
+    for value in (x, y):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"x and y must be tensor type, but got {type(value)}")
+    return hypot_(x, y)
+
+
+frac = composed("frac", lambda x: x - trunc(x))
+
+
+def positive(x: Tensor) -> Tensor:
+    """x itself; a TypeError of bools."""
+    if x.dtype.name == "bool":
+        raise TypeError("The `+` operator, on a bool tensor is not supported.")
+    return x
+
+
+def floating(x: Tensor) -> Tensor:
+    """Integers and bools as float32; other numbers as they are."""
+    return cast(x, "float32") if x.dtype.rank < 2 else x
+
+
+deg2rad = composed("deg2rad", lambda x: floating(x) * (math.pi / 180.0))
+rad2deg = composed("rad2deg", lambda x: floating(x) * (180.0 / math.pi))
+stanh = composed("stanh", lambda x, scale_a=0.67, scale_b=1.7159: tanh(x * scale_a) * scale_b)
+
+
+def sinc(x: Tensor) -> Tensor:
+    """sin(πx) / (πx), and 1 at 0."""
+    zero = x == 0
+    at = where_(zero, 1.0, x * math.pi)
+    return where_(zero, 1.0, sin(at) / at)
+
+
+def ldexp(x: Tensor, y: Tensor) -> Tensor:
+    """x · 2^y, in floating point; a TypeError if one is no Tensor."""
+    for letter, value in (("x", x), ("y", y)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{letter} must be tensor type, but got {type(value)}")
+    wide = "float64" if "float64" in (x.dtype.name, y.dtype.name) else "float32"
+    return multiply(astype(x, wide), pow(to_tensor(2, wide), astype(y, wide)))
+
+
+@op()
+def frexp(xp: ModuleType, x: Array) -> tuple[Array, Array]:
+    """Mantissas in [½, 1) and exponents of 2, both of the dtype of x."""
+    mantissa, exponent = xp.frexp(x)
+    return mantissa, exponent.astype(x.dtype)
+
+
+# --------------------------------------------------------------------------- integers and bits
+def _integers(name: str, one_dtype: bool) -> Any:
+    """An operation of two on integers, of one dtype or any."""
+
+    def bind(xp: ModuleType) -> Any:
+        def forward(x: Array, y: Array) -> Array:
+            if x.dtype.kind not in "iu" or y.dtype.kind not in "iu" or (one_dtype and x.dtype != y.dtype):
+                kind = "integers of one dtype" if one_dtype else "integers"
+                raise ValueError(f"the Tensors must be of {kind}, but are {x.dtype} and {y.dtype}")
+            return getattr(xp, name)(x, y)
+
+        return forward
+
+    return binary(name, forward=bind, promote=not one_dtype)
+
+
+gcd, lcm = _integers("gcd", False), _integers("lcm", False)
+left_shift, right_shift = _integers("left_shift", True), _integers("right_shift", True)
+
+
+bitwise_left_shift = composed("bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y))
+
+
+@op(inputs=("x", "y"))
+def logical_right_shift(xp: ModuleType, x: Array, y: Array) -> Array:
+    """The bits of x moved down, zeros coming in also for negative numbers."""
+    unsigned = xp.dtype(f"u{x.dtype.name.removeprefix('u')}")
+    return xp.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
+
+
+def bitwise_right_shift(x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None) -> Tensor:
+    """The bits of x moved down by y, the sign coming in if `is_arithmetic`, else zeros."""
+    return right_shift(x, y) if is_arithmetic else logical_right_shift(x, y)
+
+
+bitwise_invert = composed("bitwise_invert", lambda x, out=None: ~x)
+
+
+# --------------------------------------------------------------------------- signs and kinds of numbers
+signbit = unary("signbit")
+
+
+isposinf = composed("isposinf", lambda x: logical_and(isinf(x), x > 0))
+isneginf = composed("isneginf", lambda x: logical_and(isinf(x), x < 0))
+less = composed("less", lambda x, y: less_than(x, y))

@@ -1,22 +1,163 @@
-"""Orthogonal factors, singular values and eigenvalues of the matrices in the last two axes.
+"""Inverses, determinants and factors of the matrices in the last two axes, and solutions of linear systems by them.
 
 The derivatives of singular vectors and eigenvectors exist where no two values are equal.
 """
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
+from pylayer.array import XP, Array
 from pylayer.op import composed, op
+from pylayer.ops.complexes import as_complex_numbers
 from pylayer.ops.creation import eye
-from pylayer.ops.fourier import _complex
 from pylayer.ops.indexing import getitem
-from pylayer.ops.joining import concat
-from pylayer.ops.linalg import _adjoint, _swapped, column, matmul, row
-from pylayer.ops.shape import broadcast_to, tril
+from pylayer.ops.joining import _bounds, concat, stack
+from pylayer.ops.linalg import _adjoint, _swapped, column, matmul, matmul_, row
+from pylayer.ops.positions import take_along_axis
+from pylayer.ops.shape import broadcast_shape, broadcast_to, reshape, tril, triu, unsqueeze
+from pylayer.ops.sorting import of_graph
 from pylayer.tensor import Tensor
+
+
+def _square(x: Array) -> Array:
+    """`x`, if its last two axes are those of square matrices."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError("Input must be a square matrix in its last two axes")
+    return x
+
+
+def _inv_vjp(g: Any, F: Any, out: Any) -> Any:
+    """−x⁻ᴴ g x⁻ᴴ (Giles, 2008, section 2.2.3)."""
+    adjoint = _adjoint(F, out)
+    return -F.matmul(F.matmul(adjoint, g), adjoint)
+
+
+@op(x=_inv_vjp)
+def inv(xp: ModuleType, x: Array) -> Array:
+    """The inverses of matrices that are not singular."""
+    try:
+        return xp.linalg.inv(_square(x))
+    except xp.linalg.LinAlgError as error:
+        raise ValueError(f"the input matrix is singular ({error})") from None
+
+
+inverse = inv
+
+
+def _times_inverse(g: Any, F: Any, x: Any) -> Any:
+    """g · x⁻ᴴ for a number g per matrix."""
+    return F.reshape(g, [*g.shape, 1, 1]) * F.inv(_adjoint(F, x))
+
+
+@op(x=lambda g, F, x, out: _times_inverse(g * out.conjugate(), F, x))
+def det(xp: ModuleType, x: Array) -> Array:
+    """The determinants; their gradient needs the inverse, so it exists where that does."""
+    return xp.linalg.det(_square(x))
+
+
+@op(x=_times_inverse)
+def logabsdet(xp: ModuleType, x: Array) -> Array:
+    """The logarithms of the absolute values of the determinants."""
+    return xp.linalg.slogdet(_square(x))[1]
+
+
+@op()
+def signdet(xp: ModuleType, x: Array) -> Array:
+    """The signs of the determinants."""
+    return xp.linalg.slogdet(_square(x))[0]
+
+
+slogdet = composed("slogdet", lambda x: stack([signdet(x), logabsdet(x)], 0))
+
+
+def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
+    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector."""
+    if not left:
+        return _swapped(solve(_swapped(x), _swapped(y)))
+    if y.ndim == 1:
+        return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])
+    return matmul_(inv(x), y)
+
+
+def triangular_solve(
+    x: Tensor, y: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> Tensor:
+    """`solve` for triangular matrices, upper or lower: what lies on the other side of the diagonal is not read.
+
+    With `transpose` the system is that of the transpose; with `unitriangular` the diagonal is taken as ones.
+    """
+    keep = triu if upper else tril
+    triangle = keep(x, (1 if upper else -1) if unitriangular else 0)
+    if unitriangular:
+        triangle = triangle + eye(x.shape[-1], dtype=x.dtype)
+    return solve(_swapped(triangle) if transpose else triangle, y)
+
+
+def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
+    """L⁻ᵀ Φ(Lᵀ g) L⁻¹ made symmetric, Φ halving the diagonal of the lower triangle (Murray, 2016, equation 8)."""
+    inverse_factor = F.inv(out)
+    lower = F.tril(F.matmul(_adjoint(F, out), F.tril(g, 0)), 0)
+    halved = (lower + F.tril(lower, -1)) / 2
+    found = F.matmul(F.matmul(_adjoint(F, inverse_factor), halved), inverse_factor)
+    return (found + _adjoint(F, found)) / 2
+
+
+@op(x=_cholesky_vjp)
+def cholesky_(xp: ModuleType, x: Array) -> Array:
+    """The lower triangular L with L Lᵀ = x, of the symmetric part of x: its gradient is symmetric, too."""
+    try:
+        return xp.linalg.cholesky((_square(x) + xp.swapaxes(x, -1, -2).conj()) / 2)
+    except xp.linalg.LinAlgError as error:
+        raise ValueError(f"the input matrix is not positive definite ({error})") from None
+
+
+def cholesky(x: Tensor, upper: bool = False) -> Tensor:
+    """The triangular factor of symmetric positive definite matrices: the lower one, or the upper."""
+    factor: Tensor = cholesky_(x)
+    return _swapped(factor) if upper else factor
+
+
+def matrix_power(x: Tensor, n: int) -> Tensor:
+    """The product of `n` times the matrix; of its inverse if `n` is negative."""
+    _square(x.array)
+    if n < 0:
+        return matrix_power(inv(x), -n)
+    result = broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape) + x * 0  # a gradient flows, if it is zero
+    while n:  # by squaring
+        if n % 2:
+            result = matmul(result, x)
+        n //= 2
+        x = matmul(x, x) if n else x
+    return result
+
+
+def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
+    """The z with ``A z = x``, given the triangular factor `y` of A."""
+    if upper:
+        return triangular_solve(y, triangular_solve(y, x, upper=True, transpose=True), upper=True)
+    return triangular_solve(y, triangular_solve(y, x, upper=False), upper=False, transpose=True)
+
+
+cholesky_inverse = composed(
+    "cholesky_inverse", lambda x, upper=False: cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper)
+)
+
+
+def matrix_exp(x: Tensor) -> Tensor:
+    """Σ xᵏ / k!: scaled to a norm of at most ½, summed to 18 terms (the rest is below 1e-21), and squared again."""
+    size = float(XP[type(x.array)].abs(x.array).sum(-1).max().item()) if x.size else 0.0
+    halvings = max(0, math.ceil(math.log2(size)) + 1) if 0.5 < size < math.inf else 0
+    scaled = x * math.ldexp(1.0, -halvings)
+    found = term = eye(x.shape[-1], dtype=x.dtype) + x * 0
+    for k in range(1, 18):
+        term = matmul(term, scaled) / k
+        found = found + term
+    for _ in range(halvings):
+        found = matmul(found, found)
+    return found
 
 
 @op()
@@ -201,8 +342,157 @@ def eig_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 def eig(x: Tensor) -> tuple[Tensor, Tensor]:
     """The eigenvalues, complex and in no order, and the eigenvectors, as columns, of square matrices."""
-    w, v = eig_(_complex(x))
+    w, v = eig_(as_complex_numbers(x))
     return w, v
 
 
 eigvals = composed("eigvals", lambda x: eig(x)[0])
+
+
+# --------------------------------------------------------------------------- elimination with row exchanges: P L U
+def _eliminated(xp: ModuleType, x: Array, pivots: Array | None) -> Array:
+    """L below the diagonal and U from it on, in one array; rows are exchanged, and noted from 1, if `pivots` is given.
+
+    In each column the row of the largest absolute value is exchanged with the first that is left, as LAPACK (getrf)
+    does. A column of zeros is left as it is.
+    """
+    a = x.copy().reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
+    batch = xp.arange(len(a))
+    for k in range(min(x.shape[-2:])):
+        if pivots is not None:
+            chosen = k + xp.argmax(xp.abs(a[:, k:, k]), -1)
+            pivots[:, k] = chosen + 1
+            first = a[:, k].copy()
+            a[:, k] = a[batch, chosen]
+            a[batch, chosen] = first
+        pivot = a[:, k, k, None]
+        a[:, k + 1 :, k] /= xp.where(pivot == 0, 1, pivot)
+        a[:, k + 1 :, k + 1 :] -= a[:, k + 1 :, k, None] * a[:, k, None, k + 1 :]
+    return a.reshape(x.shape)
+
+
+@op()
+def lu_pivots(xp: ModuleType, x: Array) -> list[Array]:
+    """The row that each was exchanged with, from 1, and the number of the first pivot that is 0, or 0: int32."""
+    if x.ndim < 2:
+        raise ValueError("The rank of input must be at least 2")
+    least = min(x.shape[-2:])
+    pivots = xp.zeros((math.prod(x.shape[:-2]), least), "int32")
+    packed = _eliminated(xp, x, pivots)
+    zero = xp.diagonal(packed, axis1=-2, axis2=-1) == 0
+    first = xp.where(zero.any(-1), xp.argmax(zero, -1) + 1, 0) if least else xp.zeros(x.shape[:-2])
+    return [pivots.reshape(*x.shape[:-2], least), first.astype("int32")]
+
+
+@op()
+def row_order(xp: ModuleType, pivots: Array, rows: int) -> Array:
+    """Where each row of P⁻¹ x stands in x, of `rows` of them."""
+    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
+    order = xp.broadcast_to(xp.arange(rows), (len(flat), rows)).copy()
+    batch = xp.arange(len(flat))
+    for k in range(flat.shape[1]):
+        chosen = flat[:, k] - 1
+        first = order[:, k].copy()
+        order[:, k] = order[batch, chosen]
+        order[batch, chosen] = first
+    return order.reshape(*pivots.shape[:-1], rows)
+
+
+def _lu_vjp(g: Any, F: Any, out: Any) -> Any:
+    """Of A = L U, square: L⁻ᴴ (tril(Lᴴ gL, −1) + triu(gU Uᴴ)) U⁻ᴴ (Giles, 2008, by the product rule).
+
+    Rows below are L₂ = A₂ U⁻¹ and columns beside U₂ = L⁻¹ A₂: their cotangents go to A₂ and on to U, or to L.
+    """
+    rows, columns = out.shape[-2:]
+    k = min(rows, columns)
+
+    def part(x: Any, below: bool, beside: bool) -> Any:
+        return F.getitem(x, (..., slice(k, None) if below else slice(k), slice(k, None) if beside else slice(k)))
+
+    square, g_lower = part(out, False, False), F.tril(part(g, False, False), -1)
+    g_upper = F.triu(part(g, False, False), 0)
+    lower = F.tril(square, -1) + F.diagonal_ones(F.getitem(square, (..., 0)))
+    upper = F.triu(square, 0)
+    over_lower, over_upper = F.inv(_adjoint(F, lower)), F.inv(_adjoint(F, upper))
+    rest = None
+    if rows > k:
+        rest = F.matmul(part(g, True, False), over_upper)
+        g_upper = g_upper - F.triu(F.matmul(_adjoint(F, part(out, True, False)), rest), 0)
+    elif columns > k:
+        rest = F.matmul(over_lower, part(g, False, True))
+        g_lower = g_lower - F.tril(F.matmul(rest, _adjoint(F, part(out, False, True))), -1)
+    middle = F.tril(F.matmul(_adjoint(F, lower), g_lower), -1) + F.triu(F.matmul(g_upper, _adjoint(F, upper)), 0)
+    found = F.matmul(F.matmul(over_lower, middle), over_upper)
+    axis = out.ndim - (2 if rows > k else 1)
+    return found if rest is None else F.concat([found, rest], axis, _bounds([found, rest], axis))
+
+
+@op(x=_lu_vjp)
+def lu_ordered(xp: ModuleType, x: Array) -> Array:
+    """L and U in one, of matrices whose rows need no exchange."""
+    return _eliminated(xp, x, None)
+
+
+def _reordered(x: Tensor, order: Tensor) -> Tensor:
+    """The rows of `x` in another order."""
+    return take_along_axis(x, broadcast_to(unsqueeze(order, -1), x.shape), -2)
+
+
+def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with; a RuntimeError of
+    integers.
+
+    With `get_infos` a third Tensor says which pivot is the first that is 0, counted from 1; 0 if none is.
+    """
+    if not pivot:
+        raise ValueError("(InvalidArgument) lu without pivoting is not implemented on the CPU, but got pivots=False")
+    if x.dtype.rank < 2:
+        raise RuntimeError(f"(NotFound) lu(): the dtype {x.dtype.name} is not supported. Cast it to float64.")
+    pivots, info = lu_pivots(x)
+    packed = lu_ordered(_reordered(x, row_order(pivots, x.shape[-2])))
+    exchanged = of_graph(x, pivots)
+    return (packed, exchanged, of_graph(x, info)) if get_infos else (packed, exchanged)
+
+
+@op()
+def permutation_matrix(xp: ModuleType, order: Array, dtype: Any) -> Array:
+    """The P whose column i is 1 in row order[i]."""
+    return (xp.arange(order.shape[-1])[:, None] == order[..., None, :]).astype(dtype)
+
+
+def lu_unpack(
+    x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    """P, L and U with P L U the matrix that gave `lu`'s results x and y; empty Tensors for what is not unpacked."""
+    if x.ndim < 2:
+        raise ValueError(f"The shape of x should be (*, M, N), but received ndim is [{x.ndim} < 2]")
+    if y.ndim < 1:
+        raise ValueError(f"The shape of Pivots should be (*, K), but received ndim is [{y.ndim} < 1]")
+    rows, k = x.shape[-2], min(x.shape[-2:])
+    nothing = Tensor(x.array[:0])
+    order = row_order(y, rows)
+    permutation = of_graph(x, permutation_matrix(order, x.dtype.numpy)) if unpack_pivots else nothing
+    if not unpack_ludata:
+        return permutation, nothing, nothing
+    lower = getitem(x, (..., slice(k)))
+    return permutation, tril(lower, -1) + eye(rows, k, x.dtype), triu(getitem(x, (..., slice(k), slice(None))))
+
+
+def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N") -> Tensor:
+    """The X with A X = b, or with Aᵀ X = b unless `trans` is N, by the factors of A."""
+    if b.ndim < 2 or lu.ndim < 2 or pivots.ndim < 1:
+        raise ValueError(f"`b`, `lu` and `pivots` need 2, 2 and 1 axes, but have {b.ndim}, {lu.ndim} and {pivots.ndim}")
+    if b.shape[-2] != lu.shape[-2] or lu.shape[-1] != lu.shape[-2] or pivots.shape[-1] != lu.shape[-1]:
+        raise ValueError(
+            f"the rows of `b`, those and the columns of `lu`, and the `pivots` must be as many, but the shapes are "
+            f"{b.shape}, {lu.shape} and {pivots.shape}"
+        )
+    batch = broadcast_shape(broadcast_shape(b.shape[:-2], lu.shape[:-2]), pivots.shape[:-1])
+    b, lu = broadcast_to(b, [*batch, *b.shape[-2:]]), broadcast_to(lu, [*batch, *lu.shape[-2:]])
+    order = row_order(broadcast_to(pivots, [*batch, pivots.shape[-1]]), lu.shape[-1])
+    if trans == "N":
+        inner = triangular_solve(lu, _reordered(b, order), upper=False, unitriangular=True)
+        return triangular_solve(lu, inner, upper=True)
+    inner = triangular_solve(lu, b, upper=True, transpose=True)
+    inner = triangular_solve(lu, inner, upper=False, transpose=True, unitriangular=True)
+    return matmul(permutation_matrix(order, lu.dtype.numpy), inner)

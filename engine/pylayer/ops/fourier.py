@@ -14,12 +14,12 @@ from typing import Any
 from pylayer.array import Array, default_module
 from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis
-from pylayer.ops.complexes import conj, real
+from pylayer.ops.complexes import as_complex_numbers, conj, real
 from pylayer.ops.creation import _wanted
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import concat
-from pylayer.ops.padding import pad_
 from pylayer.ops.shape import cast, roll
+from pylayer.ops.windows import pad_
 from pylayer.tensor import Tensor
 
 
@@ -40,12 +40,6 @@ def _check(norm: str, n: int | None) -> None:
         raise ValueError(f"Invalid FFT argument n({n}), it should be a positive integer.")
 
 
-def _complex(x: Tensor) -> Tensor:
-    if x.dtype.is_complex:
-        return x
-    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
-
-
 def _sized(x: Tensor, n: int, at: int) -> Tensor:
     """Cut off, or filled up with zeros, along an axis."""
     size = x.shape[at]
@@ -64,7 +58,7 @@ def _scaled(x: Tensor, sizes: Sequence[int], inverse: bool, norm: str) -> Tensor
 
 def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
     at = normal_axis(axis, x.ndim)
-    x = _complex(x) if n is None else _sized(_complex(x), n, at)
+    x = as_complex_numbers(x) if n is None else _sized(as_complex_numbers(x), n, at)
     return _scaled(fourier(x, at, inverse), [x.shape[at]], inverse, norm)
 
 
@@ -87,7 +81,7 @@ def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> T
     """The transform, real, of what mirrors itself, from its first half: `n` numbers, an even number unless given."""
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n
-    return real(_transform(_mirrored(_complex(x), count, at), None, at, norm, inverse))
+    return real(_transform(_mirrored(as_complex_numbers(x), count, at), None, at, norm, inverse))
 
 
 def _half(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from pylayer.array import Array
 from pylayer.invalid import invalid
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.creation import to_tensor
-from pylayer.ops.joining import stack
 from pylayer.ops.shape import astype, reshape
 from pylayer.promotion import common_dtype
 from pylayer.tensor import Tensor
@@ -218,14 +217,12 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
 
 
 @op()
-def nonzero_(xp: ModuleType, x: Array) -> list[Array]:
-    """Per axis the positions of the elements that are not zero."""
-    return list(xp.nonzero(x))
-
-
-def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
+def nonzero(xp: ModuleType, x: Array, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n]."""
     if not x.ndim:
-        raise invalid("nonzero(): the Tensor needs at least one dimension. Reshape it to [1]")
-    columns = nonzero_(x)
-    return tuple(columns) if as_tuple else stack(columns, 1)
+        raise ValueError("the Tensor needs at least one dimension. Reshape it to [1]")
+    columns = xp.nonzero(x)
+    return tuple(columns) if as_tuple else xp.stack(columns, 1)
+
+
+argwhere = composed("argwhere", lambda input: nonzero(input))

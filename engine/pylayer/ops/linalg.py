@@ -1,16 +1,20 @@
-"""Products of matrices and vectors."""
+"""Products and contractions of matrices and vectors."""
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
 from pylayer.invalid import invalid
 from pylayer.op import composed, op
-from pylayer.ops.diagonal import diag_embed, diagonal
-from pylayer.ops.elementwise import multiply
-from pylayer.ops.logic import check_one_dtype, check_same_dtype
+from pylayer.ops.arguments import AxisError, normal_axis
+from pylayer.ops.elementwise import check_one_dtype, check_same_dtype, multiply
+from pylayer.ops.indexing import getitem
+from pylayer.ops.positions import diag_embed, diagonal
 from pylayer.ops.reduction import sum
 from pylayer.ops.shape import broadcast_shape, moveaxis, reshape, transpose
 from pylayer.tensor import Tensor
@@ -249,3 +253,71 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     if not set(output) <= set(letters):
         raise invalid(f"einsum(): the output {right!r} of {equation!r} has an index that no operand has")
     return f"{','.join(names)}->{output}"
+
+
+def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """The sum of a diagonal of two axes; an AxisError if there are less."""
+    if x.ndim < 2:
+        raise AxisError(f"(OutOfRange) trace(): the Tensor needs at least 2 dimensions, but has shape {x.shape}.")
+    return sum(diagonal(x, offset, axis1, axis2), -1)
+
+
+def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
+    """The vector product along `axis`; unless given, the first axis of size 3."""
+    if axis == 9:
+        axis = next((k for k, n in enumerate(x.shape) if n == 3), 9)
+    if axis == 9 or x.shape[axis] != 3:
+        raise invalid(f"cross(): needs an axis of size 3, but the shape is {x.shape}")
+    at = normal_axis(axis, x.ndim)
+
+    def turned(t: Tensor, order: list[int]) -> Tensor:
+        return getitem(t, (*(slice(None),) * at, order))
+
+    first = turned(x, [1, 2, 0]) * turned(y, [2, 0, 1])
+    return first - turned(x, [2, 0, 1]) * turned(y, [1, 2, 0])
+
+
+def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
+    """The axes of x and of y that `tensordot`'s argument names; the shorter list is filled up from the other."""
+    if isinstance(axes, Tensor):
+        axes = axes.tolist()
+    if isinstance(axes, int):
+        return list(range(ndim - axes, ndim)), list(range(axes))
+    if not axes or isinstance(axes[0], int):
+        return list(axes), list(axes)
+    ours, theirs = list(axes[0]), list(axes[1] if len(axes) > 1 else axes[0])
+    longest = max(len(ours), len(theirs))
+    return ours + theirs[len(ours) : longest], theirs + ours[len(theirs) : longest]
+
+
+def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
+    """x and y contracted: over the last `axes` of the one and the first of the other, or over the axes named.
+
+    These are two lists, of axes of x and of y; or one list, for both. An axis of size 1 is broadcast.
+    """
+    named = _contracted(axes, x.ndim)
+    ours, theirs = [normal_axis(k, x.ndim) for k in named[0]], [normal_axis(k, y.ndim) for k in named[1]]
+    for k, j in zip(ours, theirs, strict=True):
+        if x.shape[k] == 1 != y.shape[j]:
+            y = sum(y, j, None, True)
+        elif y.shape[j] == 1 != x.shape[k]:
+            x = sum(x, k, None, True)
+    rows, columns = ([k for k in range(t.ndim) if k not in axes] for t, axes in ((x, ours), (y, theirs)))
+    size = math.prod(x.shape[k] for k in ours)
+    outer = [[x.shape[k] for k in rows], [y.shape[k] for k in columns]]
+    left = reshape(transpose(x, [*rows, *ours]), [math.prod(outer[0]), size])
+    right = reshape(transpose(y, [*theirs, *columns]), [size, math.prod(outer[1])])
+    return reshape(matmul(left, right), [*outer[0], *outer[1]])
+
+
+def multi_dot(x: Sequence[Tensor]) -> Tensor:
+    """The product of at least two matrices, the first and last of which may be vectors; from left to right."""
+    if len(x) < 2:
+        raise invalid(f"multi_dot(): needs at least two Tensors, but got {len(x)}")
+    return functools.reduce(matmul, x)
+
+
+matrix_transpose = composed("matrix_transpose", lambda x: _swapped(x))
+
+
+vecdot = composed("vecdot", lambda x, y, axis=-1: sum(x.conjugate() * y, axis))

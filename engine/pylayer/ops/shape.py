@@ -228,3 +228,33 @@ def _triangle(name: str) -> Operation:
 
 
 tril, triu = _triangle("tril"), _triangle("triu")
+
+
+# --------------------------------------------------------------------------- views by strides
+def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int) -> Array:
+    """The view of contiguous memory by `shape` and `stride`, both in elements."""
+    flat = x.reshape(-1)
+    last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    if all(shape) and not (offset >= 0 and all(s >= 0 for s in stride) and last < flat.size):
+        raise ValueError(
+            f"shape {list(shape)}, stride {list(stride)} and offset {offset} reach beyond the {flat.size} elements"
+        )
+    strides = [s * x.dtype.itemsize for s in stride]
+    return xp.lib.stride_tricks.as_strided(flat[offset:], shape, strides)
+
+
+@op(x=lambda g, F, x_shape, shape, stride, offset: F.as_strided_adjoint(g, x_shape, shape, stride, offset))
+def as_strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Array:
+    """The elements of a contiguous Tensor at `offset` plus multiples of `stride`, both in elements. Shares memory."""
+    return _strided(xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), offset)
+
+
+@op(g=lambda h, F, shape, stride, offset: F.as_strided(h, shape, stride, offset))
+def as_strided_adjoint(
+    xp: ModuleType, g: Array, x_shape: Sequence[int], shape: Sequence[int], stride: Sequence[int], offset: int
+) -> Array:
+    """Zeros of `x_shape` with each element of `g` added where `as_strided` took it from."""
+    out = xp.zeros(x_shape, g.dtype)
+    positions = _strided(xp, xp.arange(out.size), as_ints(shape), as_ints(stride), offset)
+    xp.add.at(out.reshape(-1), positions, g)
+    return out

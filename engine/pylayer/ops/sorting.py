@@ -10,8 +10,8 @@ from pylayer.dtype import as_dtype
 from pylayer.invalid import invalid
 from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import normal_axis
-from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
+from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
@@ -79,6 +79,9 @@ def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = Fal
     """The elements in order along `axis`."""
     order = argsort_(x, axis, descending)
     return take_along_axis(x, order, axis) if x.ndim else clone(x)
+
+
+msort = composed("msort", lambda input, *, out=None: sort(input, 0))
 
 
 class TopK(NamedTuple):
@@ -175,6 +178,35 @@ def unique(
     if not any(asked):
         return Tensor(found)
     return (Tensor(found[0]), *(cast(Tensor(extra.reshape(-1)), dtype) for extra in found[1:]))
+
+
+def unique_consecutive(
+    x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, dtype: Any = "int64"
+) -> Any:
+    """The elements (or slices along `axis`) that differ from the one before, and what else is asked for."""
+    if watching:
+        tell_left(x, "unique_consecutive()")
+    xp = XP[type(x.array)]
+    at = 0 if axis is None else normal_axis(axis, x.ndim)
+    array: Array = x.array.reshape(-1) if axis is None else xp.moveaxis(x.array, at, 0)
+    n = array.shape[0]
+    new = xp.ones((n,), bool)
+    if n > 1:
+        new[1:] = (array[1:] != array[:-1]).reshape(n - 1, -1).any(-1)
+    starts = xp.nonzero(new)[0]
+    found = [Tensor(xp.moveaxis(array[new], 0, at))]
+    if return_inverse:
+        found.append(Tensor((xp.cumsum(new.astype("int64")) - 1).astype(dtype)))
+    if return_counts:
+        ends = xp.concatenate([starts[1:], xp.asarray([n])])
+        found.append(Tensor((ends - starts).astype(dtype)))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@op(inputs=("x", "test_x"))
+def isin(xp: ModuleType, x: Array, test_x: Array, assume_unique: bool = False, invert: bool = False) -> Array:
+    """Whether elements of `x` are in `test_x` (or are not, with `invert`)."""
+    return xp.isin(x, test_x, invert=invert)
 
 
 @op()
