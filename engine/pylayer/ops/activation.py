@@ -9,7 +9,7 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import composed, op, unary
-from pylayer.ops.arguments import normal_axis
+from pylayer.ops.arguments import normal_axis, one_of, require
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import check_same_dtype, erf, expm1, sigmoid, tanh
 from pylayer.ops.indexing import where_
@@ -59,11 +59,8 @@ def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
     """`leaky_relu` with a learned slope: one for all, or one per channel; else an AssertionError."""
     if weight.size > 1:
         channel = 1 if data_format.startswith("NC") else x.ndim - 1
-        if x.ndim < 2 or weight.size != x.shape[channel]:
-            raise AssertionError(
-                f"The weight size should be equal to x input channel in prelu() when weight shape is not [1], but they "
-                f"are {weight.size} and {x.shape}."
-            )
+        fits = x.ndim > 1 and weight.size == x.shape[channel]
+        require(fits, "The weight size should be equal to x input channel in prelu()", weight, x, error=AssertionError)
         weight = reshape(weight, [-1 if k == channel else 1 for k in range(x.ndim)])
     return where_(x > 0, x, x * weight)
 
@@ -88,8 +85,7 @@ mish = composed("mish", lambda x: x * tanh(softplus(x)))  # Misra, 2019
 
 def gelu(x: Tensor, approximate: bool | str = False) -> Tensor:
     """x times the normal distribution function at x, or its approximation by tanh (Hendrycks and Gimpel, 2016)."""
-    if approximate not in (True, False, "tanh", "none"):
-        raise ValueError(f"gelu(): approximate must be a bool, 'tanh' or 'none', but got {approximate!r}.")
+    one_of("gelu(): `approximate`", approximate, True, False, "tanh", "none")
     if approximate in (True, "tanh"):
         return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
@@ -137,6 +133,4 @@ log_softmax = composed("log_softmax", lambda x, axis=-1, dtype=None: _normalised
 
 
 # --------------------------------------------------------------------------- in place
-relu_ = in_place(relu)
-elu_ = in_place(elu)
-leaky_relu_ = in_place(leaky_relu)
+relu_, elu_, leaky_relu_ = map(in_place, (relu, elu, leaky_relu))

@@ -10,6 +10,20 @@ from pylayer.array import Array
 from pylayer.invalid import invalid
 from pylayer.tensor import Tensor
 
+
+def require(holds: bool, what: str, *tensors: Tensor, error: type[Exception] = ValueError) -> None:
+    """Raise `error` unless it `holds`: `what` is required, and of which dtypes and shapes the Tensors are."""
+    if not holds:
+        got = " and ".join(f"{t.dtype.name} {list(t.shape)}" for t in tensors)
+        raise error(f"(InvalidArgument) {what}, but got {got}." if tensors else f"(InvalidArgument) {what}.")
+
+
+def one_of(argument: str, value: Any, *choices: Any) -> None:
+    """Raise a ValueError unless the value of an argument, such as "qr(): `mode`", is one of the choices."""
+    if value not in choices:
+        raise invalid(f"{argument} is one of {', '.join(map(str, choices))}, but got {value!r}")
+
+
 Ints = int | Sequence[Any] | Array
 """An int, a list of ints and 0-d integer Tensors, or an integer Tensor."""
 
@@ -33,15 +47,16 @@ def as_int(value: Any) -> int:
     return int(value)
 
 
-class AxisError(ValueError, IndexError):
-    """An axis is out of range: both errors, as Paddle raises one in some functions and the other in others."""
+class OutOfRangeError(IndexError, ValueError):
+    """An axis or a position is out of range: both errors, as Paddle raises now one, now the other."""
 
 
 def normal_axis(axis: Any, ndim: int) -> int:
-    """`axis` counted from the front; an AxisError if it is outside [-ndim, ndim)."""
+    """`axis` counted from the front; an OutOfRangeError if it is outside [-ndim, ndim)."""
     at = int(axis)
     if not -ndim <= at < ndim:
-        raise AxisError(f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {at}.")
+        text = f"the axis should be in the range of [{-ndim}, {ndim}), but received {at}"
+        raise OutOfRangeError(f"(InvalidArgument) {text}.")
     return at % ndim
 
 
@@ -65,9 +80,8 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))
     if isinstance(axis, (str, float)):
-        raise TypeError(
-            f"(InvalidType) axis must be an int, a list or tuple of ints, or a Tensor, but got {type(axis).__name__}."
-        )
+        got = type(axis).__name__
+        raise TypeError(f"(InvalidType) axis must be an int, a list or tuple of ints, or a Tensor, but got {got}.")
     axes = tuple(normal_axis(k, ndim or 1) for k in as_ints(axis))
     if len(set(axes)) < len(axes):
         raise invalid(f"Axis contains duplicate dimensions: {list(axes)}")

@@ -6,8 +6,8 @@ import math
 from types import ModuleType
 
 from pylayer.array import Array
-from pylayer.invalid import invalid
 from pylayer.op import Operation, composed, op
+from pylayer.ops.arguments import require
 from pylayer.ops.creation import ones_like
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import atan2, cos, floating, sign, sin
@@ -49,8 +49,7 @@ def conj(xp: ModuleType, x: Array) -> Array:
 
 def as_complex(x: Tensor) -> Tensor:
     """The last axis, of size 2, read as real and imaginary parts."""
-    if not x.ndim or x.shape[-1] != 2:
-        raise invalid(f"as_complex(): the last axis must be of size 2, but the shape is {x.shape}")
+    require(x.ndim > 0 and x.shape[-1] == 2, "as_complex(): the last axis must be of size 2", x)
     return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))
 
 
@@ -60,9 +59,7 @@ view_as_complex, view_as_real = as_complex, as_real
 
 def as_complex_numbers(x: Tensor) -> Tensor:
     """Real numbers as complex ones of their precision; complex ones as they are."""
-    if x.dtype.is_complex:
-        return x
-    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
+    return x if x.dtype.is_complex else cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
 
 
 isreal = composed("isreal", lambda x: imag(x) == 0 if x.dtype.is_complex else ones_like(x, "bool"))
@@ -71,11 +68,7 @@ isreal = composed("isreal", lambda x: imag(x) == 0 if x.dtype.is_complex else on
 # --------------------------------------------------------------------------- angles
 def sgn(x: Tensor) -> Tensor:
     """The sign; of a complex number z / |z|, and 0 for 0. A TypeError of integers."""
-    if x.dtype.rank < 2:
-        raise TypeError(
-            f"The data type of input must be one of ['float16', 'float32', 'float64', 'complex64', 'complex128'], "
-            f"but got {x.dtype}"
-        )
+    require(x.dtype.rank > 1, "sgn(): needs floating-point or complex numbers", x, error=TypeError)
     if not x.dtype.is_complex:
         return sign(x)
     size = absolute(x)

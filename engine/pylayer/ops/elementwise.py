@@ -1,7 +1,6 @@
 """Elementwise operations. A row: name, vjp(s), and the forward where the array module has no function of that name.
 
-The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real array is the array
-itself.
+The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real array is itself.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.invalid import invalid
-from pylayer.op import binary, composed, op, unary
+from pylayer.op import Operation, binary, composed, op, unary
+from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import where_
 from pylayer.ops.shape import astype, cast
@@ -55,23 +55,16 @@ negative = neg
 maximum = binary("maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x))
 minimum = binary("minimum", lambda g, F, x, y: g * F.share(y, x), lambda g, F, x, y: g * F.share(x, y))
 fmax, fmin = (
-    binary(name, lambda g, F, x, y, out: g * F.chosen(x, y, out), lambda g, F, x, y, out: g * (1 - F.chosen(x, y, out)))
+    binary(name, lambda g, F, x, out: g * F.cast(x == out, g.dtype), lambda g, F, x, out: g * F.cast(x != out, g.dtype))
     for name in ("fmax", "fmin")
 )
 
 
 @op(inputs=("x", "y"))
 def share(xp: ModuleType, x: Array, y: Array) -> Array:
-    """1 where x > y, 0 where x < y, ½ where they are equal:
-    the part of a gradient that goes to x (observed rule 86)."""
+    """The part of a gradient for x: 1 where x > y, 0 where x < y, ½ where they are equal (observed rule 86)."""
     array = x if hasattr(x, "dtype") else y
     return ((x > y) + 0.5 * (x == y)).astype(array.dtype)
-
-
-@op(inputs=("x", "y", "out"))
-def chosen(xp: ModuleType, x: Array, y: Array, out: Array) -> Array:
-    """1 where fmax or fmin took x."""
-    return (x == out).astype(out.dtype)
 
 
 @op(x=lambda g, F, x, min, max: g * F.within(x, min, max))
@@ -98,22 +91,17 @@ def _bound(bound: Any) -> Any:
     if not hasattr(bound, "dtype"):
         return bound
     if bound.size != 1:
-        raise invalid(
-            f"clip(): a bound must have 1 element, but has the shape {list(bound.shape)}. "
-            f"Use maximum and minimum for bounds of several elements"
-        )
+        text = f"must have 1 element, but has the shape {list(bound.shape)}. Use maximum and minimum for several"
+        raise invalid(f"clip(): a bound {text}")
     return bound.item()
 
 
 @op()
 def within(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
     """1 where low ≤ x ≤ high, else 0."""
-    inside = xp.ones(x.shape, dtype=bool)
-    if low is not None:
-        inside &= x >= low
-    if high is not None:
-        inside &= x <= high
-    return inside.astype(x.dtype)
+    above = True if low is None else x >= low
+    below = True if high is None else x <= high
+    return (xp.ones(x.shape, dtype=bool) & above & below).astype(x.dtype)
 
 
 # --------------------------------------------------------------------------- powers, exponentials, logarithms
@@ -270,8 +258,7 @@ def scale(
 
 def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
     """``x + weight · (y − x)``, of x and y of one dtype."""
-    if x.dtype is not y.dtype:
-        raise invalid(f"lerp(): x is {x.dtype.name} and y {y.dtype.name}. Cast one with astype()")
+    require(x.dtype is y.dtype, "lerp(): x and y must be of one dtype. Cast one with astype()", x, y)
     return x + (y - x) * weight  # type: ignore[no-any-return]
 
 
@@ -291,24 +278,27 @@ def check_one_dtype(x: Array, y: Array) -> None:
     """Raise ValueError if the dtypes of arrays differ, or one is a number (the key phrases are Paddle's)."""
     kinds = [getattr(array, "dtype", type(array).__name__) for array in (x, y)]
     if kinds[0] != kinds[1]:
-        raise ValueError(
-            f"The type of data we are trying to retrieve ({kinds[0]}) does not match the type of data ({kinds[1]}) of "
-            f"the other. Cast one with astype()"
-        )
+        text = f"({kinds[0]}) does not match the type of data ({kinds[1]}) of the other. Cast one with astype()"
+        raise ValueError(f"The type of data we are trying to retrieve {text}")
 
 
-def _bitwise(name: str) -> Function:
+def _checked(name: str, *checks: Callable[[Array, Array], None], promote: bool = False) -> Operation:
+    """The array module's function of two arrays, which `checks` may refuse by a ValueError."""
+
     def bind(xp: ModuleType) -> Function:
         def forward(x: Array, y: Array) -> Array:
-            check_one_dtype(x, y)
+            for check in checks:
+                check(x, y)
             return getattr(xp, name)(x, y)
 
         return forward
 
-    return binary(name, forward=bind, promote=False)
+    return binary(name, forward=bind, promote=promote)
 
 
-bitwise_and, bitwise_or, bitwise_xor = map(_bitwise, ("bitwise_and", "bitwise_or", "bitwise_xor"))
+bitwise_and, bitwise_or, bitwise_xor = (
+    _checked(name, check_one_dtype) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")
+)
 bitwise_not = unary("bitwise_not", forward=lambda xp: xp.invert)
 
 isnan, isinf, isfinite = map(unary, ("isnan", "isinf", "isfinite"))
@@ -317,17 +307,14 @@ isnan, isinf, isfinite = map(unary, ("isnan", "isinf", "isfinite"))
 def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
     """Raise ValueError if one is not a Tensor, or their dtypes differ (the key phrases are Paddle's)."""
     for position, tensor in enumerate(tensors):
+        at = f"argument (position {position})"
         if not isinstance(tensor, Tensor):
-            raise invalid(
-                f"{name}(): argument (position {position}) must be Tensor, but got "
-                f"{type(tensor).__name__}. Convert it with paddle.to_tensor"
-            )
+            got = type(tensor).__name__
+            raise invalid(f"{name}(): {at} must be Tensor, but got {got}. Convert it with paddle.to_tensor")
         if tensor.dtype is not tensors[0].dtype:
-            raise invalid(
-                f"{name}(): The type of data we are trying to retrieve ({tensors[0].dtype.name}) "
-                f"does not match the type of data ({tensor.dtype.name}) of argument (position {position}). "
-                f"Cast one with astype(){named(list(tensors))}"
-            )
+            text = f"({tensors[0].dtype.name}) does not match the type of data ({tensor.dtype.name}) of {at}"
+            advice = f"Cast one with astype(){named(list(tensors))}"
+            raise invalid(f"{name}(): The type of data we are trying to retrieve {text}. {advice}")
 
 
 @op(inputs=("x", "y"))
@@ -371,11 +358,15 @@ logaddexp = binary(
 )
 
 
-def hypot(x: Tensor, y: Tensor) -> Tensor:
-    """√(x² + y²), without overflow; a TypeError if one is no Tensor."""
-    for value in (x, y):
+def _check_tensors(*values: Any) -> None:
+    for value in values:
         if not isinstance(value, Tensor):
             raise TypeError(f"x and y must be tensor type, but got {type(value)}")
+
+
+def hypot(x: Tensor, y: Tensor) -> Tensor:
+    """√(x² + y²), without overflow; a TypeError if one is no Tensor."""
+    _check_tensors(x, y)
     return hypot_(x, y)
 
 
@@ -384,8 +375,7 @@ frac = composed("frac", lambda x: x - trunc(x))
 
 def positive(x: Tensor) -> Tensor:
     """x itself; a TypeError of bools."""
-    if x.dtype.name == "bool":
-        raise TypeError("The `+` operator, on a bool tensor is not supported.")
+    require(x.dtype.name != "bool", "The `+` operator, on a bool tensor is not supported", error=TypeError)
     return x
 
 
@@ -408,9 +398,7 @@ def sinc(x: Tensor) -> Tensor:
 
 def ldexp(x: Tensor, y: Tensor) -> Tensor:
     """x · 2^y, in floating point; a TypeError if one is no Tensor."""
-    for letter, value in (("x", x), ("y", y)):
-        if not isinstance(value, Tensor):
-            raise TypeError(f"{letter} must be tensor type, but got {type(value)}")
+    _check_tensors(x, y)
     wide = "float64" if "float64" in (x.dtype.name, y.dtype.name) else "float32"
     return multiply(astype(x, wide), pow(to_tensor(2, wide), astype(y, wide)))
 
@@ -423,25 +411,13 @@ def frexp(xp: ModuleType, x: Array) -> tuple[Array, Array]:
 
 
 # --------------------------------------------------------------------------- integers and bits
-def _integers(name: str, one_dtype: bool) -> Any:
-    """An operation of two on integers, of one dtype or any."""
-
-    def bind(xp: ModuleType) -> Any:
-        def forward(x: Array, y: Array) -> Array:
-            if x.dtype.kind not in "iu" or y.dtype.kind not in "iu" or (one_dtype and x.dtype != y.dtype):
-                kind = "integers of one dtype" if one_dtype else "integers"
-                raise ValueError(f"the Tensors must be of {kind}, but are {x.dtype} and {y.dtype}")
-            return getattr(xp, name)(x, y)
-
-        return forward
-
-    return binary(name, forward=bind, promote=not one_dtype)
+def _check_integers(x: Array, y: Array) -> None:
+    if x.dtype.kind not in "iu" or y.dtype.kind not in "iu":
+        raise ValueError(f"the Tensors must be of integers, but are {x.dtype} and {y.dtype}")
 
 
-gcd, lcm = _integers("gcd", False), _integers("lcm", False)
-left_shift, right_shift = _integers("left_shift", True), _integers("right_shift", True)
-
-
+gcd, lcm = (_checked(name, _check_integers, promote=True) for name in ("gcd", "lcm"))
+left_shift, right_shift = (_checked(name, _check_integers, check_one_dtype) for name in ("left_shift", "right_shift"))
 bitwise_left_shift = composed("bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y))
 
 
@@ -452,18 +428,15 @@ def logical_right_shift(xp: ModuleType, x: Array, y: Array) -> Array:
     return xp.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
 
 
-def bitwise_right_shift(x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None) -> Tensor:
-    """The bits of x moved down by y, the sign coming in if `is_arithmetic`, else zeros."""
-    return right_shift(x, y) if is_arithmetic else logical_right_shift(x, y)
-
-
+bitwise_right_shift = composed(
+    "bitwise_right_shift",
+    lambda x, y, is_arithmetic=True, out=None: (right_shift if is_arithmetic else logical_right_shift)(x, y),
+)
 bitwise_invert = composed("bitwise_invert", lambda x, out=None: ~x)
 
 
 # --------------------------------------------------------------------------- signs and kinds of numbers
 signbit = unary("signbit")
-
-
 isposinf = composed("isposinf", lambda x: logical_and(isinf(x), x > 0))
 isneginf = composed("isneginf", lambda x: logical_and(isinf(x), x < 0))
 less = composed("less", lambda x, y: less_than(x, y))

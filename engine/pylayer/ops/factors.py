@@ -11,37 +11,22 @@ from typing import Any
 
 from pylayer.array import XP, Array
 from pylayer.op import composed, op
+from pylayer.ops.arguments import one_of, require
 from pylayer.ops.complexes import as_complex_numbers
 from pylayer.ops.creation import eye
 from pylayer.ops.indexing import getitem
-from pylayer.ops.joining import _bounds, concat, stack
-from pylayer.ops.linalg import _adjoint, _swapped, column, matmul, matmul_, row
+from pylayer.ops.joining import concat
+from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, row, swapped
 from pylayer.ops.positions import take_along_axis
-from pylayer.ops.shape import broadcast_shape, broadcast_to, reshape, tril, triu, unsqueeze
-from pylayer.ops.sorting import of_graph
+from pylayer.ops.shape import broadcast_shape, broadcast_to, cast, reshape, tril, triu, unsqueeze
+from pylayer.ops.sorting import of_graph, one_hot
 from pylayer.tensor import Tensor
 
 
-def _square(x: Array) -> Array:
-    """`x`, if its last two axes are those of square matrices."""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError("Input must be a square matrix in its last two axes")
-    return x
-
-
-def _inv_vjp(g: Any, F: Any, out: Any) -> Any:
-    """−x⁻ᴴ g x⁻ᴴ (Giles, 2008, section 2.2.3)."""
-    adjoint = _adjoint(F, out)
-    return -F.matmul(F.matmul(adjoint, g), adjoint)
-
-
-@op(x=_inv_vjp)
+@op(x=lambda g, F, out: -F.matmul(F.matmul(_adjoint(F, out), g), _adjoint(F, out)))  # Giles, 2008, section 2.2.3
 def inv(xp: ModuleType, x: Array) -> Array:
     """The inverses of matrices that are not singular."""
-    try:
-        return xp.linalg.inv(_square(x))
-    except xp.linalg.LinAlgError as error:
-        raise ValueError(f"the input matrix is singular ({error})") from None
+    return xp.linalg.inv(x)
 
 
 inverse = inv
@@ -55,28 +40,20 @@ def _times_inverse(g: Any, F: Any, x: Any) -> Any:
 @op(x=lambda g, F, x, out: _times_inverse(g * out.conjugate(), F, x))
 def det(xp: ModuleType, x: Array) -> Array:
     """The determinants; their gradient needs the inverse, so it exists where that does."""
-    return xp.linalg.det(_square(x))
+    return xp.linalg.det(x)
 
 
-@op(x=_times_inverse)
-def logabsdet(xp: ModuleType, x: Array) -> Array:
-    """The logarithms of the absolute values of the determinants."""
-    return xp.linalg.slogdet(_square(x))[1]
-
-
-@op()
-def signdet(xp: ModuleType, x: Array) -> Array:
-    """The signs of the determinants."""
-    return xp.linalg.slogdet(_square(x))[0]
-
-
-slogdet = composed("slogdet", lambda x: stack([signdet(x), logabsdet(x)], 0))
+@op(x=lambda g, F, x: _times_inverse(F.getitem(g, 1), F, x))
+def slogdet(xp: ModuleType, x: Array) -> Array:
+    """The signs of the determinants, and the logarithms of their absolute values."""
+    sign, size = xp.linalg.slogdet(x)
+    return xp.stack([sign, size])
 
 
 def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
     """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector."""
     if not left:
-        return _swapped(solve(_swapped(x), _swapped(y)))
+        return swapped(solve(swapped(x), swapped(y)))
     if y.ndim == 1:
         return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])
     return matmul_(inv(x), y)
@@ -93,7 +70,14 @@ def triangular_solve(
     triangle = keep(x, (1 if upper else -1) if unitriangular else 0)
     if unitriangular:
         triangle = triangle + eye(x.shape[-1], dtype=x.dtype)
-    return solve(_swapped(triangle) if transpose else triangle, y)
+    return solve(swapped(triangle) if transpose else triangle, y)
+
+
+def _symmetric(xp: ModuleType, x: Array) -> Array:
+    """The symmetric (or Hermitian) part of square matrices."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError("the matrices must be square, in the last two axes")
+    return (x + xp.swapaxes(x, -1, -2).conj()) / 2
 
 
 def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
@@ -108,21 +92,15 @@ def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
 @op(x=_cholesky_vjp)
 def cholesky_(xp: ModuleType, x: Array) -> Array:
     """The lower triangular L with L Lᵀ = x, of the symmetric part of x: its gradient is symmetric, too."""
-    try:
-        return xp.linalg.cholesky((_square(x) + xp.swapaxes(x, -1, -2).conj()) / 2)
-    except xp.linalg.LinAlgError as error:
-        raise ValueError(f"the input matrix is not positive definite ({error})") from None
+    return xp.linalg.cholesky(_symmetric(xp, x))
 
 
-def cholesky(x: Tensor, upper: bool = False) -> Tensor:
-    """The triangular factor of symmetric positive definite matrices: the lower one, or the upper."""
-    factor: Tensor = cholesky_(x)
-    return _swapped(factor) if upper else factor
+cholesky = composed("cholesky", lambda x, upper=False: swapped(cholesky_(x)) if upper else cholesky_(x))
 
 
 def matrix_power(x: Tensor, n: int) -> Tensor:
     """The product of `n` times the matrix; of its inverse if `n` is negative."""
-    _square(x.array)
+    require(x.ndim > 1 and x.shape[-1] == x.shape[-2], "matrix_power(): the matrices must be square", x)
     if n < 0:
         return matrix_power(inv(x), -n)
     result = broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape) + x * 0  # a gradient flows, if it is zero
@@ -134,13 +112,11 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
     return result
 
 
-def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
-    """The z with ``A z = x``, given the triangular factor `y` of A."""
-    if upper:
-        return triangular_solve(y, triangular_solve(y, x, upper=True, transpose=True), upper=True)
-    return triangular_solve(y, triangular_solve(y, x, upper=False), upper=False, transpose=True)
-
-
+# The z with A z = x, given the triangular factor y of A.
+cholesky_solve = composed(
+    "cholesky_solve",
+    lambda x, y, upper=False: triangular_solve(y, triangular_solve(y, x, upper, upper), upper, not upper),
+)
 cholesky_inverse = composed(
     "cholesky_inverse", lambda x, upper=False: cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper)
 )
@@ -196,8 +172,7 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 def qr(x: Tensor, mode: str = "reduced") -> Any:
     """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there is no gradient."""
-    if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"QR doesn't support mode {mode!r}: it is reduced, complete or r.")
+    one_of("qr(): `mode`", mode, "reduced", "complete", "r")
     rows, columns = x.shape[-2:]
     if mode == "complete" and rows > columns:
         q, r = qr_complete(x)
@@ -205,32 +180,24 @@ def qr(x: Tensor, mode: str = "reduced") -> Any:
         q, r = qr_(x)
     else:  # the columns beyond follow from the square part
         q, left = qr_(getitem(x, (..., slice(rows))))
-        r = concat([left, matmul(_swapped(q).conj(), getitem(x, (..., slice(rows, None))))], -1)
+        r = concat([left, matmul(swapped(q).conj(), getitem(x, (..., slice(rows, None))))], -1)
     return r if mode == "r" else (q, r)
 
 
 def householder_product(x: Tensor, tau: Tensor) -> Tensor:
-    """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k]; else an
-    AssertionError.
+    """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k], m ≥ n ≥ k.
 
-    The vector wᵢ has zeros above place i, 1 there, and column i of x below.
+    The vector wᵢ has zeros above place i, 1 there, and column i of x below. An AssertionError for what does not fit.
     """
-    if x.dtype is not tau.dtype:
-        raise AssertionError("The input x must have the same dtype with input tau.")
-    if x.ndim < 2 or tau.shape[:-1] != x.shape[:-2] or x.ndim != tau.ndim + 1:
-        raise AssertionError(
-            f"The input x must be [..., m, n] and tau [..., k], but the shapes are {x.shape} and {tau.shape}."
-        )
-    if not x.shape[-2] >= x.shape[-1] >= tau.shape[-1]:
-        raise AssertionError(
-            f"The rows of x must be as many as its columns or more, and these as many as tau has elements or more, but "
-            f"the shapes are {x.shape} and {tau.shape}."
-        )
+    require(x.dtype is tau.dtype, "The input x must have the same dtype with input tau", x, tau, error=AssertionError)
+    fits = x.ndim > 1 and tau.shape[:-1] == x.shape[:-2] and x.ndim == tau.ndim + 1
+    fits = fits and x.shape[-2] >= x.shape[-1] >= tau.shape[-1]
+    require(fits, "The input x must be [..., m, n] and tau [..., k], m ≥ n ≥ k", x, tau, error=AssertionError)
     product = eye(x.shape[-2], None, x.dtype)
     below = tril(x, -1) + product[:, : x.shape[-1]]
     for k in range(tau.shape[-1]):
         w = below[..., :, k : k + 1]
-        product = product - matmul(matmul(product, w), _swapped(w).conj()) * tau[..., k : k + 1].unsqueeze(-1)
+        product = product - matmul(matmul(product, w), swapped(w).conj()) * tau[..., k : k + 1].unsqueeze(-1)
     whole: Tensor = broadcast_to(product, [*x.shape[:-2], x.shape[-2], x.shape[-2]])
     return whole[..., :, : x.shape[-1]]
 
@@ -258,8 +225,7 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 def _finite(xp: ModuleType, x: Array) -> Array:
-    """The matrices, of finite entries: LAPACK's decomposition (gesdd) need not end on an infinite one, and the release
-    raises."""
+    """The matrices, of finite entries: LAPACK (gesdd) need not end on an infinite one, and the release raises."""
     if not xp.isfinite(x).all().item():
         raise ValueError("singular values need a matrix of finite entries, and this one has an infinity or a NaN")
     return x
@@ -277,10 +243,9 @@ def svd_full(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     return tuple(xp.linalg.svd(_finite(xp, x), full_matrices=True))
 
 
-def svd(x: Tensor, full_matrices: bool = False, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+def svd(x: Tensor, full_matrices: bool = False, *, out: Any = None) -> Any:
     """U, S and Vᴴ with U · diag(S) · Vᴴ = x. With `full_matrices` U and V are square, and there is no gradient."""
-    u, s, vh = svd_full(x) if full_matrices and x.shape[-1] != x.shape[-2] else svd_(x)
-    return u, s, vh
+    return (svd_full if full_matrices and x.shape[-1] != x.shape[-2] else svd_)(x)
 
 
 svdvals = composed("svdvals", lambda x: svd(x)[1])
@@ -297,13 +262,9 @@ def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_eigh_vjp)
 def eigh(xp: ModuleType, x: Array, UPLO: str = "L") -> tuple[Array, ...]:
-    """Eigenvalues, from the smallest on, and eigenvectors, as columns, of symmetric (or Hermitian) matrices.
-
-    `UPLO` is the triangle that Paddle reads; the engine takes the symmetric part, the same for symmetric matrices.
-    """
-    if UPLO not in ("L", "U"):
-        raise ValueError(f"UPLO must be L or U. But received UPLO is: {UPLO}")
-    return tuple(xp.linalg.eigh((x + xp.swapaxes(x, -1, -2).conj()) / 2))
+    """Eigenvalues, from the smallest on, and eigenvectors, as columns, of the symmetric part, whatever `UPLO` is."""
+    one_of("`UPLO`", UPLO, "L", "U")
+    return tuple(xp.linalg.eigh(_symmetric(xp, x)))
 
 
 eigvalsh = composed("eigvalsh", lambda x, UPLO="L": eigh(x, UPLO)[0])
@@ -340,12 +301,8 @@ def eig_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     return tuple(xp.linalg.eig(x))
 
 
-def eig(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The eigenvalues, complex and in no order, and the eigenvectors, as columns, of square matrices."""
-    w, v = eig_(as_complex_numbers(x))
-    return w, v
-
-
+# The eigenvalues, complex and in no order, and the eigenvectors, as columns.
+eig = composed("eig", lambda x: eig_(as_complex_numbers(x)), "tuple")
 eigvals = composed("eigvals", lambda x: eig(x)[0])
 
 
@@ -399,38 +356,27 @@ def row_order(xp: ModuleType, pivots: Array, rows: int) -> Array:
 
 
 def _lu_vjp(g: Any, F: Any, out: Any) -> Any:
-    """Of A = L U, square: L⁻ᴴ (tril(Lᴴ gL, −1) + triu(gU Uᴴ)) U⁻ᴴ (Giles, 2008, by the product rule).
-
-    Rows below are L₂ = A₂ U⁻¹ and columns beside U₂ = L⁻¹ A₂: their cotangents go to A₂ and on to U, or to L.
-    """
-    rows, columns = out.shape[-2:]
-    k = min(rows, columns)
-
-    def part(x: Any, below: bool, beside: bool) -> Any:
-        return F.getitem(x, (..., slice(k, None) if below else slice(k), slice(k, None) if beside else slice(k)))
-
-    square, g_lower = part(out, False, False), F.tril(part(g, False, False), -1)
-    g_upper = F.triu(part(g, False, False), 0)
-    lower = F.tril(square, -1) + F.diagonal_ones(F.getitem(square, (..., 0)))
-    upper = F.triu(square, 0)
-    over_lower, over_upper = F.inv(_adjoint(F, lower)), F.inv(_adjoint(F, upper))
-    rest = None
-    if rows > k:
-        rest = F.matmul(part(g, True, False), over_upper)
-        g_upper = g_upper - F.triu(F.matmul(_adjoint(F, part(out, True, False)), rest), 0)
-    elif columns > k:
-        rest = F.matmul(over_lower, part(g, False, True))
-        g_lower = g_lower - F.tril(F.matmul(rest, _adjoint(F, part(out, False, True))), -1)
-    middle = F.tril(F.matmul(_adjoint(F, lower), g_lower), -1) + F.triu(F.matmul(g_upper, _adjoint(F, upper)), 0)
-    found = F.matmul(F.matmul(over_lower, middle), over_upper)
-    axis = out.ndim - (2 if rows > k else 1)
-    return found if rest is None else F.concat([found, rest], axis, _bounds([found, rest], axis))
+    """L⁻ᴴ (tril(Lᴴ gL, −1) + triu(gU Uᴴ)) U⁻ᴴ (Giles, 2008, by the product rule)."""
+    lower, upper = F.tril(out, -1) + F.diagonal_ones(F.getitem(out, (..., 0))), F.triu(out, 0)
+    lower, upper = _adjoint(F, lower), _adjoint(F, upper)
+    middle = F.tril(F.matmul(lower, F.tril(g, -1)), -1) + F.triu(F.matmul(F.triu(g, 0), upper), 0)
+    return F.matmul(F.matmul(F.inv(lower), middle), F.inv(upper))
 
 
 @op(x=_lu_vjp)
 def lu_ordered(xp: ModuleType, x: Array) -> Array:
-    """L and U in one, of matrices whose rows need no exchange."""
+    """L and U in one, of square matrices whose rows need no exchange."""
     return _eliminated(xp, x, None)
+
+
+def _made_square(x: Tensor) -> Tensor:
+    """Columns beside, or rows below, of the unit matrix: they change nothing of what elimination makes of x."""
+    rows, columns = x.shape[-2:]
+    size = max(rows, columns)
+    unit = broadcast_to(eye(size, dtype=x.dtype), [*x.shape[:-2], size, size])
+    if rows > columns:
+        return concat([x, getitem(unit, (..., slice(columns, None)))], -1)
+    return concat([x, getitem(unit, (..., slice(rows, None), slice(None)))], -2) if rows < columns else x
 
 
 def _reordered(x: Tensor, order: Tensor) -> Tensor:
@@ -439,39 +385,34 @@ def _reordered(x: Tensor, order: Tensor) -> Tensor:
 
 
 def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with; a RuntimeError of
-    integers.
+    """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with.
 
-    With `get_infos` a third Tensor says which pivot is the first that is 0, counted from 1; 0 if none is.
+    With `get_infos` a third Tensor says which pivot is the first that is 0, counted from 1; 0 if none is. A
+    RuntimeError of integers.
     """
-    if not pivot:
-        raise ValueError("(InvalidArgument) lu without pivoting is not implemented on the CPU, but got pivots=False")
-    if x.dtype.rank < 2:
-        raise RuntimeError(f"(NotFound) lu(): the dtype {x.dtype.name} is not supported. Cast it to float64.")
+    require(pivot, "lu(): without pivoting is not implemented on the CPU, but got pivots=False")
+    require(x.dtype.rank > 1, "lu(): the dtype is not supported. Cast it to float64", x, error=RuntimeError)
     pivots, info = lu_pivots(x)
-    packed = lu_ordered(_reordered(x, row_order(pivots, x.shape[-2])))
-    exchanged = of_graph(x, pivots)
-    return (packed, exchanged, of_graph(x, info)) if get_infos else (packed, exchanged)
+    rows, columns = x.shape[-2:]
+    packed = lu_ordered(_made_square(_reordered(x, row_order(pivots, rows))))
+    found = getitem(packed, (..., slice(rows), slice(columns))), of_graph(x, pivots)
+    return (*found, of_graph(x, info)) if get_infos else found
 
 
-@op()
-def permutation_matrix(xp: ModuleType, order: Array, dtype: Any) -> Array:
+def _permutation(order: Tensor, dtype: Any) -> Tensor:
     """The P whose column i is 1 in row order[i]."""
-    return (xp.arange(order.shape[-1])[:, None] == order[..., None, :]).astype(dtype)
+    return swapped(cast(one_hot(order, order.shape[-1]), dtype))
 
 
 def lu_unpack(
     x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
     """P, L and U with P L U the matrix that gave `lu`'s results x and y; empty Tensors for what is not unpacked."""
-    if x.ndim < 2:
-        raise ValueError(f"The shape of x should be (*, M, N), but received ndim is [{x.ndim} < 2]")
-    if y.ndim < 1:
-        raise ValueError(f"The shape of Pivots should be (*, K), but received ndim is [{y.ndim} < 1]")
+    require(x.ndim > 1 and y.ndim > 0, "The shape of x should be (*, M, N), that of Pivots (*, K)", x, y)
     rows, k = x.shape[-2], min(x.shape[-2:])
     nothing = Tensor(x.array[:0])
     order = row_order(y, rows)
-    permutation = of_graph(x, permutation_matrix(order, x.dtype.numpy)) if unpack_pivots else nothing
+    permutation = of_graph(x, _permutation(order, x.dtype)) if unpack_pivots else nothing
     if not unpack_ludata:
         return permutation, nothing, nothing
     lower = getitem(x, (..., slice(k)))
@@ -480,13 +421,9 @@ def lu_unpack(
 
 def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N") -> Tensor:
     """The X with A X = b, or with Aᵀ X = b unless `trans` is N, by the factors of A."""
-    if b.ndim < 2 or lu.ndim < 2 or pivots.ndim < 1:
-        raise ValueError(f"`b`, `lu` and `pivots` need 2, 2 and 1 axes, but have {b.ndim}, {lu.ndim} and {pivots.ndim}")
-    if b.shape[-2] != lu.shape[-2] or lu.shape[-1] != lu.shape[-2] or pivots.shape[-1] != lu.shape[-1]:
-        raise ValueError(
-            f"the rows of `b`, those and the columns of `lu`, and the `pivots` must be as many, but the shapes are "
-            f"{b.shape}, {lu.shape} and {pivots.shape}"
-        )
+    fits = b.ndim > 1 and lu.ndim > 1 and pivots.ndim > 0
+    fits = fits and b.shape[-2] == lu.shape[-2] == lu.shape[-1] == pivots.shape[-1]
+    require(fits, "lu_solve(): needs as many rows, rows and columns, and pivots", b, lu, pivots)
     batch = broadcast_shape(broadcast_shape(b.shape[:-2], lu.shape[:-2]), pivots.shape[:-1])
     b, lu = broadcast_to(b, [*batch, *b.shape[-2:]]), broadcast_to(lu, [*batch, *lu.shape[-2:]])
     order = row_order(broadcast_to(pivots, [*batch, pivots.shape[-1]]), lu.shape[-1])
@@ -495,4 +432,4 @@ def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N") -> Tensor:
         return triangular_solve(lu, inner, upper=True)
     inner = triangular_solve(lu, b, upper=True, transpose=True)
     inner = triangular_solve(lu, inner, upper=False, transpose=True, unitriangular=True)
-    return matmul(permutation_matrix(order, lu.dtype.numpy), inner)
+    return matmul(_permutation(order, lu.dtype), inner)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pylayer.array import Array
 from pylayer.invalid import invalid
 from pylayer.op import composed, op
+from pylayer.ops.arguments import OutOfRangeError
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.shape import astype, reshape
 from pylayer.promotion import common_dtype
@@ -54,10 +55,8 @@ def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
             if part.dtype.kind != "b" and part.size:
                 _check_range(part.min().item(), part.max().item(), shape[axis], axis)
             elif part.dtype.kind == "b" and part.shape != tuple(shape[axis : axis + axes]):
-                raise IndexError(
-                    f"(OutOfRange) The shape of boolean index {list(part.shape)} did not match indexed tensor "
-                    f"{list(shape[axis : axis + axes])} along axis {axis}"
-                )
+                text = f"did not match indexed tensor {list(shape[axis : axis + axes])} along axis {axis}"
+                raise IndexError(f"(OutOfRange) The shape of boolean index {list(part.shape)} {text}")
             basic += [slice(None)] * axes
             advanced.append(part)
         axis += axes
@@ -79,9 +78,8 @@ def _part(xp: ModuleType, part: Any) -> Any:
     kind = part.dtype.kind if hasattr(part, "dtype") else ""
     if kind not in ("b", "i", "u"):
         what = part.dtype if kind else type(part).__name__
-        raise ValueError(
-            f"an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of these, but got {what}"
-        )
+        text = "an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of these"
+        raise ValueError(f"{text}, but got {what}")
     return int(part) if not part.ndim and kind != "b" else part
 
 
@@ -92,16 +90,11 @@ def _axes_used(part: Any) -> int:
     return part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else 1
 
 
-class OutOfRangeError(IndexError, ValueError):
-    """A position is out of range. Paddle raises the one in some functions, the other in others."""
-
-
 def _check_range(least: int, largest: int, size: int, axis: int) -> None:
     if least < -size or largest >= size:
         wrong = least if least < -size else largest
-        raise OutOfRangeError(
-            f"(OutOfRange) the index {wrong} is out of bounds for axis {axis}, it should be in [{-size}, {size})"
-        )
+        text = f"the index {wrong} is out of bounds for axis {axis}, it should be in [{-size}, {size})"
+        raise OutOfRangeError(f"(OutOfRange) {text}")
 
 
 # --------------------------------------------------------------------------- the three operations
@@ -111,6 +104,11 @@ def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
     basic, advanced = parsed(xp, x.shape, index)
     selected = x[basic]
     return selected if advanced is None else xp.asarray(selected[advanced], order="C")  # for views to share memory
+
+
+def along(x: Tensor, axis: int, part: Any) -> Tensor:
+    """What `part`, an index, takes along an axis, counted from the front."""
+    return getitem(x, (*(slice(None),) * axis, part))
 
 
 @op(g=lambda h, F, index: F.getitem(h, index))
@@ -128,19 +126,16 @@ def getitem_adjoint(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) 
 @op(x=lambda g, F, index: F.setitem(g, index, 0), value=lambda g, F, index: F.written(g, index))
 def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     """A copy of `x` with `value` at `index`; of several values for one place the last counts."""
-    return _write(xp, x.copy(), index, value)
-
-
-def _write(xp: ModuleType, array: Array, index: Any, values: Array) -> Array:
-    basic, advanced = parsed(xp, array.shape, index)
+    out = x.copy()
+    basic, advanced = parsed(xp, x.shape, index)
     if advanced is None:
-        array[basic] = values
+        out[basic] = value
     else:
-        array[basic][advanced] = values
-    return array
+        out[basic][advanced] = value
+    return out
 
 
-@op(g=lambda h, F, g_shape, index: F.written_adjoint(h, g_shape, index))
+@op(g=lambda h, F, g_shape, index: F.setitem(F.getitem_adjoint(h * 0, g_shape, index), index, h))
 def written(xp: ModuleType, g: Array, index: Any) -> Array:
     """``g[index]``, but zero for the values that `setitem` overwrites with later ones."""
     basic, advanced = parsed(xp, g.shape, index)
@@ -153,22 +148,8 @@ def written(xp: ModuleType, g: Array, index: Any) -> Array:
     return xp.where(writer[basic][advanced] == positions, selected, xp.zeros_like(selected))
 
 
-@op(h=lambda g, F, index: F.written(g, index))
-def written_adjoint(xp: ModuleType, h: Array, shape: Sequence[int], index: Any) -> Array:
-    """Zeros of `shape` with `h` at `index`, of several values the last."""
-    return _write(xp, xp.zeros(shape, h.dtype), index, h)
-
-
-@op(x=lambda g: g, value=lambda g, F, index: F.getitem(g, index))
-def add_at(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
-    """A copy of `x` with `value` added at `index`, as often as a place is named."""
-    out = x.copy()
-    basic, advanced = parsed(xp, x.shape, index)
-    if advanced is None:
-        out[basic] += value
-    else:
-        xp.add.at(out[basic], advanced, value)
-    return out
+# `value` added at `index`, as often as a place is named
+add_at = composed("add_at", lambda x, index, value: x + getitem_adjoint(value, x.array.shape, index))
 
 
 @op(
@@ -187,10 +168,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
     if hasattr(value, "dtype") and not isinstance(value, Tensor):
         value = to_tensor(value)
     elif not isinstance(value, (Tensor, int, float, complex)):
-        raise invalid(
-            f"setitem(): Value type error. The assign value allows Tensor, numpy.ndarray, integer, "
-            f"float, complex or bool, but received {type(value).__name__}"
-        )
+        text = "The assign value allows Tensor, numpy.ndarray, integer, float, complex or bool, but received"
+        raise invalid(f"setitem(): Value type error. {text} {type(value).__name__}")
     if isinstance(value, Tensor):
         value = astype(value, x.dtype)
         extra = next((k for k, n in enumerate(value.shape) if n != 1), value.ndim)

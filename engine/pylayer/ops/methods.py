@@ -19,11 +19,10 @@ from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
 from pylayer.fast.calls import beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
-from pylayer.invalid import invalid
 from pylayer.op import composed
-from pylayer.ops.arguments import as_ints
+from pylayer.ops.arguments import as_ints, require
 from pylayer.ops.creation import to_tensor
-from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_place_anew, set_, sets_items, zero_
+from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, set_, set_items, zero_
 from pylayer.ops.random import randn, uniform
 from pylayer.ops.shape import astype, cast
 from pylayer.release import defined, release_names, shared_names
@@ -39,22 +38,10 @@ DTYPE_METHODS = {
 """Methods without arguments that give the Tensor in a dtype."""
 
 
-def _in_dtype(name: str, dtype: str) -> Callable[..., Tensor]:
-    return composed(name, lambda x: astype(x, dtype))
-
-
 def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`make` in the dtype of a Tensor, unless another is given."""
+    """`make` in the dtype of a Tensor, unless another is given; Paddle's `device` and `pin_memory` are not read."""
 
-    def new(
-        x: Tensor,
-        size: Any,
-        *args: Any,
-        dtype: Any = None,
-        device: Any = None,
-        requires_grad: bool = False,
-        pin_memory: bool = False,
-    ) -> Tensor:
+    def new(x: Tensor, size: Any, *args: Any, dtype: Any = None, requires_grad: bool = False, **unread: Any) -> Tensor:
         made = make(as_ints(size), *args, x.dtype if dtype is None else dtype)
         made.stop_gradient = not requires_grad
         return made
@@ -64,16 +51,11 @@ def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
     """``func`` of the Tensor; a RuntimeError if that needs a gradient."""
-    if not x.stop_gradient:
-        raise RuntimeError("Cannot apply function on a tensor that required gradient.")
+    require(x.stop_gradient, "Cannot apply function on a tensor that required gradient", error=RuntimeError)
     return func(x)
 
 
 apply_ = composed("apply_", lambda x, func: apply(x, in_place(lambda t: func(t))))
-
-
-def _set_data(x: Tensor, value: Tensor) -> None:
-    x.array = value.array
 
 
 def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
@@ -91,12 +73,9 @@ def share_buffer_to(x: Tensor, other: Tensor) -> None:
 
 
 def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
-    """Have `hook` called, without arguments, when the gradient of this leaf has been accumulated.
-
-    It is called once per backward, with the gradient that arrives on its way to `grad`.
-    """
-    if x.stop_gradient or not x.is_leaf:
-        raise invalid("_register_backward_hook(): a backward hook is for a leaf that needs a gradient")
+    """Have `hook` called, without arguments, once per backward, with the gradient of this leaf on its way to `grad`."""
+    leaf = not x.stop_gradient and x.is_leaf
+    require(leaf, "_register_backward_hook(): a backward hook is for a leaf that needs a gradient")
 
     def call(gradient: Tensor) -> None:
         hook()
@@ -105,8 +84,6 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
 
 
 pin_memory = composed("pin_memory", lambda x, blocking=True: x)
-
-
 randn_like = composed("randn_like", lambda x, dtype=None, **options: randn(x.shape, dtype or x.dtype))
 rand_like = composed("rand_like", lambda x, dtype=None, **options: uniform(x.shape, dtype or x.dtype))
 is_floating_point = composed("is_floating_point", lambda x: x.dtype.is_floating, "bool")
@@ -117,42 +94,14 @@ cpu = composed("cpu", lambda x: x if x.place.is_cpu_place() else Tensor(to_numpy
 
 
 def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tensor:
-    """`x` itself if it is on the current GPU, else a RuntimeError: Tensors are made where they are used (see
-    `set_device`)."""
+    """`x` itself if it is on the current GPU, else a RuntimeError: see `set_device`."""
     if x.place.is_cpu_place():
         set_device(f"gpu:{device_id or 0}")  # which says what is missing, if something is
         raise RuntimeError("The Tensor is in host memory: make it after paddle.set_device('gpu').")
     return x
 
 
-def to(x: Tensor, dtype: Any) -> Tensor:
-    """A copy of `x` in `dtype`; or, given a Tensor, `x` in the dtype of that."""
-    return astype(x, dtype.dtype) if isinstance(dtype, Tensor) else cast(x, dtype)
-
-
-ATTRIBUTES: dict[str, Any] = {
-    **{name: _in_dtype(name, dtype) for name, dtype in DTYPE_METHODS.items()},
-    **{f"new_{make.__name__}": _new(make) for make in (creation.zeros, creation.ones, creation.empty, creation.full)},
-    "data": property(Tensor.detach, _set_data),
-    "requires_grad": property(lambda x: not x.stop_gradient, lambda x, value: setattr(x, "stop_gradient", not value)),
-    "requires_grad_": requires_grad_,
-    "dim": lambda x: x.ndim,
-    "ndimension": lambda x: x.ndim,
-    "element_size": lambda x: x.dtype.itemsize,
-    "itemsize": property(lambda x: x.array.dtype.itemsize),
-    "strides": property(strides),
-    "get_strides": strides,
-    "is_cuda": property(lambda x: x.place.is_gpu_place()),
-    "is_same": lambda x, other: x is other,  # of Values in static mode
-    "_is_shared_buffer_with": lambda x, other: owner(x.array) is owner(other.array),
-    "_share_buffer_to": share_buffer_to,
-    "_register_backward_hook": register_backward_hook,
-    "_is_initialized": lambda x: True,
-    "_numel": lambda x: int(x.size),
-    "_inplace_version": lambda x: x.inplace_version,
-    "_grad_ivar": lambda x: x.grad,
-}
-"""What `ops.methods` gives Tensor."""
+to = composed("to", lambda x, dtype: astype(x, dtype.dtype) if isinstance(dtype, Tensor) else cast(x, dtype))
 
 
 # --------------------------------------------------------------------------- operators and forms in place
@@ -184,10 +133,8 @@ def as_operand(x: Tensor, other: Any) -> Any:
         weak = x.dtype is bfloat16 and not isinstance(other, complex)  # beside which NumPy takes a float for float32
         return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy)) if weak else other
     if isinstance(other, (list, tuple, str)):
-        raise TypeError(
-            f"(InvalidType) the operand of a Tensor must be int, float, bool or Tensor, but got "
-            f"{type(other).__name__}. Convert it with paddle.to_tensor."
-        )
+        text = f"must be int, float, bool or Tensor, but got {type(other).__name__}. Convert it with paddle.to_tensor."
+        raise TypeError(f"(InvalidType) the operand of a Tensor {text}")
     return NotImplemented
 
 
@@ -195,11 +142,8 @@ def forward_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """``x ∘ other``."""
 
     def operator(x: Tensor, other: Any) -> Any:
-        if type(other) is not Tensor:
-            other = as_operand(x, other)
-            if other is NotImplemented:
-                return NotImplemented
-        return function(x, other)
+        other = other if type(other) is Tensor else as_operand(x, other)
+        return NotImplemented if other is NotImplemented else function(x, other)
 
     return operator
 
@@ -223,16 +167,16 @@ def reflected_bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
     return operator
 
 
-OPERATORS: dict[str, Any] = {
-    "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply, "truediv": elementwise.divide,
-    "floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "pow": elementwise.power,
-    "matmul": linalg.matmul_,
-}  # fmt: skip
-BITWISE: dict[str, Any] = {"and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor}
 COMPARISONS: dict[str, Any] = {
     "lt": elementwise.less_than, "le": elementwise.less_equal,
     "gt": elementwise.greater_than, "ge": elementwise.greater_equal,
 }  # fmt: skip
+OPERATORS: dict[str, Any] = {
+    "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply, "truediv": elementwise.divide,
+    "floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "pow": elementwise.power,
+    "matmul": linalg.matmul_, **COMPARISONS,
+}  # fmt: skip
+BITWISE: dict[str, Any] = {"and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor}
 
 
 def equals(x: Tensor, other: Any) -> Any:
@@ -257,9 +201,7 @@ def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
     """`where` written into the memory of `x`."""
-    if x is None or y is None:
-        raise invalid("where_(): either both or neither of x and y should be given, and here both")
-
+    require(x is not None and y is not None, "where_(): either both or neither of x and y should be given, here both")
     return in_place(lambda x: indexing.where(condition, x, y), "where_")(x)
 
 
@@ -271,7 +213,7 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
     "fill_": fill_,
     "fill_diagonal_": in_place(positions.fill_diagonal),
     "set_": set_,
-    "t_": composed("t_", lambda x: in_place_anew(linalg.t)(x) if x.ndim > 1 else x),
+    "t_": composed("t_", lambda x: in_place(linalg.t, anew=True)(x) if x.ndim > 1 else x),
     "where_": where_in_place,
     "zero_": zero_,
     **{f"{name}_": fills_with(name, drawn) for name, drawn in random.FILLS.items()},
@@ -283,13 +225,55 @@ IN_PLACE = sorted(name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED and n
 """The other functions that the release has a form with an underscore of."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
-    **{f"{name}_": in_place(FUNCTIONS[name], f"{name}_", CHANGES.get(name, 1)) for name in IN_PLACE},
-    **{f"{name}_": in_place_anew(FUNCTIONS[name]) for name in IN_PLACE_ANEW},
+    **{
+        f"{n}_": in_place(FUNCTIONS[n], f"{n}_", CHANGES.get(n, 1), n in IN_PLACE_ANEW)
+        for n in (*IN_PLACE, *IN_PLACE_ANEW)
+    },
     **OWN_FORMS,
 }
 """The forms with an underscore, by name: methods of Tensor, functions, or both, as the release has them."""
 
-set_items = sets_items(indexing.setitem)
+
+def _in_dtype(name: str, dtype: str) -> Callable[..., Tensor]:
+    return composed(name, lambda x: astype(x, dtype))
+
+
+ATTRIBUTES: dict[str, Any] = {
+    **{name: _in_dtype(name, dtype) for name, dtype in DTYPE_METHODS.items()},
+    **{f"new_{make.__name__}": _new(make) for make in (creation.zeros, creation.ones, creation.empty, creation.full)},
+    "data": property(Tensor.detach, lambda x, value: setattr(x, "array", value.array)),
+    "requires_grad": property(lambda x: not x.stop_gradient, lambda x, value: setattr(x, "stop_gradient", not value)),
+    "requires_grad_": requires_grad_,
+    "dim": lambda x: x.ndim,
+    "ndimension": lambda x: x.ndim,
+    "element_size": lambda x: x.dtype.itemsize,
+    "itemsize": property(lambda x: x.array.dtype.itemsize),
+    "strides": property(strides),
+    "get_strides": strides,
+    "is_cuda": property(lambda x: x.place.is_gpu_place()),
+    "is_same": lambda x, other: x is other,  # of Values in static mode
+    "_is_shared_buffer_with": lambda x, other: owner(x.array) is owner(other.array),
+    "_share_buffer_to": share_buffer_to,
+    "_register_backward_hook": register_backward_hook,
+    "_is_initialized": lambda x: True,
+    "_numel": lambda x: int(x.size),
+    "_inplace_version": lambda x: x.inplace_version,
+    "_grad_ivar": lambda x: x.grad,
+    "backward": backward_from,
+    "register_hook": register_hook,
+    "retain_grads": retain_grads,
+    "__eq__": equals,
+    "__ne__": differs,
+    "__neg__": elementwise.neg,
+    "__abs__": elementwise.abs,
+    "__invert__": elementwise.bitwise_not,
+    "__getitem__": indexing.getitem,
+    "__setitem__": set_items,
+    "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim != 1 else x),
+    "mT": property(linalg.swapped),
+    "conjugate": complexes.conj,
+}
+"""What Tensor has beside its operators and the functions that are methods of it."""
 
 
 def attach() -> None:
@@ -297,36 +281,18 @@ def attach() -> None:
     for name, function in OPERATORS.items():
         row = function.op
         forward, reflected = forward_operator(row.apply), row.apply
-        if fast.ON and function is not linalg.matmul_:
+        if fast.ON and name != "matmul":
             forward, reflected = fast_binary(row, beside_number(row, forward)), beside_number(row, reflected)
         setattr(Tensor, f"__{name}__", forward)
-        setattr(Tensor, f"__r{name}__", reflected_operator(reflected))
+        if name not in COMPARISONS:
+            setattr(Tensor, f"__r{name}__", reflected_operator(reflected))
     for name, function in BITWISE.items():
         setattr(Tensor, f"__{name}__", function)
         setattr(Tensor, f"__r{name}__", reflected_bitwise(function))
-    for name, function in COMPARISONS.items():
-        row = function.op
-        compare = forward_operator(function.op.apply)
-        setattr(Tensor, f"__{name}__", fast_binary(row, beside_number(row, compare)) if fast.ON else compare)
     for name in [n for n in shared_names("paddle.Tensor") if n not in vars(Tensor)]:
         if name in FORMS_IN_PLACE:
             setattr(Tensor, name, FORMS_IN_PLACE[name])
         elif name in FUNCTIONS and not name.endswith("_"):
             setattr(Tensor, name, FUNCTIONS[name])
-    attributes: dict[str, Any] = {
-        "backward": backward_from,
-        "register_hook": register_hook,
-        "retain_grads": retain_grads,
-        "__eq__": equals,
-        "__ne__": differs,
-        "__neg__": elementwise.neg,
-        "__abs__": elementwise.abs,
-        "__invert__": elementwise.bitwise_not,
-        "__getitem__": indexing.getitem,
-        "__setitem__": set_items,
-        "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim != 1 else x),
-        "mT": property(linalg._swapped),
-        "conjugate": complexes.conj,
-    }
-    for name, value in {**ATTRIBUTES, **attributes}.items():
+    for name, value in ATTRIBUTES.items():
         setattr(Tensor, name, value)

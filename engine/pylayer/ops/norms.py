@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pylayer.ops.reduction as reduction
 from pylayer.array import XP
 from pylayer.invalid import invalid
 from pylayer.op import composed
-from pylayer.ops.arguments import as_ints, normal_axis
-from pylayer.ops.creation import full_like
+from pylayer.ops.arguments import as_ints, normal_axis, one_of, require
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import equal, maximum, pow
 from pylayer.ops.factors import eigvalsh, inv, svd, svdvals
 from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.joining import stack
-from pylayer.ops.linalg import _swapped, matmul
-from pylayer.ops.reduction import max as largest
-from pylayer.ops.reduction import min as smallest
-from pylayer.ops.reduction import norm_
-from pylayer.ops.reduction import sum as total
+from pylayer.ops.linalg import matmul, swapped
 from pylayer.ops.shape import cast, flatten, moveaxis, reshape, squeeze, unsqueeze
 from pylayer.tensor import Tensor
 
@@ -32,18 +28,18 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
     """
     axes = [] if axis is None else as_ints(axis)
     if p is None or p == "fro" or (p == 2 and len(axes) != 2):
-        return norm_(x, axis, keepdim)
+        return reduction.norm_(x, axis, keepdim)
     if len(axes) == 2:
         return _matrix_norm(x, p, axes, keepdim)
     if not isinstance(p, (int, float)):
         raise invalid(f"norm(): for vectors p must be a number or 'fro', but got {p!r}")
     if p in (math.inf, -math.inf):
-        return (largest if p > 0 else smallest)(absolute(x), axis, keepdim)
+        return (reduction.max if p > 0 else reduction.min)(absolute(x), axis, keepdim)
     if p == 0:
-        return total(cast(x != 0, x.dtype), axis, None, keepdim)
+        return reduction.sum(cast(x != 0, x.dtype), axis, None, keepdim)
     if p == 1:
-        return total(absolute(x), axis, None, keepdim)
-    powers = total(pow(absolute(x), float(p)), axis, None, keepdim)
+        return reduction.sum(absolute(x), axis, None, keepdim)
+    powers = reduction.sum(pow(absolute(x), float(p)), axis, None, keepdim)
     # The root has no derivative at 0: there the norm is the sum itself, whose derivative is 0.
     zero = equal(powers, 0)
     return where_(zero, powers, pow(where_(zero, 1.0, powers), 1.0 / p))
@@ -54,15 +50,15 @@ def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
     rows, columns = (normal_axis(k, x.ndim) for k in axes)
     if p in (2, -2, "nuc"):
         values = svdvals(moveaxis(x, [rows, columns], [-2, -1]))
-        found = total(values, -1) if p == "nuc" else (largest if p > 0 else smallest)(values, -1)
+        found = reduction.sum(values, -1) if p == "nuc" else (reduction.max if p > 0 else reduction.min)(values, -1)
         return unsqueeze(found, sorted((rows, columns))) if keepdim else found
     if p not in (1, -1, math.inf, -math.inf):
-        raise invalid(
-            f"norm(): the norm p={p!r} of a matrix does not exist; just support p value 'fro', "
-            f"'nuc', 1, -1, 2, -2, inf, -inf if axis is 2D. For a vector norm of all elements reshape to one axis"
-        )
+        text = "does not exist; just support p value 'fro', 'nuc', 1, -1, 2, -2, inf, -inf if axis is 2D"
+        raise invalid(f"norm(): the norm p={p!r} of a matrix {text}. For a vector norm reshape to one axis")
     summed, compared = (rows, columns) if p in (1, -1) else (columns, rows)
-    extreme = (largest if p > 0 else smallest)(total(absolute(x), summed, None, True), compared, True)
+    extreme = (reduction.max if p > 0 else reduction.min)(
+        reduction.sum(absolute(x), summed, None, True), compared, True
+    )
     return extreme if keepdim else squeeze(extreme, axes)
 
 
@@ -78,19 +74,14 @@ matrix_norm = composed("matrix_norm", lambda x, p="fro", axis=(-2, -1), keepdim=
 
 
 # --------------------------------------------------------------------------- distances
-
-
 dist = composed("dist", lambda x, y, p=2: norm(reshape(x - y, [-1]), float(p), 0))
 
 
 def cdist(x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y]; else an AssertionError."""
-    if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1]:
-        raise AssertionError(
-            f"The x and y must be at least 2-D with rows of one size, but are {x.shape} and {y.shape}."
-        )
-    if p < 0:
-        raise AssertionError(f"The p must be greater than or equal to 0, But received p is {p}.\n")
+    fits = x.ndim > 1 and y.ndim > 1 and x.shape[-1] == y.shape[-1]
+    require(fits, "The x and y must be at least 2-D with rows of one size", x, y, error=AssertionError)
+    require(p >= 0, f"The p must be greater than or equal to 0, But received p is {p}", error=AssertionError)
     return norm(unsqueeze(x, -2) - unsqueeze(y, -3), float(p), -1)
 
 
@@ -104,21 +95,16 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
     """`x` with the slices along `axis` whose p-norm is above `max_norm` scaled down to it."""
     at = normal_axis(axis, x.ndim)
     others = [k for k in range(x.ndim) if k != at]
-    size = pow(total(pow(absolute(x), float(p)), others, None, True), 1.0 / p)
+    size = pow(reduction.sum(pow(absolute(x), float(p)), others, None, True), 1.0 / p)
     return where_(size > max_norm, x * (max_norm / (size + 1e-7)), x)
 
 
 def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of a 1-d Tensor as columns, the highest first unless `increasing`."""
-    if x.ndim != 1:
-        raise ValueError(f"The input of x is expected to be a 1-D Tensor.But now the dims of Input(X) is {x.ndim}.")
+    require(x.ndim == 1, "The input of x is expected to be a 1-D Tensor", x)
     count = x.shape[0] if n is None else n
-    if count < 0:
-        raise ValueError("N must be non-negative.")
-    powers: list[Any] = [full_like(x, 1)]
-    for _ in range(count - 1):
-        powers.append(powers[-1] * x)
-    powers = powers[:count]
+    require(count >= 0, "N must be non-negative")
+    powers = [pow(x, k) for k in range(count)]
     return stack(powers if increasing else powers[::-1], 1)
 
 
@@ -126,10 +112,10 @@ def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:
 def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
     """The pseudo-inverse: singular values up to `rcond` times the largest count as 0."""
     u, s, vh = svd(x)
-    limit = largest(s, -1, True) * rcond
+    limit = reduction.max(s, -1, True) * rcond
     kept = s > limit
     inverse = where_(kept, 1.0 / where_(kept, s, 1.0), 0.0)
-    return matmul(_swapped(vh).conj() * unsqueeze(inverse, -2), _swapped(u).conj())
+    return matmul(swapped(vh).conj() * unsqueeze(inverse, -2), swapped(u).conj())
 
 
 def matrix_rank(x: Tensor, tol: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None) -> Tensor:
@@ -142,28 +128,23 @@ def matrix_rank(x: Tensor, tol: Any = None, hermitian: bool = False, atol: Any =
     if tol is None:
         xp = XP[type(x.array)]
         usual = max(x.shape[-2:]) * float(xp.finfo(x.array.dtype).eps) if atol is None else 0.0
-        relative = largest(values, -1, True) * (usual if rtol is None else rtol)
+        relative = reduction.max(values, -1, True) * (usual if rtol is None else rtol)
         tol = relative if atol is None else maximum(relative, relative * 0 + atol)
     elif isinstance(tol, Tensor) and tol.ndim:
         tol = unsqueeze(tol, -1)
-    return total(cast(values > tol, "int64"), -1)
-
-
-_ORDERS = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
+    return reduction.sum(cast(values > tol, "int64"), -1)
 
 
 def cond(x: Tensor, p: Any = None) -> Tensor:
     """The condition number: the norm times that of the inverse; for None, 2 and −2 the ratio of singular values."""
-    if p not in (None, *_ORDERS):
-        raise ValueError(f"unsupported {p} for p, only supporting ('fro', 'nuc', 1, -1, 2, -2, inf, -inf) or none")
+    one_of("cond(): `p`", p, None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
     if p in (None, 2, -2):
         s = svdvals(x)
-        ratio = largest(s, -1) / smallest(s, -1)
+        ratio = reduction.max(s, -1) / reduction.min(s, -1)
         return 1 / ratio if p == -2 else ratio
-    if x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"only support p is none, 2 or -2 when the input is not square, but the shape is {x.shape}.")
+    require(x.shape[-1] == x.shape[-2], "only support p is none, 2 or -2 when the input is not square", x)
     if p == "nuc":
-        return total(svdvals(x), -1) * total(svdvals(inv(x)), -1)
+        return reduction.sum(svdvals(x), -1) * reduction.sum(svdvals(inv(x)), -1)
     axes = [x.ndim - 2, x.ndim - 1]
     return norm(x, p, axes) * norm(inv(x), p, axes)
 
@@ -174,15 +155,14 @@ def lstsq(x: Tensor, y: Tensor, rcond: Any = None, driver: str | None = None) ->
     Those up to `rcond`, the size times epsilon unless given, times the largest count as 0. They are empty with the
     drivers gelsy and gels, as in Paddle; the others are gelsd and gelss.
     """
-    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise ValueError(f"Only support valid driver is 'gels', 'gelsy', 'gelsd', 'gelss' or None. But got {driver}")
+    one_of("lstsq(): `driver`", driver, None, "gels", "gelsy", "gelsd", "gelss")
     eps = float(XP[type(x.array)].finfo(x.array.dtype).eps)
     limit = eps * max(x.shape[-2:]) if rcond is None else rcond
     s = svdvals(x.detach())
-    rank = cast(matrix_rank(x.detach(), largest(s, -1) * limit), "int32")
+    rank = cast(matrix_rank(x.detach(), reduction.max(s, -1) * limit), "int32")
     solution = matmul(pinv(x, limit), y)
     difference = matmul(x, solution) - y
     empty = getitem(s, (..., slice(0)))
     enough = driver not in (None, "gelsy") and x.shape[-2] > x.shape[-1] and bool((rank == x.shape[-1]).all())
-    residuals = total(difference * difference, -2) if enough else reshape(empty, [0])
+    residuals = reduction.sum(difference * difference, -2) if enough else reshape(empty, [0])
     return solution, residuals, rank, empty if driver in ("gels", "gelsy", None) else s

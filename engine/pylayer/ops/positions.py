@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -13,7 +14,7 @@ from pylayer.array import XP, Array
 from pylayer.dtype import bool_
 from pylayer.invalid import invalid
 from pylayer.op import composed, op
-from pylayer.ops.arguments import as_int, as_ints, normal_axis
+from pylayer.ops.arguments import as_int, as_ints, normal_axis, one_of, require
 from pylayer.ops.creation import full, full_like, ones_like, zeros
 from pylayer.ops.indexing import add_at, getitem, parsed, setitem, where_
 from pylayer.ops.joining import _slices
@@ -31,66 +32,46 @@ def _columns(index: Tensor) -> tuple[Any, ...]:
     return tuple(getitem(index, (..., k)) for k in range(index.shape[-1]))
 
 
-def index_select(x: Tensor, index: Any, axis: int = 0) -> Tensor:
-    """The slices `index` along `axis`."""
-    return getitem(x, _at(x, index, axis))
-
-
-def gather(x: Tensor, index: Tensor, axis: Any = 0) -> Tensor:
-    """The slices `index`, a 0-d or 1-d Tensor or one of shape [n, 1], along `axis`."""
-    return index_select(x, reshape(index, [-1]) if index.ndim > 1 else index, 0 if axis is None else axis)
-
-
-def gather_nd(x: Tensor, index: Tensor) -> Tensor:
-    """The elements or slices whose coordinates are in the last axis of `index`."""
-    return getitem(x, _columns(index))
+index_select = composed("index_select", lambda x, index, axis=0: getitem(x, _at(x, index, axis)))
+gather = composed(
+    "gather", lambda x, index, axis=0: index_select(x, reshape(index, [-1]) if index.ndim > 1 else index, axis or 0)
+)
+gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
 
 
 def index_sample(x: Tensor, index: Tensor) -> Tensor:
     """Per row of a matrix the elements `index`."""
-    if x.ndim != 2 or index.ndim != 2 or x.shape[0] != index.shape[0]:
-        raise invalid(
-            f"index_sample(): needs matrices with as many rows, but the shapes are {x.shape} and {index.shape}"
-        )
+    fits = x.ndim == index.ndim == 2 and x.shape[0] == index.shape[0]
+    require(fits, "index_sample(): needs matrices with as many rows", x, index)
     return getitem(x, ([[k] for k in range(x.shape[0])], index))
 
 
 def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
-    """The elements of the flat Tensor at `index`, int32 or int64 (else a TypeError); beyond the ends as `mode` says:
-    raise, wrap or clip."""
-    if index.dtype.name not in ("int32", "int64"):
-        raise TypeError(
-            f"The data type of 'index' must be one of ['int32', 'int64'], but got {index.dtype}. Cast it with astype()."
-        )
-    if mode not in ("raise", "wrap", "clip"):
-        raise ValueError(f"'mode' in 'take' should be 'raise', 'wrap', 'clip', but received {mode}.")
-    positions: Array = index.array
+    """The elements of the flat Tensor at `index`, of ints or a TypeError; beyond the ends `mode`: raise, wrap, clip."""
+    require(index.dtype.name in ("int32", "int64"), "take(): `index` must be int32 or int64", index, error=TypeError)
+    one_of("take(): `mode`", mode, "raise", "wrap", "clip")
+    at: Array = index.array
     if mode == "wrap":
-        positions = positions % x.size
+        at = at % x.size
     elif mode == "clip":
-        positions = positions.clip(0, x.size - 1)
-    return getitem(reshape(x, [-1]), positions)
+        at = at.clip(0, x.size - 1)
+    return getitem(reshape(x, [-1]), at)
 
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, as a Tensor of one axis."""
-    if mask.dtype is not bool_:
-        raise invalid(f"masked_select(): the mask must be bool, but is {mask.dtype.name}")
+    require(mask.dtype is bool_, "masked_select(): the mask must be bool", mask)
     shape = broadcast_shape(x.shape, mask.shape)
     return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
 
 
 def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None) -> Tensor:
     """Each slice along `axis`, or each element of the flat Tensor, repeated in place."""
-    if axis is None:
-        x, axis = reshape(x, [-1]), 0
+    x, axis = (reshape(x, [-1]), 0) if axis is None else (x, axis)
     size = x.shape[axis]
     counts = [repeats] * size if isinstance(repeats, int) else as_ints(repeats)
-    if len(counts) != size or min(counts, default=0) < 0:
-        raise invalid(
-            f"repeat_interleave(): the {size} slices along axis {axis} need as many repeats, none negative, "
-            f"but got {counts}"
-        )
+    fits = len(counts) == size and min(counts, default=0) >= 0
+    require(fits, "repeat_interleave(): needs as many repeats as slices, none negative", x)
     return index_select(x, Tensor(XP[type(x.array)].asarray(np.repeat(np.arange(size), counts))), axis)
 
 
@@ -108,8 +89,7 @@ def positions(xp: ModuleType, indices: Array, shape: Sequence[int], at: int, bro
 
 def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) -> tuple[Any, ...]:
     """The index that `indices` along `axis` and one's own position along the other axes make."""
-    if indices.ndim != x.ndim:
-        raise ValueError(f"{name}(): `indices` and `arr` must have the same number of dimensions!")
+    require(indices.ndim == x.ndim, f"{name}(): needs the same number of dimensions of both", indices, x)
     return tuple(positions(indices, x.shape, normal_axis(axis, x.ndim), broadcast))
 
 
@@ -124,14 +104,11 @@ take_along_dim = take_along_axis
 # --------------------------------------------------------------------------- writing
 def _same_dtype(name: str, x: Tensor, values: Any) -> None:
     if isinstance(values, Tensor) and values.dtype is not x.dtype:
-        raise invalid(
-            f"{name}(): the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. "
-            f"Cast one with astype()"
-        )
+        text = f"the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. Cast one with astype()"
+        raise invalid(f"{name}(): {text}")
 
 
 _EXTREMES = {"mul": "multiply", "multiply": "multiply", "amin": "minimum", "amax": "maximum"}
-_REDUCTIONS = ("assign", "add", "mean", *_EXTREMES)
 
 
 def _put_share(g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool) -> Any:
@@ -155,18 +132,9 @@ def put_reduced(xp: ModuleType, arr: Array, index: Any, values: Array, kind: str
     out = arr.copy()
     basic, advanced = parsed(xp, arr.shape, index)
     if not include_self:
-        least, largest = extremes(xp, arr.dtype)
-        out[basic][advanced] = {"multiply": 1, "minimum": largest, "maximum": least}[kind]
+        out[basic][advanced] = 1 if kind == "multiply" else values
     getattr(xp, kind).at(out[basic], advanced, values)
     return out
-
-
-def extremes(xp: ModuleType, dtype: Any) -> tuple[Any, Any]:
-    """The least and the largest value of a NumPy dtype."""
-    if dtype.kind not in "iu":
-        return -math.inf, math.inf
-    limits = xp.iinfo(dtype)
-    return limits.min, limits.max
 
 
 def put_along_axis(
@@ -183,8 +151,7 @@ def put_along_axis(
     `reduce` says what becomes of the values for one place: the last one counts (assign), their sum (add), product (mul,
     multiply), mean, smallest (amin) or largest (amax); `include_self`, whether what was there takes part.
     """
-    if reduce not in _REDUCTIONS:
-        raise ValueError(f"put_along_axis(): `reduce` is one of {', '.join(_REDUCTIONS)}, but got {reduce!r}.")
+    one_of("put_along_axis(): `reduce`", reduce, "assign", "add", "mean", *_EXTREMES)
     _same_dtype("put_along_axis", arr, values)
     index = _along("put_along_axis", arr, indices, axis, broadcast)
     values = values if isinstance(values, Tensor) else full_like(arr[index], values)
@@ -208,8 +175,7 @@ def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax."""
-    if reduce not in _OTHER_WORDS:
-        raise ValueError(f"scatter_reduce(): reduce is one of {', '.join(_OTHER_WORDS)}, but got {reduce!r}.")
+    one_of("scatter_reduce(): `reduce`", reduce, *_OTHER_WORDS)
     return put_along_axis(input, index, src, dim, _OTHER_WORDS[reduce], include_self, False)
 
 
@@ -219,39 +185,23 @@ scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_red
 def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
     """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last; or by their sum."""
     _same_dtype("scatter", x, updates)
-    if index.ndim == 2 and index.shape[1] != 1:
-        raise invalid(
-            f"The last dim of the index should be 1 when the index is a 2D tensor, but we get {index.shape[1]}"
-        )
-    if index.ndim > 2:
-        raise invalid(
-            f"The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get {index.ndim}"
-        )
-    if not index.ndim and updates.shape == x.shape[1:]:  # one row
-        index, updates = reshape(index, [1]), reshape(updates, [1, *updates.shape])
-    elif not index.ndim:
-        raise invalid(f"scatter(): the update for one row of {x.shape[1:]} has shape {updates.shape}")
-    if updates.shape[:1] != [index.size] or updates.shape[1:] != x.shape[1:]:
-        raise invalid(f"scatter(): the updates for {index.size} rows of {x.shape[1:]} have shape {updates.shape}")
-    rows = reshape(index, [-1]) if index.ndim > 1 else index
+    one_axis = index.ndim < 2 or (index.ndim == 2 and index.shape[1] == 1)
+    require(one_axis, "scatter(): the index should have one axis, or a second one of size 1", index)
+    if not index.ndim:  # one row
+        updates = reshape(updates, [1, *updates.shape])
+    rows = index if index.ndim == 1 else reshape(index, [-1])
+    fits = updates.shape == [rows.size, *x.shape[1:]]
+    require(fits, "scatter(): the updates should be as many rows as the index has", x, index, updates)
     if overwrite:
         return setitem(x, rows, updates)
     return add_at(setitem(x, rows, 0), rows, updates)
 
 
 def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
-    """A copy of `x` with `updates`, of its dtype (else a TypeError), added at the coordinates in the last axis of
-    `index`."""
-    if updates.dtype is not x.dtype:
-        raise TypeError(
-            f"x and updates must have same data type but x.dtype={x.dtype.name}, updates.dtype={updates.dtype.name}"
-        )
-    slices = [*index.shape[:-1], *x.shape[index.shape[-1] :]]
-    if index.shape[-1] > x.ndim or updates.shape != slices:
-        raise invalid(
-            f"scatter_nd_add(): coordinates of shape {index.shape} into {x.shape} need updates of "
-            f"shape {slices}, but they have {updates.shape}"
-        )
+    """A copy of `x` with `updates`, of its dtype or a TypeError, added at the coordinates in `index`'s last axis."""
+    require(updates.dtype is x.dtype, "x and updates must have same data type", x, updates, error=TypeError)
+    fits = index.shape[-1] <= x.ndim and updates.shape == [*index.shape[:-1], *x.shape[index.shape[-1] :]]
+    require(fits, "scatter_nd_add(): the updates must fit the coordinates", x, index, updates)
     return add_at(x, _columns(index), updates)
 
 
@@ -277,45 +227,34 @@ index_fill = composed("index_fill", lambda x, index, axis, value: setitem(x, _at
 
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`value`, a number or a 0-d Tensor of the dtype of `x`, where `mask` holds, else `x`."""
-    if not isinstance(value, Tensor):
-        value = full([], value, x.dtype)
+    value = value if isinstance(value, Tensor) else full([], value, x.dtype)
     _same_dtype("masked_fill", x, value)
     return where_(mask, value, x)
 
 
-# --------------------------------------------------------------------------- slices, and masked elements
 def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
     """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of another shape."""
     at = normal_axis(axis, x.ndim)
-    expected = [n for k, n in enumerate(x.shape) if k != at]
-    if list(values.shape) != expected:
-        raise RuntimeError(
-            f"expected values to have shape {expected}, but got {list(values.shape)}: x.shape is {list(x.shape)}"
-        )
-    return setitem(x, (*(slice(None),) * at, index), values)
+    fits = list(values.shape) == [n for k, n in enumerate(x.shape) if k != at]
+    require(fits, "select_scatter(): expected values to have the shape of a slice", x, values, error=RuntimeError)
+    return setitem(x, _at(x, index, at), values)
 
 
-def slice_scatter(x: Tensor, value: Tensor, axes: Any, starts: Any, ends: Any, strides: Any) -> Tensor:
-    """A copy of `x` with `value` at the places that `strided_slice` reads."""
-    return setitem(x, _slices(x, axes, starts, ends, strides), value)
+slice_scatter = composed(
+    "slice_scatter",
+    lambda x, value, axes, starts, ends, strides: setitem(x, _slices(x, axes, starts, ends, strides), value),
+)
 
 
 def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     """A copy of `x` with the elements of `value`, in order, where `mask` holds; AssertionErrors if it does not fit."""
-    if mask.dtype.name != "bool":
-        raise AssertionError("The mask must be bool")
-    if value.dtype is not x.dtype:
-        raise AssertionError(
-            f"x and value must have the same dtype, but got x dtype is {x.dtype}, value dtype is {value.dtype}"
-        )
-    if broadcast_shape(x.shape, mask.shape) != list(x.shape):
-        raise AssertionError(f"The mask of shape {mask.shape} does not broadcast to {x.shape}.")
+    require(mask.dtype is bool_, "The mask must be bool", mask, error=AssertionError)
+    require(value.dtype is x.dtype, "x and value must have the same dtype", x, value, error=AssertionError)
+    fits = broadcast_shape(x.shape, mask.shape) == list(x.shape)
+    require(fits, "the mask should broadcast to x", x, mask, error=AssertionError)
     mask = broadcast_to(mask, x.shape)
     count = int(mask.array.sum().item())
-    if count > value.size:
-        raise AssertionError(
-            f"mask true nums must be <= value size, but got mask true nums is {count}, value size is {value.size}"
-        )
+    require(count <= value.size, f"mask true nums, {count}, must be <= value size", value, error=AssertionError)
     return setitem(x, mask, getitem(reshape(value, [-1]), slice(count)))
 
 
@@ -335,30 +274,26 @@ def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last axis as a diagonal of two axes, zeros elsewhere."""
-    if normal_axis(dim1, input.ndim + 1) == normal_axis(dim2, input.ndim + 1):
+    places = [normal_axis(dim1, input.ndim + 1), normal_axis(dim2, input.ndim + 1)]
+    if places[0] == places[1]:
         raise invalid(f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}")
     size = input.shape[-1] + abs(offset)
-    zeros = full([*input.shape[:-1], size, size], 0, input.dtype)
-    embedded = setitem(zeros, _diagonal(offset, size, size), input)
-    return moveaxis(embedded, [-2, -1], [normal_axis(dim1, zeros.ndim), normal_axis(dim2, zeros.ndim)])
+    zero = full([*input.shape[:-1], size, size], 0, input.dtype)
+    return moveaxis(setitem(zero, _diagonal(offset, size, size), input), [-2, -1], places)
 
 
 def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
     """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere."""
     if x.ndim == 2:
         return diagonal(x, offset)
-    if not x.ndim:
-        x = reshape(x, [1])
-    if x.ndim != 1:
-        raise invalid(f"diag(): the input must be at most 2-D, but has shape {x.shape}")
+    require(x.ndim < 2, "diag(): the input must be at most 2-D", x)
     size = x.size + abs(offset)
-    return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), x)
+    return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), reshape(x, [-1]))
 
 
 diagflat = composed("diagflat", lambda x, offset=0: diag(reshape(x, [-1]), offset))
 
 
-# --------------------------------------------------------------------------- copies with a diagonal written anew
 def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of `x` with `y` along a diagonal of two axes."""
     moved = moveaxis(x, [dim1, dim2], [-2, -1])
@@ -367,23 +302,19 @@ def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, d
 
 
 def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) -> Tensor:
-    """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the diagonal of all of
-    them.
+    """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the diagonal of them.
 
     Of a matrix, `offset` says which diagonal: those above the main one are positive. With `wrap` it begins again below,
     a row further down, where there are more rows than columns.
     """
     sizes = x.shape
-    if len(sizes) < 2 or (len(sizes) > 2 and len(set(sizes)) > 1):
-        raise invalid(f"fill_diagonal_(): x should be a matrix, or equally long on all axes, but is {sizes}")
-    xp = XP[type(x.array)]
+    fits = len(sizes) == 2 or (len(sizes) > 2 and len(set(sizes)) == 1)
+    require(fits, "fill_diagonal_(): x should be a matrix, or equally long on all axes", x)
     width = sizes[1]
     step = sum(math.prod(sizes[k + 1 :]) for k in range(len(sizes)))
     last = x.size if wrap or len(sizes) > 2 else min(x.size, width * width)
     places = [i + offset for i in range(0, last, step) if len(sizes) > 2 or 0 <= i % width + offset < width]
-    mask = xp.zeros(x.size, bool)
-    mask[places] = True
-    return where_(Tensor(mask.reshape(sizes)), float(value), x)
+    return reshape(setitem(reshape(x, [-1]), places, float(value)), sizes)
 
 
 diagonal_scatter = composed(
@@ -394,16 +325,13 @@ diagonal_scatter = composed(
 # --------------------------------------------------------------------------- segments: `paddle.geometric`
 def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     """The rows of `x` of one number in `rows`, summed, averaged, or their extreme; zeros where there are none."""
-    shape = [count, *x.shape[1:]]
-    nothing = zeros(shape, x.dtype)
-    if kind in ("sum", "mean"):
-        total: Tensor = add_at(nothing, rows, x)
-        if kind == "sum":
-            return total
+    nothing = zeros([count, *x.shape[1:]], x.dtype)
+    if kind == "sum":
+        return add_at(nothing, rows, x)
     counts = add_at(zeros([count], x.dtype), rows, full([rows.size], 1, x.dtype))
     counts = reshape(counts, [-1, *[1] * (x.ndim - 1)])
     if kind == "mean":
-        return total / where_(counts == 0, counts + 1, counts)
+        return add_at(nothing, rows, x) / where_(counts == 0, counts + 1, counts)
     found = put_reduced(nothing, rows, x, {"min": "minimum", "max": "maximum"}[kind], False)
     return where_(counts == 0, nothing, found)
 
@@ -420,21 +348,19 @@ def _segment(kind: str) -> Callable[..., Tensor]:
 
 segment_sum, segment_mean, segment_min, segment_max = map(_segment, ("sum", "mean", "min", "max"))
 
-_MESSAGES = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
+_MESSAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
 }  # fmt: skip
 
 
 def _message(kind: str, a: Tensor, b: Tensor) -> Tensor:
-    if kind not in _MESSAGES:
-        raise ValueError(f"message_op should be `add`, `sub`, `mul`, `div`, but received {kind}")
-    return _MESSAGES[kind](a, b)  # type: ignore[no-any-return]
+    one_of("`message_op`", kind, *_MESSAGES)
+    return _MESSAGES[kind](a, b)
 
 
 def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any, rows: int) -> Tensor:
+    one_of("`reduce_op`", reduce_op, "sum", "mean", "min", "max")
     count = rows if out_size is None or as_int(out_size) <= 0 else as_int(out_size)
-    if reduce_op not in ("sum", "mean", "min", "max"):
-        raise ValueError(f"reduce_op should be `sum`, `mean`, `max` or `min`, but received {reduce_op}")
     return _pooled(reduce_op, messages, dst_index, count)
 
 
@@ -445,17 +371,13 @@ def send_u_recv(
     return _received(getitem(x, src_index), dst_index, reduce_op, out_size, x.shape[0])
 
 
-def send_ue_recv(
-    x: Tensor,
-    y: Tensor,
-    src_index: Tensor,
-    dst_index: Tensor,
-    message_op: str = "add",
-    reduce_op: str = "sum",
-    out_size: Any = None,
-) -> Tensor:
-    """`send_u_recv` of the rows combined with those of the edges, `y`, by add, sub, mul or div."""
-    return _received(_message(message_op, getitem(x, src_index), y), dst_index, reduce_op, out_size, x.shape[0])
+# `send_u_recv` of the rows combined with those of the edges, y, by add, sub, mul or div.
+send_ue_recv = composed(
+    "send_ue_recv",
+    lambda x, y, src_index, dst_index, message_op="add", reduce_op="sum", out_size=None: _received(
+        _message(message_op, getitem(x, src_index), y), dst_index, reduce_op, out_size, x.shape[0]
+    ),
+)
 
 
 def send_uv(x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add") -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -12,13 +13,14 @@ import numpy as np
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
 from pylayer.op import Operation, composed, op
-from pylayer.ops.arguments import axes_of, kept, normal_axis
-from pylayer.ops.elementwise import check_same_dtype, sqrt, square, subtract
-from pylayer.ops.indexing import getitem
+from pylayer.ops.arguments import axes_of, kept, normal_axis, require
+from pylayer.ops.elementwise import check_same_dtype, logaddexp, multiply, sqrt, square, subtract
+from pylayer.ops.indexing import along
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import astype, cast, clone, reshape, transpose
 from pylayer.ops.sorting import index_dtype, of_graph
+from pylayer.promotion import as_floating
 from pylayer.tensor import Tensor
 
 
@@ -138,20 +140,23 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) 
     return reshape(flat, shape)
 
 
-def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """The running product along `dim`, by doubling strides: no division, so zeros do no harm."""
-    x = x if dtype is None else cast(x, dtype)
-    x = reshape(x, [-1]) if dim is None else x
-    if axes_of(dim, x.ndim) == ():
+def _running(combine: Callable[[Tensor, Tensor], Tensor], x: Tensor, at: int) -> Tensor:
+    """Each element along an axis combined with all before it, by doubling strides: to any order of derivatives."""
+    if x.array.shape[at] < 2:
         return clone(x)
-    k = normal_axis(dim or 0, x.ndim)
-    before = (slice(None),) * k
     stride = 1
-    while stride < x.array.shape[k]:
-        head, tail = x[(*before, slice(None, stride))], x[(*before, slice(stride, None))]
-        x = concat([head, tail * x[(*before, slice(None, -stride))]], k)
+    while stride < x.array.shape[at]:
+        earlier, later = along(x, at, slice(None, -stride)), along(x, at, slice(stride, None))
+        x = concat([along(x, at, slice(stride)), combine(later, earlier)], at)
         stride *= 2
     return x
+
+
+def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """The running product along `dim`: no division, so zeros do no harm."""
+    x = x if dtype is None else cast(x, dtype)
+    x = reshape(x, [-1]) if dim is None else x
+    return clone(x) if axes_of(dim, x.ndim) == () else _running(multiply, x, normal_axis(dim or 0, x.ndim))
 
 
 def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
@@ -166,7 +171,6 @@ def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
 std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim)))
 
 
-# --------------------------------------------------------------------------- not differentiable
 @op()
 def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     """How many elements over `axis` are not zero."""
@@ -197,10 +201,13 @@ def extreme_positions(xp: ModuleType, x: Array, axis: int, largest: bool, dtype:
     return xp.moveaxis(found, -1, axis).astype(index_dtype(dtype))
 
 
+def _flat_or_along(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """A Tensor and one of its axes; the flat Tensor and its only one for None."""
+    return (reshape(x, [-1]), 0) if axis is None else (x, normal_axis(axis, x.ndim))
+
+
 def _extreme(x: Tensor, axis: int | None, dtype: Any, largest: bool) -> tuple[Tensor, Tensor]:
-    if axis is None:
-        x, axis = reshape(x, [-1]), 0
-    at = normal_axis(axis, x.ndim)
+    x, at = _flat_or_along(x, axis)
     found = extreme_positions(x, at, largest, dtype)
     return take_along_axis(x, found, at), found
 
@@ -209,78 +216,48 @@ cummax = composed("cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis
 cummin = composed("cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, False), "tuple")
 
 
-def _logcumsumexp_vjp(g: Any, F: Any, x: Any, out: Any, axis: int) -> Any:
-    """Σ over later places of g · exp(x − out), in doubling strides; no factor exp(outᵢ − outⱼ) is more than 1."""
-    before = (slice(None),) * (axis % x.ndim)
-    total, stride = g, 1
-    while stride < x.shape[axis]:
-        here, there = (*before, slice(None, -stride)), (*before, slice(stride, None))
-        far = F.exp(F.getitem(out, here) - F.getitem(out, there)) * F.getitem(total, there)
-        total = total + F.getitem_adjoint(far, total.shape, here)
-        stride *= 2
-    return F.exp(x - out) * total
-
-
-@op(floating=True, x=_logcumsumexp_vjp)
-def logcumsumexp_(xp: ModuleType, x: Array, axis: int) -> Array:
-    """log Σ exp of the elements so far, without overflow."""
-    out = xp.moveaxis(x, axis, -1)
-    stride = 1
-    while stride < out.shape[-1]:
-        out = xp.concatenate([out[..., :stride], xp.logaddexp(out[..., stride:], out[..., :-stride])], -1)
-        stride *= 2
-    return xp.moveaxis(out, -1, axis).copy()
-
-
 def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """log Σ exp of the elements so far along `axis`, or in the flat Tensor."""
-    x = x if dtype is None else astype(x, dtype)
+    """log Σ exp of the elements so far along `axis`, or in the flat Tensor, without overflow."""
+    x = as_floating(x) if dtype is None else astype(x, dtype)
     if not x.ndim and axis in (0, -1):
         return reshape(logcumsumexp(x), [])
-    if axis is None:
-        x, axis = reshape(x, [-1]), 0
-    return logcumsumexp_(x, normal_axis(axis, x.ndim))
+    return _running(logaddexp, *_flat_or_along(x, axis))
 
 
 def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """Differences of neighbours along `axis`, `n` times over; bools give whether they differ."""
-    if n < 1:
-        raise ValueError(f"The n should be greater than or equal to 1, but got {n}.")
+    require(n > 0, f"The n should be greater than or equal to 1, but got {n}")
     at = normal_axis(axis, x.ndim)
     parts = [t for t in (prepend, x, append) if t is not None]
     x = concat(parts, at) if len(parts) > 1 else x
-    before = (slice(None),) * at
     for _ in range(builtins.min(n, x.shape[at])):  # beyond, nothing is left
-        later, earlier = getitem(x, (*before, slice(1, None))), getitem(x, (*before, slice(None, -1)))
+        earlier, later = _neighbours(x, at)
         x = later != earlier if x.dtype.name == "bool" else later - earlier
     return x
 
 
+def _neighbours(x: Tensor, at: int) -> tuple[Tensor, Tensor]:
+    """All elements along an axis but the last, and all but the first."""
+    return along(x, at, slice(None, -1)), along(x, at, slice(1, None))
+
+
 def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Tensor, int]:
     """The areas between neighbours along `axis`."""
-    if x is not None and dx is not None:
-        raise ValueError("Not permitted to specify both x and dx input args.")
-    if y.dtype.rank < 2:
-        raise TypeError(f"The data type of input must be one of ['float16', 'float32', 'float64'], but got {y.dtype}")
+    require(x is None or dx is None, "Not permitted to specify both x and dx input args")
+    require(y.dtype.rank > 1, "trapezoid(): needs floating-point numbers", y, error=TypeError)
     at = normal_axis(axis, y.ndim)
-    before = (slice(None),) * at
-    sums = getitem(y, (*before, slice(1, None))) + getitem(y, (*before, slice(None, -1)))
+    earlier, later = _neighbours(y, at)
     if x is None:
-        return sums * (1.0 if dx is None else dx) / 2.0, at
+        return (later + earlier) * (1.0 if dx is None else dx) / 2.0, at
     check_same_dtype("trapezoid", (y, x))
-    steps = diff(x) if x.ndim == 1 else diff(x, axis=axis)
+    steps = diff(x, axis=axis if x.ndim > 1 else 0)
     if x.ndim == 1:
         steps = reshape(steps, [-1 if k == at else 1 for k in range(y.ndim)])
-    return sums * steps / 2.0, at
+    return (later + earlier) * steps / 2.0, at
 
 
-def trapezoid(y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1) -> Tensor:
-    """The integral of `y` along `axis`, by straight lines between points `x`, or points `dx` apart, 1 unless given."""
-    slabs, at = _slabs(y, x, dx, axis)
-    return sum(slabs, at)
-
-
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1) -> Tensor:
-    """The integral from the start to each later point; see `trapezoid`."""
-    slabs, at = _slabs(y, x, dx, axis)
-    return cumsum(slabs, at)
+# The integral of y by straight lines between the points x, or points dx apart, 1 unless given; and that to each point.
+trapezoid = composed("trapezoid", lambda y, x=None, dx=None, axis=-1: sum(*_slabs(y, x, dx, axis)))
+cumulative_trapezoid = composed(
+    "cumulative_trapezoid", lambda y, x=None, dx=None, axis=-1: cumsum(*_slabs(y, x, dx, axis))
+)

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from pylayer.array import XP, Array
 from pylayer.dtype import as_dtype
-from pylayer.invalid import invalid
 from pylayer.op import Operation, composed, op
-from pylayer.ops.arguments import normal_axis
-from pylayer.ops.indexing import getitem
+from pylayer.ops.arguments import normal_axis, one_of, require
+from pylayer.ops.indexing import along
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
@@ -38,8 +37,7 @@ def of_graph(x: Tensor, found: Tensor) -> Tensor:
 def index_dtype(dtype: Any) -> Any:
     """The NumPy dtype of positions: int32 or int64."""
     wanted = as_dtype(dtype)
-    if wanted.name not in ("int32", "int64"):
-        raise ValueError(f"positions are int32 or int64, not {wanted.name}")
+    one_of("the dtype of positions", wanted.name, "int32", "int64")
     return wanted.numpy
 
 
@@ -58,7 +56,7 @@ argmax, argmin = _position("argmax"), _position("argmin")
 
 
 @op()
-def argsort_(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False, stable: bool = False) -> Array:
+def argsort_(xp: ModuleType, x: Array, axis: int, descending: bool) -> Array:
     """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
     if not x.ndim:
         normal_axis(axis, 1)
@@ -70,15 +68,14 @@ def argsort_(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False,
     return x.shape[axis] - 1 - xp.flip(reversed_order, axis)
 
 
-def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
-    return of_graph(x, argsort_(x, axis, descending, stable))
+argsort = composed(
+    "argsort", lambda x, axis=-1, descending=False, stable=False: of_graph(x, argsort_(x, axis, descending))
+)
 
 
 def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The elements in order along `axis`."""
-    order = argsort_(x, axis, descending)
-    return take_along_axis(x, order, axis) if x.ndim else clone(x)
+    return take_along_axis(x, argsort_(x, axis, descending), axis) if x.ndim else clone(x)
 
 
 msort = composed("msort", lambda input, *, out=None: sort(input, 0))
@@ -97,11 +94,9 @@ def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorte
         x, axis = reshape(x, [1]), normal_axis(axis or 0, 1)
         return TopK(*(squeeze(t, 0) for t in topk(x, 1, axis)))
     at = normal_axis(-1 if axis is None else axis, x.ndim)
-    count = int(k)
-    if not 1 <= count <= x.shape[at]:
-        raise invalid(f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}")
+    require(1 <= int(k) <= x.shape[at], f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, not {k}")
     order = argsort_(x, at, largest)
-    indices = clone(getitem(order, (slice(None),) * at + (slice(count),)))
+    indices = clone(along(order, at, slice(int(k))))
     return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
 
 
@@ -110,8 +105,7 @@ def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False) 
     if not x.ndim and k == 1:
         return topk(x, 1, axis)
     at = normal_axis(-1 if axis is None else axis, x.ndim)
-    found = topk(x, k, at, largest=False)
-    last = [getitem(t, (slice(None),) * at + (slice(k - 1, k),)) for t in found]
+    last = [along(t, at, slice(k - 1, k)) for t in topk(x, k, at, largest=False)]
     return TopK(*(last if keepdim else [squeeze(t, at) for t in last]))
 
 
@@ -120,8 +114,7 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
 
     With mode ``min`` and an axis, a pair: the median and its position.
     """
-    if mode not in ("avg", "min"):
-        raise ValueError(f"Mode {mode} is not supported. Must be avg or min.")
+    one_of("median(): `mode`", mode, "avg", "min")
     flat = reshape(x, [-1]) if axis is None else x
     at = normal_axis(0 if axis is None else axis, flat.ndim or 1)
     size = flat.shape[at] if flat.ndim else 1
@@ -155,8 +148,7 @@ def searchsorted(
 
 def bucketize(x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:
     """`searchsorted`, of a sequence of one axis, with the arguments exchanged."""
-    if sorted_sequence.ndim != 1:
-        raise ValueError(f"sorted_sequence tensor must be 1 dimension, but got dim {sorted_sequence.ndim}.")
+    require(sorted_sequence.ndim == 1, "bucketize(): sorted_sequence must be 1 dimension", sorted_sequence)
     return searchsorted(sorted_sequence, x, out_int32, right)
 
 
@@ -210,18 +202,11 @@ def isin(xp: ModuleType, x: Array, test_x: Array, assume_unique: bool = False, i
 
 
 @op()
-def one_hot_(xp: ModuleType, x: Array, num_classes: int) -> Array:
-    """Ones at the classes in `x` along a new last axis."""
-    least, largest = (x.min().item(), x.max().item()) if x.size else (0, 0)
-    if least < 0 or (x.size and largest >= num_classes):
-        raise ValueError(
-            f"Illegal index value, Input(input) value should be at least 0 and less than Input(depth), but the input "
-            f"runs from {least} to {largest} and the depth is {num_classes}"
-        )
-    return (x[..., None] == xp.arange(num_classes)).astype("float32")
-
-
-def one_hot(x: Tensor, num_classes: Any = -1) -> Tensor:
+def one_hot(xp: ModuleType, x: Array, num_classes: Any = -1) -> Array:
     """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class and one; float32."""
-    classes = int(num_classes)
-    return one_hot_(x, x.array.max().item() + 1 if classes == -1 else classes)
+    least, largest = (x.min().item(), x.max().item()) if x.size else (0, -1)
+    classes = largest + 1 if int(num_classes) == -1 else int(num_classes)
+    if least < 0 or largest >= classes:
+        text = "Illegal index value, Input(input) value should be at least 0 and less than Input(depth), but the input"
+        raise ValueError(f"{text} runs from {least} to {largest} and the depth is {classes}")
+    return (x[..., None] == xp.arange(classes)).astype("float32")

@@ -13,9 +13,8 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.invalid import invalid
 from pylayer.op import op
-from pylayer.ops.arguments import as_ints
+from pylayer.ops.arguments import as_ints, one_of, require
 from pylayer.ops.indexing import getitem
 from pylayer.ops.positions import index_select
 from pylayer.tensor import Tensor
@@ -47,8 +46,7 @@ def pad(
     data_format: str | None = None,
     pad_from_left_axis: bool = True,
 ) -> Tensor:
-    """Elements put around `x`, or taken away where a number is negative; by `mode` constant, reflect, replicate or
-    circular.
+    """Elements put around `x`, or taken away where a number is negative; `mode` is constant or one of `_SOURCE`.
 
     Args:
         pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from the last axis
@@ -57,29 +55,24 @@ def pad(
     """
     numbers = as_ints(pad)
     pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
-    if len(numbers) % 2 or len(pairs) > x.ndim:
-        raise invalid(f"pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, but got {numbers}")
-    if mode != "constant" and mode not in _SOURCE:
-        raise invalid(f"pad(): mode must be one of constant, {', '.join(_SOURCE)}, but got {mode!r}")
+    fits = not len(numbers) % 2 and len(pairs) <= x.ndim
+    require(fits, f"pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, not {numbers}", x)
+    one_of("pad(): `mode`", mode, "constant", *_SOURCE)
     full = len(pairs) == x.ndim
     last = x.ndim - 2 if not full and data_format is not None and data_format.endswith("C") else x.ndim - 1
-    if full and mode == "constant" and pad_from_left_axis:
-        axes = list(range(x.ndim))
-    else:
-        axes = [last - k for k in range(len(pairs))]
+    in_order = full and mode == "constant" and pad_from_left_axis
     widths = [(0, 0)] * x.ndim
-    for axis, pair in zip(axes, pairs, strict=True):
-        widths[axis] = pair
-    if any(n < 0 for pair in widths for n in pair):
-        kept = tuple(slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(widths, x.shape, strict=True))
-        x = getitem(x, kept)
+    for k, pair in enumerate(pairs):
+        widths[k if in_order else last - k] = pair
+    if min(numbers, default=0) < 0:
+        x = getitem(x, tuple(slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(widths, x.shape, strict=True)))
         widths = [(max(b, 0), max(a, 0)) for b, a in widths]
     if mode == "constant":
         return pad_(x, widths, value)
     for axis, (before, after) in enumerate(widths):
         size = x.shape[axis]
-        if mode == "reflect" and max(before, after) >= max(size, 1):
-            raise invalid(f"pad(): reflect takes less than the {size} elements of axis {axis}")
+        enough = mode != "reflect" or max(before, after) < max(size, 1)
+        require(enough, f"pad(): reflect takes less than the {size} elements of axis {axis}")
         if before or after:
             x = index_select(x, [_SOURCE[mode](k, size) for k in range(-before, size + after)], axis)
     return x
@@ -183,11 +176,9 @@ def window_sum(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads
 @op(g=lambda h, F, kernel, strides, pads: F.window_sum(h, kernel, strides, pads))
 def window_spread(xp: ModuleType, g: Array, space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads) -> Array:
     """Each element of `g` added at all places of its window: [batch, channels, *space]."""
-    sizes = [n + before + after for n, (before, after) in zip(space, pads, strict=True)]
-    out = xp.zeros((*g.shape[:2], *sizes), g.dtype)
-    for _, place in shifts(kernel, strides, [1] * len(kernel), g.shape[2:]):
-        out[place] += g
-    return xp.ascontiguousarray(out[inside(space, pads)])
+    once, (batch, channels, *counts) = [1] * len(kernel), g.shape
+    parts = xp.broadcast_to(g.reshape(batch, channels, *once, *counts), (batch, channels, *kernel, *counts))
+    return folded(xp, parts, space, strides, pads, once)
 
 
 @op()
@@ -268,10 +259,8 @@ def conv(xp: ModuleType, x: Array, w: Array, strides: Numbers, pads: Pads, dilat
     """Σ w · window for every window: [batch, out, *counts]."""
     kernel = w.shape[2:]
     if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
-        raise ValueError(
-            f"the number of input's channels should be equal to filter's channels * groups, but the input has "
-            f"{x.shape[1]} channels, the filter {w.shape[1]} and groups is {groups}"
-        )
+        text = f"but the input has {x.shape[1]} channels, the filter {w.shape[1]} and groups is {groups}"
+        raise ValueError(f"the number of input's channels should be equal to filter's channels * groups, {text}")
     counts = window_counts(x.shape[2:], kernel, strides, pads, dilations)
     outs = w.shape[0] // groups
     out = xp.empty((x.shape[0], groups, outs, math.prod(counts)), x.dtype)
@@ -301,9 +290,8 @@ def conv_input(
     outs = w.shape[0] // groups
     counts = window_counts(space, kernel, strides, pads, dilations)
     if g.shape[1] != w.shape[0] or tuple(g.shape[2:]) != tuple(counts):
-        raise ValueError(
-            f"{g.shape[1]} channels of {list(g.shape[2:])} do not fit a filter for {w.shape[0]} of {counts}"
-        )
+        text = f"do not fit a filter for {w.shape[0]} of {counts}"
+        raise ValueError(f"{g.shape[1]} channels of {list(g.shape[2:])} {text}")
     reach = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
     if max(strides) == 1 and all(r >= max(pair) for r, pair in zip(reach, pads, strict=True)):
         mirrored = w[(..., *(slice(None, None, -1) for _ in kernel))].reshape(groups, outs, *w.shape[1:])

@@ -82,7 +82,7 @@ MODULES = {
     "special": "ops",
     "static": (
         "compatibility:Variable jit:InputSpec static.backward static.data static.executor static.in_use "
-        "static.program static.scope setitem=ops.methods:set_items"
+        "static.program static.scope setitem=ops.inplace:set_items"
     ),
     "static.nn": "static.cond static.nn static.scope static.pylayer_op",
     "tensor": (  # after the first, the names of modules in it
