@@ -110,8 +110,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         **{name: [(normal(2, 3),)] for name in ("isnan", "isinf", "isfinite")},
         **{name: [(normal(3), normal(3), 1e-5, 1e-8, False)] for name in ("isclose", "allclose")},
         "equal_all": [(normal(3), normal(3))],
-        "chosen": [(normal(3), normal(3), normal(3))],
-        "within": [(normal(3), -1.0, 1.0)],
+        "within": [(normal(3), low, high) for low, high in ((-1.0, 1.0), (None, 1.0), (-1.0, None), (0.0, 0.5))],
         "told": [(normal(2, 3), normal(2))],
         "positions": [(INTS, INTS.shape, 0, True)],
         "add_n": [([normal(2, 3), normal(2, 3), normal(2, 3)],), ([normal(3)],)],
@@ -123,9 +122,9 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         "nan_to_num": [(normal(2, 3), 0.0, None, None)],
         **{
             name: [(regular(3, 3),), (regular(2, 2, 2),)]
-            for name in ("inv", "det", "logabsdet")
+            for name in ("inv", "det")
         },
-        "signdet": [(normal(3, 3),)],
+        "slogdet": [(regular(3, 3),), (regular(2, 2, 2),), (normal(3, 3),)],
         "cholesky": [(POSITIVE_DEFINITE,)],
         "put_reduced": [
             (normal(4), np.array([1, 1, 3]), positive(3), kind, include)

@@ -23,16 +23,15 @@ def shape_samples(normal: Callable[..., np.ndarray[Any, Any]]) -> dict[str, list
     """An index that names an element twice."""
 
     return {
-        "add_at": [
-            (normal(2, 3), PICKED, normal(3)),
-            (normal(2, 3), FIRST_ROW, normal(3)),
-            (normal(2, 3), [0, 0], normal(2, 1)),
-        ],
         "argmax": [(normal(2, 3), 1, True, "int64")],
         "argmin": [(normal(2, 3), None, False, "int32")],
-        "argsort": [(normal(2, 3), -1, True, False)],
-        "as_strided": [(normal(3, 4), [2, 3], [1, 2], 1), (normal(3, 4), [3, 2], [4, 0], 0)],
-        "as_strided_adjoint": [(normal(2, 3), [3, 4], [2, 3], [1, 2], 1)],
+        "argsort": [(normal(2, 3), -1, True)],
+        "swapped": [(normal(2, 3, 4),), (normal(1, 2),)],
+        "as_strided": [
+            (normal(3, 4), [2, 3], [1, 2], 1),
+            (normal(3, 4), [3, 2], [4, 0], 0),
+            (normal(2, 3), [4], [1], 1),
+        ],
         "broadcast_to": [(normal(3, 1), [2, -1, 4]), (normal(), [2, 2])],
         "broadcast_view": [(normal(3, 1), [2, 3, 4])],
         "cast": [(normal(2, 3), "float64")],
@@ -79,6 +78,5 @@ def shape_samples(normal: Callable[..., np.ndarray[Any, Any]]) -> dict[str, list
         "triu": [(normal(2, 3, 3), 1)],
         "unbind": [(normal(2, 3), 1)],
         "where": [(np.array([True, False, True]), normal(2, 3), normal(3))],
-        "written": [(normal(2, 3), PICKED), (normal(2, 3), FIRST_ROW)],
-        "written_adjoint": [(normal(3), (2, 3), PICKED)],
+        "written": [(normal(2, 3), PICKED), (normal(2, 3), FIRST_ROW), (normal(3), [0, 0, 2])],
     }

@@ -12,6 +12,7 @@ from test_ops import first_order, second_order
 import pylayer.paddle as paddle
 from gradcheck.causes.summary import check_gradient
 from gradcheck.result import Status
+from pylayer.ops.indexing import add_at
 from pylayer.tensor import Tensor
 
 F = paddle.nn.functional
@@ -32,6 +33,12 @@ def weight_norm(weight: Tensor, x: Tensor) -> Tensor:
 
 FUNCTIONS: dict[str, tuple[Callable[..., Tensor], list[np.ndarray[Any, Any]]]] = {
     "householder_product": (paddle.linalg.householder_product, [numbers(2, 4, 3), numbers(2, 3)]),
+    "lu of more rows": (lambda x: paddle.linalg.lu(x)[0], [numbers(2, 4, 3)]),
+    "lu of more columns": (lambda x: paddle.linalg.lu(x)[0], [numbers(2, 3, 4)]),
+    "logcumsumexp": (lambda x: paddle.logcumsumexp(x, 1) + paddle.logcumsumexp(x, 0), [numbers(2, 3)]),
+    "adding at one place twice": (lambda x, y: add_at(x, ([0, 1, 1], [2, 0, 0]), y), [numbers(2, 3), numbers(3)]),
+    "adding at a row": (lambda x, y: add_at(x, 0, y), [numbers(2, 3), numbers(3)]),
+    "adding what is broadcast": (lambda x, y: add_at(x, [0, 0], y), [numbers(2, 3), numbers(2, 1)]),
     "weight_norm": (weight_norm, [numbers(3, 2), numbers(2, 3)]),
 }
 

@@ -9,9 +9,9 @@ from typing import Any
 from pylayer.array import XP
 from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import channels_back, channels_first, check_space
-from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
 from pylayer.ops.linalg import matmul
+from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import moveaxis, reshape
 from pylayer.ops.sorting import argmax
 from pylayer.tensor import Tensor

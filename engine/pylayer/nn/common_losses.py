@@ -10,8 +10,8 @@ from pylayer.ops.arguments import normal_axis
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import exp, log, maximum
-from pylayer.ops.gathering import index_select, take_along_axis
 from pylayer.ops.indexing import where_
+from pylayer.ops.positions import index_select, take_along_axis
 from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, reshape, squeeze, unsqueeze

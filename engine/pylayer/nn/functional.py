@@ -7,10 +7,9 @@ from typing import Any
 from pylayer.ops import random
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.creation import full_like
-from pylayer.ops.elementwise import maximum, rsqrt, sqrt
+from pylayer.ops.elementwise import logical_and, maximum, rsqrt, sqrt
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
-from pylayer.ops.logic import logical_and
 from pylayer.ops.norms import norm
 from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total

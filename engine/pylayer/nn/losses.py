@@ -9,12 +9,11 @@ from typing import Any
 from pylayer.nn.common_losses import _reduced, cross_entropy
 from pylayer.ops.activation import log_sigmoid, relu, softmax, softplus
 from pylayer.ops.creation import full_like
-from pylayer.ops.elementwise import exp, log, maximum, minimum, pow, sigmoid, square
-from pylayer.ops.gathering import take_along_axis
+from pylayer.ops.elementwise import equal, exp, log, maximum, minimum, pow, sigmoid, square
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
-from pylayer.ops.logic import equal
 from pylayer.ops.norms import norm
+from pylayer.ops.positions import take_along_axis
 from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, reshape, squeeze, unsqueeze

@@ -13,9 +13,9 @@ from pylayer.ops.activation import softmax
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import pow, rsqrt
-from pylayer.ops.gathering import repeat_interleave
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
+from pylayer.ops.positions import repeat_interleave
 from pylayer.ops.reduction import mean
 from pylayer.ops.shape import reshape, transpose
 from pylayer.ops.windows import window_sum

@@ -13,8 +13,8 @@ from pylayer.ops.activation import relu
 from pylayer.ops.creation import zeros
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import pow, sign
-from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import setitem
+from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import reshape
 from pylayer.ops.windows import window_argmax, window_counts, window_sum
 from pylayer.tensor import Tensor

@@ -9,8 +9,8 @@ from pylayer.nn.layer import Layer
 from pylayer.nn.layers import REQUIRED, function_layer
 from pylayer.nn.normalization import local_response_norm
 from pylayer.nn.spatial import FORMATS
-from pylayer.ops.padding import pad
 from pylayer.ops.shape import unflatten
+from pylayer.ops.windows import pad
 from pylayer.tensor import Tensor
 
 # --------------------------------------------------------------------------- functions as layers

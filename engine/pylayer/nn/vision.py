@@ -11,9 +11,9 @@ from pylayer.ops.arguments import as_ints
 from pylayer.ops.creation import linspace, meshgrid, ones_like
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import clip, floor, minimum, round
-from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.joining import concat, stack
 from pylayer.ops.linalg import matmul
+from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose, unsqueeze
 from pylayer.ops.windows import fold_, unfold_
 from pylayer.tensor import Tensor

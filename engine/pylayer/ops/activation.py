@@ -9,13 +9,12 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import composed, op, unary
-from pylayer.ops.arguments import normal_axis
+from pylayer.ops.arguments import normal_axis, one_of, require
 from pylayer.ops.elementwise import abs as absolute
-from pylayer.ops.elementwise import erf, expm1, sigmoid, tanh
+from pylayer.ops.elementwise import check_same_dtype, erf, expm1, sigmoid, tanh
 from pylayer.ops.indexing import where_
 from pylayer.ops.inplace import in_place
 from pylayer.ops.joining import chunk
-from pylayer.ops.logic import check_same_dtype
 from pylayer.ops.shape import astype, reshape
 from pylayer.tensor import Tensor
 
@@ -57,18 +56,11 @@ def hardswish(x: Tensor) -> Tensor:
 
 
 def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
-    """`leaky_relu` with a learned slope: one for all, or one per channel.
-
-    Raises:
-        AssertionError: there are neither one slope nor as many as channels.
-    """
+    """`leaky_relu` with a learned slope: one for all, or one per channel; else an AssertionError."""
     if weight.size > 1:
         channel = 1 if data_format.startswith("NC") else x.ndim - 1
-        if x.ndim < 2 or weight.size != x.shape[channel]:
-            raise AssertionError(
-                f"The weight size should be equal to x input channel in prelu() when weight shape is not [1], but they "
-                f"are {weight.size} and {x.shape}."
-            )
+        fits = x.ndim > 1 and weight.size == x.shape[channel]
+        require(fits, "The weight size should be equal to x input channel in prelu()", weight, x, error=AssertionError)
         weight = reshape(weight, [-1 if k == channel else 1 for k in range(x.ndim)])
     return where_(x > 0, x, x * weight)
 
@@ -92,13 +84,8 @@ mish = composed("mish", lambda x: x * tanh(softplus(x)))  # Misra, 2019
 
 
 def gelu(x: Tensor, approximate: bool | str = False) -> Tensor:
-    """x times the normal distribution function at x, or its approximation by tanh (Hendrycks and Gimpel, 2016).
-
-    Raises:
-        ValueError: `approximate` is neither a bool nor one of 'tanh' and 'none'.
-    """
-    if approximate not in (True, False, "tanh", "none"):
-        raise ValueError(f"gelu(): approximate must be a bool, 'tanh' or 'none', but got {approximate!r}.")
+    """x times the normal distribution function at x, or its approximation by tanh (Hendrycks and Gimpel, 2016)."""
+    one_of("gelu(): `approximate`", approximate, True, False, "tanh", "none")
     if approximate in (True, "tanh"):
         return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
@@ -146,6 +133,4 @@ log_softmax = composed("log_softmax", lambda x, axis=-1, dtype=None: _normalised
 
 
 # --------------------------------------------------------------------------- in place
-relu_ = in_place(relu)
-elu_ = in_place(elu)
-leaky_relu_ = in_place(leaky_relu)
+relu_, elu_, leaky_relu_ = map(in_place, (relu, elu, leaky_relu))

@@ -10,6 +10,20 @@ from pylayer.array import Array
 from pylayer.invalid import invalid
 from pylayer.tensor import Tensor
 
+
+def require(holds: bool, what: str, *tensors: Tensor, error: type[Exception] = ValueError) -> None:
+    """Raise `error` unless it `holds`: `what` is required, and of which dtypes and shapes the Tensors are."""
+    if not holds:
+        got = " and ".join(f"{t.dtype.name} {list(t.shape)}" for t in tensors)
+        raise error(f"(InvalidArgument) {what}, but got {got}." if tensors else f"(InvalidArgument) {what}.")
+
+
+def one_of(argument: str, value: Any, *choices: Any) -> None:
+    """Raise a ValueError unless the value of an argument, such as "qr(): `mode`", is one of the choices."""
+    if value not in choices:
+        raise invalid(f"{argument} is one of {', '.join(map(str, choices))}, but got {value!r}")
+
+
 Ints = int | Sequence[Any] | Array
 """An int, a list of ints and 0-d integer Tensors, or an integer Tensor."""
 
@@ -24,11 +38,7 @@ def as_ints(values: Ints) -> list[int]:
 
 
 def as_int(value: Any) -> int:
-    """An int, also one in an array or a Tensor of one element.
-
-    Raises:
-        TypeError: it is no integer.
-    """
+    """An int, also one in an array or a Tensor of one element; a TypeError for what is no integer."""
     if type(value) is int:
         return value
     value = value.item() if hasattr(value, "item") else value
@@ -37,19 +47,16 @@ def as_int(value: Any) -> int:
     return int(value)
 
 
-class AxisError(ValueError, IndexError):
-    """An axis is out of range: both errors, as Paddle raises one in some functions and the other in others."""
+class OutOfRangeError(IndexError, ValueError):
+    """An axis or a position is out of range: both errors, as Paddle raises now one, now the other."""
 
 
 def normal_axis(axis: Any, ndim: int) -> int:
-    """`axis` counted from the front.
-
-    Raises:
-        AxisError: it is outside [-ndim, ndim): a ValueError and an IndexError.
-    """
+    """`axis` counted from the front; an OutOfRangeError if it is outside [-ndim, ndim)."""
     at = int(axis)
     if not -ndim <= at < ndim:
-        raise AxisError(f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {at}.")
+        text = f"the axis should be in the range of [{-ndim}, {ndim}), but received {at}"
+        raise OutOfRangeError(f"(InvalidArgument) {text}.")
     return at % ndim
 
 
@@ -68,18 +75,13 @@ def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """The axes that an `axis` argument means, counted from the front; None and [] mean all.
 
-    A 0-d Tensor is reduced over its axis 0 or -1 as if it had one.
-
-    Raises:
-        TypeError: it is neither an int, nor a list of ints, nor an integer Tensor.
-        ValueError: an axis is out of range, or named twice.
+    A TypeError for what is no integer. A 0-d Tensor is reduced over its axis 0 or -1 as if it had one.
     """
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))
     if isinstance(axis, (str, float)):
-        raise TypeError(
-            f"(InvalidType) axis must be an int, a list or tuple of ints, or a Tensor, but got {type(axis).__name__}."
-        )
+        got = type(axis).__name__
+        raise TypeError(f"(InvalidType) axis must be an int, a list or tuple of ints, or a Tensor, but got {got}.")
     axes = tuple(normal_axis(k, ndim or 1) for k in as_ints(axis))
     if len(set(axes)) < len(axes):
         raise invalid(f"Axis contains duplicate dimensions: {list(axes)}")

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 
 from pylayer.array import Array
-from pylayer.invalid import invalid
 from pylayer.op import Operation, composed, op
-from pylayer.ops.indexing import getitem
+from pylayer.ops.arguments import require
+from pylayer.ops.creation import ones_like
+from pylayer.ops.elementwise import abs as absolute
+from pylayer.ops.elementwise import atan2, cos, floating, sign, sin
+from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.joining import stack
+from pylayer.ops.shape import cast
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function
 
 
 @op(real=lambda g, F: F.real(g), imag=lambda g, F: F.imag(g))
 def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
-    """The complex numbers with these parts, which broadcast.
-
-    Raises:
-        ValueError: the parts are not both float32 or both float64.
-    """
+    """The complex numbers with these parts, which broadcast and are both float32 or both float64."""
     if real.dtype != imag.dtype or real.dtype.kind != "f" or real.dtype.itemsize < 4:
         text = "the parts must both be float32 or both be float64, but are"
         raise ValueError(f"{text} {real.dtype} and {imag.dtype}")
@@ -47,14 +48,40 @@ def conj(xp: ModuleType, x: Array) -> Array:
 
 
 def as_complex(x: Tensor) -> Tensor:
-    """The last axis, of size 2, read as real and imaginary parts.
-
-    Raises:
-        ValueError: it is of another size.
-    """
-    if not x.ndim or x.shape[-1] != 2:
-        raise invalid(f"as_complex(): the last axis must be of size 2, but the shape is {x.shape}")
+    """The last axis, of size 2, read as real and imaginary parts."""
+    require(x.ndim > 0 and x.shape[-1] == 2, "as_complex(): the last axis must be of size 2", x)
     return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))
 
 
 as_real = composed("as_real", lambda x: stack([real(x), imag(x)], -1))
+view_as_complex, view_as_real = as_complex, as_real
+
+
+def as_complex_numbers(x: Tensor) -> Tensor:
+    """Real numbers as complex ones of their precision; complex ones as they are."""
+    return x if x.dtype.is_complex else cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
+
+
+isreal = composed("isreal", lambda x: imag(x) == 0 if x.dtype.is_complex else ones_like(x, "bool"))
+
+
+# --------------------------------------------------------------------------- angles
+def sgn(x: Tensor) -> Tensor:
+    """The sign; of a complex number z / |z|, and 0 for 0. A TypeError of integers."""
+    require(x.dtype.rank > 1, "sgn(): needs floating-point or complex numbers", x, error=TypeError)
+    if not x.dtype.is_complex:
+        return sign(x)
+    size = absolute(x)
+    zero = size == 0
+    return where_(zero, x * 0, x / where_(zero, 1.0, size))
+
+
+def angle(x: Tensor) -> Tensor:
+    """The angle of complex numbers; of real ones 0, or π where they are negative."""
+    if x.dtype.is_complex:
+        return atan2(imag(x), real(x))
+    x = floating(x)
+    return where_(x < 0, x * 0 + math.pi, x * 0)
+
+
+polar = composed("polar", lambda abs, angle: complex_(abs * cos(angle), abs * sin(angle)))

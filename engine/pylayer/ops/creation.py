@@ -13,11 +13,10 @@ from pylayer.device import check_place
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.invalid import invalid
 from pylayer.op import composed, unwrap
-from pylayer.ops.arguments import Ints, as_ints
-from pylayer.ops.shape import broadcast_to, reshape
+from pylayer.ops.arguments import Ints, as_ints, require
+from pylayer.ops.shape import broadcast_to, cast, reshape
 from pylayer.symbol import creates, creates_like
 from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
 from pylayer.watch import records_all, taken, watching
 from pylayer.watch.casts import leaves_out
 
@@ -36,25 +35,18 @@ def _wanted(dtype: Any) -> Any:
 # --------------------------------------------------------------------------- from data
 @creates
 def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
-    """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor.
+    """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor; a TypeError of anything else.
 
     Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64 as the default,
-    complex128; arrays keep their dtype (observed rule 72).
-
-    Args:
-        place: the current device, if given at all; see `set_device`.
-
-    Raises:
-        TypeError: `data` is of a kind that no Tensor can be made of, or `dtype` is none.
-        ValueError: nested lists of different lengths, or another place than the current device.
+    complex128; arrays keep their dtype (observed rule 72). `place` is the current device, if given at all; see
+    `set_device`.
     """
     check_place(place)
     xp = default_module()
-    if watching and (given := taken(data, whole=True)) is not data:
-        return OPS["cast"].apply(given, given.dtype if dtype is None else as_dtype(dtype))  # type: ignore[no-any-return]
+    given = taken(data, whole=True) if watching else data
+    if given is not data or (isinstance(data, Tensor) and data.node is not None and records_all()):
+        return cast(given, given.dtype if dtype is None else as_dtype(dtype))
     if isinstance(data, Tensor):
-        if data.node is not None and records_all():
-            return OPS["cast"].apply(data, data.dtype if dtype is None else as_dtype(dtype))  # type: ignore[no-any-return]
         values = data.array
     elif type(data) in XP or isinstance(data, np.generic):
         values = data
@@ -63,10 +55,8 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     elif isinstance(data, (bool, int, float, complex, list, tuple)):
         values = _from_lists(data, dtype is None)
     else:
-        raise TypeError(
-            f"Can't constructs a 'paddle.Tensor' with data type {type(data)}, data type must be "
-            f"scalar|list|tuple|np.ndarray|paddle.Tensor"
-        )
+        text = "data type must be scalar|list|tuple|np.ndarray|paddle.Tensor"
+        raise TypeError(f"Can't constructs a 'paddle.Tensor' with data type {type(data)}, {text}")
     if dtype is None and values.dtype not in BY_NUMPY:
         raise TypeError(f"Can't constructs a 'paddle.Tensor' of dtype {values.dtype}; convert it first.")
     if XP.get(type(values)) is not xp:
@@ -92,9 +82,8 @@ def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
     if by_default and values.dtype.kind == "c":
         values = _quiet_cast(values, "complex128" if default_dtype().itemsize == 8 else "complex64")
     if values.dtype.kind in "OUS":
-        raise TypeError(
-            f"Can't constructs a 'paddle.Tensor' with elements of data type {values.dtype}; they must be numbers."
-        )
+        text = f"with elements of data type {values.dtype}; they must be numbers."
+        raise TypeError(f"Can't constructs a 'paddle.Tensor' {text}")
     return values
 
 
@@ -111,10 +100,16 @@ def _holds_tensor(data: Any) -> bool:
 
 
 # --------------------------------------------------------------------------- filled
-def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
+def sizes_of(shape: Ints) -> list[int]:
+    """The sizes of a new Tensor, none of them negative."""
     sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
     if any(n < 0 for n in sizes):
         raise invalid(f"Each value of attribute 'shape' is expected to be no less than 0, but received {sizes}")
+    return sizes
+
+
+def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
+    sizes = sizes_of(shape)
     wanted = _wanted(dtype)
     if wanted.kind == "b" and value not in (0, 1):
         raise invalid(f"the fill_value for bool should be from 0 to 1, but is {value}")
@@ -142,12 +137,7 @@ empty, empty_like = _all("empty", 0), _all_like("empty_like", 0)
 
 @creates
 def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
-    """All elements `fill_value`; without a dtype bool for a bool, complex128 for a complex one, else the default dtype.
-
-    Raises:
-        TypeError: `fill_value` is no number.
-        ValueError: a size is negative.
-    """
+    """All elements `fill_value`, a number or a TypeError; `dtype` is bool, complex128 or the default unless given."""
     value = _number(fill_value)
     if dtype is None and isinstance(value, (bool, complex)):
         dtype = "bool" if isinstance(value, bool) else "complex128"
@@ -166,9 +156,8 @@ def _number(value: Any) -> Any:
     if isinstance(value, (str, np.generic)):
         return float(value) if isinstance(value, str) else value.item()
     if not isinstance(value, (bool, int, float, complex)):
-        raise TypeError(
-            f"The fill_value should be int, float, bool, complex, np.number or Tensor, but received {type(value)}."
-        )
+        text = "should be int, float, bool, complex, np.number or Tensor, but received"
+        raise TypeError(f"The fill_value {text} {type(value)}.")
     return value
 
 
@@ -181,21 +170,14 @@ def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
 # --------------------------------------------------------------------------- sequences
 @creates
 def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None) -> Tensor:
-    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default.
-
-    Raises:
-        ValueError: the step is zero.
-    """
+    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default."""
     start, end = (0, start) if end is None else (start, end)
     first, stop, by = (_number(n) for n in (start, end, step))
-    if not by:
-        raise invalid("arange(): the step must not be 0")
     if dtype is None:
         dtype = "int64" if all(isinstance(n, int) for n in (first, stop, by)) else None
     if _wanted(dtype).kind in "iu":  # as in Paddle, before counting
         first, stop, by = int(first), int(stop), int(by)
-        if not by:
-            raise invalid("arange(): the step must not be 0, also as an integer")
+    require(by != 0, "arange(): the step must not be 0, also as an integer")
     if not math.isfinite((stop - first) / by):
         raise invalid(f"arange(): start, end and step must be finite, but are {first}, {stop}, {by}")
     count = max(0, math.ceil((stop - first) / by))
@@ -220,11 +202,7 @@ def logspace(start: Any, stop: Any, num: Any, base: Any = 10.0, dtype: DTypeLike
 
 @creates
 def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = None) -> Tensor:
-    """Ones on the diagonal.
-
-    Raises:
-        TypeError: a number is negative, or no integer.
-    """
+    """Ones on the diagonal; a TypeError if a number is negative, or no integer."""
     for name, count in (("num_rows", num_rows), ("num_columns", num_columns)):
         if count is not None and (isinstance(count, float) or int(count) < 0):
             raise TypeError(f"{name} should be a non-negative int, but got {count!r}.")

@@ -1,23 +1,27 @@
 """Elementwise operations. A row: name, vjp(s), and the forward where the array module has no function of that name.
 
-The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real array is the array
-itself.
+The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real array is itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
 from pylayer.invalid import invalid
-from pylayer.op import binary, op, unary
+from pylayer.op import Operation, binary, composed, op, unary
+from pylayer.ops.arguments import require
+from pylayer.ops.creation import to_tensor
+from pylayer.ops.indexing import where_
+from pylayer.ops.shape import astype, cast
 from pylayer.promotion import as_floating
+from pylayer.symbol import named
 from pylayer.tensor import Tensor
-from pylayer.vjp import Derivative
+from pylayer.vjp import Derivative, Function
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
@@ -42,31 +46,25 @@ remainder = binary(
     forward=lambda xp: xp.remainder,
     numbers=True,
 )  # Python's sign
-mod = remainder
+mod = floor_mod = remainder
 floor_divide = binary("floor_divide", numbers=True)
 neg = unary("neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind == "b" else xp.negative(x))
+negative = neg
 
 # --------------------------------------------------------------------------- larger, smaller, between
 maximum = binary("maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x))
 minimum = binary("minimum", lambda g, F, x, y: g * F.share(y, x), lambda g, F, x, y: g * F.share(x, y))
 fmax, fmin = (
-    binary(name, lambda g, F, x, y, out: g * F.chosen(x, y, out), lambda g, F, x, y, out: g * (1 - F.chosen(x, y, out)))
+    binary(name, lambda g, F, x, out: g * F.cast(x == out, g.dtype), lambda g, F, x, out: g * F.cast(x != out, g.dtype))
     for name in ("fmax", "fmin")
 )
 
 
 @op(inputs=("x", "y"))
 def share(xp: ModuleType, x: Array, y: Array) -> Array:
-    """1 where x > y, 0 where x < y, ½ where they are equal:
-    the part of a gradient that goes to x (observed rule 86)."""
+    """The part of a gradient for x: 1 where x > y, 0 where x < y, ½ where they are equal (observed rule 86)."""
     array = x if hasattr(x, "dtype") else y
     return ((x > y) + 0.5 * (x == y)).astype(array.dtype)
-
-
-@op(inputs=("x", "y", "out"))
-def chosen(xp: ModuleType, x: Array, y: Array, out: Array) -> Array:
-    """1 where fmax or fmin took x."""
-    return (x == out).astype(out.dtype)
 
 
 @op(x=lambda g, F, x, min, max: g * F.within(x, min, max))
@@ -79,9 +77,6 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """x held between `min` and `max`, each a number, a Tensor of one element, or None; the gradient at a bound is 1.
 
     Integers with a bound that is a float become the default floating dtype.
-
-    Raises:
-        ValueError: a bound has several elements, or `min` is above `max`.
     """
     low, high = (_bound(b) for b in (min, max))
     if low is not None and high is not None and low > high:
@@ -96,22 +91,17 @@ def _bound(bound: Any) -> Any:
     if not hasattr(bound, "dtype"):
         return bound
     if bound.size != 1:
-        raise invalid(
-            f"clip(): a bound must have 1 element, but has the shape {list(bound.shape)}. "
-            f"Use maximum and minimum for bounds of several elements"
-        )
+        text = f"must have 1 element, but has the shape {list(bound.shape)}. Use maximum and minimum for several"
+        raise invalid(f"clip(): a bound {text}")
     return bound.item()
 
 
 @op()
 def within(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
     """1 where low ≤ x ≤ high, else 0."""
-    inside = xp.ones(x.shape, dtype=bool)
-    if low is not None:
-        inside &= x >= low
-    if high is not None:
-        inside &= x <= high
-    return inside.astype(x.dtype)
+    above = True if low is None else x >= low
+    below = True if high is None else x <= high
+    return (xp.ones(x.shape, dtype=bool) & above & below).astype(x.dtype)
 
 
 # --------------------------------------------------------------------------- powers, exponentials, logarithms
@@ -165,12 +155,7 @@ power = binary("pow", _pow_x, _pow_y, _power, numbers=True)
 
 
 def pow(x: Tensor, y: Any) -> Tensor:
-    """x to the power y, a number or a Tensor; of an integer Tensor to the integer part of a number.
-
-    Raises:
-        TypeError: `y` is neither a number nor a Tensor, or the dtypes do not go together.
-        ValueError: `x` is not a Tensor, or the shapes do not fit.
-    """
+    """x to the power y, a number or Tensor (else a TypeError); of an integer Tensor to the integer part of a number."""
     if isinstance(y, (int, float)) and isinstance(x, Tensor) and x.dtype.rank < 2:
         y = int(y)
     if not isinstance(y, (int, float, Tensor)):
@@ -272,11 +257,186 @@ def scale(
 
 
 def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
-    """``x + weight · (y − x)``.
-
-    Raises:
-        ValueError: the dtypes of `x` and `y` differ.
-    """
-    if x.dtype is not y.dtype:
-        raise invalid(f"lerp(): x is {x.dtype.name} and y {y.dtype.name}. Cast one with astype()")
+    """``x + weight · (y − x)``, of x and y of one dtype."""
+    require(x.dtype is y.dtype, "lerp(): x and y must be of one dtype. Cast one with astype()", x, y)
     return x + (y - x) * weight  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- comparisons, logic and predicates
+equal = binary("equal", numbers=True)
+not_equal = binary("not_equal")
+less_than = binary("less_than", forward=lambda xp: xp.less)
+less_equal = binary("less_equal")
+greater_than = binary("greater_than", forward=lambda xp: xp.greater)
+greater_equal = binary("greater_equal")
+
+logical_and, logical_or, logical_xor = map(binary, ("logical_and", "logical_or", "logical_xor"))
+logical_not = unary("logical_not")
+
+
+def check_one_dtype(x: Array, y: Array) -> None:
+    """Raise ValueError if the dtypes of arrays differ, or one is a number (the key phrases are Paddle's)."""
+    kinds = [getattr(array, "dtype", type(array).__name__) for array in (x, y)]
+    if kinds[0] != kinds[1]:
+        text = f"({kinds[0]}) does not match the type of data ({kinds[1]}) of the other. Cast one with astype()"
+        raise ValueError(f"The type of data we are trying to retrieve {text}")
+
+
+def _checked(name: str, *checks: Callable[[Array, Array], None], promote: bool = False) -> Operation:
+    """The array module's function of two arrays, which `checks` may refuse by a ValueError."""
+
+    def bind(xp: ModuleType) -> Function:
+        def forward(x: Array, y: Array) -> Array:
+            for check in checks:
+                check(x, y)
+            return getattr(xp, name)(x, y)
+
+        return forward
+
+    return binary(name, forward=bind, promote=promote)
+
+
+bitwise_and, bitwise_or, bitwise_xor = (
+    _checked(name, check_one_dtype) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")
+)
+bitwise_not = unary("bitwise_not", forward=lambda xp: xp.invert)
+
+isnan, isinf, isfinite = map(unary, ("isnan", "isinf", "isfinite"))
+
+
+def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
+    """Raise ValueError if one is not a Tensor, or their dtypes differ (the key phrases are Paddle's)."""
+    for position, tensor in enumerate(tensors):
+        at = f"argument (position {position})"
+        if not isinstance(tensor, Tensor):
+            got = type(tensor).__name__
+            raise invalid(f"{name}(): {at} must be Tensor, but got {got}. Convert it with paddle.to_tensor")
+        if tensor.dtype is not tensors[0].dtype:
+            text = f"({tensors[0].dtype.name}) does not match the type of data ({tensor.dtype.name}) of {at}"
+            advice = f"Cast one with astype(){named(list(tensors))}"
+            raise invalid(f"{name}(): The type of data we are trying to retrieve {text}. {advice}")
+
+
+@op(inputs=("x", "y"))
+def isclose(
+    xp: ModuleType, x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Array:
+    """``|x − y| ≤ atol + rtol·|y|``, element by element, of one dtype."""
+    check_one_dtype(x, y)
+    return xp.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan)
+
+
+@op(inputs=("x", "y"))
+def allclose(
+    xp: ModuleType, x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Array:
+    """Whether `isclose` holds for all elements of Tensors of one shape: a bool of shape []."""
+    check_one_dtype(x, y)
+    if x.shape != y.shape:
+        raise ValueError("the shapes differ")
+    return xp.all(xp.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan))
+
+
+@op(inputs=("x", "y"))
+def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
+    """Whether shapes and all elements are equal: a bool of shape []."""
+    if getattr(x, "shape", ()) != getattr(y, "shape", ()):
+        return xp.zeros((), bool)
+    check_one_dtype(x, y)
+    return xp.all(x == y)
+
+
+# --------------------------------------------------------------------------- of floating-point numbers
+copysign = binary(
+    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, numbers=True, floating=True
+)
+hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out)
+nextafter = binary("nextafter", promote=False)
+heaviside = binary("heaviside", lambda g: g * 0, lambda g, F, x: F.where(x == 0, g, 0))
+logaddexp = binary(
+    "logaddexp", lambda g, F, x, out: g * F.exp(x - out), lambda g, F, y, out: g * F.exp(y - out), floating=True
+)
+
+
+def _check_tensors(*values: Any) -> None:
+    for value in values:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"x and y must be tensor type, but got {type(value)}")
+
+
+def hypot(x: Tensor, y: Tensor) -> Tensor:
+    """√(x² + y²), without overflow; a TypeError if one is no Tensor."""
+    _check_tensors(x, y)
+    return hypot_(x, y)
+
+
+frac = composed("frac", lambda x: x - trunc(x))
+
+
+def positive(x: Tensor) -> Tensor:
+    """x itself; a TypeError of bools."""
+    require(x.dtype.name != "bool", "The `+` operator, on a bool tensor is not supported", error=TypeError)
+    return x
+
+
+def floating(x: Tensor) -> Tensor:
+    """Integers and bools as float32; other numbers as they are."""
+    return cast(x, "float32") if x.dtype.rank < 2 else x
+
+
+deg2rad = composed("deg2rad", lambda x: floating(x) * (math.pi / 180.0))
+rad2deg = composed("rad2deg", lambda x: floating(x) * (180.0 / math.pi))
+stanh = composed("stanh", lambda x, scale_a=0.67, scale_b=1.7159: tanh(x * scale_a) * scale_b)
+
+
+def sinc(x: Tensor) -> Tensor:
+    """sin(πx) / (πx), and 1 at 0."""
+    zero = x == 0
+    at = where_(zero, 1.0, x * math.pi)
+    return where_(zero, 1.0, sin(at) / at)
+
+
+def ldexp(x: Tensor, y: Tensor) -> Tensor:
+    """x · 2^y, in floating point; a TypeError if one is no Tensor."""
+    _check_tensors(x, y)
+    wide = "float64" if "float64" in (x.dtype.name, y.dtype.name) else "float32"
+    return multiply(astype(x, wide), pow(to_tensor(2, wide), astype(y, wide)))
+
+
+@op()
+def frexp(xp: ModuleType, x: Array) -> tuple[Array, Array]:
+    """Mantissas in [½, 1) and exponents of 2, both of the dtype of x."""
+    mantissa, exponent = xp.frexp(x)
+    return mantissa, exponent.astype(x.dtype)
+
+
+# --------------------------------------------------------------------------- integers and bits
+def _check_integers(x: Array, y: Array) -> None:
+    if x.dtype.kind not in "iu" or y.dtype.kind not in "iu":
+        raise ValueError(f"the Tensors must be of integers, but are {x.dtype} and {y.dtype}")
+
+
+gcd, lcm = (_checked(name, _check_integers, promote=True) for name in ("gcd", "lcm"))
+left_shift, right_shift = (_checked(name, _check_integers, check_one_dtype) for name in ("left_shift", "right_shift"))
+bitwise_left_shift = composed("bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y))
+
+
+@op(inputs=("x", "y"))
+def logical_right_shift(xp: ModuleType, x: Array, y: Array) -> Array:
+    """The bits of x moved down, zeros coming in also for negative numbers."""
+    unsigned = xp.dtype(f"u{x.dtype.name.removeprefix('u')}")
+    return xp.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
+
+
+bitwise_right_shift = composed(
+    "bitwise_right_shift",
+    lambda x, y, is_arithmetic=True, out=None: (right_shift if is_arithmetic else logical_right_shift)(x, y),
+)
+bitwise_invert = composed("bitwise_invert", lambda x, out=None: ~x)
+
+
+# --------------------------------------------------------------------------- signs and kinds of numbers
+signbit = unary("signbit")
+isposinf = composed("isposinf", lambda x: logical_and(isinf(x), x > 0))
+isneginf = composed("isneginf", lambda x: logical_and(isinf(x), x < 0))
+less = composed("less", lambda x, y: less_than(x, y))

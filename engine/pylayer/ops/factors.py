@@ -1,22 +1,139 @@
-"""Orthogonal factors, singular values and eigenvalues of the matrices in the last two axes.
+"""Inverses, determinants and factors of the matrices in the last two axes, and solutions of linear systems by them.
 
 The derivatives of singular vectors and eigenvectors exist where no two values are equal.
 """
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
+from pylayer.array import XP, Array
 from pylayer.op import composed, op
+from pylayer.ops.arguments import one_of, require
+from pylayer.ops.complexes import as_complex_numbers
 from pylayer.ops.creation import eye
-from pylayer.ops.fourier import _complex
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import concat
-from pylayer.ops.linalg import _adjoint, _swapped, column, matmul, row
-from pylayer.ops.shape import broadcast_to, tril
+from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, row, swapped
+from pylayer.ops.positions import take_along_axis
+from pylayer.ops.shape import broadcast_shape, broadcast_to, cast, reshape, tril, triu, unsqueeze
+from pylayer.ops.sorting import of_graph, one_hot
 from pylayer.tensor import Tensor
+
+
+@op(x=lambda g, F, out: -F.matmul(F.matmul(_adjoint(F, out), g), _adjoint(F, out)))  # Giles, 2008, section 2.2.3
+def inv(xp: ModuleType, x: Array) -> Array:
+    """The inverses of matrices that are not singular."""
+    return xp.linalg.inv(x)
+
+
+inverse = inv
+
+
+def _times_inverse(g: Any, F: Any, x: Any) -> Any:
+    """g · x⁻ᴴ for a number g per matrix."""
+    return F.reshape(g, [*g.shape, 1, 1]) * F.inv(_adjoint(F, x))
+
+
+@op(x=lambda g, F, x, out: _times_inverse(g * out.conjugate(), F, x))
+def det(xp: ModuleType, x: Array) -> Array:
+    """The determinants; their gradient needs the inverse, so it exists where that does."""
+    return xp.linalg.det(x)
+
+
+@op(x=lambda g, F, x: _times_inverse(F.getitem(g, 1), F, x))
+def slogdet(xp: ModuleType, x: Array) -> Array:
+    """The signs of the determinants, and the logarithms of their absolute values."""
+    sign, size = xp.linalg.slogdet(x)
+    return xp.stack([sign, size])
+
+
+def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
+    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector."""
+    if not left:
+        return swapped(solve(swapped(x), swapped(y)))
+    if y.ndim == 1:
+        return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])
+    return matmul_(inv(x), y)
+
+
+def triangular_solve(
+    x: Tensor, y: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> Tensor:
+    """`solve` for triangular matrices, upper or lower: what lies on the other side of the diagonal is not read.
+
+    With `transpose` the system is that of the transpose; with `unitriangular` the diagonal is taken as ones.
+    """
+    keep = triu if upper else tril
+    triangle = keep(x, (1 if upper else -1) if unitriangular else 0)
+    if unitriangular:
+        triangle = triangle + eye(x.shape[-1], dtype=x.dtype)
+    return solve(swapped(triangle) if transpose else triangle, y)
+
+
+def _symmetric(xp: ModuleType, x: Array) -> Array:
+    """The symmetric (or Hermitian) part of square matrices."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError("the matrices must be square, in the last two axes")
+    return (x + xp.swapaxes(x, -1, -2).conj()) / 2
+
+
+def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
+    """L⁻ᵀ Φ(Lᵀ g) L⁻¹ made symmetric, Φ halving the diagonal of the lower triangle (Murray, 2016, equation 8)."""
+    inverse_factor = F.inv(out)
+    lower = F.tril(F.matmul(_adjoint(F, out), F.tril(g, 0)), 0)
+    halved = (lower + F.tril(lower, -1)) / 2
+    found = F.matmul(F.matmul(_adjoint(F, inverse_factor), halved), inverse_factor)
+    return (found + _adjoint(F, found)) / 2
+
+
+@op(x=_cholesky_vjp)
+def cholesky_(xp: ModuleType, x: Array) -> Array:
+    """The lower triangular L with L Lᵀ = x, of the symmetric part of x: its gradient is symmetric, too."""
+    return xp.linalg.cholesky(_symmetric(xp, x))
+
+
+cholesky = composed("cholesky", lambda x, upper=False: swapped(cholesky_(x)) if upper else cholesky_(x))
+
+
+def matrix_power(x: Tensor, n: int) -> Tensor:
+    """The product of `n` times the matrix; of its inverse if `n` is negative."""
+    require(x.ndim > 1 and x.shape[-1] == x.shape[-2], "matrix_power(): the matrices must be square", x)
+    if n < 0:
+        return matrix_power(inv(x), -n)
+    result = broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape) + x * 0  # a gradient flows, if it is zero
+    while n:  # by squaring
+        if n % 2:
+            result = matmul(result, x)
+        n //= 2
+        x = matmul(x, x) if n else x
+    return result
+
+
+# The z with A z = x, given the triangular factor y of A.
+cholesky_solve = composed(
+    "cholesky_solve",
+    lambda x, y, upper=False: triangular_solve(y, triangular_solve(y, x, upper, upper), upper, not upper),
+)
+cholesky_inverse = composed(
+    "cholesky_inverse", lambda x, upper=False: cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper)
+)
+
+
+def matrix_exp(x: Tensor) -> Tensor:
+    """Σ xᵏ / k!: scaled to a norm of at most ½, summed to 18 terms (the rest is below 1e-21), and squared again."""
+    size = float(XP[type(x.array)].abs(x.array).sum(-1).max().item()) if x.size else 0.0
+    halvings = max(0, math.ceil(math.log2(size)) + 1) if 0.5 < size < math.inf else 0
+    scaled = x * math.ldexp(1.0, -halvings)
+    found = term = eye(x.shape[-1], dtype=x.dtype) + x * 0
+    for k in range(1, 18):
+        term = matmul(term, scaled) / k
+        found = found + term
+    for _ in range(halvings):
+        found = matmul(found, found)
+    return found
 
 
 @op()
@@ -54,13 +171,8 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 
 def qr(x: Tensor, mode: str = "reduced") -> Any:
-    """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there is no gradient.
-
-    Raises:
-        ValueError: another mode.
-    """
-    if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"QR doesn't support mode {mode!r}: it is reduced, complete or r.")
+    """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there is no gradient."""
+    one_of("qr(): `mode`", mode, "reduced", "complete", "r")
     rows, columns = x.shape[-2:]
     if mode == "complete" and rows > columns:
         q, r = qr_complete(x)
@@ -68,34 +180,24 @@ def qr(x: Tensor, mode: str = "reduced") -> Any:
         q, r = qr_(x)
     else:  # the columns beyond follow from the square part
         q, left = qr_(getitem(x, (..., slice(rows))))
-        r = concat([left, matmul(_swapped(q).conj(), getitem(x, (..., slice(rows, None))))], -1)
+        r = concat([left, matmul(swapped(q).conj(), getitem(x, (..., slice(rows, None))))], -1)
     return r if mode == "r" else (q, r)
 
 
 def householder_product(x: Tensor, tau: Tensor) -> Tensor:
-    """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k].
+    """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k], m ≥ n ≥ k.
 
-    The vector wᵢ has zeros above place i, 1 there, and column i of x below.
-
-    Raises:
-        AssertionError: dtypes or shapes do not go together.
+    The vector wᵢ has zeros above place i, 1 there, and column i of x below. An AssertionError for what does not fit.
     """
-    if x.dtype is not tau.dtype:
-        raise AssertionError("The input x must have the same dtype with input tau.")
-    if x.ndim < 2 or tau.shape[:-1] != x.shape[:-2] or x.ndim != tau.ndim + 1:
-        raise AssertionError(
-            f"The input x must be [..., m, n] and tau [..., k], but the shapes are {x.shape} and {tau.shape}."
-        )
-    if not x.shape[-2] >= x.shape[-1] >= tau.shape[-1]:
-        raise AssertionError(
-            f"The rows of x must be as many as its columns or more, and these as many as tau has elements or more, but "
-            f"the shapes are {x.shape} and {tau.shape}."
-        )
+    require(x.dtype is tau.dtype, "The input x must have the same dtype with input tau", x, tau, error=AssertionError)
+    fits = x.ndim > 1 and tau.shape[:-1] == x.shape[:-2] and x.ndim == tau.ndim + 1
+    fits = fits and x.shape[-2] >= x.shape[-1] >= tau.shape[-1]
+    require(fits, "The input x must be [..., m, n] and tau [..., k], m ≥ n ≥ k", x, tau, error=AssertionError)
     product = eye(x.shape[-2], None, x.dtype)
     below = tril(x, -1) + product[:, : x.shape[-1]]
     for k in range(tau.shape[-1]):
         w = below[..., :, k : k + 1]
-        product = product - matmul(matmul(product, w), _swapped(w).conj()) * tau[..., k : k + 1].unsqueeze(-1)
+        product = product - matmul(matmul(product, w), swapped(w).conj()) * tau[..., k : k + 1].unsqueeze(-1)
     whole: Tensor = broadcast_to(product, [*x.shape[:-2], x.shape[-2], x.shape[-2]])
     return whole[..., :, : x.shape[-1]]
 
@@ -123,11 +225,7 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 def _finite(xp: ModuleType, x: Array) -> Array:
-    """The matrices as they are: LAPACK's decomposition (gesdd) need not end on one with an infinite entry.
-
-    Raises:
-        ValueError: an entry is not finite, as the release raises there.
-    """
+    """The matrices, of finite entries: LAPACK (gesdd) need not end on an infinite one, and the release raises."""
     if not xp.isfinite(x).all().item():
         raise ValueError("singular values need a matrix of finite entries, and this one has an infinity or a NaN")
     return x
@@ -145,10 +243,9 @@ def svd_full(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     return tuple(xp.linalg.svd(_finite(xp, x), full_matrices=True))
 
 
-def svd(x: Tensor, full_matrices: bool = False, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+def svd(x: Tensor, full_matrices: bool = False, *, out: Any = None) -> Any:
     """U, S and Vᴴ with U · diag(S) · Vᴴ = x. With `full_matrices` U and V are square, and there is no gradient."""
-    u, s, vh = svd_full(x) if full_matrices and x.shape[-1] != x.shape[-2] else svd_(x)
-    return u, s, vh
+    return (svd_full if full_matrices and x.shape[-1] != x.shape[-2] else svd_)(x)
 
 
 svdvals = composed("svdvals", lambda x: svd(x)[1])
@@ -165,17 +262,9 @@ def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_eigh_vjp)
 def eigh(xp: ModuleType, x: Array, UPLO: str = "L") -> tuple[Array, ...]:
-    """Eigenvalues, from the smallest on, and eigenvectors, as columns, of symmetric (or Hermitian) matrices.
-
-    Args:
-        UPLO: the triangle that Paddle reads; the engine takes the symmetric part, the same for symmetric matrices.
-
-    Raises:
-        ValueError: another `UPLO`.
-    """
-    if UPLO not in ("L", "U"):
-        raise ValueError(f"UPLO must be L or U. But received UPLO is: {UPLO}")
-    return tuple(xp.linalg.eigh((x + xp.swapaxes(x, -1, -2).conj()) / 2))
+    """Eigenvalues, from the smallest on, and eigenvectors, as columns, of the symmetric part, whatever `UPLO` is."""
+    one_of("`UPLO`", UPLO, "L", "U")
+    return tuple(xp.linalg.eigh(_symmetric(xp, x)))
 
 
 eigvalsh = composed("eigvalsh", lambda x, UPLO="L": eigh(x, UPLO)[0])
@@ -212,10 +301,135 @@ def eig_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     return tuple(xp.linalg.eig(x))
 
 
-def eig(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The eigenvalues, complex and in no order, and the eigenvectors, as columns, of square matrices."""
-    w, v = eig_(_complex(x))
-    return w, v
-
-
+# The eigenvalues, complex and in no order, and the eigenvectors, as columns.
+eig = composed("eig", lambda x: eig_(as_complex_numbers(x)), "tuple")
 eigvals = composed("eigvals", lambda x: eig(x)[0])
+
+
+# --------------------------------------------------------------------------- elimination with row exchanges: P L U
+def _eliminated(xp: ModuleType, x: Array, pivots: Array | None) -> Array:
+    """L below the diagonal and U from it on, in one array; rows are exchanged, and noted from 1, if `pivots` is given.
+
+    In each column the row of the largest absolute value is exchanged with the first that is left, as LAPACK (getrf)
+    does. A column of zeros is left as it is.
+    """
+    a = x.copy().reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
+    batch = xp.arange(len(a))
+    for k in range(min(x.shape[-2:])):
+        if pivots is not None:
+            chosen = k + xp.argmax(xp.abs(a[:, k:, k]), -1)
+            pivots[:, k] = chosen + 1
+            first = a[:, k].copy()
+            a[:, k] = a[batch, chosen]
+            a[batch, chosen] = first
+        pivot = a[:, k, k, None]
+        a[:, k + 1 :, k] /= xp.where(pivot == 0, 1, pivot)
+        a[:, k + 1 :, k + 1 :] -= a[:, k + 1 :, k, None] * a[:, k, None, k + 1 :]
+    return a.reshape(x.shape)
+
+
+@op()
+def lu_pivots(xp: ModuleType, x: Array) -> list[Array]:
+    """The row that each was exchanged with, from 1, and the number of the first pivot that is 0, or 0: int32."""
+    if x.ndim < 2:
+        raise ValueError("The rank of input must be at least 2")
+    least = min(x.shape[-2:])
+    pivots = xp.zeros((math.prod(x.shape[:-2]), least), "int32")
+    packed = _eliminated(xp, x, pivots)
+    zero = xp.diagonal(packed, axis1=-2, axis2=-1) == 0
+    first = xp.where(zero.any(-1), xp.argmax(zero, -1) + 1, 0) if least else xp.zeros(x.shape[:-2])
+    return [pivots.reshape(*x.shape[:-2], least), first.astype("int32")]
+
+
+@op()
+def row_order(xp: ModuleType, pivots: Array, rows: int) -> Array:
+    """Where each row of P⁻¹ x stands in x, of `rows` of them."""
+    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
+    order = xp.broadcast_to(xp.arange(rows), (len(flat), rows)).copy()
+    batch = xp.arange(len(flat))
+    for k in range(flat.shape[1]):
+        chosen = flat[:, k] - 1
+        first = order[:, k].copy()
+        order[:, k] = order[batch, chosen]
+        order[batch, chosen] = first
+    return order.reshape(*pivots.shape[:-1], rows)
+
+
+def _lu_vjp(g: Any, F: Any, out: Any) -> Any:
+    """L⁻ᴴ (tril(Lᴴ gL, −1) + triu(gU Uᴴ)) U⁻ᴴ (Giles, 2008, by the product rule)."""
+    lower, upper = F.tril(out, -1) + F.diagonal_ones(F.getitem(out, (..., 0))), F.triu(out, 0)
+    lower, upper = _adjoint(F, lower), _adjoint(F, upper)
+    middle = F.tril(F.matmul(lower, F.tril(g, -1)), -1) + F.triu(F.matmul(F.triu(g, 0), upper), 0)
+    return F.matmul(F.matmul(F.inv(lower), middle), F.inv(upper))
+
+
+@op(x=_lu_vjp)
+def lu_ordered(xp: ModuleType, x: Array) -> Array:
+    """L and U in one, of square matrices whose rows need no exchange."""
+    return _eliminated(xp, x, None)
+
+
+def _made_square(x: Tensor) -> Tensor:
+    """Columns beside, or rows below, of the unit matrix: they change nothing of what elimination makes of x."""
+    rows, columns = x.shape[-2:]
+    size = max(rows, columns)
+    unit = broadcast_to(eye(size, dtype=x.dtype), [*x.shape[:-2], size, size])
+    if rows > columns:
+        return concat([x, getitem(unit, (..., slice(columns, None)))], -1)
+    return concat([x, getitem(unit, (..., slice(rows, None), slice(None)))], -2) if rows < columns else x
+
+
+def _reordered(x: Tensor, order: Tensor) -> Tensor:
+    """The rows of `x` in another order."""
+    return take_along_axis(x, broadcast_to(unsqueeze(order, -1), x.shape), -2)
+
+
+def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with.
+
+    With `get_infos` a third Tensor says which pivot is the first that is 0, counted from 1; 0 if none is. A
+    RuntimeError of integers.
+    """
+    require(pivot, "lu(): without pivoting is not implemented on the CPU, but got pivots=False")
+    require(x.dtype.rank > 1, "lu(): the dtype is not supported. Cast it to float64", x, error=RuntimeError)
+    pivots, info = lu_pivots(x)
+    rows, columns = x.shape[-2:]
+    packed = lu_ordered(_made_square(_reordered(x, row_order(pivots, rows))))
+    found = getitem(packed, (..., slice(rows), slice(columns))), of_graph(x, pivots)
+    return (*found, of_graph(x, info)) if get_infos else found
+
+
+def _permutation(order: Tensor, dtype: Any) -> Tensor:
+    """The P whose column i is 1 in row order[i]."""
+    return swapped(cast(one_hot(order, order.shape[-1]), dtype))
+
+
+def lu_unpack(
+    x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    """P, L and U with P L U the matrix that gave `lu`'s results x and y; empty Tensors for what is not unpacked."""
+    require(x.ndim > 1 and y.ndim > 0, "The shape of x should be (*, M, N), that of Pivots (*, K)", x, y)
+    rows, k = x.shape[-2], min(x.shape[-2:])
+    nothing = Tensor(x.array[:0])
+    order = row_order(y, rows)
+    permutation = of_graph(x, _permutation(order, x.dtype)) if unpack_pivots else nothing
+    if not unpack_ludata:
+        return permutation, nothing, nothing
+    lower = getitem(x, (..., slice(k)))
+    return permutation, tril(lower, -1) + eye(rows, k, x.dtype), triu(getitem(x, (..., slice(k), slice(None))))
+
+
+def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N") -> Tensor:
+    """The X with A X = b, or with Aᵀ X = b unless `trans` is N, by the factors of A."""
+    fits = b.ndim > 1 and lu.ndim > 1 and pivots.ndim > 0
+    fits = fits and b.shape[-2] == lu.shape[-2] == lu.shape[-1] == pivots.shape[-1]
+    require(fits, "lu_solve(): needs as many rows, rows and columns, and pivots", b, lu, pivots)
+    batch = broadcast_shape(broadcast_shape(b.shape[:-2], lu.shape[:-2]), pivots.shape[:-1])
+    b, lu = broadcast_to(b, [*batch, *b.shape[-2:]]), broadcast_to(lu, [*batch, *lu.shape[-2:]])
+    order = row_order(broadcast_to(pivots, [*batch, pivots.shape[-1]]), lu.shape[-1])
+    if trans == "N":
+        inner = triangular_solve(lu, _reordered(b, order), upper=False, unitriangular=True)
+        return triangular_solve(lu, inner, upper=True)
+    inner = triangular_solve(lu, b, upper=True, transpose=True)
+    inner = triangular_solve(lu, inner, upper=False, transpose=True, unitriangular=True)
+    return matmul(_permutation(order, lu.dtype), inner)

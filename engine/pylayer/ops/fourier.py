@@ -13,13 +13,13 @@ from typing import Any
 
 from pylayer.array import Array, default_module
 from pylayer.op import composed, op
-from pylayer.ops.arguments import as_ints, normal_axis
-from pylayer.ops.complexes import conj, real
+from pylayer.ops.arguments import as_ints, normal_axis, one_of, require
+from pylayer.ops.complexes import as_complex_numbers, conj, real
 from pylayer.ops.creation import _wanted
-from pylayer.ops.indexing import getitem
+from pylayer.ops.indexing import along
 from pylayer.ops.joining import concat
-from pylayer.ops.padding import pad_
 from pylayer.ops.shape import cast, roll
+from pylayer.ops.windows import pad_
 from pylayer.tensor import Tensor
 
 
@@ -30,27 +30,17 @@ def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
     return found.astype(x.dtype)
 
 
-_NORMS = ("backward", "ortho", "forward")
-
-
 def _check(norm: str, n: int | None) -> None:
-    if norm not in _NORMS:
-        raise ValueError(f"Unexpected norm: {norm!r}. Norm should be forward, backward or ortho")
-    if n is not None and (not isinstance(n, int) or n <= 0):
-        raise ValueError(f"Invalid FFT argument n({n}), it should be a positive integer.")
-
-
-def _complex(x: Tensor) -> Tensor:
-    if x.dtype.is_complex:
-        return x
-    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
+    one_of("fft: `norm`", norm, "backward", "ortho", "forward")
+    positive = n is None or (isinstance(n, int) and n > 0)
+    require(positive, f"Invalid FFT argument n({n}), it should be a positive integer")
 
 
 def _sized(x: Tensor, n: int, at: int) -> Tensor:
     """Cut off, or filled up with zeros, along an axis."""
     size = x.shape[at]
     if n < size:
-        return getitem(x, (*(slice(None),) * at, slice(n)))
+        return along(x, at, slice(n))
     return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
 
 
@@ -64,22 +54,17 @@ def _scaled(x: Tensor, sizes: Sequence[int], inverse: bool, norm: str) -> Tensor
 
 def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
     at = normal_axis(axis, x.ndim)
-    x = _complex(x) if n is None else _sized(_complex(x), n, at)
+    x = as_complex_numbers(x) if n is None else _sized(as_complex_numbers(x), n, at)
     return _scaled(fourier(x, at, inverse), [x.shape[at]], inverse, norm)
 
 
 def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
-    """All `n` frequencies of real numbers, from the half of them; the imaginary parts of the first, and of the middle
-    one, are not read."""
+    """All `n` frequencies of real numbers, from half of them; of the first and the middle one only the real part."""
     half = _sized(x, n // 2 + 1, at)
-    before = (slice(None),) * at
-    first = getitem(half, (*before, slice(1)))
-    rest = getitem(half, (*before, slice(1, (n + 1) // 2)))
-    parts = [cast(real(first), x.dtype), rest]
-    if n % 2 == 0:
-        parts.append(cast(real(getitem(half, (*before, slice(n // 2, n // 2 + 1)))), x.dtype))
-    parts.append(conj(getitem(rest, (*before, slice(None, None, -1)))))
-    return concat(parts, at)
+    rest = along(half, at, slice(1, (n + 1) // 2))
+    first, middle = (cast(real(along(half, at, slice(k, k + 1))), x.dtype) for k in (0, n // 2))
+    mirrored = conj(along(rest, at, slice(None, None, -1)))
+    return concat([first, rest, mirrored] if n % 2 else [first, rest, middle, mirrored], at)
 
 
 # --------------------------------------------------------------------------- one axis
@@ -87,21 +72,17 @@ def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> T
     """The transform, real, of what mirrors itself, from its first half: `n` numbers, an even number unless given."""
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n
-    return real(_transform(_mirrored(_complex(x), count, at), None, at, norm, inverse))
+    return real(_transform(_mirrored(as_complex_numbers(x), count, at), None, at, norm, inverse))
 
 
 def _half(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
     """The transform of real numbers, the first n // 2 + 1 elements of it: the others mirror them."""
     found, at = _transform(x, n, axis, norm, inverse), normal_axis(axis, x.ndim)
-    return getitem(found, (*(slice(None),) * at, slice(found.shape[at] // 2 + 1)))
+    return along(found, at, slice(found.shape[at] // 2 + 1))
 
 
 def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Callable[..., Tensor]:
-    """A transform along an axis, of `x` cut off or filled up to `n`.
-
-    `norm` is what divides by n: backward, the inverse; forward, the other; ortho, both by √n. Raises ValueError for
-    another, or an `n` that is not positive.
-    """
+    """A transform of `x`, cut off or filled up to `n`, along an axis; `norm` says which direction divides, or both."""
 
     def along(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
         _check(norm, n)
@@ -116,21 +97,15 @@ hfft, ihfft = _along_one("hfft", _to_real, False), _along_one("ihfft", _half, Tr
 
 
 # --------------------------------------------------------------------------- several axes
-def _axes(x: Tensor, s: Any, axes: Any) -> tuple[list[int], list[int | None]]:
-    """The axes, and the sizes to which they are brought, from what is given of both."""
-    if axes is None:
-        named = list(range(x.ndim)) if s is None else list(range(x.ndim - len(as_ints(s)), x.ndim))
-    else:
-        named = [normal_axis(k, x.ndim) for k in as_ints(axes)]
-    sizes: list[int | None] = [None] * len(named) if s is None else list(as_ints(s))
-    if len(sizes) != len(named):
-        raise ValueError(f"Length of s ({len(sizes)}) and length of axes ({len(named)}) does not match.")
-    return named, sizes
 
 
 def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> Tensor:
     """`last` along the last axis, then `one` along the others; `last` at the end if it gives real numbers."""
-    named, sizes = _axes(x, s, axes)
+    named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]
+    sizes: list[int | None] = [None] * len(named) if s is None else list(as_ints(s))
+    if axes is None:
+        named = named[-len(sizes) :]
+    require(len(sizes) == len(named), f"Length of s ({len(sizes)}) and length of axes ({len(named)}) does not match")
     steps = [(one, size, axis) for size, axis in zip(sizes, named, strict=True)]
     steps[-1] = (last, sizes[-1], named[-1])
     for transform, size, axis in steps if last in (irfft, hfft) else [steps[-1], *steps[:-1]]:
@@ -139,10 +114,7 @@ def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], l
 
 
 def _along_several(name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> list[Callable[..., Tensor]]:
-    """`last` along the last of `axes` and `one` along the others: all of them unless given, and the last two.
-
-    `s` are the sizes to which they are brought.
-    """
+    """`last` along the last of `axes`, of sizes `s`, `one` along the others: of all by default, and of the last two."""
     return [
         composed(f"{name}n", lambda x, s=None, axes=None, norm="backward": _over(x, s, axes, norm, one, last)),
         composed(f"{name}2", lambda x, s=None, axes=(-2, -1), norm="backward": _over(x, s, axes, norm, one, last)),

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from pylayer.array import Array
 from pylayer.invalid import invalid
-from pylayer.op import op
+from pylayer.op import composed, op
+from pylayer.ops.arguments import OutOfRangeError
 from pylayer.ops.creation import to_tensor
-from pylayer.ops.joining import stack
 from pylayer.ops.shape import astype, reshape
 from pylayer.promotion import common_dtype
 from pylayer.tensor import Tensor
@@ -31,12 +31,7 @@ class Index(NamedTuple):
 
 
 def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
-    """`index` into an array of `shape`.
-
-    Raises:
-        ValueError: it holds something that is no index.
-        IndexError: an integer, or one in an array, is out of range, or there are too many.
-    """
+    """`index` into an array of `shape`; a ValueError for what is no index, an IndexError if it does not fit."""
     parts = [_part(xp, part) for part in (index if type(index) is tuple else (index,))]
     used = sum(_axes_used(part) for part in parts)
     if used > len(shape):
@@ -60,10 +55,8 @@ def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
             if part.dtype.kind != "b" and part.size:
                 _check_range(part.min().item(), part.max().item(), shape[axis], axis)
             elif part.dtype.kind == "b" and part.shape != tuple(shape[axis : axis + axes]):
-                raise IndexError(
-                    f"(OutOfRange) The shape of boolean index {list(part.shape)} did not match indexed tensor "
-                    f"{list(shape[axis : axis + axes])} along axis {axis}"
-                )
+                text = f"did not match indexed tensor {list(shape[axis : axis + axes])} along axis {axis}"
+                raise IndexError(f"(OutOfRange) The shape of boolean index {list(part.shape)} {text}")
             basic += [slice(None)] * axes
             advanced.append(part)
         axis += axes
@@ -85,9 +78,8 @@ def _part(xp: ModuleType, part: Any) -> Any:
     kind = part.dtype.kind if hasattr(part, "dtype") else ""
     if kind not in ("b", "i", "u"):
         what = part.dtype if kind else type(part).__name__
-        raise ValueError(
-            f"an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of these, but got {what}"
-        )
+        text = "an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of these"
+        raise ValueError(f"{text}, but got {what}")
     return int(part) if not part.ndim and kind != "b" else part
 
 
@@ -98,30 +90,25 @@ def _axes_used(part: Any) -> int:
     return part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else 1
 
 
-class OutOfRangeError(IndexError, ValueError):
-    """A position is out of range. Paddle raises the one in some functions, the other in others."""
-
-
 def _check_range(least: int, largest: int, size: int, axis: int) -> None:
     if least < -size or largest >= size:
         wrong = least if least < -size else largest
-        raise OutOfRangeError(
-            f"(OutOfRange) the index {wrong} is out of bounds for axis {axis}, it should be in [{-size}, {size})"
-        )
+        text = f"the index {wrong} is out of bounds for axis {axis}, it should be in [{-size}, {size})"
+        raise OutOfRangeError(f"(OutOfRange) {text}")
 
 
 # --------------------------------------------------------------------------- the three operations
 @op(x=lambda g, F, x_shape, index: F.getitem_adjoint(g, x_shape, index))
 def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
-    """``x[index]``: sharing memory with `x` unless there is an array in the index.
-
-    Raises:
-        IndexError: out of range.
-        ValueError: something is no index.
-    """
+    """``x[index]``: sharing memory with `x` unless there is an array in the index."""
     basic, advanced = parsed(xp, x.shape, index)
     selected = x[basic]
     return selected if advanced is None else xp.asarray(selected[advanced], order="C")  # for views to share memory
+
+
+def along(x: Tensor, axis: int, part: Any) -> Tensor:
+    """What `part`, an index, takes along an axis, counted from the front."""
+    return getitem(x, (*(slice(None),) * axis, part))
 
 
 @op(g=lambda h, F, index: F.getitem(h, index))
@@ -139,19 +126,16 @@ def getitem_adjoint(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) 
 @op(x=lambda g, F, index: F.setitem(g, index, 0), value=lambda g, F, index: F.written(g, index))
 def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     """A copy of `x` with `value` at `index`; of several values for one place the last counts."""
-    return _write(xp, x.copy(), index, value)
-
-
-def _write(xp: ModuleType, array: Array, index: Any, values: Array) -> Array:
-    basic, advanced = parsed(xp, array.shape, index)
+    out = x.copy()
+    basic, advanced = parsed(xp, x.shape, index)
     if advanced is None:
-        array[basic] = values
+        out[basic] = value
     else:
-        array[basic][advanced] = values
-    return array
+        out[basic][advanced] = value
+    return out
 
 
-@op(g=lambda h, F, g_shape, index: F.written_adjoint(h, g_shape, index))
+@op(g=lambda h, F, g_shape, index: F.setitem(F.getitem_adjoint(h * 0, g_shape, index), index, h))
 def written(xp: ModuleType, g: Array, index: Any) -> Array:
     """``g[index]``, but zero for the values that `setitem` overwrites with later ones."""
     basic, advanced = parsed(xp, g.shape, index)
@@ -164,22 +148,8 @@ def written(xp: ModuleType, g: Array, index: Any) -> Array:
     return xp.where(writer[basic][advanced] == positions, selected, xp.zeros_like(selected))
 
 
-@op(h=lambda g, F, index: F.written(g, index))
-def written_adjoint(xp: ModuleType, h: Array, shape: Sequence[int], index: Any) -> Array:
-    """Zeros of `shape` with `h` at `index`, of several values the last."""
-    return _write(xp, xp.zeros(shape, h.dtype), index, h)
-
-
-@op(x=lambda g: g, value=lambda g, F, index: F.getitem(g, index))
-def add_at(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
-    """A copy of `x` with `value` added at `index`, as often as a place is named."""
-    out = x.copy()
-    basic, advanced = parsed(xp, x.shape, index)
-    if advanced is None:
-        out[basic] += value
-    else:
-        xp.add.at(out[basic], advanced, value)
-    return out
+# `value` added at `index`, as often as a place is named
+add_at = composed("add_at", lambda x, index, value: x + getitem_adjoint(value, x.array.shape, index))
 
 
 @op(
@@ -194,19 +164,12 @@ def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
 
 # --------------------------------------------------------------------------- what users call
 def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
-    """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its in-place form.
-
-    Raises:
-        IndexError: out of range.
-        ValueError: something is no index, the value is neither number, array nor Tensor, or the shapes do not fit.
-    """
+    """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its in-place form."""
     if hasattr(value, "dtype") and not isinstance(value, Tensor):
         value = to_tensor(value)
     elif not isinstance(value, (Tensor, int, float, complex)):
-        raise invalid(
-            f"setitem(): Value type error. The assign value allows Tensor, numpy.ndarray, integer, "
-            f"float, complex or bool, but received {type(value).__name__}"
-        )
+        text = "The assign value allows Tensor, numpy.ndarray, integer, float, complex or bool, but received"
+        raise invalid(f"setitem(): Value type error. {text} {type(value).__name__}")
     if isinstance(value, Tensor):
         value = astype(value, x.dtype)
         extra = next((k for k, n in enumerate(value.shape) if n != 1), value.ndim)
@@ -218,11 +181,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
 def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     """The elements of `x` where `condition` holds, else those of `y`; given the condition alone, `nonzero` as a tuple.
 
-    A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype of the result.
-
-    Raises:
-        ValueError: only one of x and y is given, or the condition is not bool.
-        TypeError: the dtypes differ, and are neither both floating nor is one complex.
+    A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype of the result. A
+    TypeError if the dtypes differ, and are neither both floating nor is one complex.
     """
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)
@@ -236,18 +196,12 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
 
 
 @op()
-def nonzero_(xp: ModuleType, x: Array) -> list[Array]:
-    """Per axis the positions of the elements that are not zero."""
-    return list(xp.nonzero(x))
-
-
-def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
-    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n].
-
-    Raises:
-        ValueError: a 0-d Tensor has no axis to give a Tensor for.
-    """
+def nonzero(xp: ModuleType, x: Array, as_tuple: bool = False) -> Any:
+    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n]."""
     if not x.ndim:
-        raise invalid("nonzero(): the Tensor needs at least one dimension. Reshape it to [1]")
-    columns = nonzero_(x)
-    return tuple(columns) if as_tuple else stack(columns, 1)
+        raise ValueError("the Tensor needs at least one dimension. Reshape it to [1]")
+    columns = xp.nonzero(x)
+    return tuple(columns) if as_tuple else xp.stack(columns, 1)
+
+
+argwhere = composed("argwhere", lambda input: nonzero(input))

@@ -14,7 +14,9 @@ from pylayer.array import Array, owner
 from pylayer.grad_mode import grad_mode, grad_mode_set
 from pylayer.invalid import invalid, no_tensor
 from pylayer.op import composed, op
+from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
+from pylayer.ops.indexing import setitem
 from pylayer.ops.shape import clone
 from pylayer.symbol import Symbol, at_once, is_of_a_program, recording
 from pylayer.tensor import Tensor
@@ -26,133 +28,79 @@ from pylayer.watch import records_all, take_place
 def check_changeable(x: Tensor, what: str) -> None:
     """Raise UnsupportedError of what `what` cannot change: each Variable of a program is what one operator makes."""
     if recording.get() is not None and is_of_a_program(x):
-        raise UnsupportedError(
-            f"{what} in static mode",
-            "Use the operation that gives a new Tensor, such as x = paddle.add(x, y) or paddle.static.setitem.",
-        )
-
-
-def sets_items(setitem: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """``x[index] = value``: written into the memory of x; in static mode what is computed stands for x from then on."""
-    change = in_place(setitem, "__setitem__")
-
-    def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
-        recorder = recording.get()
-        if recorder is None or not isinstance(x, Symbol):
-            return change(x, index, value)
-        return recorder.replaced(x, setitem(x, index, value))  # type: ignore[no-any-return]
-
-    set_items.__name__ = set_items.__qualname__ = "setitem"
-    return set_items
+        advice = "Use the operation that gives a new Tensor, such as x = paddle.add(x, y) or paddle.static.setitem."
+        raise UnsupportedError(f"{what} in static mode", advice)
 
 
 def check_not_leaf(x: Tensor, name: str) -> None:
-    """Check that `x` may be changed in place.
+    """Check that `x` is a Tensor that may be changed in place.
 
-    Raises:
-        UnsupportedError: it is a Variable, or a parameter in static mode.
-        ValueError: it is no Tensor; or a leaf that needs a gradient, and grad mode is on (observed rule 83).
+    That is no Variable (UnsupportedError), and no leaf that needs a gradient while grad mode is on (observed rule 83).
     """
     if not isinstance(x, Tensor):
         raise no_tensor(name, "x", 0, x)
     check_changeable(x, f"paddle.Tensor.{name}")
     if x.is_leaf and not x._stop_gradient and grad_mode.get() and not records_all():
-        raise invalid(
-            f"Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. "
-            f"Instead of {name} use the form that returns a new Tensor, or change it under paddle.no_grad()"
-        )
+        text = f"Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. Instead of {name} use"
+        raise invalid(f"{text} the form that returns a new Tensor, or change it under paddle.no_grad()")
 
 
-def changed_first(name: str, function: Callable[..., Tensor], change: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The method ``name`` that has `change` write what `function` gives for a Tensor, its first argument, into it."""
+def in_place(
+    function: Callable[..., Tensor], name: str = "", changes: int = 1, anew: bool = False
+) -> Callable[..., Tensor]:
+    """The in-place form of an operation on a Tensor, its first argument; its name is that with a ``_`` unless given.
+
+    The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
+    views and detached Tensors see it. The Tensor then stands where the result stood in the graph; without grad mode
+    it stays where it is. A result of another dtype takes the place of the memory, as in Paddle. What may be changed
+    `check_not_leaf` says.
+
+    Args:
+        changes: how many versions are counted.
+        anew: the operation gives another shape or dtype, and so another array, in which the Tensor then lies. Where it
+            returns a view, as a reshape does, the memory stays shared; Tensors that share it keep their shape.
+    """
+    name = name or f"{function.__name__}_"
     first = next(iter(inspect.signature(function).parameters))
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Tensor:
         x, args = (args[0], args[1:]) if args else (kwargs.pop(first, None), ())
         check_not_leaf(x, name)
-        return change(x, args, kwargs)
+        begun = next(clock) if anew else None  # what the operation itself saves of the memory it leaves is as it was
+        result = function(Tensor(x.array if anew else x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
+        if not anew and result.array.shape != x.array.shape:
+            text = f"the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}"
+            raise invalid(f"{name}(): {text}")
+        for _ in range(changes - 1):
+            mark_changed(x.array)
+        return take_values(x, result, begun)
 
     call.__name__ = call.__qualname__ = name
     return call
 
 
-def in_place(function: Callable[..., Tensor], name: str = "", changes: int = 1) -> Callable[..., Tensor]:
-    """The in-place form of an operation on a Tensor, which keeps its shape; its name is that with a ``_`` unless given.
-
-    The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
-    views and detached Tensors see it. The Tensor then stands where the result stood in the graph; without grad mode
-    it stays where it is. A result of another dtype takes the place of the memory, as in Paddle.
-
-    Args:
-        changes: how many versions are counted.
-
-    Raises, when called:
-        ValueError: the Tensor is a leaf that needs a gradient (observed rule 83), or the result does not fit into it.
-    """
-    name = name or f"{function.__name__}_"
-
-    def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
-        result = function(Tensor(x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
-        if result.array.shape != x.array.shape:
-            raise invalid(
-                f"{name}(): the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}"
-            )
-        for _ in range(changes - 1):
-            mark_changed(x.array)
-        return take_values(x, result)
-
-    return changed_first(name, function, change)
-
-
 def take_values(x: Tensor, result: Tensor, begun: int | None = None) -> Tensor:
     """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph.
 
-    Args:
-        begun: when the operation began, if `x` is to lie in the array of `result`, whatever its shape.
+    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its shape.
     """
+    array = result.array
     if records_all():
-        take_place(x, result.array, result.node, result._stop_gradient)
+        take_place(x, array, result.node, result._stop_gradient)
         return x
-    if begun is None and result.array.dtype == x.array.dtype and result.array.shape == x.array.shape:
-        x.array[...] = result.array
-        mark_changed(x.array)
+    if begun is None and array.dtype == x.array.dtype and array.shape == x.array.shape:
+        x.array[...] = array
     else:
-        replace_memory(x, result.array, begun)
+        version = version_of(x.array)
+        if owner(array) is not owner(x.array):  # a change for those who saved the memory that it leaves, too
+            mark_changed(x.array, moment=begun)
+            mark_changed(array, version)
+        x.array = array
+    mark_changed(x.array)
     if grad_mode.get():
         x.node, x._stop_gradient = result.node, result._stop_gradient
     return x
-
-
-def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The in-place form of an operation that gives the Tensor another shape or dtype, and so another array.
-
-    Where the operation returns a view, as a reshape does, the memory stays shared; Tensors that share it keep the shape
-    that they had.
-
-    Raises, when called:
-        ValueError: the Tensor is a leaf that needs a gradient (observed rule 83).
-    """
-
-    def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
-        begun = next(clock)  # what the operation itself saves of the memory that it leaves is as it was
-        return take_values(x, function(Tensor(x.array, x.node, x._stop_gradient), *args, **kwargs), begun)
-
-    return changed_first(f"{function.__name__}_", function, change)
-
-
-def replace_memory(x: Tensor, array: Array, moment: int | None = None) -> None:
-    """Have `x` lie in `array`, a change in place: of its own memory for those who saved that, and one more of `x`.
-
-    Args:
-        moment: of the clock, when its own memory counts as changed; now unless given.
-    """
-    version = version_of(x.array)
-    if owner(array) is not owner(x.array):
-        mark_changed(x.array, moment=moment)
-        mark_changed(array, version)
-    x.array = array
-    mark_changed(array)
 
 
 def fills_with(name: str, drawn: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -161,19 +109,10 @@ def fills_with(name: str, drawn: Callable[..., Tensor]) -> Callable[..., Tensor]
 
 
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
-    """Give `x` the values, and the shape, of `other`, of the same dtype; the graph does not see it.
-
-    Raises:
-        ValueError: `other` is no Tensor.
-        RuntimeError: it is of another dtype.
-    """
+    """Give `x` the values and shape of `other`, of one dtype (else a RuntimeError); the graph does not see it."""
     if not isinstance(other, Tensor):
         raise no_tensor("copy_", "other", 1, other)
-    if other.dtype is not x.dtype:
-        raise RuntimeError(
-            f"(PreconditionNotMet) copy_(): the Tensor is {x.dtype.name} and has different data type with the "
-            f"{other.dtype.name} to copy. Cast one with astype()."
-        )
+    require(other.dtype is x.dtype, "copy_(): needs one data type. Cast with astype()", x, other, error=RuntimeError)
     check_changeable(x, "paddle.Tensor.copy_")
     if records_all():
         take_place(x, other.array, other if other.node is None else other.node, other._stop_gradient)
@@ -193,11 +132,7 @@ def detach_(x: Tensor) -> Tensor:
 
 
 def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
-    """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty Tensor.
-
-    Raises:
-        ValueError: x is a leaf that needs a gradient (observed rule 83), or `source` is not a Tensor.
-    """
+    """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty Tensor."""
     check_not_leaf(x, "set_")
     if source is not None and not isinstance(source, Tensor):
         raise no_tensor("set_", "source", 1, source)
@@ -214,23 +149,20 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
 def set_value(x: Tensor, value: Any) -> None:
     """Write `value`, a Tensor or an array of the same shape and dtype, into the memory of `x`; also into a parameter's.
 
-    Raises:
-        AssertionError: it is neither, or the shapes or dtypes differ (the key phrases are Paddle's).
+    An AssertionError if it is neither, or differs in shape or dtype (the key phrases are Paddle's).
     """
     if not hasattr(value, "dtype"):
         raise AssertionError(f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}.")
     given = value if isinstance(value, Tensor) else at_once(to_tensor)(value)
     for what, wanted, found in (("Shape", x.shape, given.shape), ("dtype", x.dtype.name, given.dtype.name)):
         if wanted != found:
-            raise AssertionError(
-                f"Variable {what} not match, Variable [ {x.name} ] need tensor with {what.lower()} {wanted} but load "
-                f"tensor with {what.lower()} {found}"
-            )
+            text = f"need tensor with {what.lower()} {wanted} but load tensor with {what.lower()} {found}"
+            raise AssertionError(f"Variable {what} not match, Variable [ {x.name} ] {text}")
     if records_all():
         take_place(x, given.array, given.node, given._stop_gradient)
-        return
-    x.array[...] = given.array
-    mark_changed(x.array)
+    else:
+        x.array[...] = given.array
+        mark_changed(x.array)
 
 
 @op(x=lambda g: g * 0)
@@ -240,35 +172,34 @@ def fill(xp: ModuleType, x: Array, value: float) -> Array:
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:
-    """Set every element to `value`; what came before gets a gradient of 0.
-
-    Raises:
-        TypeError: the value is not a number.
-        ValueError: x is a leaf that needs a gradient (observed rule 83).
-    """
-    if not isinstance(value, (int, float)):
-        raise TypeError(f"The type of 'value' must be int or float, but received {type(value).__name__}.")
+    """Set every element to `value`, a number (else a TypeError); what came before gets a gradient of 0."""
+    text = f"The type of 'value' must be int or float, but received {type(value).__name__}"
+    require(isinstance(value, (int, float)), text, error=TypeError)
     return filled_(x, value)
 
 
 filled_ = in_place(fill)
-
-
 zero_ = composed("zero_", lambda x: fill_(x, 0))
 
 
 def increment(x: Tensor, value: float = 1.0) -> Tensor:
-    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was.
-
-    Raises:
-        ValueError: there are several elements.
-    """
+    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was."""
     check_changeable(x, "paddle.increment")
-    if x.size != 1:
-        raise invalid(f"The number of elements in Input(X) should be 1. Now the number is {x.size}")
+    require(x.size == 1, f"The number of elements in Input(X) should be 1. Now the number is {x.size}")
     x.array[...] += x.array.dtype.type(value)
     mark_changed(x.array)
     return x
+
+
+_change_items = in_place(setitem, "__setitem__")
+
+
+def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
+    """``x[index] = value``: written into the memory of x; in static mode what is computed stands for x from then on."""
+    recorder = recording.get()
+    if recorder is None or not isinstance(x, Symbol):
+        return _change_items(x, index, value)
+    return recorder.replaced(x, setitem(x, index, value))  # type: ignore[no-any-return]
 
 
 def assign(x: Any, output: Tensor | None = None) -> Tensor:

@@ -1,25 +1,24 @@
-"""Operations that put Tensors together and take them apart."""
+"""Operations that put Tensors together and take them apart, and compositions of these."""
 
 from __future__ import annotations
 
+import builtins
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
 from pylayer.invalid import invalid
 from pylayer.op import composed, op
-from pylayer.ops.arguments import as_ints, normal_axis
-from pylayer.ops.shape import reshape
+from pylayer.ops.arguments import as_ints, normal_axis, require
+from pylayer.ops.creation import meshgrid, zeros
+from pylayer.ops.indexing import along, getitem
+from pylayer.ops.shape import broadcast_shape, flip, moveaxis, reshape, swapaxes, transpose
 from pylayer.tensor import Tensor
 
-
 # --------------------------------------------------------------------------- together
-def _between(ndim: int, axis: int, start: int, stop: int) -> tuple[slice, ...]:
-    """The index of the elements from `start` to `stop` along `axis`."""
-    return (slice(None),) * axis + (slice(start, stop),) + (slice(None),) * (ndim - axis - 1)
 
 
 def _bounds(parts: Sequence[Any], axis: int) -> list[int]:
@@ -27,39 +26,31 @@ def _bounds(parts: Sequence[Any], axis: int) -> list[int]:
     return [0, *itertools.accumulate(part.shape[axis] for part in parts)]
 
 
-@op(many=True, x=lambda g, F, axis, bounds, i: F.getitem(g, _between(g.ndim, axis, bounds[i], bounds[i + 1])))
+@op(
+    many=True,
+    x=lambda g, F, axis, bounds, i: F.getitem(
+        g, (*(builtins.slice(None),) * axis, builtins.slice(bounds[i], bounds[i + 1]))
+    ),
+)
 def concat_(xp: ModuleType, x: Sequence[Array], axis: int, bounds: Sequence[int]) -> Array:
     """Joined along `axis`; `bounds` are the ends of the parts, so that backward need not keep them."""
     return xp.concatenate(x, axis)
 
 
 def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
-    """Joined along the existing axis `axis`.
-
-    Raises:
-        ValueError: `x` is not a list of Tensors of one dtype, or their shapes differ elsewhere.
-    """
-    at = normal_axis(axis, _checked("concat", x))
+    """Tensors of one dtype joined along the existing axis `axis`."""
+    if not isinstance(x, (list, tuple)) or not x or not all(isinstance(t, Tensor) for t in x):
+        got = type(x).__name__
+        if isinstance(x, (list, tuple)):
+            got = "a list of " + ", ".join(sorted({type(t).__name__ for t in x})) if x else "an empty list"
+        raise invalid(f"concat(): argument 'x' (position 0) must be list of Tensors, but got {got}")
+    one_dtype = all(t.dtype is x[0].dtype for t in x)
+    require(one_dtype, "concat(): The data_type of input tensor in list isn't consistent. Cast with astype()", *x)
+    at = normal_axis(axis, x[0].ndim)
     return concat_(list(x), at, _bounds(x, at))
 
 
-def _checked(name: str, x: Any) -> int:
-    """The number of dimensions of the first of `x`, a list of Tensors of one dtype."""
-    if not isinstance(x, (list, tuple)) or not x or not all(isinstance(t, Tensor) for t in x):
-        kinds = "an empty list" if isinstance(x, (list, tuple)) and not x else type(x).__name__
-        if isinstance(x, (list, tuple)) and x:
-            kinds = "a list of " + ", ".join(sorted({type(t).__name__ for t in x}))
-        raise invalid(f"{name}(): argument 'x' (position 0) must be list of Tensors, but got {kinds}")
-    for k, tensor in enumerate(x):
-        if tensor.dtype is not x[0].dtype:
-            raise invalid(
-                f"{name}(): The data_type of input tensor in list isn't consistent, the first tensor "
-                f"is {x[0].dtype.name}, but {k}th tensor is {tensor.dtype.name}. Cast one with astype()"
-            )
-    return x[0].ndim  # type: ignore[no-any-return]
-
-
-@op(many=True, x=lambda g, F, axis, i: F.getitem(g, (slice(None),) * (int(axis) % g.ndim) + (i,)))
+@op(many=True, x=lambda g, F, axis, i: F.getitem(g, (builtins.slice(None),) * (int(axis) % g.ndim) + (i,)))
 def stack(xp: ModuleType, x: Sequence[Array], axis: int = 0) -> Array:
     """Joined along a new axis."""
     kinds = {a.dtype for a in x}
@@ -68,12 +59,26 @@ def stack(xp: ModuleType, x: Sequence[Array], axis: int = 0) -> Array:
     return xp.stack(x, axis=normal_axis(axis, x[0].ndim + 1))
 
 
-vstack = composed("vstack", lambda x: concat([reshape(t, [1, -1]) if t.ndim < 2 else t for t in x], 0))
+def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..., Any]:
+    """The Tensors with at least `ndim` axes; a list of them, or the one."""
+
+    def at_least(*inputs: Any) -> Any:
+        given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs
+        found = [reshape(t, shape(list(t.shape))) if t.ndim < ndim else t for t in given]
+        return found[0] if len(inputs) == 1 and isinstance(inputs[0], Tensor) else found
+
+    return composed(f"atleast_{ndim}d", at_least)
+
+
+atleast_1d = _at_least(1, lambda shape: [1])
+atleast_2d = _at_least(2, lambda shape: [1, *shape] if shape else [1, 1])
+atleast_3d = _at_least(3, lambda shape: {0: [1, 1, 1], 1: [1, *shape, 1]}.get(len(shape), [*shape, 1]))
+vstack = composed("vstack", lambda x: concat([atleast_2d(t) for t in x], 0))
 
 
 def hstack(x: Sequence[Tensor]) -> Tensor:
     """Joined along the second axis; along the first if there is one only."""
-    parts = [reshape(t, [1]) if not t.ndim else t for t in x]
+    parts = [atleast_1d(t) for t in x]
     return concat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
@@ -85,13 +90,44 @@ def add_n_(xp: ModuleType, terms: Sequence[Array]) -> Array:
     return functools.reduce(xp.add, terms) if len(terms) > 1 else terms[0].copy()
 
 
-def add_n(inputs: Tensor | Sequence[Tensor]) -> Tensor:
-    """The sum of Tensors of one shape and dtype.
+add_n = composed("add_n", lambda inputs: add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs)))
+column_stack = composed("column_stack", lambda x: hstack([reshape(t, [t.size, 1]) if t.ndim < 2 else t for t in x]))
 
-    Raises:
-        ValueError: they are not, or there is none.
-    """
-    return add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs))
+
+def block_diag(inputs: Sequence[Tensor]) -> Tensor:
+    """Matrices, or less, along the diagonal of one, zeros elsewhere."""
+    blocks = [atleast_2d(t) for t in inputs]
+    require(all(t.ndim == 2 for t in blocks), "Input tensors for block_diag must have at most 2 dimensions", *blocks)
+    width = sum(t.shape[1] for t in blocks)
+    rows, before = [], 0
+    for t in blocks:
+        left, right = (zeros([t.shape[0], n], t.dtype) for n in (before, width - before - t.shape[1]))
+        rows.append(concat([left, t, right], 1))
+        before += t.shape[1]
+    return concat(rows, 0)
+
+
+# All ways to take one element of each 1-d Tensor, a row each.
+cartesian_prod = composed(
+    "cartesian_prod", lambda x: x[0] if len(x) == 1 else stack([reshape(t, [-1]) for t in meshgrid(list(x))], 1)
+)
+
+
+def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All ways to take `r` elements of a 1-d Tensor (else a TypeError) in order, a row each."""
+    require(x.ndim == 1, "combinations(): expect a 1-D vector", x, error=TypeError)
+    require(isinstance(r, int) and r >= 0, f"combinations(): expect a non-negative int, but got r={r}")
+    choose: Callable[..., Any] = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = [list(row) for row in choose(range(x.shape[0]), r)] if r else []
+    return getitem(x, rows) if rows else zeros([0, r] if r else [0], x.dtype)
+
+
+# Row k of the Tensor that `index` names for it.
+multiplex = composed(
+    "multiplex",
+    lambda inputs, index: getitem(stack(list(inputs), 0), (reshape(index, [-1]), list(range(index.shape[0])))),
+)
+dstack = composed("dstack", lambda x: concat([atleast_3d(t) for t in x], 2))
 
 
 # --------------------------------------------------------------------------- apart
@@ -102,35 +138,22 @@ def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Arr
 
 
 def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> list[Tensor]:
-    """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be -1: what is left.
-
-    Raises:
-        ValueError: the size of `x` there is not divisible, or not the sum of the sizes.
-    """
+    """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be -1: what is left."""
     at = normal_axis(axis, x.ndim)
     size = x.shape[at]
     if isinstance(num_or_sections, int):
         if num_or_sections < 1 or size % num_or_sections:
-            raise invalid(
-                f"split(): The input's size along the split dimension must be evenly divisible by "
-                f"Attr(num_or_sections). But {size} is not divisible by {num_or_sections} (shape {x.shape}, axis {at})"
-            )
+            text = f"must be evenly divisible by Attr(num_or_sections), and {size} is not by {num_or_sections}"
+            raise invalid(f"split(): The size along axis {at} {text}")
         sections = [size // num_or_sections] * num_or_sections
     else:
         sections = as_ints(num_or_sections)
-        if sections.count(-1) == 1 and sum(sections) + 1 >= size:
-            raise invalid(
-                f"split(): Sum of Attr(num_or_sections) other than unknown section must be less than "
-                f"the input's size along the split dimension. But received {sections} for {size} (axis {at})"
-            )
-        sections = (
-            [size - sum(sections) - 1 if n == -1 else n for n in sections] if sections.count(-1) == 1 else sections
-        )
+        rest = size - sum(sections) - 1
+        if sections.count(-1) == 1 and rest > 0:
+            sections[sections.index(-1)] = rest
         if sum(sections) != size or min(sections, default=0) < 0:
-            raise invalid(
-                f"split(): Sum of Attr(num_or_sections) must be equal to the input's size along the "
-                f"split dimension. But received {as_ints(num_or_sections)} for {size} (shape {x.shape}, axis {at})"
-            )
+            text = f"must be equal to the input's size on axis {at}, {size}, but got {as_ints(num_or_sections)}"
+            raise invalid(f"split(): Sum of Attr(num_or_sections) {text}")
     return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[return-value]
 
 
@@ -157,12 +180,89 @@ def unbind(xp: ModuleType, input: Array, axis: int = 0) -> list[Array]:
 
 
 def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
-    """`unbind`.
-
-    Raises:
-        ValueError: `num` is given and is not the size along `axis`.
-    """
+    """`unbind`; `num`, if given, is the size along `axis`."""
     axis = normal_axis(axis, x.ndim)
-    if num is not None and num != x.shape[axis]:
-        raise invalid(f"unstack(): num is {num}, but the size along axis {axis} is {x.shape[axis]}")
+    require(num in (None, x.shape[axis]), f"unstack(): num is {num}, and not the size along axis {axis}", x)
     return unbind(x, axis)  # type: ignore[return-value]
+
+
+def _split_along(name: str, axis: int, least: int) -> Callable[..., Any]:
+    """Taken apart along an axis, the last if it has less; ValueError for less than `least` axes."""
+
+    def split(x: Tensor, num_or_indices: Any) -> list[Tensor]:
+        require(x.ndim >= least, f"{name}(): The input tensor's dimension must be greater than {least - 1}", x)
+        return tensor_split(x, num_or_indices, min(axis, x.ndim - 1))
+
+    return composed(name, split)
+
+
+hsplit, vsplit, dsplit = _split_along("hsplit", 1, 1), _split_along("vsplit", 0, 2), _split_along("dsplit", 2, 3)
+
+
+def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -> tuple[Any, ...]:
+    """The index from `starts` to `ends` along `axes`, in steps of `strides`."""
+    index: list[Any] = [builtins.slice(None)] * x.ndim
+    named = as_ints(axes)
+    steps = [1] * len(named) if strides is None else as_ints(strides)
+    for axis, start, end, step in zip(named, as_ints(starts), as_ints(ends), steps, strict=True):
+        before_the_start = step < 0 and end < -x.shape[axis]
+        index[normal_axis(axis, x.ndim)] = builtins.slice(start, None if before_the_start else end, step)
+    return tuple(index)
+
+
+slice = composed("slice", lambda input, axes, starts, ends: getitem(input, _slices(input, axes, starts, ends)))
+strided_slice = composed(
+    "strided_slice", lambda x, axes, starts, ends, strides: getitem(x, _slices(x, axes, starts, ends, strides))
+)
+
+
+def crop(x: Tensor, shape: Any = None, offsets: Any = None) -> Tensor:
+    """The part of size `shape` from `offsets` on; -1 stands for what is left."""
+    first = [0] * x.ndim if offsets is None else as_ints(offsets)
+    sizes = list(x.shape) if shape is None else as_ints(shape)
+    last = [n if wanted == -1 else f + wanted for n, f, wanted in zip(x.shape, first, sizes, strict=True)]
+    return getitem(x, tuple(map(builtins.slice, first, last)))
+
+
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """`length` slices along `dim`, from `start` on."""
+    at = normal_axis(dim, input.ndim)
+    first = int(start) + (input.shape[at] if int(start) < 0 else 0)
+    return along(input, at, builtins.slice(first, first + length))
+
+
+def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
+    """All windows of `size` along `axis`, `step` apart, along a new last axis."""
+    at = normal_axis(axis, x.ndim)
+    windows = [list(range(k, k + size)) for k in range(0, x.shape[at] - size + 1, step)]
+    return moveaxis(along(x, at, windows), at + 1, -1)
+
+
+# --------------------------------------------------------------------------- order
+def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """Turned by `k` quarters, from the first of `axes` to the second."""
+    fits = len(axes) == 2 and x.ndim > 1 and normal_axis(axes[0], x.ndim) != normal_axis(axes[1], x.ndim)
+    require(fits, f"rot90(): expected total rotation axes == 2 of different axes, not {list(axes)}", x)
+    first, second = axes
+    if k % 4 == 0:
+        return x
+    if k % 4 == 2:
+        return flip(x, [first, second])
+    return swapaxes(flip(x, second), first, second) if k % 4 == 1 else flip(swapaxes(x, first, second), second)
+
+
+permute = composed(
+    "permute", lambda input, *dims: transpose(input, list(dims[0] if isinstance(dims[0], (list, tuple)) else dims))
+)
+cat, concatenate, row_stack, swapdims, reverse = concat, concat, vstack, swapaxes, flip
+ravel = composed("ravel", lambda input: reshape(input, [-1]))
+view_as = composed("view_as", lambda x, other: reshape(x, other.shape))
+
+
+def reduce_as(x: Tensor, target: Tensor) -> Tensor:
+    """`x` summed to the shape of `target`, which broadcasts to that of `x`."""
+    reaches = broadcast_shape(x.shape, target.shape) == list(x.shape)
+    require(reaches, "reduce_as(): the target should broadcast to x", x, target)
+    extra = x.ndim - target.ndim
+    axes = [*range(extra), *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra])]
+    return reshape(x.sum(axes, keepdim=True), target.shape) if axes else x

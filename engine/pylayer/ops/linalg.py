@@ -1,25 +1,36 @@
-"""Products of matrices and vectors."""
+"""Products and contractions of matrices and vectors."""
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
 from pylayer.invalid import invalid
 from pylayer.op import composed, op
-from pylayer.ops.diagonal import diag_embed, diagonal
-from pylayer.ops.elementwise import multiply
-from pylayer.ops.logic import check_one_dtype, check_same_dtype
+from pylayer.ops.arguments import OutOfRangeError, normal_axis, require
+from pylayer.ops.elementwise import check_one_dtype, check_same_dtype, multiply
+from pylayer.ops.indexing import along
+from pylayer.ops.positions import diag_embed, diagonal
 from pylayer.ops.reduction import sum
 from pylayer.ops.shape import broadcast_shape, moveaxis, reshape, transpose
 from pylayer.tensor import Tensor
 
 
+@op(x=lambda g, F: F.swapped(g))
+def swapped(xp: ModuleType, x: Array) -> Array:
+    """The last two axes exchanged."""
+    if x.ndim < 2:
+        raise ValueError(f"Tensor.ndim({x.ndim}) is required to be greater than or equal to 2.")
+    return xp.swapaxes(x, -1, -2)
+
+
 def _adjoint(F: Any, x: Any) -> Any:
-    """The conjugate of `x` with its last two axes swapped."""
-    axes = list(range(x.ndim))
-    return F.transpose(x, [*axes[:-2], axes[-1], axes[-2]]).conjugate()
+    """The conjugate of `x` with its last two axes exchanged."""
+    return F.swapped(x).conjugate()
 
 
 def column(F: Any, x: Any) -> Any:
@@ -56,42 +67,23 @@ def _product(xp: ModuleType, x: Array, y: Array) -> Array:
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)
 def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The product of matrices in the last two axes, the others broadcast; a vector is a row on the left, else a column.
-
-    It promotes, as the operator ``@`` does; the function `matmul` does not.
-    """
+    """The product of matrices in the last two axes, promoted; a vector is a row on the left, else a column."""
     if not getattr(x, "ndim", 0) or not getattr(y, "ndim", 0):
         raise ValueError("the inputs need at least one dimension each")
     return _product(xp, x, y)
 
 
 def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
-    """The product of matrices, each transposed first if asked for.
-
-    Raises:
-        ValueError: an input is not a Tensor, the dtypes differ, or the shapes do not fit.
-    """
+    """The product of matrices of one dtype, each transposed first if asked for."""
     check_same_dtype("matmul", (x, y))
-    x = _swapped(x) if transpose_x and x.ndim > 1 else x
-    y = _swapped(y) if transpose_y and y.ndim > 1 else y
+    x = swapped(x) if transpose_x and x.ndim > 1 else x
+    y = swapped(y) if transpose_y and y.ndim > 1 else y
     return matmul_(x, y)
-
-
-def _swapped(x: Tensor) -> Tensor:
-    """The last two axes exchanged."""
-    if x.ndim < 2:
-        raise ValueError(f"Tensor.ndim({x.ndim}) is required to be greater than or equal to 2.")
-    axes = list(range(x.ndim))
-    return transpose(x, [*axes[:-2], axes[-1], axes[-2]])
 
 
 @op(x=_matmul_x, y=_matmul_y, zeros=("x", "y"))
 def bmm(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The products of two batches of matrices.
-
-    Raises:
-        ValueError: the dtypes differ, an input has not three dimensions, or the batches or matrices do not fit.
-    """
+    """The products of two batches of matrices of one dtype."""
     check_one_dtype(x, y)
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
         raise ValueError("the inputs must be 3-D and of the same batch size")
@@ -102,43 +94,18 @@ mm = composed("mm", lambda input, mat2: matmul(input, mat2))
 
 
 def mv(x: Tensor, vec: Tensor) -> Tensor:
-    """A matrix times a vector.
-
-    Raises:
-        ValueError: they are not, or do not fit.
-    """
+    """A matrix times a vector."""
     check_same_dtype("mv", (x, vec))
-    if x.ndim != 2 or vec.ndim != 1:
-        raise invalid(
-            f"mv(): The rank of input X should be 2 and that of Vec 1, but the shapes are {x.shape} and {vec.shape}"
-        )
+    require(x.ndim == 2 and vec.ndim == 1, "mv(): The rank of input X should be 2 and that of Vec 1", x, vec)
     return matmul(x, vec)
 
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D.
-
-    Raises:
-        RuntimeError: the shapes differ or have other dimensions.
-        ValueError: the dtypes differ.
-    """
+    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, else a RuntimeError."""
     check_same_dtype("dot", (x, y))
-    if x.ndim not in (1, 2) or x.shape != y.shape:
-        raise RuntimeError(
-            f"(PreconditionNotMet) dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape, but have the "
-            f"shapes {x.shape} and {y.shape}."
-        )
+    fits = x.ndim in (1, 2) and x.shape == y.shape
+    require(fits, "dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape", x, y, error=RuntimeError)
     return sum(multiply(x, y), -1, None, False)
-
-
-inner = composed("inner", lambda x, y: multiply(x, y) if not x.ndim or not y.ndim else tensordot_last(x, y))
-
-
-def tensordot_last(x: Tensor, y: Tensor) -> Tensor:
-    """x and y contracted over their last axes."""
-    rows, columns = list(x.shape)[:-1], list(y.shape)[:-1]
-    flat = matmul(reshape(x, [-1, x.shape[-1]]), reshape(y, [-1, y.shape[-1]]), transpose_y=True)
-    return reshape(flat, [*rows, *columns])
 
 
 def kron(x: Tensor, y: Tensor) -> Tensor:
@@ -151,37 +118,23 @@ def kron(x: Tensor, y: Tensor) -> Tensor:
 
 
 outer = composed("outer", lambda x, y: multiply(reshape(x, [-1, 1]), reshape(y, [1, -1])))
+inner = composed("inner", lambda x, y: tensordot(x, y, [-1]) if x.ndim and y.ndim else multiply(x, y))
 
 
 def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their product.
-
-    Raises:
-        ValueError: x or y is not 2-D, input is not 1-D or 2-D, or the shapes do not fit.
-    """
+    """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their product."""
     check_same_dtype("addmm", (input, x, y))
-    if x.ndim != 2 or y.ndim != 2 or input.ndim not in (1, 2):
-        raise invalid(
-            f"addmm(): x and y must be 2-D and input 1-D or 2-D, but the shapes are input "
-            f"{input.shape}, x {x.shape}, y {y.shape}"
-        )
+    matrices = x.ndim == y.ndim == 2 and input.ndim in (1, 2)
+    require(matrices, "addmm(): x and y must be 2-D and input 1-D or 2-D", x, y, input)
     product = matmul(x, y)
-    if broadcast_shape(input.shape, product.shape) != product.shape:
-        raise ValueError(
-            f"(InvalidArgument) addmm(): The input's shape: {input.shape} is not broadcastable with "
-            f"[x.shape[0], y.shape[1]]: {product.shape}"
-        )
+    fits = broadcast_shape(input.shape, product.shape) == product.shape
+    require(fits, "addmm(): The input is not broadcastable with the product of x and y", input, product)
     return input * beta + product * alpha
 
 
 def t(input: Tensor) -> Tensor:
-    """The transpose of a Tensor of at most two dimensions.
-
-    Raises:
-        ValueError: it has more.
-    """
-    if input.ndim > 2:
-        raise invalid(f"t(): the input must have at most 2 dimensions, but has {input.ndim}")
+    """The transpose of a Tensor of at most two dimensions."""
+    require(input.ndim <= 2, "t(): the input must have at most 2 dimensions", input)
     return transpose(input, [1, 0]) if input.ndim == 2 else input
 
 
@@ -211,11 +164,7 @@ def einsum_explicit(xp: ModuleType, operands: list[Array], equation: str) -> Arr
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices that occur once.
-
-    Raises:
-        ValueError: the equation does not fit the operands, or its output has an index of its own.
-    """
+    """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices that occur once."""
     tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
     check_same_dtype("einsum", tensors)
     inputs, output = explicit_equation(equation, [t.ndim for t in tensors]).split("->")
@@ -232,10 +181,8 @@ def _with_repeats(name: str, output: str, x: Tensor) -> Tensor:
         for _ in range(output.count(index) - 1):
             x = diag_embed(moveaxis(x, name.index(index), -1))
             name = name.replace(index, "", 1) + 2 * index
-    order = []
-    for k, index in enumerate(output):
-        places = [j for j, c in enumerate(name) if c == index]
-        order.append(places[output[:k].count(index)])
+    places = {index: [k for k, c in enumerate(name) if c == index] for index in output}
+    order = [places[index].pop(0) for index in output]
     return x if order == sorted(order) else transpose(x, order)
 
 
@@ -246,10 +193,8 @@ def _without_repeats(name: str, x: Tensor) -> tuple[str, Tensor]:
             first = name.index(index)
             second = name.index(index, first + 1)
             if x.shape[first] != x.shape[second]:
-                raise invalid(
-                    f"einsum(): index {index!r} stands for both {x.shape[first]} and "
-                    f"{x.shape[second]} in an operand of shape {x.shape}"
-                )
+                text = f"stands for both {x.shape[first]} and {x.shape[second]} in an operand of shape {x.shape}"
+                raise invalid(f"einsum(): index {index!r} {text}")
             x = diagonal(x, 0, first, second)
             name = name[:first] + name[first + 1 : second] + name[second + 1 :] + index
     return name, x
@@ -267,7 +212,7 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     for k, (name, ndim) in enumerate(zip(names, dimensions, strict=True)):
         if "..." in name:
             extra = ndim - len(name) + 3
-            widest = widest if widest > extra else extra
+            widest = max(widest, extra)
             names[k] = name.replace("...", "".join(free[:extra][::-1]))
         if len(names[k]) != ndim:
             raise invalid(f"einsum(): {name!r} does not fit an operand of {ndim} dimensions")
@@ -278,3 +223,62 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     if not set(output) <= set(letters):
         raise invalid(f"einsum(): the output {right!r} of {equation!r} has an index that no operand has")
     return f"{','.join(names)}->{output}"
+
+
+def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """The sum of a diagonal of two axes; an OutOfRangeError if there are less."""
+    require(x.ndim >= 2, "trace(): the Tensor needs at least 2 dimensions", x, error=OutOfRangeError)
+    return sum(diagonal(x, offset, axis1, axis2), -1)
+
+
+def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
+    """The vector product along `axis`; unless given, the first axis of size 3."""
+    if axis == 9:
+        axis = next((k for k, n in enumerate(x.shape) if n == 3), 9)
+    require(axis != 9 and x.shape[axis] == 3, "cross(): needs an axis of size 3", x)
+    at = normal_axis(axis, x.ndim)
+    first = along(x, at, [1, 2, 0]) * along(y, at, [2, 0, 1])
+    return first - along(x, at, [2, 0, 1]) * along(y, at, [1, 2, 0])
+
+
+def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
+    """The axes of x and of y that `tensordot`'s argument names; the shorter list is filled up from the other."""
+    if isinstance(axes, Tensor):
+        axes = axes.tolist()
+    if isinstance(axes, int):
+        return list(range(ndim - axes, ndim)), list(range(axes))
+    if not axes or isinstance(axes[0], int):
+        return list(axes), list(axes)
+    ours, theirs = list(axes[0]), list(axes[1] if len(axes) > 1 else axes[0])
+    longest = max(len(ours), len(theirs))
+    return ours + theirs[len(ours) : longest], theirs + ours[len(theirs) : longest]
+
+
+def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
+    """x and y contracted: over the last `axes` of the one and the first of the other, or over the axes named.
+
+    These are two lists, of axes of x and of y; or one list, for both. An axis of size 1 is broadcast.
+    """
+    named = _contracted(axes, x.ndim)
+    ours, theirs = [normal_axis(k, x.ndim) for k in named[0]], [normal_axis(k, y.ndim) for k in named[1]]
+    for k, j in zip(ours, theirs, strict=True):
+        if x.shape[k] == 1 != y.shape[j]:
+            y = sum(y, j, None, True)
+        elif y.shape[j] == 1 != x.shape[k]:
+            x = sum(x, k, None, True)
+    rows, columns = ([k for k in range(t.ndim) if k not in axes] for t, axes in ((x, ours), (y, theirs)))
+    size = math.prod(x.shape[k] for k in ours)
+    outer = [[x.shape[k] for k in rows], [y.shape[k] for k in columns]]
+    left = reshape(transpose(x, [*rows, *ours]), [math.prod(outer[0]), size])
+    right = reshape(transpose(y, [*theirs, *columns]), [size, math.prod(outer[1])])
+    return reshape(matmul(left, right), [*outer[0], *outer[1]])
+
+
+def multi_dot(x: Sequence[Tensor]) -> Tensor:
+    """The product of at least two matrices, the first and last of which may be vectors; from left to right."""
+    require(len(x) > 1, "multi_dot(): needs at least two Tensors", *x)
+    return functools.reduce(matmul, x)
+
+
+matrix_transpose = composed("matrix_transpose", lambda x: swapped(x))
+vecdot = composed("vecdot", lambda x, y, axis=-1: sum(x.conjugate() * y, axis))

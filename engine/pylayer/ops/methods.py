@@ -1,4 +1,4 @@
-"""Operators and methods of Tensor: the one table that attaches the operations to the class."""
+"""Operators, methods and attributes of Tensor, and the one table that attaches them to the class."""
 
 from __future__ import annotations
 
@@ -6,39 +6,105 @@ from collections.abc import Callable
 from typing import Any
 
 import pylayer.ops.complexes as complexes
-import pylayer.ops.conversions as conversions
-import pylayer.ops.diagonal as diagonal
+import pylayer.ops.creation as creation
 import pylayer.ops.elementwise as elementwise
 import pylayer.ops.indexing as indexing
 import pylayer.ops.linalg as linalg
-import pylayer.ops.logic as logic
+import pylayer.ops.positions as positions
 import pylayer.ops.random as random
 import pylayer.ops.shape as shape
 from pylayer import fast
-from pylayer.array import XP
+from pylayer.array import XP, owner, set_device, to_numpy
 from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
 from pylayer.fast.calls import beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
-from pylayer.invalid import invalid
 from pylayer.op import composed
+from pylayer.ops.arguments import as_ints, require
 from pylayer.ops.creation import to_tensor
-from pylayer.ops.inplace import (
-    copy_,
-    detach_,
-    fill_,
-    fills_with,
-    in_place,
-    in_place_anew,
-    set_,
-    sets_items,
-    zero_,
-)
+from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, set_, set_items, zero_
+from pylayer.ops.random import randn, uniform
+from pylayer.ops.shape import astype, cast
 from pylayer.release import defined, release_names, shared_names
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 from pylayer.watch import taken, watching
 
+DTYPE_METHODS = {
+    "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "cdouble": "complex128", "cfloat": "complex64",
+    "char": "int8", "double": "float64", "float": "float32", "half": "float16", "int": "int32", "long": "int64",
+    "short": "int16",
+}  # fmt: skip
+"""Methods without arguments that give the Tensor in a dtype."""
+
+
+def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """`make` in the dtype of a Tensor, unless another is given; Paddle's `device` and `pin_memory` are not read."""
+
+    def new(x: Tensor, size: Any, *args: Any, dtype: Any = None, requires_grad: bool = False, **unread: Any) -> Tensor:
+        made = make(as_ints(size), *args, x.dtype if dtype is None else dtype)
+        made.stop_gradient = not requires_grad
+        return made
+
+    return composed(f"new_{make.__name__}", new)
+
+
+def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
+    """``func`` of the Tensor; a RuntimeError if that needs a gradient."""
+    require(x.stop_gradient, "Cannot apply function on a tensor that required gradient", error=RuntimeError)
+    return func(x)
+
+
+apply_ = composed("apply_", lambda x, func: apply(x, in_place(lambda t: func(t))))
+
+
+def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
+    """Set whether a gradient is wanted; the Tensor."""
+    x.stop_gradient = not requires_grad
+    return x
+
+
+strides = composed("strides", lambda x: [n // x.array.dtype.itemsize for n in x.array.strides], "list")
+
+
+def share_buffer_to(x: Tensor, other: Tensor) -> None:
+    """Give `other` the memory of this Tensor; it keeps its shape, which must hold no more elements."""
+    other.array = x.array.reshape(-1)[: other.size].reshape(other.array.shape)
+
+
+def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
+    """Have `hook` called, without arguments, once per backward, with the gradient of this leaf on its way to `grad`."""
+    leaf = not x.stop_gradient and x.is_leaf
+    require(leaf, "_register_backward_hook(): a backward hook is for a leaf that needs a gradient")
+
+    def call(gradient: Tensor) -> None:
+        hook()
+
+    x.register_hook(call)
+
+
+pin_memory = composed("pin_memory", lambda x, blocking=True: x)
+randn_like = composed("randn_like", lambda x, dtype=None, **options: randn(x.shape, dtype or x.dtype))
+rand_like = composed("rand_like", lambda x, dtype=None, **options: uniform(x.shape, dtype or x.dtype))
+is_floating_point = composed("is_floating_point", lambda x: x.dtype.is_floating, "bool")
+is_complex = composed("is_complex", lambda x: x.dtype.is_complex, "bool")
+is_integer = composed("is_integer", lambda x: x.dtype.rank == 1, "bool")
+is_empty = composed("is_empty", lambda x: creation.full([], x.size == 0, "bool"))
+cpu = composed("cpu", lambda x: x if x.place.is_cpu_place() else Tensor(to_numpy(x.array), None, x.stop_gradient))
+
+
+def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tensor:
+    """`x` itself if it is on the current GPU, else a RuntimeError: see `set_device`."""
+    if x.place.is_cpu_place():
+        set_device(f"gpu:{device_id or 0}")  # which says what is missing, if something is
+        raise RuntimeError("The Tensor is in host memory: make it after paddle.set_device('gpu').")
+    return x
+
+
+to = composed("to", lambda x, dtype: astype(x, dtype.dtype) if isinstance(dtype, Tensor) else cast(x, dtype))
+
+
+# --------------------------------------------------------------------------- operators and forms in place
 FUNCTIONS = defined("ops")
 """The functions of all families, by name; one that the release has as a method of Tensor is one."""
 
@@ -54,8 +120,7 @@ IN_PLACE_ANEW = (
 def as_operand(x: Tensor, other: Any) -> Any:
     """The other side of an operator: arrays become Tensors, those of shape [] numbers; Tensors and numbers stay.
 
-    Raises:
-        TypeError: it is a list, a tuple or a string, which Python would otherwise repeat, or join.
+    A TypeError for a list, a tuple or a string, which Python would otherwise repeat, or join.
     """
     if watching:
         other = taken(other)
@@ -68,10 +133,8 @@ def as_operand(x: Tensor, other: Any) -> Any:
         weak = x.dtype is bfloat16 and not isinstance(other, complex)  # beside which NumPy takes a float for float32
         return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy)) if weak else other
     if isinstance(other, (list, tuple, str)):
-        raise TypeError(
-            f"(InvalidType) the operand of a Tensor must be int, float, bool or Tensor, but got "
-            f"{type(other).__name__}. Convert it with paddle.to_tensor."
-        )
+        text = f"must be int, float, bool or Tensor, but got {type(other).__name__}. Convert it with paddle.to_tensor."
+        raise TypeError(f"(InvalidType) the operand of a Tensor {text}")
     return NotImplemented
 
 
@@ -79,11 +142,8 @@ def forward_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """``x ∘ other``."""
 
     def operator(x: Tensor, other: Any) -> Any:
-        if type(other) is not Tensor:
-            other = as_operand(x, other)
-            if other is NotImplemented:
-                return NotImplemented
-        return function(x, other)
+        other = other if type(other) is Tensor else as_operand(x, other)
+        return NotImplemented if other is NotImplemented else function(x, other)
 
     return operator
 
@@ -107,15 +167,16 @@ def reflected_bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
     return operator
 
 
+COMPARISONS: dict[str, Any] = {
+    "lt": elementwise.less_than, "le": elementwise.less_equal,
+    "gt": elementwise.greater_than, "ge": elementwise.greater_equal,
+}  # fmt: skip
 OPERATORS: dict[str, Any] = {
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply, "truediv": elementwise.divide,
     "floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "pow": elementwise.power,
-    "matmul": linalg.matmul_,
+    "matmul": linalg.matmul_, **COMPARISONS,
 }  # fmt: skip
-BITWISE: dict[str, Any] = {"and": logic.bitwise_and, "or": logic.bitwise_or, "xor": logic.bitwise_xor}
-COMPARISONS: dict[str, Any] = {
-    "lt": logic.less_than, "le": logic.less_equal, "gt": logic.greater_than, "ge": logic.greater_equal,
-}  # fmt: skip
+BITWISE: dict[str, Any] = {"and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor}
 
 
 def equals(x: Tensor, other: Any) -> Any:
@@ -135,30 +196,24 @@ def comparable(other: Any) -> bool:
 
 def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`clip`, of integers with bounds that are floats still integers."""
-    return shape.astype(elementwise.clip(x, min, max), x.dtype)
+    return astype(elementwise.clip(x, min, max), x.dtype)
 
 
 def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
-    """`where` written into the memory of `x`.
-
-    Raises:
-        ValueError: x or y is missing, x is a leaf that needs a gradient, or the result does not fit into it.
-    """
-    if x is None or y is None:
-        raise invalid("where_(): either both or neither of x and y should be given, and here both")
-
+    """`where` written into the memory of `x`."""
+    require(x is not None and y is not None, "where_(): either both or neither of x and y should be given, here both")
     return in_place(lambda x: indexing.where(condition, x, y), "where_")(x)
 
 
 OWN_FORMS: dict[str, Callable[..., Any]] = {
-    "apply_": conversions.apply_,
+    "apply_": apply_,
     "clip_": in_place(clip_kept, "clip_"),
     "copy_": copy_,
     "detach_": detach_,
     "fill_": fill_,
-    "fill_diagonal_": in_place(diagonal.fill_diagonal),
+    "fill_diagonal_": in_place(positions.fill_diagonal),
     "set_": set_,
-    "t_": composed("t_", lambda x: in_place_anew(linalg.t)(x) if x.ndim > 1 else x),
+    "t_": composed("t_", lambda x: in_place(linalg.t, anew=True)(x) if x.ndim > 1 else x),
     "where_": where_in_place,
     "zero_": zero_,
     **{f"{name}_": fills_with(name, drawn) for name, drawn in random.FILLS.items()},
@@ -170,13 +225,55 @@ IN_PLACE = sorted(name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED and n
 """The other functions that the release has a form with an underscore of."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
-    **{f"{name}_": in_place(FUNCTIONS[name], f"{name}_", CHANGES.get(name, 1)) for name in IN_PLACE},
-    **{f"{name}_": in_place_anew(FUNCTIONS[name]) for name in IN_PLACE_ANEW},
+    **{
+        f"{n}_": in_place(FUNCTIONS[n], f"{n}_", CHANGES.get(n, 1), n in IN_PLACE_ANEW)
+        for n in (*IN_PLACE, *IN_PLACE_ANEW)
+    },
     **OWN_FORMS,
 }
 """The forms with an underscore, by name: methods of Tensor, functions, or both, as the release has them."""
 
-set_items = sets_items(indexing.setitem)
+
+def _in_dtype(name: str, dtype: str) -> Callable[..., Tensor]:
+    return composed(name, lambda x: astype(x, dtype))
+
+
+ATTRIBUTES: dict[str, Any] = {
+    **{name: _in_dtype(name, dtype) for name, dtype in DTYPE_METHODS.items()},
+    **{f"new_{make.__name__}": _new(make) for make in (creation.zeros, creation.ones, creation.empty, creation.full)},
+    "data": property(Tensor.detach, lambda x, value: setattr(x, "array", value.array)),
+    "requires_grad": property(lambda x: not x.stop_gradient, lambda x, value: setattr(x, "stop_gradient", not value)),
+    "requires_grad_": requires_grad_,
+    "dim": lambda x: x.ndim,
+    "ndimension": lambda x: x.ndim,
+    "element_size": lambda x: x.dtype.itemsize,
+    "itemsize": property(lambda x: x.array.dtype.itemsize),
+    "strides": property(strides),
+    "get_strides": strides,
+    "is_cuda": property(lambda x: x.place.is_gpu_place()),
+    "is_same": lambda x, other: x is other,  # of Values in static mode
+    "_is_shared_buffer_with": lambda x, other: owner(x.array) is owner(other.array),
+    "_share_buffer_to": share_buffer_to,
+    "_register_backward_hook": register_backward_hook,
+    "_is_initialized": lambda x: True,
+    "_numel": lambda x: int(x.size),
+    "_inplace_version": lambda x: x.inplace_version,
+    "_grad_ivar": lambda x: x.grad,
+    "backward": backward_from,
+    "register_hook": register_hook,
+    "retain_grads": retain_grads,
+    "__eq__": equals,
+    "__ne__": differs,
+    "__neg__": elementwise.neg,
+    "__abs__": elementwise.abs,
+    "__invert__": elementwise.bitwise_not,
+    "__getitem__": indexing.getitem,
+    "__setitem__": set_items,
+    "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim != 1 else x),
+    "mT": property(linalg.swapped),
+    "conjugate": complexes.conj,
+}
+"""What Tensor has beside its operators and the functions that are methods of it."""
 
 
 def attach() -> None:
@@ -184,36 +281,18 @@ def attach() -> None:
     for name, function in OPERATORS.items():
         row = function.op
         forward, reflected = forward_operator(row.apply), row.apply
-        if fast.ON and function is not linalg.matmul_:
+        if fast.ON and name != "matmul":
             forward, reflected = fast_binary(row, beside_number(row, forward)), beside_number(row, reflected)
         setattr(Tensor, f"__{name}__", forward)
-        setattr(Tensor, f"__r{name}__", reflected_operator(reflected))
+        if name not in COMPARISONS:
+            setattr(Tensor, f"__r{name}__", reflected_operator(reflected))
     for name, function in BITWISE.items():
         setattr(Tensor, f"__{name}__", function)
         setattr(Tensor, f"__r{name}__", reflected_bitwise(function))
-    for name, function in COMPARISONS.items():
-        row = function.op
-        compare = forward_operator(function.op.apply)
-        setattr(Tensor, f"__{name}__", fast_binary(row, beside_number(row, compare)) if fast.ON else compare)
     for name in [n for n in shared_names("paddle.Tensor") if n not in vars(Tensor)]:
         if name in FORMS_IN_PLACE:
             setattr(Tensor, name, FORMS_IN_PLACE[name])
         elif name in FUNCTIONS and not name.endswith("_"):
             setattr(Tensor, name, FUNCTIONS[name])
-    attributes: dict[str, Any] = {
-        "backward": backward_from,
-        "register_hook": register_hook,
-        "retain_grads": retain_grads,
-        "__eq__": equals,
-        "__ne__": differs,
-        "__neg__": elementwise.neg,
-        "__abs__": elementwise.abs,
-        "__invert__": logic.bitwise_not,
-        "__getitem__": indexing.getitem,
-        "__setitem__": set_items,
-        "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim != 1 else x),
-        "mT": property(linalg._swapped),
-        "conjugate": complexes.conj,
-    }
-    for name, value in {**conversions.ATTRIBUTES, **attributes}.items():
+    for name, value in ATTRIBUTES.items():
         setattr(Tensor, name, value)

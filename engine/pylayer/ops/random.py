@@ -9,16 +9,15 @@ import copy
 import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pylayer.array import XP, Array, default_module, get_device
 from pylayer.dtype import as_dtype, default_dtype
-from pylayer.invalid import invalid
 from pylayer.op import composed, unwrap
-from pylayer.ops.arguments import Ints, as_ints
-from pylayer.ops.creation import DTypeLike
+from pylayer.ops.arguments import Ints, require
+from pylayer.ops.creation import DTypeLike, sizes_of
 from pylayer.ops.shape import broadcast_shape
 from pylayer.symbol import draws
 from pylayer.tensor import Tensor
@@ -50,36 +49,21 @@ class Generator:
         self.manual_seed(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
         return self._seed
 
-    def get_state(self) -> GeneratorState:
-        """Where it stands, for `set_state`."""
-        return GeneratorState(copy.deepcopy(self.source))
+    def get_state(self) -> Generator:
+        """Where it stands, for `set_state`: a copy of it."""
+        return copy.deepcopy(self)
 
-    def set_state(self, state: GeneratorState) -> None:
+    def set_state(self, state: Generator) -> None:
         """Go on from where it stood."""
         self.source = copy.deepcopy(state.source)
 
 
-class GeneratorState(NamedTuple):
-    """Where a generator stands."""
-
-    source: Any
-
-
 class Streams:
-    """The generators of a process, or of a rank of a world, by device.
-
-    Args:
-        seed: the last one given.
-    """
+    """The generators of a process, or of a rank of a world, by device; `seed` is the last one given."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.generators: dict[str, Generator] = {}
-
-    def start(self, seed: int) -> None:
-        """Begin again, on every device."""
-        self.seed = seed
-        self.generators.clear()
 
 
 of_process = Streams(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
@@ -96,27 +80,21 @@ def generator() -> Generator:
     return here.generators[device]
 
 
-def get_rng_state(device: str | None = None) -> list[GeneratorState]:
-    """Where the generator of the current device stands, in a list."""
-    return [generator().get_state()]
+get_rng_state = composed("get_rng_state", lambda device=None: [generator().get_state()], "list")
 
 
-def set_rng_state(state_list: Sequence[GeneratorState], device: str | None = None) -> None:
-    """Go on from what `get_rng_state` gave.
-
-    Raises:
-        ValueError: it is not one state.
-    """
-    if len(state_list) != 1:
-        raise ValueError(
-            f"Length of state list should be equal to the number of generators, 1, but is {len(state_list)}"
-        )
+def set_rng_state(state_list: Sequence[Generator], device: str | None = None) -> None:
+    """Go on from what `get_rng_state` gave."""
+    count = len(state_list)
+    require(count == 1, f"Length of state list should be equal to the number of generators, 1, but is {count}")
     generator().set_state(state_list[0])
 
 
 def seed(seed: int) -> Generator:
     """Make the random numbers of every device repeatable from here on."""
-    streams.get().start(int(seed))
+    here = streams.get()
+    here.seed = int(seed)
+    here.generators.clear()
     return generator()
 
 
@@ -127,19 +105,12 @@ def _float(dtype: Any) -> Any:
     return wanted.numpy
 
 
-def _sizes(shape: Ints) -> tuple[int, ...]:
-    sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
-    if any(n < 0 for n in sizes):
-        raise invalid(f"a shape has no negative sizes, but received {sizes}")
-    return tuple(sizes)
-
-
 # --------------------------------------------------------------------------- distributions
 @draws
 def uniform(shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0) -> Tensor:
     """From [min, max), evenly; a `seed` other than 0 for this call alone."""
     source = default_module().random.default_rng(seed) if seed else generator().source
-    values = source.random(_sizes(shape))
+    values = source.random(sizes_of(shape))
     return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))  # a 0-d sum is a scalar
 
 
@@ -149,7 +120,7 @@ rand = composed("rand", lambda shape, dtype=None: uniform(shape, dtype))
 @draws
 def randn(shape: Ints, dtype: DTypeLike = None) -> Tensor:
     """Normally distributed, mean 0, variance 1."""
-    return Tensor(generator().source.standard_normal(_sizes(shape)).astype(_float(dtype)))
+    return Tensor(generator().source.standard_normal(sizes_of(shape)).astype(_float(dtype)))
 
 
 standard_normal = composed("standard_normal", lambda shape, dtype=None: randn(shape, dtype))
@@ -157,10 +128,7 @@ standard_normal = composed("standard_normal", lambda shape, dtype=None: randn(sh
 
 @draws
 def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None) -> Tensor:
-    """Normally distributed; of the shape of `mean` and `std` where they are Tensors, else of `shape`.
-
-    Differentiable in `mean` and `std`.
-    """
+    """Normally distributed; of the shape of Tensors `mean` and `std`, in which it is differentiable, or of `shape`."""
     given = [t for t in (mean, std) if isinstance(t, Tensor)]
     if not given:
         return randn([1] if shape is None else shape) * std + mean  # type: ignore[no-any-return]
@@ -170,16 +138,11 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None) -> Tensor
 
 @draws
 def randint(low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DTypeLike = None) -> Tensor:
-    """Integers from [low, high), or from [0, low) if one number is given; int64 unless given.
-
-    Raises:
-        ValueError: there is no such integer.
-    """
+    """Integers from [low, high), or from [0, low) if one number is given; int64 unless given."""
     low, high = (0, low) if high is None else (low, high)
-    if low >= high:
-        raise invalid(f"randint(): low must be less than high, but received low = {low}, high = {high}")
+    require(low < high, f"randint(): low must be less than high, but received low = {low}, high = {high}")
     wanted = as_dtype("int64" if dtype is None else dtype).numpy
-    return Tensor(generator().source.integers(low, high, _sizes(shape)).astype(wanted))
+    return Tensor(generator().source.integers(low, high, sizes_of(shape)).astype(wanted))
 
 
 randint_like = composed(
@@ -196,11 +159,7 @@ def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
 
 @draws
 def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
-    """Ones with the probabilities in `x` (or with `p`), else zeros.
-
-    Raises:
-        IndexError: one is less than 0 or more than 1 (Paddle's error type).
-    """
+    """Ones with the probabilities in `x` (or with `p`), else zeros; an IndexError if one is not in [0, 1]."""
     array: Array = x.array
     chance = array if p is None else p
     if p is None and bool((array > 1).any() | (array < 0).any()):
@@ -230,23 +189,15 @@ FILLS: dict[str, Callable[..., Tensor]] = {
 
 @draws
 def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
-    """Per row of weights `x`, the positions of `num_samples` draws.
-
-    Raises:
-        ValueError: the weights have not one or two dimensions, one is negative, all are zero, or there are too few to
-            draw without replacement.
-    """
-    if not 1 <= x.ndim <= 2 or num_samples < 1:
-        raise invalid(
-            f"multinomial(): needs weights of one or two dimensions and at least one sample, but got "
-            f"the shape {x.shape} and num_samples {num_samples}"
-        )
+    """Per row of weights `x`, the positions of `num_samples` draws."""
+    fits = 1 <= x.ndim <= 2 and num_samples > 0
+    require(fits, f"multinomial(): needs weights of one or two dimensions and a sample, not {num_samples}", x)
     weights: Array = x.array.astype("float64")
     xp = XP[type(weights)]
-    if bool((weights < 0).any()) or not bool((weights.sum(-1) > 0).all()):
-        raise invalid("multinomial(): the weights must not be negative, and not all zero")
-    if not replacement and num_samples > int((weights > 0).sum(-1).min()):
-        raise invalid(f"multinomial(): too few positive weights to draw {num_samples} without replacement")
+    fits = bool((weights >= 0).all()) and bool((weights.sum(-1) > 0).all())
+    require(fits, "multinomial(): the weights must not be negative, and not all zero")
+    fits = replacement or num_samples <= int((weights > 0).sum(-1).min())
+    require(fits, f"multinomial(): too few positive weights to draw {num_samples} without replacement")
     source = generator().source
     if replacement:
         draws = source.random((*weights.shape[:-1], num_samples, 1)) * weights.sum(-1)[..., None, None]

@@ -1,8 +1,10 @@
-"""Reductions: sums, means, extremes, products, and what is made of them."""
+"""Reductions: sums, means, extremes, products, and what is made of them; running ones, and integrals, along an axis."""
 
 from __future__ import annotations
 
+import builtins
 import math
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -11,11 +13,14 @@ import numpy as np
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
 from pylayer.op import Operation, composed, op
-from pylayer.ops.arguments import axes_of, kept, normal_axis
-from pylayer.ops.elementwise import sqrt, square, subtract
+from pylayer.ops.arguments import axes_of, kept, normal_axis, require
+from pylayer.ops.elementwise import check_same_dtype, logaddexp, multiply, sqrt, square, subtract
+from pylayer.ops.indexing import along
 from pylayer.ops.joining import concat
-from pylayer.ops.shape import cast, clone, reshape, transpose
-from pylayer.ops.sorting import of_graph
+from pylayer.ops.positions import take_along_axis
+from pylayer.ops.shape import astype, cast, clone, reshape, transpose
+from pylayer.ops.sorting import index_dtype, of_graph
+from pylayer.promotion import as_floating
 from pylayer.tensor import Tensor
 
 
@@ -135,20 +140,23 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) 
     return reshape(flat, shape)
 
 
-def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """The running product along `dim`, by doubling strides: no division, so zeros do no harm."""
-    x = x if dtype is None else cast(x, dtype)
-    x = reshape(x, [-1]) if dim is None else x
-    if axes_of(dim, x.ndim) == ():
+def _running(combine: Callable[[Tensor, Tensor], Tensor], x: Tensor, at: int) -> Tensor:
+    """Each element along an axis combined with all before it, by doubling strides: to any order of derivatives."""
+    if x.array.shape[at] < 2:
         return clone(x)
-    k = normal_axis(dim or 0, x.ndim)
-    before = (slice(None),) * k
     stride = 1
-    while stride < x.array.shape[k]:
-        head, tail = x[(*before, slice(None, stride))], x[(*before, slice(stride, None))]
-        x = concat([head, tail * x[(*before, slice(None, -stride))]], k)
+    while stride < x.array.shape[at]:
+        earlier, later = along(x, at, slice(None, -stride)), along(x, at, slice(stride, None))
+        x = concat([along(x, at, slice(stride)), combine(later, earlier)], at)
         stride *= 2
     return x
+
+
+def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """The running product along `dim`: no division, so zeros do no harm."""
+    x = x if dtype is None else cast(x, dtype)
+    x = reshape(x, [-1]) if dim is None else x
+    return clone(x) if axes_of(dim, x.ndim) == () else _running(multiply, x, normal_axis(dim or 0, x.ndim))
 
 
 def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
@@ -163,7 +171,6 @@ def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
 std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim)))
 
 
-# --------------------------------------------------------------------------- not differentiable
 @op()
 def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     """How many elements over `axis` are not zero."""
@@ -172,4 +179,85 @@ def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
 
 count_nonzero = composed(
     "count_nonzero", lambda x, axis=None, keepdim=False: of_graph(x, count_nonzero_(x, axis, keepdim))
+)
+
+
+# --------------------------------------------------------------------------- running extremes and integrals
+@op()
+def extreme_positions(xp: ModuleType, x: Array, axis: int, largest: bool, dtype: Any) -> Array:
+    """The position of the extreme so far, of equal ones the last, and the first NaN stays: by doubling strides."""
+    best = xp.moveaxis(x, axis, -1)
+    n = best.shape[-1]
+    found = xp.broadcast_to(xp.arange(n), best.shape)
+    stride = 1
+    while stride < n:
+        earlier, later = best[..., :-stride], best[..., stride:]
+        better = (later >= earlier) if largest else (later <= earlier)
+        keep = (better | (later != later)) & (earlier == earlier)
+        chosen = xp.where(keep, found[..., stride:], found[..., :-stride])
+        found = xp.concatenate([found[..., :stride], chosen], -1)
+        best = xp.concatenate([best[..., :stride], xp.where(keep, later, earlier)], -1)
+        stride *= 2
+    return xp.moveaxis(found, -1, axis).astype(index_dtype(dtype))
+
+
+def _flat_or_along(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """A Tensor and one of its axes; the flat Tensor and its only one for None."""
+    return (reshape(x, [-1]), 0) if axis is None else (x, normal_axis(axis, x.ndim))
+
+
+def _extreme(x: Tensor, axis: int | None, dtype: Any, largest: bool) -> tuple[Tensor, Tensor]:
+    x, at = _flat_or_along(x, axis)
+    found = extreme_positions(x, at, largest, dtype)
+    return take_along_axis(x, found, at), found
+
+
+cummax = composed("cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, True), "tuple")
+cummin = composed("cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, False), "tuple")
+
+
+def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """log Σ exp of the elements so far along `axis`, or in the flat Tensor, without overflow."""
+    x = as_floating(x) if dtype is None else astype(x, dtype)
+    if not x.ndim and axis in (0, -1):
+        return reshape(logcumsumexp(x), [])
+    return _running(logaddexp, *_flat_or_along(x, axis))
+
+
+def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    """Differences of neighbours along `axis`, `n` times over; bools give whether they differ."""
+    require(n > 0, f"The n should be greater than or equal to 1, but got {n}")
+    at = normal_axis(axis, x.ndim)
+    parts = [t for t in (prepend, x, append) if t is not None]
+    x = concat(parts, at) if len(parts) > 1 else x
+    for _ in range(builtins.min(n, x.shape[at])):  # beyond, nothing is left
+        earlier, later = _neighbours(x, at)
+        x = later != earlier if x.dtype.name == "bool" else later - earlier
+    return x
+
+
+def _neighbours(x: Tensor, at: int) -> tuple[Tensor, Tensor]:
+    """All elements along an axis but the last, and all but the first."""
+    return along(x, at, slice(None, -1)), along(x, at, slice(1, None))
+
+
+def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Tensor, int]:
+    """The areas between neighbours along `axis`."""
+    require(x is None or dx is None, "Not permitted to specify both x and dx input args")
+    require(y.dtype.rank > 1, "trapezoid(): needs floating-point numbers", y, error=TypeError)
+    at = normal_axis(axis, y.ndim)
+    earlier, later = _neighbours(y, at)
+    if x is None:
+        return (later + earlier) * (1.0 if dx is None else dx) / 2.0, at
+    check_same_dtype("trapezoid", (y, x))
+    steps = diff(x, axis=axis if x.ndim > 1 else 0)
+    if x.ndim == 1:
+        steps = reshape(steps, [-1 if k == at else 1 for k in range(y.ndim)])
+    return (later + earlier) * steps / 2.0, at
+
+
+# The integral of y by straight lines between the points x, or points dx apart, 1 unless given; and that to each point.
+trapezoid = composed("trapezoid", lambda y, x=None, dx=None, axis=-1: sum(*_slabs(y, x, dx, axis)))
+cumulative_trapezoid = composed(
+    "cumulative_trapezoid", lambda y, x=None, dx=None, axis=-1: cumsum(*_slabs(y, x, dx, axis))
 )

@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
 from pylayer.invalid import invalid
 from pylayer.op import Operation, composed, op
-from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
+from pylayer.ops.arguments import Ints, as_ints, normal_axis, require, spread
 from pylayer.size import Size
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
@@ -52,14 +54,7 @@ def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
 
 @spread
 def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
-    """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there.
-
-    Shares memory with `x`; it is `x` itself if that has the shape already.
-
-    Raises:
-        ValueError: `x` has another number of elements.
-        TypeError: a size is no integer.
-    """
+    """As `reshape_`, sharing memory; `x` itself if it has the shape already. A TypeError if a size is no integer."""
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
     return reshape_(x, shape)
@@ -94,21 +89,14 @@ def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
 
 
 OPS["broadcast_view"].function = broadcast_to  # a recorded gradient is handed to users, who may write to it
-
-
 expand = composed("expand", lambda x, *shape, **kwargs: broadcast_to(x, *shape, **kwargs))
 expand_as = composed("expand_as", lambda x, y: broadcast_to(x, y.shape))
 
 
 def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
-    """The shape to which two shapes broadcast.
-
-    Raises:
-        ValueError: they do not.
-    """
-    pairs = itertools.zip_longest(reversed(x_shape), reversed(y_shape), fillvalue=1)
+    """The shape to which two shapes broadcast."""
     sizes = []
-    for n, m in pairs:
+    for n, m in itertools.zip_longest(reversed(x_shape), reversed(y_shape), fillvalue=1):
         if n != m and 1 not in (n, m):
             raise invalid(f"Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)}")
         sizes.append(m if n == 1 else n)
@@ -128,11 +116,7 @@ def view_dtype(xp: ModuleType, x: Array, dtype: Any) -> Array:
 
 
 def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
-    """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no gradient flows.
-
-    Raises:
-        ValueError: the last axis does not hold whole numbers of that dtype.
-    """
+    """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no gradient flows."""
     if isinstance(shape_or_dtype, (str, DType)):
         return x if as_dtype(shape_or_dtype) is x.dtype else view_dtype(x, shape_or_dtype)
     return reshape(x, shape_or_dtype)
@@ -154,22 +138,11 @@ def unsqueeze(x: Tensor, axis: Ints) -> Tensor:
 
 
 def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
-    """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1].
-
-    Raises:
-        ValueError: `start_axis` comes after `stop_axis`, or is neither 0 nor -1 for a 0-d Tensor.
-    """
-    if not x.ndim:
-        if start_axis not in (0, -1) or stop_axis not in (0, -1):
-            raise ValueError(
-                f"The start_axis and stop_axis should be 0 or -1 when the input tensor is a 0-D-Tensor, but are "
-                f"{start_axis} and {stop_axis}."
-            )
-        return reshape_(x, [1])
-    first, last = normal_axis(start_axis, x.ndim), normal_axis(stop_axis, x.ndim)
+    """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1]."""
+    shape = list(x.shape) or [1]
+    first, last = normal_axis(start_axis, len(shape)), normal_axis(stop_axis, len(shape))
     if first > last:
         raise invalid(f"flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}")
-    shape = x.shape
     return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
 
 
@@ -180,19 +153,12 @@ def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
-    """The axes `source` moved to `destination`, the others in their order.
-
-    Raises:
-        AssertionError: they are not as many.
-        ValueError: an axis is out of range.
-    """
-    if len(as_ints(source)) != len(as_ints(destination)):
-        raise AssertionError("'source' must have the same number of axes as 'destination'.")
-    moved = {
-        normal_axis(d, x.ndim): normal_axis(s, x.ndim)
-        for s, d in zip(as_ints(source), as_ints(destination), strict=True)
-    }
-    others = (k for k in range(x.ndim) if k not in moved.values())
+    """The axes `source` moved to `destination`, as many (else an AssertionError), the others in their order."""
+    given, wanted = ([normal_axis(k, x.ndim) for k in as_ints(axes)] for axes in (source, destination))
+    as_many = len(given) == len(wanted)
+    require(as_many, "'source' must have the same number of axes as 'destination'", x, error=AssertionError)
+    moved = dict(zip(wanted, given, strict=True))
+    others = (k for k in range(x.ndim) if k not in given)
     return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])
 
 
@@ -249,3 +215,28 @@ def _triangle(name: str) -> Operation:
 
 
 tril, triu = _triangle("tril"), _triangle("triu")
+
+
+# --------------------------------------------------------------------------- views by strides
+def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int) -> Array:
+    """The view of contiguous memory by `shape` and `stride`, both in elements."""
+    flat = x.reshape(-1)
+    last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    if all(shape) and not (min(offset, *stride) >= 0 and last < flat.size):
+        text = f"shape {list(shape)}, stride {list(stride)} and offset {offset}"
+        raise ValueError(f"{text} reach beyond the {flat.size} elements")
+    strides = [s * x.dtype.itemsize for s in stride]
+    return xp.lib.stride_tricks.as_strided(flat[offset:], shape, strides)
+
+
+def _strided_vjp(g: Any, F: Any, x_shape: tuple[int, ...], shape: Any, stride: Any, offset: int) -> Any:
+    """Zeros with each element of `g` added where `as_strided` took it from."""
+    size = math.prod(x_shape)
+    places = _strided(np, np.arange(size), as_ints(shape), as_ints(stride), offset).reshape(-1)
+    return F.reshape(F.getitem_adjoint(F.reshape(g, [-1]), [size], places.tolist()), list(x_shape))
+
+
+@op(x=_strided_vjp)
+def as_strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Array:
+    """The elements of a contiguous Tensor at `offset` plus multiples of `stride`, both in elements. Shares memory."""
+    return _strided(xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), offset)

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 from pylayer.array import XP, Array
 from pylayer.dtype import as_dtype
-from pylayer.invalid import invalid
 from pylayer.op import Operation, composed, op
-from pylayer.ops.arguments import normal_axis
-from pylayer.ops.gathering import take_along_axis
-from pylayer.ops.indexing import getitem
+from pylayer.ops.arguments import normal_axis, one_of, require
+from pylayer.ops.indexing import along
+from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
@@ -36,14 +35,9 @@ def of_graph(x: Tensor, found: Tensor) -> Tensor:
 
 # --------------------------------------------------------------------------- positions
 def index_dtype(dtype: Any) -> Any:
-    """The NumPy dtype of positions.
-
-    Raises:
-        ValueError: it is neither int32 nor int64.
-    """
+    """The NumPy dtype of positions: int32 or int64."""
     wanted = as_dtype(dtype)
-    if wanted.name not in ("int32", "int64"):
-        raise ValueError(f"positions are int32 or int64, not {wanted.name}")
+    one_of("the dtype of positions", wanted.name, "int32", "int64")
     return wanted.numpy
 
 
@@ -62,7 +56,7 @@ argmax, argmin = _position("argmax"), _position("argmin")
 
 
 @op()
-def argsort_(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False, stable: bool = False) -> Array:
+def argsort_(xp: ModuleType, x: Array, axis: int, descending: bool) -> Array:
     """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
     if not x.ndim:
         normal_axis(axis, 1)
@@ -74,15 +68,17 @@ def argsort_(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False,
     return x.shape[axis] - 1 - xp.flip(reversed_order, axis)
 
 
-def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
-    return of_graph(x, argsort_(x, axis, descending, stable))
+argsort = composed(
+    "argsort", lambda x, axis=-1, descending=False, stable=False: of_graph(x, argsort_(x, axis, descending))
+)
 
 
 def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The elements in order along `axis`."""
-    order = argsort_(x, axis, descending)
-    return take_along_axis(x, order, axis) if x.ndim else clone(x)
+    return take_along_axis(x, argsort_(x, axis, descending), axis) if x.ndim else clone(x)
+
+
+msort = composed("msort", lambda input, *, out=None: sort(input, 0))
 
 
 class TopK(NamedTuple):
@@ -93,20 +89,14 @@ class TopK(NamedTuple):
 
 
 def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True) -> TopK:
-    """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and their positions.
-
-    Raises:
-        ValueError: there are fewer than `k`.
-    """
+    """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and their positions."""
     if not x.ndim and int(k) > 0:
         x, axis = reshape(x, [1]), normal_axis(axis or 0, 1)
         return TopK(*(squeeze(t, 0) for t in topk(x, 1, axis)))
     at = normal_axis(-1 if axis is None else axis, x.ndim)
-    count = int(k)
-    if not 1 <= count <= x.shape[at]:
-        raise invalid(f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}")
+    require(1 <= int(k) <= x.shape[at], f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, not {k}")
     order = argsort_(x, at, largest)
-    indices = clone(getitem(order, (slice(None),) * at + (slice(count),)))
+    indices = clone(along(order, at, slice(int(k))))
     return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
 
 
@@ -115,8 +105,7 @@ def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False) 
     if not x.ndim and k == 1:
         return topk(x, 1, axis)
     at = normal_axis(-1 if axis is None else axis, x.ndim)
-    found = topk(x, k, at, largest=False)
-    last = [getitem(t, (slice(None),) * at + (slice(k - 1, k),)) for t in found]
+    last = [along(t, at, slice(k - 1, k)) for t in topk(x, k, at, largest=False)]
     return TopK(*(last if keepdim else [squeeze(t, at) for t in last]))
 
 
@@ -124,12 +113,8 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
     """The middle element along `axis`, or of all: the mean of the two middle ones, or the smaller with mode ``min``.
 
     With mode ``min`` and an axis, a pair: the median and its position.
-
-    Raises:
-        ValueError: another mode, or an axis out of range.
     """
-    if mode not in ("avg", "min"):
-        raise ValueError(f"Mode {mode} is not supported. Must be avg or min.")
+    one_of("median(): `mode`", mode, "avg", "min")
     flat = reshape(x, [-1]) if axis is None else x
     at = normal_axis(0 if axis is None else axis, flat.ndim or 1)
     size = flat.shape[at] if flat.ndim else 1
@@ -148,11 +133,7 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
 def searchsorted(
     xp: ModuleType, sorted_sequence: Array, values: Array, out_int32: bool = False, right: bool = False
 ) -> Array:
-    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`.
-
-    Raises:
-        ValueError: the sequence has several axes, and those before the last are not those of `values`.
-    """
+    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`."""
     side, dtype = "right" if right else "left", "int32" if out_int32 else "int64"
     if sorted_sequence.ndim == 1:
         return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
@@ -166,13 +147,8 @@ def searchsorted(
 
 
 def bucketize(x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:
-    """`searchsorted` with the arguments exchanged.
-
-    Raises:
-        ValueError: the sequence has several axes.
-    """
-    if sorted_sequence.ndim != 1:
-        raise ValueError(f"sorted_sequence tensor must be 1 dimension, but got dim {sorted_sequence.ndim}.")
+    """`searchsorted`, of a sequence of one axis, with the arguments exchanged."""
+    require(sorted_sequence.ndim == 1, "bucketize(): sorted_sequence must be 1 dimension", sorted_sequence)
     return searchsorted(sorted_sequence, x, out_int32, right)
 
 
@@ -196,23 +172,41 @@ def unique(
     return (Tensor(found[0]), *(cast(Tensor(extra.reshape(-1)), dtype) for extra in found[1:]))
 
 
+def unique_consecutive(
+    x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, dtype: Any = "int64"
+) -> Any:
+    """The elements (or slices along `axis`) that differ from the one before, and what else is asked for."""
+    if watching:
+        tell_left(x, "unique_consecutive()")
+    xp = XP[type(x.array)]
+    at = 0 if axis is None else normal_axis(axis, x.ndim)
+    array: Array = x.array.reshape(-1) if axis is None else xp.moveaxis(x.array, at, 0)
+    n = array.shape[0]
+    new = xp.ones((n,), bool)
+    if n > 1:
+        new[1:] = (array[1:] != array[:-1]).reshape(n - 1, -1).any(-1)
+    starts = xp.nonzero(new)[0]
+    found = [Tensor(xp.moveaxis(array[new], 0, at))]
+    if return_inverse:
+        found.append(Tensor((xp.cumsum(new.astype("int64")) - 1).astype(dtype)))
+    if return_counts:
+        ends = xp.concatenate([starts[1:], xp.asarray([n])])
+        found.append(Tensor((ends - starts).astype(dtype)))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@op(inputs=("x", "test_x"))
+def isin(xp: ModuleType, x: Array, test_x: Array, assume_unique: bool = False, invert: bool = False) -> Array:
+    """Whether elements of `x` are in `test_x` (or are not, with `invert`)."""
+    return xp.isin(x, test_x, invert=invert)
+
+
 @op()
-def one_hot_(xp: ModuleType, x: Array, num_classes: int) -> Array:
-    """Ones at the classes in `x` along a new last axis."""
-    least, largest = (x.min().item(), x.max().item()) if x.size else (0, 0)
-    if least < 0 or (x.size and largest >= num_classes):
-        raise ValueError(
-            f"Illegal index value, Input(input) value should be at least 0 and less than Input(depth), but the input "
-            f"runs from {least} to {largest} and the depth is {num_classes}"
-        )
-    return (x[..., None] == xp.arange(num_classes)).astype("float32")
-
-
-def one_hot(x: Tensor, num_classes: Any = -1) -> Tensor:
-    """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class plus one; float32.
-
-    Raises:
-        ValueError: a class is out of range.
-    """
-    classes = int(num_classes)
-    return one_hot_(x, x.array.max().item() + 1 if classes == -1 else classes)
+def one_hot(xp: ModuleType, x: Array, num_classes: Any = -1) -> Array:
+    """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class and one; float32."""
+    least, largest = (x.min().item(), x.max().item()) if x.size else (0, -1)
+    classes = largest + 1 if int(num_classes) == -1 else int(num_classes)
+    if least < 0 or largest >= classes:
+        text = "Illegal index value, Input(input) value should be at least 0 and less than Input(depth), but the input"
+        raise ValueError(f"{text} runs from {least} to {largest} and the depth is {classes}")
+    return (x[..., None] == xp.arange(classes)).astype("float32")

@@ -6,15 +6,18 @@ Each is computed from its series with the array module's own arithmetic, to a fe
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import float64
 from pylayer.op import composed, op, unary
+from pylayer.ops.arguments import require
 from pylayer.ops.elementwise import clip, erf, from_math, log
 from pylayer.ops.shape import cast
 from pylayer.tensor import Tensor
+from pylayer.vjp import Function
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 """B₂, B₄ … B₁₆: with arguments above `_FAR`, the terms of Stirling's series left out are below 1e-17."""
@@ -24,9 +27,9 @@ _LAST_FACTORIAL = 170
 """The largest number whose factorial, by which a derivative is multiplied, is within float64."""
 
 
-def _wide(xp: ModuleType, function: Any) -> Any:
-    """A function of float64 arrays as one that keeps the dtype of its input."""
-    return lambda x, *rest: function(xp, x.astype("float64"), *rest).astype(x.dtype)
+def _wide(function: Function, *rest: Any) -> Callable[[ModuleType], Function]:
+    """The forward that calls a function of float64 arrays, and keeps the dtype of its input."""
+    return lambda xp: lambda x: function(xp, x.astype("float64"), *rest).astype(x.dtype)
 
 
 # --------------------------------------------------------------------------- gamma
@@ -59,48 +62,30 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
 
 @op(floating=True, x=lambda g, F, x, n: g * F.polygamma(x, n + 1))
 def polygamma(xp: ModuleType, x: Array, n: int) -> Array:
-    """The `n`-th derivative of `digamma`; NaN at poles, and below −1000, where it is not computed.
-
-    Raises:
-        TypeError: `n` is no int.
-        ValueError: it is negative.
-    """
-    if not isinstance(n, int):
-        raise TypeError(f"The input of n must be int type, but received: {type(n)} ")
-    if n < 0:
-        raise ValueError(f"The input of n must be greater than or equal to 0. But received n = {n}")
-    return _wide(xp, _polygamma)(x, n)
+    """The `n`-th derivative of `digamma`; NaN at poles and below −1000. A TypeError if `n` is no int."""
+    require(isinstance(n, int), f"The input of n must be int type, but received: {type(n)}", error=TypeError)
+    require(n >= 0, f"The input of n must be greater than or equal to 0. But received n = {n}")
+    return _wide(_polygamma, n)(xp)(x)
 
 
 def _lgamma_of_one(x: float) -> float:
-    if math.isnan(x) or math.isinf(x) or (x <= 0 and x == math.floor(x)):
-        return x if math.isnan(x) else math.inf
     try:
         return math.lgamma(x)
-    except OverflowError:  # from 2.6e305 on
+    except (OverflowError, ValueError):  # from 2.6e305 on, and at poles
         return math.inf
 
 
 _lgamma = from_math(_lgamma_of_one, "gammaln")
-lgamma = unary("lgamma", lambda g, F, x: g * F.digamma(x), _lgamma, floating=True)
-digamma = unary(
-    "digamma", lambda g, F, x: g * F.polygamma(x, 1), lambda xp: lambda x: _wide(xp, _polygamma)(x, 0), floating=True
-)
+lgamma = unary("lgamma", lambda g, F, x: g * F.polygamma(x, 0), _lgamma, floating=True)
+digamma = composed("digamma", lambda x: polygamma(x, 0))
 gammaln = lgamma
 
 
 def multigammaln(x: Tensor, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension `p`.
-
-    Raises:
-        AssertionError: `p` is less than 1.
-    """
-    if p < 1:
-        raise AssertionError(f"The p must be greater than or equal to 1, But received p is {p}")
-    total: Any = p * (p - 1) / 4 * math.log(math.pi)
-    for k in range(p):
-        total = total + lgamma(x - k / 2)
-    return total  # type: ignore[no-any-return]
+    """The logarithm of the multivariate gamma function of dimension `p`, 1 at least, or an AssertionError."""
+    require(p > 0, f"The p must be greater than or equal to 1, But received p is {p}", error=AssertionError)
+    total: Any = sum(lgamma(x - k / 2) for k in range(p))
+    return total + p * (p - 1) / 4 * math.log(math.pi)  # type: ignore[no-any-return]
 
 
 _SMALLEST = 1e-300
@@ -152,15 +137,10 @@ def _gammaincc_vjp(g: Any, F: Any, x: Any, y: Any) -> Any:
 
 @op(floating=True, y=_gammaincc_vjp)
 def gammaincc(xp: ModuleType, x: Array, y: Array) -> Array:
-    """Γ(x, y) / Γ(x), the regularised upper incomplete gamma function; `x` has no gradient, as in Paddle.
-
-    Raises:
-        ValueError: an element of x or y is negative.
-    """
-    for letter, value in (("x", x), ("y", y)):
-        if xp.any(value < 0).item():
-            raise ValueError(f"The input argument {letter} must be greater than or equal to 0.")
+    """Γ(x, y) / Γ(x), the regularised upper incomplete gamma function; `x` has no gradient, as in Paddle."""
     x, y = xp.broadcast_arrays(x, y)
+    if xp.any((x < 0) | (y < 0)).item():
+        raise ValueError("The input arguments x and y must be greater than or equal to 0")
     return _gammaincc(xp, x.astype("float64"), y.astype("float64")).astype(xp.result_type(x, y))
 
 
@@ -172,8 +152,8 @@ _LARGE = 30.0
 """Where the asymptotic series takes over: its 30th term is below 1e-17 there, and the power series needs 80."""
 
 
-def _bessel(xp: ModuleType, x: Array, order: int) -> Array:
-    """exp(−|x|) · I₀ or I₁: the power series, of positive terms, or the asymptotic one (A. and S., 9.6.10, 9.7.1)."""
+def _bessel(xp: ModuleType, x: Array, order: int, scaled: bool = True) -> Array:
+    """I₀ or I₁, by exp(−|x|) if `scaled`: the power series, or the asymptotic one (A. and S., 9.6.10, 9.7.1)."""
     size = xp.abs(x)
     large = size > _LARGE
     near, far = xp.where(large, 1.0, size), xp.where(large, size, _LARGE)
@@ -188,21 +168,14 @@ def _bessel(xp: ModuleType, x: Array, order: int) -> Array:
         part = part * -(4 * order * order - (2 * k - 1) ** 2) / (8 * k * far)
         series = series + part
     found = xp.where(large, series / xp.sqrt(2 * math.pi * far), total * xp.exp(-near))
-    return xp.sign(x) * found if order else found
+    found = xp.sign(x) * found if order else found
+    return found if scaled else found * xp.exp(size)
 
 
-def _bessel_forward(order: int, scaled: bool) -> Any:
-    def function(xp: ModuleType, x: Array) -> Array:
-        found = _bessel(xp, x, order)
-        return found if scaled else found * xp.exp(xp.abs(x))
-
-    return lambda xp: _wide(xp, function)
-
-
-i0 = unary("i0", lambda g, F, x: g * F.i1(x), _bessel_forward(0, False), floating=True)
-i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.sign(x) * out), _bessel_forward(0, True), floating=True)
+i0 = unary("i0", lambda g, F, x: g * F.i1(x), _wide(_bessel, 0, False), floating=True)
+i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.sign(x) * out), _wide(_bessel, 0), floating=True)
 i1 = unary(
-    "i1", lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))), _bessel_forward(1, False), floating=True
+    "i1", lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))), _wide(_bessel, 1, False), floating=True
 )
 
 
@@ -212,7 +185,7 @@ def _i1e_vjp(g: Any, F: Any, x: Any) -> Any:
     return g * F.cast(F.i0e(wide) - F.sign(wide) * F.i1e(wide) - F.i1e_over(wide), x.dtype)
 
 
-i1e = unary("i1e", _i1e_vjp, _bessel_forward(1, True), floating=True)
+i1e = unary("i1e", _i1e_vjp, _wide(_bessel, 1), floating=True)
 
 
 def _i1e_over(xp: ModuleType, x: Array) -> Array:
@@ -229,7 +202,7 @@ def _i1e_over_vjp(g: Any, F: Any, x: Any) -> Any:
     return g * F.cast(slope, x.dtype)
 
 
-i1e_over = unary("i1e_over", _i1e_over_vjp, lambda xp: _wide(xp, _i1e_over), floating=True)
+i1e_over = unary("i1e_over", _i1e_over_vjp, _wide(_i1e_over), floating=True)
 
 
 # --------------------------------------------------------------------------- the inverse of the error function
@@ -251,10 +224,7 @@ def _erfinv(xp: ModuleType, x: Array) -> Array:
 
 
 erfinv = unary(
-    "erfinv",
-    lambda g, F, out: g * (math.sqrt(math.pi) / 2) * F.exp(out * out),
-    lambda xp: _wide(xp, _erfinv),
-    floating=True,
+    "erfinv", lambda g, F, out: g * (math.sqrt(math.pi) / 2) * F.exp(out * out), _wide(_erfinv), floating=True
 )
 
 

@@ -1,4 +1,4 @@
-"""Statistics: without NaN, quantiles, the most frequent, covariance."""
+"""Statistics: without NaN, quantiles, the most frequent, covariance, counts."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import math
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
-from pylayer.op import op
-from pylayer.ops.arguments import kept, normal_axis
+from pylayer.array import XP, Array
+from pylayer.op import composed, op
+from pylayer.ops.arguments import kept, normal_axis, one_of, require
 from pylayer.ops.creation import full_like, to_tensor
-from pylayer.ops.elementwise import clip, divide, lerp, sqrt
-from pylayer.ops.gathering import take_along_axis
-from pylayer.ops.indexing import getitem, where_
+from pylayer.ops.elementwise import clip, divide, isnan, lerp, logical_not, sqrt
+from pylayer.ops.indexing import where_
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import matmul
-from pylayer.ops.logic import isnan, logical_not
+from pylayer.ops.positions import diagonal, take_along_axis
 from pylayer.ops.reduction import at_the_end, mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, moveaxis, reshape, squeeze, transpose, unsqueeze
 from pylayer.ops.sorting import sort
 from pylayer.tensor import Tensor
 
-
 # --------------------------------------------------------------------------- without NaN
-def nansum(x: Tensor, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Tensor:
-    """The sum of what is not NaN."""
-    return total(where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim)
+nansum = composed(
+    "nansum",
+    lambda x, axis=None, dtype=None, keepdim=False: total(where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim),
+)
 
 
 def nanmean(x: Tensor, axis: Any = None, keepdim: bool = False) -> Tensor:
@@ -50,31 +49,19 @@ def _between(ordered: Tensor, at: Tensor, interpolation: str) -> Tensor:
     return lerp(element(low), element(high), at - low)
 
 
-def _shares(q: Any) -> tuple[list[float], bool]:
-    """The shares that are asked for, and whether there are several.
-
-    Raises:
-        ValueError: there are none, or one is outside [0, 1].
-    """
-    several = isinstance(q, (list, tuple)) or (isinstance(q, Tensor) and q.ndim > 0)
-    given = q.tolist() if isinstance(q, Tensor) else q
-    shares = list(given) if several else [given]
-    if not shares:
-        raise ValueError("q should not be empty")
-    if any(not 0 <= share <= 1 for share in shares):
-        raise ValueError("q should be in range [0, 1]")
-    return shares, several
-
-
 def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:
-    if interpolation not in ("linear", "lower", "higher", "nearest", "midpoint"):
-        raise ValueError(
-            f"interpolation must be one of 'linear', 'lower', 'higher', 'midpoint' or 'nearest', but got "
-            f"{interpolation}"
-        )
-    shares, several = _shares(q)
-    if x.dtype.rank < 2:
-        raise TypeError(f"quantile(): the Tensor must be of floating-point numbers, but is {x.dtype.name}.")
+    """The value below which a share `q` of the elements over `axis` lies; for several shares along a new first axis.
+
+    What lies between two elements `interpolation` says: linear, lower, higher, nearest or midpoint. A TypeError of
+    integers.
+    """
+    one_of("quantile(): `interpolation`", interpolation, "linear", "lower", "higher", "nearest", "midpoint")
+    given = q.tolist() if isinstance(q, Tensor) else q
+    several = isinstance(given, (list, tuple))
+    shares = list(given) if several else [given]
+    require(bool(shares), "q should not be empty")
+    require(all(0 <= share <= 1 for share in shares), "q should be in range [0, 1]")
+    require(x.dtype.rank > 1, "quantile(): needs floating-point numbers", x, error=TypeError)
     flat = at_the_end(x, axis)
     count = flat.shape[-1]
     ordered = sort(flat, -1)  # NaN at the end
@@ -89,40 +76,21 @@ def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, i
     return stack(out, 0) if several else out[0]
 
 
-def quantile(
-    x: Tensor,
-    q: Any,
-    axis: Any = None,
-    keepdim: bool = False,
-    interpolation: str = "linear",
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """The value below which a share `q` of the elements over `axis` lies; for several shares along a new first axis.
-
-    Args:
-        interpolation: what lies between two elements: linear, lower, higher, nearest or midpoint.
-
-    Raises:
-        ValueError: a share outside [0, 1], or another `interpolation`.
-        TypeError: `x` is not of floating-point numbers.
-    """
-    return _quantile(x, q, axis, keepdim, interpolation, False)
-
-
-def nanquantile(x: Tensor, q: Any, axis: Any = None, keepdim: bool = False, interpolation: str = "linear") -> Tensor:
-    """`quantile` of what is not NaN."""
-    return _quantile(x, q, axis, keepdim, interpolation, True)
+quantile = composed(
+    "quantile",
+    lambda x, q, axis=None, keepdim=False, interpolation="linear", *, out=None: _quantile(
+        x, q, axis, keepdim, interpolation, False
+    ),
+)
+nanquantile = composed(
+    "nanquantile",
+    lambda x, q, axis=None, keepdim=False, interpolation="linear": _quantile(x, q, axis, keepdim, interpolation, True),
+)
 
 
 def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``.
-
-    Raises:
-        ValueError: another mode.
-    """
-    if mode not in ("avg", "min"):
-        raise ValueError(f"Mode {mode} is not supported. Must be avg or min.")
+    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``."""
+    one_of("nanmedian(): `mode`", mode, "avg", "min")
     return _quantile(x, 0.5, axis, keepdim, "midpoint" if mode == "avg" else "lower", True)
 
 
@@ -152,17 +120,9 @@ def cov(
 ) -> Tensor:
     """The covariances of variables, one per row (or column): over n − 1, or n without `ddof`.
 
-    Args:
-        fweights: how often each observation counts.
-        aweights: its weight.
-
-    Raises:
-        ValueError: `x` has more than two axes or none.
+    Each observation counts `fweights` times, and has the weight `aweights`.
     """
-    if x.ndim > 2 or x.ndim < 1:
-        raise ValueError(
-            f"Input(x) only support N-D (1<=N<=2) tensor in cov, but received length of Input(input) is {x.ndim}."
-        )
+    require(x.ndim in (1, 2), "Input(x) only support N-D (1<=N<=2) tensor in cov", x)
     rows = reshape(x, [1, -1]) if x.ndim == 1 else x
     rows = rows if rowvar or rows.shape[0] == 1 else transpose(rows, [1, 0])
     if fweights is None and aweights is None:
@@ -182,6 +142,52 @@ def corrcoef(x: Tensor, rowvar: bool = True) -> Tensor:
     found = cov(x, rowvar)
     if not found.ndim:
         return found / found
-    places = list(range(found.shape[0]))
-    deviation = sqrt(getitem(found, (places, places)))
+    deviation = sqrt(diagonal(found))
     return clip(found / unsqueeze(deviation, 1) / unsqueeze(deviation, 0), -1.0, 1.0)
+
+
+# --------------------------------------------------------------------------- counts
+@op()
+def bincount(xp: ModuleType, x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
+    """How often each integer from 0 on occurs in a 1-d Tensor (else a TypeError), or the sum of its `weights`."""
+    if x.dtype.kind not in "iu":
+        raise TypeError("Elements in Input(x) should all be integers")
+    counts = xp.bincount(x, weights, minlength)
+    return counts.astype("int64" if weights is None else weights.dtype if weights.dtype.kind == "f" else "float64")
+
+
+def _bounds(x: Array, low: float, high: float) -> tuple[float, float]:
+    """Where the bins begin and end: at the extremes if both numbers are 0."""
+    if low == high == 0 and x.size:
+        low, high = float(x.min().item()), float(x.max().item())
+    return (low - 1, high + 1) if low == high else (low, high)
+
+
+def histogram_bin_edges(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
+    """The edges of the bins that `histogram` counts in, float32."""
+    edges = XP[type(input.array)].linspace(*_bounds(input.array, min, max), bins + 1)
+    return Tensor(edges.astype("float32"))
+
+
+@op()
+def histogram(
+    xp: ModuleType,
+    input: Array,
+    bins: int = 100,
+    min: float = 0.0,
+    max: float = 0.0,
+    weight: Array | None = None,
+    density: bool = False,
+) -> Array:
+    """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0."""
+    if max < min:
+        raise ValueError(f"max must be larger or equal to min. But received max is {max}, min is {min}")
+    low, high = _bounds(input, min, max)
+    flat = input.reshape(-1).astype("float64")
+    inside = (flat >= low) & (flat <= high)
+    places = xp.minimum(((flat[inside] - low) * bins / (high - low)).astype("int64"), bins - 1)
+    weights = None if weight is None else weight.reshape(-1)[inside].astype("float64")
+    counts = xp.bincount(places, weights, bins)
+    if density:
+        return (counts / (counts.sum() * ((high - low) / bins))).astype("float32")
+    return counts.astype("int64" if weight is None else weight.dtype)

@@ -63,8 +63,8 @@ MODULES = {
         "autograd grad_mode compatibility device dtype nn.initializer:ParamAttr ops.random:seed saving "
         "static.program static.recorder parameter dtype=dtype:DType"
     ),
-    "geometric": "ops.segments",
-    "incubate": "ops.segments",
+    "geometric": "ops.positions",
+    "incubate": "ops.positions",
     "incubate.autograd": "function_derivatives derivatives:jvp,vjp",
     "incubate.autograd.utils": "derivatives:as_tensors",
     "jit": "jit",
@@ -82,13 +82,13 @@ MODULES = {
     "special": "ops",
     "static": (
         "compatibility:Variable jit:InputSpec static.backward static.data static.executor static.in_use "
-        "static.program static.scope setitem=ops.methods:set_items"
+        "static.program static.scope setitem=ops.inplace:set_items"
     ),
     "static.nn": "static.cond static.nn static.scope static.pylayer_op",
     "tensor": (  # after the first, the names of modules in it
-        "ops ops:erf_,expm1_,fill_diagonal_ ops.creation:logspace,tril_indices,triu_indices ops.distances:pdist "
+        "ops ops:erf_,expm1_,fill_diagonal_ ops.creation:logspace,tril_indices,triu_indices ops.norms:pdist "
         "ops.inplace:assign ops.random:Generator,bernoulli,get_rng_state,seed,set_rng_state "
-        "ops.rearranging:cat,concatenate,crop ops.shape:clone"
+        "ops.joining:cat,concatenate,crop ops.shape:clone"
     ),
     "utils": "compatibility",
     "vision": "",

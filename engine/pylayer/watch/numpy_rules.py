@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-import pylayer.ops.arithmetic as more
 import pylayer.ops.complexes as complexes
 import pylayer.ops.elementwise as ops
 import pylayer.ops.factors as factors
@@ -22,10 +21,9 @@ import pylayer.ops.fourier as fourier
 import pylayer.ops.linalg as linalg
 import pylayer.ops.reduction as reduction
 import pylayer.ops.shape as shapes
-import pylayer.ops.solving as solving
-from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
+from pylayer.ops.positions import take_along_axis
 from pylayer.tensor import Tensor
 from pylayer.watch.numpy_array import RecordedArray, replaced
 from pylayer.watch.numpy_dispatch import (
@@ -109,7 +107,7 @@ def _power(dtype: Any, x: Any, y: Any) -> Any:
 
 def _magnitude(dtype: Any, x: Any) -> Any:
     is_complex = x.array.dtype.kind == "c"
-    return more.hypot_(complexes.real(x), complexes.imag(x)) if is_complex else ops.abs(x)
+    return ops.hypot_(complexes.real(x), complexes.imag(x)) if is_complex else ops.abs(x)
 
 
 def _mantissa(dtype: Any, x: Any) -> Any:
@@ -124,9 +122,9 @@ UFUNCS |= {
     np.fmax: two(ops.fmax), np.fmin: two(ops.fmin), np.remainder: two(ops.remainder),
     np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y), np.floor_divide: two(lambda x, y: ops.floor(x / y)),
     np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.arctan2: two(ops.atan2),
-    np.hypot: two(more.hypot_), np.copysign: two(more.copysign), np.heaviside: two(more.heaviside),
-    np.logaddexp: two(more.logaddexp), np.matmul: two(linalg.matmul_),
-    np.logaddexp2: two(lambda x, y: more.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
+    np.hypot: two(ops.hypot_), np.copysign: two(ops.copysign), np.heaviside: two(ops.heaviside),
+    np.logaddexp: two(ops.logaddexp), np.matmul: two(linalg.matmul_),
+    np.logaddexp2: two(lambda x, y: ops.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
     np.negative: one(lambda x: -x), np.positive: one(shapes.clone), np.absolute: _magnitude, np.fabs: one(ops.abs),
     np.conjugate: one(complexes.conj), np.reciprocal: one(ops.reciprocal), np.square: one(ops.square),
     np.sqrt: one(ops.sqrt), np.exp: one(ops.exp), np.expm1: one(ops.expm1), np.log: one(ops.log),
@@ -424,13 +422,13 @@ def of_triangle(x: Any, lower: bool) -> Any:
 
 
 def _solve(a: Any, b: Any) -> Any:
-    found = linalg.matmul_(solving.inv(a), shapes.unsqueeze(b, -1) if b.ndim == 1 else b)
+    found = linalg.matmul_(factors.inv(a), shapes.unsqueeze(b, -1) if b.ndim == 1 else b)
     return shapes.squeeze(found, -1) if b.ndim == 1 else found
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """The factor, of the triangle that is read."""
-    return solving.cholesky(of_triangle(a, not upper), upper)
+    return factors.cholesky(of_triangle(a, not upper), upper)
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
@@ -478,8 +476,8 @@ FUNCTIONS |= {
     np.trace: lambda a, offset=0, axis1=0, axis2=1, dtype=None, out=None: np.sum(
         np.diagonal(a, offset, axis1, axis2), -1, dtype
     ),
-    np.linalg.inv: of_tensors(solving.inv), np.linalg.solve: of_tensors(_solve), np.linalg.det: of_tensors(solving.det),
-    np.linalg.slogdet: of_tensors(lambda a: tuple(solving.slogdet(a))), np.linalg.cholesky: of_tensors(cholesky),
+    np.linalg.inv: of_tensors(factors.inv), np.linalg.solve: of_tensors(_solve), np.linalg.det: of_tensors(factors.det),
+    np.linalg.slogdet: of_tensors(lambda a: tuple(factors.slogdet(a))), np.linalg.cholesky: of_tensors(cholesky),
     np.linalg.svd: of_tensors(svd), np.linalg.qr: of_tensors(qr), np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh,
     np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0], np.linalg.eig: of_tensors(factors.eig),
     np.linalg.eigvals: of_tensors(factors.eigvals),

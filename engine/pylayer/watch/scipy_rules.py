@@ -10,9 +10,9 @@ import numpy as np
 
 import pylayer.ops.elementwise as ops
 import pylayer.ops.special as special
+from pylayer.ops.factors import det, inv, triangular_solve
 from pylayer.ops.indexing import where_
 from pylayer.ops.reduction import logsumexp as log_sum_exp
-from pylayer.ops.solving import det, inv, triangular_solve
 from pylayer.tensor import Tensor
 from pylayer.watch.numpy_array import RecordedArray
 from pylayer.watch.numpy_dispatch import NAMED, Rule, Unruled

@@ -1,0 +1,385 @@
+"""Reading and writing at lists of positions, diagonals and segments among them: all by way of `indexing`."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from pylayer.array import XP, Array
+from pylayer.dtype import bool_
+from pylayer.invalid import invalid
+from pylayer.op import composed, op
+from pylayer.ops.arguments import as_int, as_ints, normal_axis, one_of, require
+from pylayer.ops.creation import full, full_like, ones_like, zeros
+from pylayer.ops.indexing import add_at, getitem, parsed, setitem, where_
+from pylayer.ops.joining import _slices
+from pylayer.ops.shape import broadcast_shape, broadcast_to, moveaxis, reshape
+from pylayer.tensor import Tensor
+
+
+def _at(x: Tensor, index: Any, axis: Any) -> tuple[Any, ...]:
+    """The index of the slices `index` along `axis`."""
+    return (*(slice(None),) * normal_axis(axis, x.ndim), index)
+
+
+def _columns(index: Tensor) -> tuple[Any, ...]:
+    """The coordinates in the last axis of `index`, one Tensor per axis of what is indexed."""
+    return tuple(getitem(index, (..., k)) for k in range(index.shape[-1]))
+
+
+index_select = composed("index_select", lambda x, index, axis=0: getitem(x, _at(x, index, axis)))
+gather = composed(
+    "gather", lambda x, index, axis=0: index_select(x, reshape(index, [-1]) if index.ndim > 1 else index, axis or 0)
+)
+gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
+
+
+def index_sample(x: Tensor, index: Tensor) -> Tensor:
+    """Per row of a matrix the elements `index`."""
+    fits = x.ndim == index.ndim == 2 and x.shape[0] == index.shape[0]
+    require(fits, "index_sample(): needs matrices with as many rows", x, index)
+    return getitem(x, ([[k] for k in range(x.shape[0])], index))
+
+
+def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
+    """The elements of the flat Tensor at `index`, of ints or a TypeError; beyond the ends `mode`: raise, wrap, clip."""
+    require(index.dtype.name in ("int32", "int64"), "take(): `index` must be int32 or int64", index, error=TypeError)
+    one_of("take(): `mode`", mode, "raise", "wrap", "clip")
+    at: Array = index.array
+    if mode == "wrap":
+        at = at % x.size
+    elif mode == "clip":
+        at = at.clip(0, x.size - 1)
+    return getitem(reshape(x, [-1]), at)
+
+
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements where `mask` holds, as a Tensor of one axis."""
+    require(mask.dtype is bool_, "masked_select(): the mask must be bool", mask)
+    shape = broadcast_shape(x.shape, mask.shape)
+    return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
+
+
+def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None) -> Tensor:
+    """Each slice along `axis`, or each element of the flat Tensor, repeated in place."""
+    x, axis = (reshape(x, [-1]), 0) if axis is None else (x, axis)
+    size = x.shape[axis]
+    counts = [repeats] * size if isinstance(repeats, int) else as_ints(repeats)
+    fits = len(counts) == size and min(counts, default=0) >= 0
+    require(fits, "repeat_interleave(): needs as many repeats as slices, none negative", x)
+    return index_select(x, Tensor(XP[type(x.array)].asarray(np.repeat(np.arange(size), counts))), axis)
+
+
+@op()
+def positions(xp: ModuleType, indices: Array, shape: Sequence[int], at: int, broadcast: bool) -> list[Array]:
+    """Per axis an index: `indices` along `at`, and one's own position along the others."""
+    if broadcast:
+        others = [1 if k == at else n for k, n in enumerate(shape)]
+        indices = xp.broadcast_to(indices, broadcast_shape(others, indices.shape))
+    return [
+        indices if k == at else xp.arange(n).reshape([-1 if j == k else 1 for j in range(len(shape))])
+        for k, n in enumerate(indices.shape)
+    ]
+
+
+def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) -> tuple[Any, ...]:
+    """The index that `indices` along `axis` and one's own position along the other axes make."""
+    require(indices.ndim == x.ndim, f"{name}(): needs the same number of dimensions of both", indices, x)
+    return tuple(positions(indices, x.shape, normal_axis(axis, x.ndim), broadcast))
+
+
+def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = True) -> Tensor:
+    """The elements whose position along `axis` is in `indices`, which is broadcast to the other axes of `arr`."""
+    return getitem(arr, _along("take_along_axis", arr, indices, axis, broadcast))
+
+
+take_along_dim = take_along_axis
+
+
+# --------------------------------------------------------------------------- writing
+def _same_dtype(name: str, x: Tensor, values: Any) -> None:
+    if isinstance(values, Tensor) and values.dtype is not x.dtype:
+        text = f"the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. Cast one with astype()"
+        raise invalid(f"{name}(): {text}")
+
+
+_EXTREMES = {"mul": "multiply", "multiply": "multiply", "amin": "minimum", "amax": "maximum"}
+
+
+def _put_share(g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool) -> Any:
+    """What goes back to `arr`: nothing at a place that was written to without it."""
+    kept = g if include_self else F.setitem(g, index, 0)
+    if kind == "multiply":
+        return kept * F.put_reduced(arr * 0 + 1, index, values, kind, include_self)
+    return kept * F.cast(arr == out, g.dtype)
+
+
+def _put_values(g: Any, F: Any, index: Any, values: Any, out: Any, kind: str) -> Any:
+    """What goes back to the values: the product of the others, or all where the value is the extreme."""
+    if kind == "multiply":
+        return F.getitem(g * out, index) / values
+    return F.getitem(g, index) * F.cast(F.getitem(out, index) == values, g.dtype)
+
+
+@op(arr=_put_share, values=_put_values)
+def put_reduced(xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool) -> Array:
+    """A copy of `arr` with the product or an extreme of `values` at the places `index`."""
+    out = arr.copy()
+    basic, advanced = parsed(xp, arr.shape, index)
+    if not include_self:
+        out[basic][advanced] = 1 if kind == "multiply" else values
+    getattr(xp, kind).at(out[basic], advanced, values)
+    return out
+
+
+def put_along_axis(
+    arr: Tensor,
+    indices: Tensor,
+    values: Any,
+    axis: int,
+    reduce: str = "assign",
+    include_self: bool = True,
+    broadcast: bool = True,
+) -> Tensor:
+    """A copy of `arr` with `values` at the positions `indices` along `axis`.
+
+    `reduce` says what becomes of the values for one place: the last one counts (assign), their sum (add), product (mul,
+    multiply), mean, smallest (amin) or largest (amax); `include_self`, whether what was there takes part.
+    """
+    one_of("put_along_axis(): `reduce`", reduce, "assign", "add", "mean", *_EXTREMES)
+    _same_dtype("put_along_axis", arr, values)
+    index = _along("put_along_axis", arr, indices, axis, broadcast)
+    values = values if isinstance(values, Tensor) else full_like(arr[index], values)
+    if reduce == "assign":
+        return setitem(arr, index, values)
+    values = broadcast_to(values, index[normal_axis(axis, arr.ndim)].shape)
+    if reduce in _EXTREMES:
+        return put_reduced(arr, index, values, _EXTREMES[reduce], include_self)
+    start = arr if include_self else setitem(arr, index, 0)
+    total = add_at(start, index, values)
+    if reduce == "add":
+        return total
+    counts = add_at(ones_like(arr) if include_self else setitem(ones_like(arr), index, 0), index, ones_like(values))
+    return total / counts
+
+
+_OTHER_WORDS = {"sum": "add", "prod": "mul", "mean": "mean", "amin": "amin", "amax": "amax"}
+
+
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax."""
+    one_of("scatter_reduce(): `reduce`", reduce, *_OTHER_WORDS)
+    return put_along_axis(input, index, src, dim, _OTHER_WORDS[reduce], include_self, False)
+
+
+scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_reduce(input, dim, index, src, "sum"))
+
+
+def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
+    """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last; or by their sum."""
+    _same_dtype("scatter", x, updates)
+    one_axis = index.ndim < 2 or (index.ndim == 2 and index.shape[1] == 1)
+    require(one_axis, "scatter(): the index should have one axis, or a second one of size 1", index)
+    if not index.ndim:  # one row
+        updates = reshape(updates, [1, *updates.shape])
+    rows = index if index.ndim == 1 else reshape(index, [-1])
+    fits = updates.shape == [rows.size, *x.shape[1:]]
+    require(fits, "scatter(): the updates should be as many rows as the index has", x, index, updates)
+    if overwrite:
+        return setitem(x, rows, updates)
+    return add_at(setitem(x, rows, 0), rows, updates)
+
+
+def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
+    """A copy of `x` with `updates`, of its dtype or a TypeError, added at the coordinates in `index`'s last axis."""
+    require(updates.dtype is x.dtype, "x and updates must have same data type", x, updates, error=TypeError)
+    fits = index.shape[-1] <= x.ndim and updates.shape == [*index.shape[:-1], *x.shape[index.shape[-1] :]]
+    require(fits, "scatter_nd_add(): the updates must fit the coordinates", x, index, updates)
+    return add_at(x, _columns(index), updates)
+
+
+scatter_nd = composed(
+    "scatter_nd", lambda index, updates, shape: scatter_nd_add(zeros(shape, updates.dtype), index, updates)
+)
+
+
+def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: float = 1) -> Tensor:
+    """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`."""
+    _same_dtype("index_add", x, value)
+    return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)
+
+
+def index_put(x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy of `x` with `value` at, or added at, ``x[indices]``."""
+    _same_dtype("index_put", x, value)
+    return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)
+
+
+index_fill = composed("index_fill", lambda x, index, axis, value: setitem(x, _at(x, index, axis), value))
+
+
+def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`value`, a number or a 0-d Tensor of the dtype of `x`, where `mask` holds, else `x`."""
+    value = value if isinstance(value, Tensor) else full([], value, x.dtype)
+    _same_dtype("masked_fill", x, value)
+    return where_(mask, value, x)
+
+
+def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
+    """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of another shape."""
+    at = normal_axis(axis, x.ndim)
+    fits = list(values.shape) == [n for k, n in enumerate(x.shape) if k != at]
+    require(fits, "select_scatter(): expected values to have the shape of a slice", x, values, error=RuntimeError)
+    return setitem(x, _at(x, index, at), values)
+
+
+slice_scatter = composed(
+    "slice_scatter",
+    lambda x, value, axes, starts, ends, strides: setitem(x, _slices(x, axes, starts, ends, strides), value),
+)
+
+
+def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    """A copy of `x` with the elements of `value`, in order, where `mask` holds; AssertionErrors if it does not fit."""
+    require(mask.dtype is bool_, "The mask must be bool", mask, error=AssertionError)
+    require(value.dtype is x.dtype, "x and value must have the same dtype", x, value, error=AssertionError)
+    fits = broadcast_shape(x.shape, mask.shape) == list(x.shape)
+    require(fits, "the mask should broadcast to x", x, mask, error=AssertionError)
+    mask = broadcast_to(mask, x.shape)
+    count = int(mask.array.sum().item())
+    require(count <= value.size, f"mask true nums, {count}, must be <= value size", value, error=AssertionError)
+    return setitem(x, mask, getitem(reshape(value, [-1]), slice(count)))
+
+
+# --------------------------------------------------------------------------- diagonals
+def _diagonal(offset: int, rows: int, columns: int) -> tuple[Any, ...]:
+    """The index of a diagonal of the last two axes."""
+    first = max(-offset, 0)
+    count = max(0, min(rows - first, columns - max(offset, 0)))
+    return ..., range(first, first + count), range(first + offset, first + offset + count)
+
+
+def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """A diagonal of two axes, as the last axis of a copy."""
+    moved = moveaxis(x, [axis1, axis2], [-2, -1])
+    return getitem(moved, _diagonal(offset, *moved.shape[-2:]))
+
+
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The last axis as a diagonal of two axes, zeros elsewhere."""
+    places = [normal_axis(dim1, input.ndim + 1), normal_axis(dim2, input.ndim + 1)]
+    if places[0] == places[1]:
+        raise invalid(f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}")
+    size = input.shape[-1] + abs(offset)
+    zero = full([*input.shape[:-1], size, size], 0, input.dtype)
+    return moveaxis(setitem(zero, _diagonal(offset, size, size), input), [-2, -1], places)
+
+
+def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
+    """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere."""
+    if x.ndim == 2:
+        return diagonal(x, offset)
+    require(x.ndim < 2, "diag(): the input must be at most 2-D", x)
+    size = x.size + abs(offset)
+    return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), reshape(x, [-1]))
+
+
+diagflat = composed("diagflat", lambda x, offset=0: diag(reshape(x, [-1]), offset))
+
+
+def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A copy of `x` with `y` along a diagonal of two axes."""
+    moved = moveaxis(x, [dim1, dim2], [-2, -1])
+    written = setitem(moved, _diagonal(offset, *moved.shape[-2:]), y)
+    return moveaxis(written, [-2, -1], [normal_axis(dim1, x.ndim), normal_axis(dim2, x.ndim)])
+
+
+def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) -> Tensor:
+    """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the diagonal of them.
+
+    Of a matrix, `offset` says which diagonal: those above the main one are positive. With `wrap` it begins again below,
+    a row further down, where there are more rows than columns.
+    """
+    sizes = x.shape
+    fits = len(sizes) == 2 or (len(sizes) > 2 and len(set(sizes)) == 1)
+    require(fits, "fill_diagonal_(): x should be a matrix, or equally long on all axes", x)
+    width = sizes[1]
+    step = sum(math.prod(sizes[k + 1 :]) for k in range(len(sizes)))
+    last = x.size if wrap or len(sizes) > 2 else min(x.size, width * width)
+    places = [i + offset for i in range(0, last, step) if len(sizes) > 2 or 0 <= i % width + offset < width]
+    return reshape(setitem(reshape(x, [-1]), places, float(value)), sizes)
+
+
+diagonal_scatter = composed(
+    "diagonal_scatter", lambda x, y, offset=0, axis1=0, axis2=1: fill_diagonal_tensor(x, y, offset, axis1, axis2)
+)
+
+
+# --------------------------------------------------------------------------- segments: `paddle.geometric`
+def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
+    """The rows of `x` of one number in `rows`, summed, averaged, or their extreme; zeros where there are none."""
+    nothing = zeros([count, *x.shape[1:]], x.dtype)
+    if kind == "sum":
+        return add_at(nothing, rows, x)
+    counts = add_at(zeros([count], x.dtype), rows, full([rows.size], 1, x.dtype))
+    counts = reshape(counts, [-1, *[1] * (x.ndim - 1)])
+    if kind == "mean":
+        return add_at(nothing, rows, x) / where_(counts == 0, counts + 1, counts)
+    found = put_reduced(nothing, rows, x, {"min": "minimum", "max": "maximum"}[kind], False)
+    return where_(counts == 0, nothing, found)
+
+
+def _segment(kind: str) -> Callable[..., Tensor]:
+    """The sums, or the like, of rows with equal ids, which rise; zeros where there are none."""
+
+    def segment(data: Tensor, segment_ids: Tensor) -> Tensor:
+        count = as_int(segment_ids.array[-1]) + 1 if segment_ids.size else 0
+        return _pooled(kind, data, segment_ids, count)
+
+    return composed(f"segment_{kind}", segment)
+
+
+segment_sum, segment_mean, segment_min, segment_max = map(_segment, ("sum", "mean", "min", "max"))
+
+_MESSAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+}  # fmt: skip
+
+
+def _message(kind: str, a: Tensor, b: Tensor) -> Tensor:
+    one_of("`message_op`", kind, *_MESSAGES)
+    return _MESSAGES[kind](a, b)
+
+
+def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any, rows: int) -> Tensor:
+    one_of("`reduce_op`", reduce_op, "sum", "mean", "min", "max")
+    count = rows if out_size is None or as_int(out_size) <= 0 else as_int(out_size)
+    return _pooled(reduce_op, messages, dst_index, count)
+
+
+def send_u_recv(
+    x: Tensor, src_index: Tensor, dst_index: Tensor, reduce_op: str = "sum", out_size: Any = None
+) -> Tensor:
+    """Along the edges of a graph, the rows `src_index` of `x` brought to the rows `dst_index` and reduced there."""
+    return _received(getitem(x, src_index), dst_index, reduce_op, out_size, x.shape[0])
+
+
+# `send_u_recv` of the rows combined with those of the edges, y, by add, sub, mul or div.
+send_ue_recv = composed(
+    "send_ue_recv",
+    lambda x, y, src_index, dst_index, message_op="add", reduce_op="sum", out_size=None: _received(
+        _message(message_op, getitem(x, src_index), y), dst_index, reduce_op, out_size, x.shape[0]
+    ),
+)
+
+
+def send_uv(x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add") -> Tensor:
+    """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`, as in `send_ue_recv`."""
+    return _message(message_op, getitem(x, src_index), getitem(y, dst_index))
