@@ -37,7 +37,7 @@ from gradcheck.case.static_layer import StaticLayer
 from gradcheck.case.values import value_of
 from gradcheck.case.world_layer import WorldLayer
 from gradcheck.result import GradientSummary, Result, Status, Value
-from gradcheck.spec.code import is_static
+from gradcheck.spec.python import is_static
 from gradcheck.support.foreign import described, text_of
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def _read(raw: bytes, path: str) -> tuple[str, list[str], yaml.Node, dict[int, C
     tree, _ = parse(text)
     text.fail_if_any()
     if tree is None or tree.kind != "mapping":
-        text.report(1, 1, 1, "there is nothing to format", "begin it with 'schema: gradcheck/v1' and 'scenarios:'")
+        text.report((1, 1, 1), "there is nothing to format", "begin it with 'schema: gradcheck/v1' and 'scenarios:'")
         text.fail_if_any()
     assert tree is not None
     root = yaml.compose(text.content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -44,8 +45,8 @@ KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "(ref)": (model.LayerRef, "layer"),
     "(op)": (model.LayerOp, "layer"),
 }
-# Path of a mapping -> keys that it lacks, or that an unknown one of it was likely meant to be.
-_KeysByPath = dict[tuple[str | int, ...], set[str]]
+Location = tuple[int | str, ...]
+"""Where pydantic finds a mistake."""
 NAMED = ("scenarios", "cases", "inputs", "backends", "values")
 # What has keys that are often written a level too high -> how they are written where they belong.
 _HOMES = {
@@ -92,69 +93,59 @@ _NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?|0[xo][
 
 def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) -> None:
     """Report each of pydantic's `errors` on `root`'s data, but for follow-ups of what is reported already."""
-    renamed: _KeysByPath = {}
-    lacking: _KeysByPath = {}
-    unknown: _KeysByPath = {}
+    keys: dict[tuple[str, Location], list[str]] = {}
     for error in errors:
-        keys = {"missing": lacking, "extra_forbidden": unknown}.get(error["type"])
-        if keys is not None:
-            keys.setdefault(error["loc"][:-1], set()).add(str(error["loc"][-1]))
+        keys.setdefault((error["type"], error["loc"][:-1]), []).append(str(error["loc"][-1]))
+    meant: dict[Location, set[str]] = {}  # by unknown keys
     for error in sorted(errors, key=lambda one: one["type"] == "missing"):
+        kind, (*_, mapping, last) = error["type"], ("", *error["loc"])
         found = _find(root, error["loc"])
         if found is None:
             continue
         node, path, key = found
-        if path[:1] == ["layers"] and len(path) > 1 and error["loc"][-1] != "[key]":
+        if path[:1] == ["layers"] and len(path) > 1 and last != "[key]":
             continue  # the scenarios that use the layer say so, and there must be one
-        if error["type"] == "missing":
-            _report_missing(node, str(error["loc"][-1]), path, text, renamed)
-        elif error["type"] == "extra_forbidden":
-            member = error["loc"][-2] if len(error["loc"]) > 1 else ""
-            place: list[str | int] = [member] if member in ("(ref)", "(op)") else path[:-1]
-            alone = len(unknown[error["loc"][:-1]]) == 1
-            report_unknown_key(node, key, place, text, renamed, lacking.get(error["loc"][:-1], ()) if alone else ())
-        elif error["loc"][-1] == "[key]" and error["type"] == "literal_error":
+        if kind == "missing":
+            if not node.incomplete and last not in meant.get(error["loc"][:-1], ()):
+                _report_missing(node, str(last), path, text)
+        elif kind == "extra_forbidden":
+            unknown, lacking = (keys.get((one, error["loc"][:-1]), []) for one in (kind, "missing"))
+            place = [mapping] if mapping in ("(ref)", "(op)") else path[:-1]
+            key_meant = report_unknown_key(node, key, place, text, lacking if len(unknown) == 1 else [])
+            meant.setdefault(error["loc"][:-1], set()).add(key_meant)
+        elif last == "[key]" and kind == "literal_error":
             what = "backend" if "backends" in path else "axis" if "world" in path else "key"
             _report_choice(key or node, what, error, text)
         else:
-            _report_value(key if key and error["loc"][-1] == "[key]" else node, path, error, text)
+            _report_value(key if key and last == "[key]" else node, path, error, text)
 
 
 def report_unknown_key(
-    node: Node,
-    key: Node | None,
-    path: list[str | int],
-    text: SpecText,
-    renamed: _KeysByPath | None = None,
-    lacking: Iterable[str] = (),
-) -> None:
-    """Report `key` (whose value is `node`) as unknown in the mapping at `path`, which lacks the keys `lacking`."""
+    node: Node, key: Node | None, path: Sequence[str | int], text: SpecText, lacking: Sequence[str] = ()
+) -> str:
+    """Report `key` (whose value is `node`) as unknown in the mapping at `path`, which lacks the keys `lacking`.
+
+    Gives the key that was likely meant; empty for none.
+    """
     place = key or node
     kind, noun = _kind(path)
-    known = [field.alias or name for name, field in kind.model_fields.items() if name not in model.READER_FIELDS]
-    suggestion = text.suggest(place.text, known)
-    if not suggestion and len(alone := list(lacking)) == 1:
-        suggestion = f"did you mean '{alone[0]}'?"
-    if renamed is not None and suggestion:
-        renamed.setdefault(tuple(path), set()).add(suggestion.split("'")[1])
-    help = suggestion or _at_home(place.text, node) or f"the keys of {noun} are {listing(known, 'and')}"
-    text.report(*place.place, f"unknown key {quote(place.text)} in {noun}", help)
+    meant = text.near(place.text, known_keys(kind)) or (lacking[0] if len(lacking) == 1 else "")
+    help = f"did you mean '{meant}'?" if meant else f"the keys of {noun} are {listing(known_keys(kind), 'and')}"
+    home = next((name for name in _HOMES if place.text in known_keys(KINDS[name][0])), "")
+    if home and not meant:
+        written = node.text if node.kind == "scalar" and "\n" not in node.text else "…"
+        help = _HOMES[home].format(f"{place.text}: {written}")
+    text.report(place, f"unknown key {quote(place.text)} in {noun}", help)
+    return meant
 
 
-def _at_home(key: str, value: Node) -> str:
-    """Under which key another one stands, that does not stand where it is."""
-    home = next((name for name in _HOMES if key in KINDS[name][0].model_fields), "")
-    written = f"{key}: {value.text}" if value.kind == "scalar" and "\n" not in value.text else f"{key}: …"
-    return _HOMES[home].format(written) if home else ""
+@cache
+def known_keys(kind: type[BaseModel]) -> list[str]:
+    """The keys that a file may give of a model."""
+    return [field.alias or name for name, field in kind.model_fields.items() if name not in model.READER_FIELDS]
 
 
-def misspelt(node: Node, kind: type[BaseModel], wanted: list[str]) -> bool:
-    """Whether an unknown key of the mapping `node`, reported as such, was likely meant to be one of `wanted`."""
-    unknown = [key for key in node.entries if key not in kind.model_fields]
-    return any(nearest(key, wanted) for key in unknown[:5])
-
-
-def _find(root: Node, loc: tuple[int | str, ...]) -> tuple[Node, list[str | int], Node | None] | None:
+def _find(root: Node, loc: Location) -> tuple[Node, list[str | int], Node | None] | None:
     """The node that a pydantic location leads to, its path, and the key it stands under; None if unreadable.
 
     Steps that are no key or index (names of union members, ``[key]``, a missing key) are passed over.
@@ -174,14 +165,11 @@ def _find(root: Node, loc: tuple[int | str, ...]) -> tuple[Node, list[str | int]
     return node, path, key
 
 
-def _kind(path: list[str | int]) -> tuple[type[BaseModel], str]:
+def _kind(path: Sequence[str | int]) -> tuple[type[BaseModel], str]:
     """Model and noun of the mapping at `path`."""
-    if len(path) > 2 and path[-3] == "backends" and isinstance(path[-1], int):
-        return KINDS["backends"]
-    if path[-2:-1] == ["outputs"]:
-        return KINDS["outputs"]
-    if len(path) > 1 and path[-2] in NAMED:
-        return KINDS[str(path[-2])]
+    for at, keys in ((-3, ("backends",)), (-2, ("outputs", *NAMED))):
+        if path[at : at + 1] and path[at] in keys and (at == -2 or isinstance(path[-1], int)):
+            return KINDS[str(path[at])]
     return KINDS.get(str(path[-1]) if path else "", KINDS[""])
 
 
@@ -199,13 +187,11 @@ def _label(path: list[str | int]) -> str:
     return str(path[-1]) if path else "the file"
 
 
-def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText, renamed: _KeysByPath) -> None:
-    if node.incomplete or key in renamed.get(tuple(path), ()):
-        return
+def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText) -> None:
     kind, noun = _kind(path)
     described = {field.alias or name: field.description or "" for name, field in kind.model_fields.items()}
     help = "begin the file with 'schema: gradcheck/v1'" if key == "schema" else f"add '{key}: …'. {described[key]}"
-    text.report(node.line, node.column, 1, f"{noun} needs the key '{key}'", help)
+    text.report(node.start, f"{noun} needs the key '{key}'", help)
 
 
 def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: SpecText) -> None:
@@ -241,7 +227,7 @@ def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: 
     elif kind == "too_long":
         what = "dimensions" if field == "shape" else "entries"
         message, help = f"{label} has {len(node.items)} {what}, at most {context['max_length']} are allowed", ""
-    text.report(*node.place, message, help)
+    text.report(node, message, help)
 
 
 def _operation_help(name: str, text: SpecText) -> str:
@@ -262,7 +248,7 @@ def _report_choice(node: Node, label: str, error: ErrorDetails, text: SpecText) 
     help = text.suggest(node.text, choices) or f"write {listing(choices)}"
     if node.style and node.text in choices and "'" not in expected:
         help = "remove the quotes"
-    text.report(*node.place, what, help)
+    text.report(node, what, help)
 
 
 def _help_for(node: Node, kind: str, path: list[str | int]) -> str:
@@ -283,7 +269,7 @@ def _help_for(node: Node, kind: str, path: list[str | int]) -> str:
     if kind in ("tuple_type", "list_type") and node.kind == "scalar" and value:
         return f"write [{value}]" if len(value) <= 40 and "\n" not in value else "write [a, b, …]"
     if kind in ("model_type", "model_attributes_type") and _kind(path)[0] is not model.SpecFile:
-        keys = [name for name in _kind(path)[0].model_fields if name not in model.READER_FIELDS]
+        keys = known_keys(_kind(path)[0])
         text = value if isinstance(node.value, str) and len(value) <= 40 and "\n" not in value else "…"
         inner = f"raises: {{type: {text}}}" if _EXCEPTION.fullmatch(text) and "raises" in keys else f"{keys[0]}: {text}"
         return f"write {{{inner}}}" + (f"; the keys are {listing(keys, 'and')}" if len(keys) > 1 else "")

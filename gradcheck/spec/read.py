@@ -16,6 +16,7 @@ from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
 from gradcheck.spec.messages import report_errors
 from gradcheck.spec.model import SpecFile
+from gradcheck.spec.parts import default_dtype, default_verdict
 from gradcheck.spec.resolve import resolve
 from gradcheck.spec.shared_ids import Given, shared_ids
 from gradcheck.spec.text import SpecText, decode, read_text
@@ -76,13 +77,13 @@ def interpret(text: SpecText) -> SpecFile:
     root, complete = parse(text)
     if root is None or (root.kind == "scalar" and root.value is None):
         if not text.found:
-            text.report(1, 1, 1, "the file is empty", "begin it with 'schema: gradcheck/v1' and 'scenarios:'")
+            text.report((1, 1, 1), "the file is empty", "begin it with 'schema: gradcheck/v1' and 'scenarios:'")
         text.fail_if_any()
         raise AssertionError("unreachable: an empty file has been reported")
     if root.kind != "mapping":
         if complete and root.kind != "unreadable":
             help = "begin the file with 'schema: gradcheck/v1', and put the scenarios under 'scenarios:'"
-            text.report(root.line, root.column, 1, f"a spec file must be a mapping, not {describe(root)}", help)
+            text.report(root.start, f"a spec file must be a mapping, not {describe(root)}", help)
         text.fail_if_any()
     if not complete:
         _keep_what_is_whole(root)
@@ -139,8 +140,8 @@ def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -
         if input.kind == "mapping":
             values = scenario["inputs"][name]
             values["dtype_written"], values["layout_written"] = "dtype" in values, "layout" in values
-            values.setdefault("dtype", scenario_rules.default_dtype(defaults))
-    verdict = scenario_rules.default_verdict(node, defaults)
+            values.setdefault("dtype", default_dtype(defaults))
+    verdict = default_verdict(node, defaults)
     expectations = [(scenario.setdefault("expect", {}), verdict)]
     for backend in node.mapping("backends").entries:
         entries = scenario["backends"][backend]

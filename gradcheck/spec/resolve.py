@@ -75,7 +75,7 @@ def resolve(root: Node, text: SpecText) -> Node:
     at_most = text.nodes * len(items)
     if at_most > MAX_RESOLVED_NODES and sum(_size(item, sizes) for item in items) > MAX_RESOLVED_NODES:
         message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
-        text.report(scenarios.line, scenarios.column, 1, message, "split the file by topic")
+        text.report(scenarios.start, message, "split the file by topic")
         items, scenarios.kind = [], "unreadable"
     resolved, complete = copy(root), copy(scenarios)
     complete.items = items
@@ -116,7 +116,7 @@ def _extended(item: Node, by_id: dict[str, Node], text: SpecText) -> Node:
         if parent is None:
             if isinstance(name, str) and not chain[-1].incomplete:  # other types are the model's to report
                 help = text.suggest(name, list(by_id)) or "name a scenario of this file"
-                text.report(*target.place, f"extends {quote(name)}, but this file has no scenario of that id", help)
+                text.report(target, f"extends {quote(name)}, but this file has no scenario of that id", help)
             chain[-1].incomplete = True
             break
         if parent in chain:
@@ -125,14 +125,14 @@ def _extended(item: Node, by_id: dict[str, Node], text: SpecText) -> Node:
             names = [node.string("id") or "?" for node in sorted(circle, key=lambda node: node.line)]
             one = "it extends itself" if len(names) == 1 else f"{listing(names, 'and')} extend each other"
             help = "remove 'extends' from one of them" if len(names) > 1 else "remove 'extends'"
-            text.report(*first.place, f"extends goes in a circle: {one}", help)
+            text.report(first, f"extends goes in a circle: {one}", help)
             for node in chain:
                 node.incomplete = True
             break
         if len(chain) == MAX_CHAIN:
             chain[-1].incomplete = True
             message = f"extends goes more than {MAX_CHAIN} scenarios deep"
-            text.report(*target.place, message, "extend the first of them directly")
+            text.report(target, message, "extend the first of them directly")
             break
         chain.append(parent)
     result = chain.pop()
@@ -149,7 +149,7 @@ def _cases(whole: Node, written: Node, text: SpecText) -> list[Node]:
         return [whole]
     if cases.kind != "sequence" or not cases.items:
         if cases.kind == "sequence":  # what is no list is the model's to report
-            text.report(*cases.place, "cases must not be empty", "add one: '- {id: …, expect: …}', or remove 'cases'")
+            text.report(cases, "cases must not be empty", "add one: '- {id: …, expect: …}', or remove 'cases'")
         whole.incomplete = True
         return [whole]
     shared = copy(whole, {key: entry for key, entry in whole.entries.items() if key not in ("extends", "cases")})
@@ -159,13 +159,13 @@ def _cases(whole: Node, written: Node, text: SpecText) -> list[Node]:
 def _case(shared: Node, own: Node, text: SpecText) -> Node:
     if own.kind != "mapping":
         message, help = f"a case must be a mapping, not {describe(own)}", "write {id: …, expect: …}"
-        text.report(*own.place, message, help)
+        text.report(own, message, help)
         return Node("unreadable", own.line, own.column)
     own = copy(own)
     for key in ("extends", "cases"):
         if key in own.entries:
             help = "write the case as a scenario, which can extend another"
-            text.report(*own.entries.pop(key)[0].place, f"a case has no {quote(key)}", help)
+            text.report(own.entries.pop(key)[0], f"a case has no {quote(key)}", help)
     case = merge(shared, own, _REPLACES_IN_CASE)
     case.begins = shared.line
     first, last = shared.get("id"), own.get("id")
@@ -200,11 +200,11 @@ def _with_layers(scenarios: list[Node], root: Node, text: SpecText) -> list[Node
                 if layers
                 else "write its source, or add it to 'layers:'"
             )
-            text.report(*layer.place, f"this file has no layer {quote(layer.value)}", help)
+            text.report(layer, f"this file has no layer {quote(layer.value)}", help)
     for name, (key, _) in layers.items():
         if name not in used and not root.incomplete and not any(one.incomplete for one in scenarios):
             help = "name it in a scenario, 'layer: …', or remove it"
-            text.report(*key.place, f"no scenario uses the layer {quote(name)}", help)
+            text.report(key, f"no scenario uses the layer {quote(name)}", help)
     return scenarios
 
 

@@ -11,17 +11,14 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import NamedTuple
 
-from gradcheck.spec.backend_rules import all_expectations
-from gradcheck.spec.code import check_python, layer_classes, position, static_forward
+from gradcheck.spec.code import check_python, position, words_of
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.input_rules import input_shape, shape_of
-from gradcheck.spec.names import read_and_bound, words, words_of
 from gradcheck.spec.operations import OPERATIONS
-from gradcheck.spec.python import nodes
+from gradcheck.spec.parts import all_expectations, input_shape, shape_of, world_key
+from gradcheck.spec.python import layer_classes, nodes, read_and_bound, static_forward, words
 from gradcheck.spec.text import Place, Remark, SpecText
 from gradcheck.spec.tree import Node
-from gradcheck.spec.world_rules import world_key
 from gradcheck.support.syntax_tree import last_name
 
 HOLDING = ("values", "raises", "warns", "calls", "grads")
@@ -62,8 +59,7 @@ def check_subject(scenario: Node, differentiable: set[str], text: SpecText) -> N
     layer, call = scenario.get("layer"), scenario.get("call")
     if layer is None or "script" in scenario.entries:
         return
-    code = check_python(layer, text, "the layer", "exec") if isinstance(layer.value, str) else None
-    expression = check_python(call, text, "call", "eval") if call is not None else None
+    code, expression = check_python(layer, text, "the layer"), check_python(call, text, "call")
     tree = code.tree if code is not None else None
     called = expression.tree if expression is not None else None
     subject = Subject(scenario, tree if isinstance(tree, ast.Module) else None, called, differentiable)
@@ -77,7 +73,7 @@ def check_subject(scenario: Node, differentiable: set[str], text: SpecText) -> N
 
 def in_layer(subject: Subject, statement: ast.stmt, text: SpecText) -> Place:
     """Where a statement of the layer's source begins."""
-    return *position(subject.scenario.entries["layer"][1], text, statement.lineno, statement.col_offset + 1), 1
+    return position(subject.scenario.entries["layer"][1], text, statement.lineno, statement.col_offset + 1)
 
 
 # --------------------------------------------------------------------------- what is called
@@ -133,12 +129,12 @@ def unused(subject: Subject, text: SpecText) -> Iterator[Remark]:
         named = {str(layer.string("op") or layer.string("ref")).replace(":", ".").rpartition(".")[2]}
     if "*" not in named and not named & own:
         help = f"apply what the layer defines: {listing(sorted(named))}" if named else "the layer defines nothing"
-        yield call.place, "call: the layer takes no part in it", help
+        yield call, "call: the layer takes no part in it", help
     for name, (key, _) in ((variable(name), entry) for name, entry in subject.inputs.items()):
         elsewhere = None if name in own else words_of(scenario, text)
         hidden = layer.get("ref") is None and elsewhere is None
         if name not in own and not hidden and name not in (elsewhere or ()):
-            yield key.place, f"nothing uses the input {quote(name)}", "name it in the call, or remove it"
+            yield key, f"nothing uses the input {quote(name)}", "name it in the call, or remove it"
 
 
 # --------------------------------------------------------------------------- what is held against it
@@ -148,7 +144,7 @@ def without_an_element(subject: Subject, text: SpecText) -> Iterator[Remark]:
     if shapes and subject.asks_for_gradients and all(shape is not None and 0 in shape for shape in shapes):
         key = subject.inputs[min(subject.differentiable)][0]
         help = "give one a larger shape, or write 'gradient: unchecked'"
-        yield key.place, "no input that takes a gradient has an element", help
+        yield key, "no input that takes a gradient has an element", help
 
 
 def nothing_asked(subject: Subject, text: SpecText) -> Iterator[Remark]:
@@ -161,7 +157,7 @@ def nothing_asked(subject: Subject, text: SpecText) -> Iterator[Remark]:
             "give an input a floating dtype and no 'stop_gradient: true'; say in 'expect' what must hold; or write "
             "'gradient: unchecked' if it has but to run"
         )
-        yield id.place, "this would check nothing: no input takes a gradient, and nothing else is expected", help
+        yield id, "this would check nothing: no input takes a gradient, and nothing else is expected", help
 
 
 def cotangents(subject: Subject) -> Iterator[Remark]:
@@ -171,7 +167,7 @@ def cotangents(subject: Subject) -> Iterator[Remark]:
         cotangent = expect.get("cotangent")
         if cotangent is not None and known is not None and (shape := shape_of(cotangent)) != known:
             message = f"the cotangent has shape {list(shape)}, the output {list(known)}"
-            yield cotangent.place, message, "a cotangent has the shape of its output"
+            yield cotangent, message, "a cotangent has the shape of its output"
 
 
 def output_shape(subject: Subject) -> tuple[int, ...] | None:

@@ -78,7 +78,7 @@ def report_syntax(error: yaml.MarkedYAMLError, text: SpecText) -> None:
         help += "; inside single quotes write a quote as ''" if "'" in source else ""
     elif "neither" in message and re.match(r"[\w-]+:\S", source[column - 1 :]):
         help = "put a space behind the ':'"
-    text.report(line, column, 1, message.format(character=quote(source[column - 1 : column])), help)
+    text.report((line, column, 1), message.format(character=quote(source[column - 1 : column])), help)
 
 
 def _code_without_a_block(lines: list[str], line: int) -> tuple[int, int] | None:

@@ -72,9 +72,14 @@ class Node:
         """Where it stands."""
         return self.line, self.column, max(1, self.end_column - self.column) if self.end_line == self.line else 1
 
-    def at(self, key: str) -> Place:
-        """The place of a key that a mapping has."""
-        return self.entries[key][0].place
+    @property
+    def start(self) -> Place:
+        """Its first character."""
+        return self.line, self.column, 1
+
+    def at(self, key: str) -> Node:
+        """A key that a mapping has."""
+        return self.entries[key][0]
 
     def get(self, key: str) -> Node | None:
         """The value of `key` in a mapping; None if there is none."""
@@ -89,6 +94,14 @@ class Node:
         """The mapping under `key`; an empty one if there is none or it is something else."""
         value = self.get(key)
         return value if value and value.kind == "mapping" else Node("mapping", self.line, self.column)
+
+    def under(self, key: str) -> dict[str, tuple[Node, Node]]:
+        """The entries of the mapping under `key`; none if there is none or it is something else."""
+        return self.mapping(key).entries
+
+    def listed(self, key: str) -> list[Node]:
+        """What is listed under `key`; nothing if there is no list."""
+        return self.entries[key][1].items if key in self.entries else []
 
     def string(self, key: str) -> str | None:
         """The text under `key`; None if there is none or it is something else."""
@@ -149,7 +162,7 @@ def parse(text: SpecText) -> tuple[Node | None, bool]:
             pass
         text.nodes = builder.nodes
         return builder.root, not builder.open
-    text.report(len(text.lines), 1, 1, "too many tabs to go on", "indent with spaces throughout the file")
+    text.report((len(text.lines), 1, 1), "too many tabs to go on", "indent with spaces throughout the file")
     return None, False
 
 
@@ -183,7 +196,7 @@ class _Builder:
             if name in self.used:
                 continue
             message = f"anchor {quote('&' + name)} has no effect"
-            self.text.report(line, column, len(name) + 1, message, "remove it")
+            self.text.report((line, column, len(name) + 1), message, "remove it")
 
     def _node(self, event: yaml.NodeEvent) -> None:
         self.nodes += 1
@@ -225,12 +238,12 @@ class _Builder:
             return  # the merge key is the mistake
         where = f" (of line {self.anchors[name][0]})" if name in self.anchors else ""
         help = "write the value out, or take it from another scenario with 'extends: its-id'"
-        self.text.report(*node.place, f"alias {quote('*' + name)}{where} is not allowed", help)
+        self.text.report(node, f"alias {quote('*' + name)}{where} is not allowed", help)
 
     def _scalar(self, node: Node) -> None:
         if node.style == '"' and _UNSAFE.search(node.text):
             message = "the text holds a control character, written as an escape"
-            self.text.report(*node.place, message, "remove it, or use a block (|) and write the code's own escape")
+            self.text.report(node, message, "remove it, or use a block (|) and write the code's own escape")
             return
         node.kind, node.value = "scalar", node.text
         if node.style:
@@ -240,17 +253,15 @@ class _Builder:
         elif not is_text(node.text):
             if len(node.text) > MAX_DIGITS:
                 node.kind = "unreadable"
-                self.text.report(*node.place, f"a number of more than {MAX_DIGITS} characters", "write fewer digits")
+                self.text.report(node, f"a number of more than {MAX_DIGITS} characters", "write fewer digits")
                 return
             node.value = int(node.text) if _INT.fullmatch(node.text) else float(node.text)
             if math.isinf(node.value):
                 node.kind = "unreadable"
-                self.text.report(*node.place, f"{node.text} is beyond float64", "write .inf if infinity is meant")
+                self.text.report(node, f"{node.text} is beyond float64", "write .inf if infinity is meant")
             elif node.value == 0 and _SIGNIFICANT.match(node.text):
                 node.kind = "unreadable"
-                self.text.report(
-                    *node.place, f"{node.text} is 0 in float64", "write 0 if that is meant; the least is 5e-324"
-                )
+                self.text.report(node, f"{node.text} is 0 in float64", "write 0 if that is meant; the least is 5e-324")
 
     def _add(self, node: Node) -> None:
         if not self.open:
@@ -273,18 +284,18 @@ class _Builder:
             before.kind, parent.incomplete = "unreadable", True
         elif _is_merge(key):
             parent.incomplete = True
-            self.text.report(*key.place, "merge keys (<<) are not allowed", "use 'extends: id-of-another-scenario'")
+            self.text.report(key, "merge keys (<<) are not allowed", "use 'extends: id-of-another-scenario'")
         elif key.kind == "unreadable":
             parent.incomplete = True
         elif not isinstance(key.value, str) or key.kind != "scalar":
             parent.incomplete = True
             what = "a list or mapping" if key.kind != "scalar" else describe(key)
             help = "write a name" if key.kind != "scalar" or not key.text else f'put it in quotes: "{key.text}"'
-            self.text.report(*key.place, f"a key must be text, not {what}", help)
+            self.text.report(key, f"a key must be text, not {what}", help)
         elif key.value in parent.entries:
             first = parent.entries[key.value][0]
             message = f"duplicate key {quote(key.value)}, first given in line {first.line}"
-            self.text.report(*key.place, message, "remove one of the two")
+            self.text.report(key, message, "remove one of the two")
         else:
             parent.entries[key.value] = (key, value)
 
@@ -294,10 +305,10 @@ class _Builder:
             written = _ENTRIES.match(self.text.lines[first.line - 1], first.column - 1)
             entries = [one.strip(" ()") for one in written[0].split(",")] if written else []
             help = f"a list stands in brackets: [{', '.join(one for one in entries if one and ':' not in one)}]"
-            self.text.report(*first.place, "a ',' ends this value", help)
+            self.text.report(first, "a ',' ends this value", help)
 
     def _report(self, event: yaml.Event, width: int, message: str, help: str) -> None:
-        self.text.report(*place_of(event.start_mark), width, message, help)
+        self.text.report((*place_of(event.start_mark), width), message, help)
 
 
 def _is_merge(key: Node) -> bool:

@@ -7,7 +7,7 @@ from textwrap import indent
 import pytest
 
 from gradcheck.matrix.catalogue import all_rules, catalogue
-from gradcheck.spec.citations import rule_ids
+from gradcheck.spec.scenario_rules import rule_ids
 from gradcheck.support.resources import bundled_specs
 
 TANH = "layer: {op: tanh}\n"
