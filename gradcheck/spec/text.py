@@ -90,10 +90,9 @@ class SpecText:
         """Whether a repair touched any of the lines `first` to `last`."""
         return any(line in self.edits for line in range(first, last + 1))
 
-    def fail_if_any(self) -> None:
-        """Raise SpecError with the diagnostics, each once, if there are any."""
-        if self.found:
-            raise SpecError({(*one.position, one.message): one for one in self.found}.values())
+    def error(self) -> SpecError:
+        """The diagnostics, each once."""
+        return SpecError({(*one.position, one.message): one for one in self.found}.values())
 
     def repair_tab(self, line: int, column: int) -> bool:
         """If a tab is what stops the parser at `line`:`column`, report it and put spaces in its place.

@@ -147,14 +147,19 @@ def parse(text: SpecText) -> tuple[Node | None, bool]:
 
     Mistakes are reported to `text`. Where the parser stops at one, the tree holds what comes before it.
     """
+    loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for _ in range(_MAX_TAB_REPAIRS):
         builder = _Builder(text)
         before = len(text.found)
         try:
-            builder.read()
+            builder.read(loader)
         except yaml.MarkedYAMLError as error:
             if text.repair_tab(*place_of(error.problem_mark or error.context_mark)):
                 del text.found[before:-1]  # the repaired text is read again from its beginning
+                continue
+            if loader is not yaml.SafeLoader and "nesting depth" in str(error.problem):
+                loader = yaml.SafeLoader  # libyaml looks ahead to a limit of its own (PyYAML 6.0.4); this does not
+                del text.found[before:]
                 continue
             report_syntax(error, text)
             return builder.root, False
@@ -176,10 +181,10 @@ class _Builder:
         self.anchors: dict[str, tuple[int, int]] = {}
         self.used: set[str] = set()
 
-    def read(self) -> None:
+    def read(self, loader: Any) -> None:
         """Build the tree of `text`. Raises yaml.MarkedYAMLError at a syntax error, _StopReadingError at a limit."""
         documents = 0
-        for event in yaml.parse(self.text.content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        for event in yaml.parse(self.text.content, Loader=loader):
             if isinstance(event, yaml.NodeEvent):
                 self._node(event)
             elif isinstance(event, yaml.CollectionEndEvent):
@@ -279,7 +284,7 @@ class _Builder:
     def _add_entry(self, parent: Node, key: Node, value: Node) -> None:
         behind = self.text.lines[key.end_line - 1][key.end_column - 1 :] if not value.text else ""
         before = next(reversed(parent.entries.values()), (key, key))[1]
-        if _COMMA.match(behind) and before.kind != "mapping" and before.end_line == key.line:
+        if _COMMA.match(behind) and before.kind in ("scalar", "unreadable") and before.end_line == key.line:
             self._report_list(before)
             before.kind, parent.incomplete = "unreadable", True
         elif _is_merge(key):
