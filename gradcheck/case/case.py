@@ -10,8 +10,7 @@ from gradcheck.backends.base import kind_of, missing, version_of
 from gradcheck.case.default_limits import MEMORY, TIMEOUT
 from gradcheck.case.naming import case_name
 from gradcheck.result import Result, Status
-from gradcheck.spec.expectations import BackendExpectation, Expect
-from gradcheck.spec.model import Scenario
+from gradcheck.spec.model import BackendExpectation, Expect, Scenario
 
 
 class Case(BaseModel):

@@ -42,8 +42,7 @@ from gradcheck.support.foreign import described, text_of
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
-    from gradcheck.spec.expectations import Expect
-    from gradcheck.spec.model import Scenario
+    from gradcheck.spec.model import Expect, Scenario
 
 
 TIME_TO_NAME = 0.75

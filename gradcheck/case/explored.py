@@ -11,7 +11,7 @@ from gradcheck.exploring.examples import Drawn, Example
 from gradcheck.exploring.scenario import input_text
 from gradcheck.result import Result, Status
 from gradcheck.spec.input_words import InputWord
-from gradcheck.spec.inputs import Aliased, Input
+from gradcheck.spec.model import Aliased, Input
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case

@@ -8,7 +8,7 @@ from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Status
 
 if TYPE_CHECKING:
-    from gradcheck.spec.expectations import Expect
+    from gradcheck.spec.model import Expect
 
 
 SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.PASS)

@@ -12,7 +12,7 @@ import numpy as np
 from gradcheck.checking.arrays import NumpyArray
 
 if TYPE_CHECKING:
-    from gradcheck.spec.inputs import Input
+    from gradcheck.spec.model import Input
 
 
 HERE = Path()

@@ -18,9 +18,7 @@ from gradcheck.case.input_arrays import make_input
 from gradcheck.case.namespace import Namespace, compile_expression, run_source
 from gradcheck.case.reference import import_reference
 from gradcheck.spec.containers import in_variables, variables
-from gradcheck.spec.inputs import Input
-from gradcheck.spec.model import LayerOp, LayerRef
-from gradcheck.spec.operations import OPERATIONS
+from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case

@@ -14,7 +14,7 @@ from gradcheck.case.expectation import Expectation
 from gradcheck.case.world_call import Declared, WorldArgument
 from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checking.verdict import Precision
-from gradcheck.spec.world import MOST_RANKS, Axis
+from gradcheck.spec.model import MOST_RANKS, Axis
 
 MOST_SEED = 2**32 - 1
 

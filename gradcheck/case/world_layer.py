@@ -11,8 +11,7 @@ from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.reference import import_reference
 from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldCall
 from gradcheck.spec.containers import in_variables
-from gradcheck.spec.model import LayerRef
-from gradcheck.spec.world import World, size_of
+from gradcheck.spec.model import LayerRef, World, size_of
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from gradcheck.exploring.examples import KINDS_OF_VALUES, Recipe, build
 from gradcheck.spec.input_words import InputWord
-from gradcheck.spec.inputs import Layout
+from gradcheck.spec.model import Layout
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
 """What a free size is drawn from: small ones mostly, none at all, and those around powers of two, where blocks end."""

@@ -15,7 +15,7 @@ from gradcheck.exploring.drawing import drawn
 from gradcheck.exploring.examples import KINDS_OF_VALUES, Example, Recipe, build
 from gradcheck.result import Status
 from gradcheck.spec.input_words import InputWord
-from gradcheck.spec.inputs import Layout
+from gradcheck.spec.model import Layout
 from gradcheck.support.display_paths import count
 
 SHRINKING = 0.4

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 from math import inf, isfinite, prod
 
-from gradcheck.spec import inputs
+from gradcheck.spec import model
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.literals import MAX_DIMENSIONS
 from gradcheck.spec.messages import number_help
@@ -163,7 +163,7 @@ def _too_large(name: str, shape: Node, dtypes: list[str], matrix: Node, ranks: i
         if length < 0:
             return  # the model reports it
         lengths.append(length)
-    count, bytes = ranks * prod(lengths), max(inputs.ITEM_BYTES.get(dtype, 1) for dtype in dtypes)
+    count, bytes = ranks * prod(lengths), max(model.ITEM_BYTES.get(dtype, 1) for dtype in dtypes)
     message = ""
     if count > MAX_ELEMENTS:
         message = f"input {quote(name)} has {count:,} elements, at most {MAX_ELEMENTS:,} (2**27) are allowed"
@@ -180,8 +180,8 @@ def _drawn(name: str, input: Node, dtypes: list[str]) -> Iterator[Remark]:
         return  # the model reports it
     place = input.get("init") or input
     limits = {key: input.entries[key] for key in ("low", "high") if key in input.entries}
-    for key, (at, _) in limits.items() if init not in inputs.INIT_LIMITS else ():
-        help = f"remove it, or write {listing(inputs.INIT_LIMITS)} as init"
+    for key, (at, _) in limits.items() if init not in model.INIT_LIMITS else ():
+        help = f"remove it, or write {listing(model.INIT_LIMITS)} as init"
         yield at, f"{quote(key)} is of no use with 'init: {init}'", help
     integers = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
     shape = input_shape(input)
@@ -197,9 +197,9 @@ def _drawn(name: str, input: Node, dtypes: list[str]) -> Iterator[Remark]:
     if integers and init in _NOT_WHOLE:
         message = f"input {quote(name)} has dtype {integers[0]}, but 'init: {init}' gives no whole numbers"
         yield place, message, "write 'init: integers' with low and high"
-    if init not in inputs.INIT_LIMITS:
+    if init not in model.INIT_LIMITS:
         return
-    low, high = inputs.INIT_LIMITS[init]
+    low, high = model.INIT_LIMITS[init]
     for key, (_, value) in limits.items():
         number = value.value
         if isinstance(number, bool) or not isinstance(number, int | float):

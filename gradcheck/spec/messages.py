@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from gradcheck.spec import expectations, inputs, model, world
+from gradcheck.spec import model
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.operations import OPERATIONS
+from gradcheck.spec.model import OPERATIONS
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
 from gradcheck.support.suggest import nearest
@@ -24,24 +24,24 @@ KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "": (model.SpecFile, "a spec file"),
     "scenarios": (model.Scenario, "a scenario"),
     "cases": (model.Scenario, "a scenario"),
-    "inputs": (inputs.Input, "an input"),
-    "layout": (inputs.Aliased, "layout"),
+    "inputs": (model.Input, "an input"),
+    "layout": (model.Aliased, "layout"),
     "explore": (model.Explore, "explore"),
-    "outputs": (world.Output, "an output"),
-    "backends": (expectations.BackendExpectation, "a backend's expectations"),
-    "values": (expectations.Tolerance, "an expected value"),
+    "outputs": (model.Output, "an output"),
+    "backends": (model.BackendExpectation, "a backend's expectations"),
+    "values": (model.Tolerance, "an expected value"),
     "defaults": (model.Defaults, "defaults"),
     "source": (model.Source, "source"),
-    "expect": (expectations.Expect, "expect"),
-    "observed": (expectations.Observed, "observed"),
-    "policy": (expectations.Policy, "policy"),
-    "raises": (expectations.Raises, "raises"),
-    "warns": (expectations.Warns, "warns"),
-    "calls": (expectations.Calls, "calls"),
-    "differs": (expectations.Differs, "differs"),
-    "message": (expectations.Regex, "message"),
-    "xfail": (expectations.Xfail, "xfail"),
-    "skip": (expectations.Skip, "skip"),
+    "expect": (model.Expect, "expect"),
+    "observed": (model.Observed, "observed"),
+    "policy": (model.Policy, "policy"),
+    "raises": (model.Raises, "raises"),
+    "warns": (model.Warns, "warns"),
+    "calls": (model.Calls, "calls"),
+    "differs": (model.Differs, "differs"),
+    "message": (model.Regex, "message"),
+    "xfail": (model.Xfail, "xfail"),
+    "skip": (model.Skip, "skip"),
     "(ref)": (model.LayerRef, "layer"),
     "(op)": (model.LayerOp, "layer"),
 }

@@ -8,8 +8,8 @@ from math import prod
 from typing import get_args
 
 from gradcheck.spec.literals import DType
+from gradcheck.spec.model import MOST_RANKS
 from gradcheck.spec.tree import Node, copy
-from gradcheck.spec.world import MOST_RANKS
 
 ELEMENT_TYPES = get_args(DType)
 INTEGER_RANGE = {

@@ -10,7 +10,7 @@ from math import prod
 from typing import get_args
 
 from gradcheck.codes import CODES
-from gradcheck.spec import expectations, inputs, model
+from gradcheck.spec import model
 from gradcheck.spec.code import (
     check_call,
     check_default_call,
@@ -21,9 +21,9 @@ from gradcheck.spec.code import (
 )
 from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.format import Format
 from gradcheck.spec.input_rules import check_aliases, check_input, check_name, check_numbers, check_value
 from gradcheck.spec.messages import known_keys, report_unknown_key
+from gradcheck.spec.model import MOST_RANKS, Format
 from gradcheck.spec.parts import (
     ELEMENT_TYPES,
     all_expectations,
@@ -44,7 +44,6 @@ from gradcheck.spec.subject import check_subject
 from gradcheck.spec.text import Remark, SpecText
 from gradcheck.spec.tree import Node, describe
 from gradcheck.spec.versions import is_range, shared
-from gradcheck.spec.world import MOST_RANKS
 from gradcheck.support.resources import bundled_specs
 
 MAX_COMBINATIONS = 256
@@ -54,7 +53,7 @@ MAX_PATTERNS = 100_000
 """Characters of all patterns of a file: at most 2 s, at 20 ms for the slowest of 1,000 (``(?i)`` and many ranges)."""
 
 # Parameters of a matrix that hold for every input -> their values.
-_OF_ALL_INPUTS = {"dtype": ELEMENT_TYPES, "layout": get_args(inputs.Layout)}
+_OF_ALL_INPUTS = {"dtype": ELEMENT_TYPES, "layout": get_args(model.Layout)}
 _NULL_ALLOWED = ("values", "grads")  # below these keys null is a value like any other
 _RULE = re.compile(r"^ +- id: ([a-z0-9-]+)$", re.MULTILINE)  # of the catalogue
 _CASE_NAME_PART = re.compile(r"[A-Za-z0-9._+-]+")
@@ -134,8 +133,8 @@ def check_subjects(root: Node, text: SpecText) -> None:
 def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
     """Report what is wrong with one scenario. What has an unknown key may lack another because of that."""
     parts: list[tuple[Node, type[Format]]] = [(scenario, model.Scenario)]
-    parts += [(input, inputs.Input) for _, input in scenario.under("inputs").values()]
-    parts += [(one, expectations.BackendExpectation) for entries in backend_entries(scenario) for one in entries]
+    parts += [(input, model.Input) for _, input in scenario.under("inputs").values()]
+    parts += [(one, model.BackendExpectation) for entries in backend_entries(scenario) for one in entries]
     for part, kind in parts:
         part.incomplete |= not part.entries.keys() <= {*known_keys(kind)}
     if (written := scenario.get("inputs")) and written.kind != "mapping":
@@ -468,7 +467,7 @@ def _check_pattern(pattern: Node, text: SpecText) -> None:
     It is searched for while a case runs, within its time limit: how long a search takes is the case's own affair.
     """
     source = pattern.value
-    if id(pattern) in text.patterns or not isinstance(source, str) or len(source) > expectations.MAX_PATTERN:
+    if id(pattern) in text.patterns or not isinstance(source, str) or len(source) > model.MAX_PATTERN:
         return  # seen before through `extends`, or the model reports it
     before = sum(text.patterns.values())
     if before > MAX_PATTERNS:

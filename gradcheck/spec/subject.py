@@ -14,7 +14,7 @@ from math import inf
 from gradcheck.spec.code import check_python, position, words_of
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.operations import OPERATIONS
+from gradcheck.spec.model import OPERATIONS
 from gradcheck.spec.parts import all_expectations, input_shape
 from gradcheck.spec.python import layer_classes, nodes, read_and_bound, static_forward, words
 from gradcheck.spec.text import Place, Remark, SpecText
