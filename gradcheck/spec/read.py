@@ -18,9 +18,9 @@ from gradcheck.spec.messages import report_errors
 from gradcheck.spec.model import SpecFile
 from gradcheck.spec.parts import default_dtype, default_verdict
 from gradcheck.spec.resolve import resolve
-from gradcheck.spec.shared_ids import Given, shared_ids
 from gradcheck.spec.text import SpecText, decode, read_text
 from gradcheck.spec.tree import Node, describe, parse
+from gradcheck.spec.validated import Given, shared_ids
 
 _CODE = ("layer", "script", "call")
 _POSITION_DEPTH = 4  # backends.paddle.expect.gradient; expressions below expect.values
