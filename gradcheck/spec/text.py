@@ -34,6 +34,8 @@ MAX_CONTROL_CHARACTERS = 1_000
 # What YAML forbids, and the three exotic line breaks on which YAML and Python do not agree.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _OPENS_BLOCK = re.compile(r"(:|-|[:-] +[|>][-+1-9]{0,2})$")
+_IS_CODE = re.compile(r"\s*[^\s#]")
+_LIST_DASHES = re.compile(r"\s*(?:- +)*")
 _MAX_SUGGESTIONS = 100
 
 
@@ -105,48 +107,36 @@ class SpecText:
         text = self.lines[line - 1]
         indentation = text[: len(text) - len(text.lstrip(" \t"))]
         if "\t" in indentation:
-            return self._repair_indentation(line, indentation)
-        if text[column - 1 : column] == "\t":
+            spaces, last = self._indentation_for(line, indentation), line
+            while last < len(self.lines) and self.lines[last].startswith(indentation):
+                last += 1
+            message = "a tab in the indentation" + (f" (as in the lines to {last})" if last > line else "")
+            place = line, indentation.index("\t") + 1, 1
+            self.report(place, message, "indent with spaces: set the editor to expand tabs")
+            for number in range(line, last + 1):
+                rest = self.lines[number - 1][len(indentation) :]
+                self.lines[number - 1] = " " * spaces + rest if rest.strip() else ""
+                self.edits.setdefault(number, []).append((spaces + 1, len(indentation) - spaces))
+        elif text[column - 1 : column] == "\t":
             self.report((line, column, 1), "a tab where YAML allows only spaces", "put a space in its place")
             self.lines[line - 1] = text[: column - 1] + " " + text[column:]
-            return True
-        return False
-
-    def _repair_indentation(self, line: int, indentation: str) -> bool:
-        spaces = self._indentation_for(line, indentation)
-        last = line
-        while last < len(self.lines) and self.lines[last].startswith(indentation):
-            last += 1
-        message = "a tab in the indentation" + (f" (as in the lines to {last})" if last > line else "")
-        place = line, indentation.index("\t") + 1, 1
-        self.report(place, message, "indent with spaces: set the editor to expand tabs")
-        for number in range(line, last + 1):
-            rest = self.lines[number - 1][len(indentation) :]
-            self.lines[number - 1] = " " * spaces + rest if rest.strip() else ""
-            self.edits.setdefault(number, []).append((spaces + 1, len(indentation) - spaces))
+        else:
+            return False
         return True
 
     def _indentation_for(self, line: int, indentation: str) -> int:
         """The number of spaces that the tabbed `indentation` of `line` most likely stands for."""
+        above = [text for text in self.lines[max(0, line - 1000) : line - 1] if _IS_CODE.match(text)]
         is_entry = self.lines[line - 1].lstrip().startswith("- ")
         columns: list[int] = []  # where keys (for an entry: dashes) of the blocks still open stand
         outermost = 1 << 30
-        previous = ""
-        for above in reversed(self.lines[max(0, line - 1000) : line - 1]):
-            code = above.strip()
-            if not code or code.startswith("#"):
-                continue
-            here = len(above) - len(above.lstrip())
-            dashes = []
-            while code.startswith("- "):
-                dashes.append(here)
-                stripped = code[2:].lstrip()
-                here += len(code) - len(stripped)
-                code = stripped
-            if not previous:
-                previous = above.rstrip()
-                if _OPENS_BLOCK.search(previous):
-                    return here + 2
+        for text in reversed(above):
+            found = _LIST_DASHES.match(text)
+            assert found is not None
+            here = found.end()
+            if text is above[-1] and _OPENS_BLOCK.search(text.rstrip()):
+                return here + 2
+            dashes = [at for at, sign in enumerate(found[0]) if sign == "-"]
             columns += [at for at in (dashes if is_entry else [here]) if at < outermost]
             outermost = min([outermost, here, *dashes])
             if outermost == 0:

@@ -131,12 +131,6 @@ def copy(node: Node, entries: Mapping[str, tuple[Node, Node]] | None = None, ite
     )  # fmt: skip
 
 
-def is_text(plain: str) -> bool:
-    """Whether a scalar without quotes is text: neither null, a boolean, nor a number."""
-    number = plain[:1] in "+-.0123456789" and (_INT.fullmatch(plain) or _FLOAT.fullmatch(plain))
-    return plain not in _CONSTANTS and not number
-
-
 class _StopReadingError(Exception):
     """Something after which the rest of the file is not looked at; it has been reported."""
 
@@ -196,28 +190,24 @@ class _Builder:
                 if documents > 1:
                     self._report(event, 3, "a second document", "remove the '---': one file holds one document")
                     raise _StopReadingError
-        for name, (line, column) in self.anchors.items():
-            if name in self.used:
-                continue
-            message = f"anchor {quote('&' + name)} has no effect"
-            self.text.report((line, column, len(name) + 1), message, "remove it")
+        for name, place in self.anchors.items():
+            if name not in self.used:
+                message = f"anchor {quote('&' + name)} has no effect"
+                self.text.report((*place, len(name) + 1), message, "remove it")
 
     def _node(self, event: yaml.NodeEvent) -> None:
         self.nodes += 1
         if self.nodes > MAX_NODES:
             self._report(event, 1, f"more than {MAX_NODES:,} values in one file", "split the file by topic")
             raise _StopReadingError
-        start: Any = event.start_mark
-        end: Any = event.end_mark
-        node = Node("unreadable", start.line + 1, start.column + 1, end.line + 1, end.column + 1)
+        node = Node("unreadable", *place_of(event.start_mark), *place_of(event.end_mark))
         if isinstance(event, yaml.AliasEvent):
-            self._alias(event, node)
+            self._alias(event.anchor or "", node)
             self._add(node)
             return
         if event.anchor:
             self.anchors[event.anchor] = (node.line, node.column)
-        tag = getattr(event, "tag", None)
-        if tag:
+        if tag := getattr(event, "tag", None):
             help = "remove it: whether a value is text or a number follows from how it is written"
             self._report(event, 1, f"tag {quote(tag)} is not allowed", help)
         if isinstance(event, yaml.ScalarEvent):
@@ -235,8 +225,7 @@ class _Builder:
             self._report(event, 1, f"nested more than {MAX_DEPTH} levels deep", "make the value flatter")
             raise _StopReadingError
 
-    def _alias(self, event: yaml.AliasEvent, node: Node) -> None:
-        name = event.anchor or ""
+    def _alias(self, name: str, node: Node) -> None:
         self.used.add(name)
         if self.keys and (key := self.keys[-1]) and _is_merge(key):
             return  # the merge key is the mistake
@@ -245,27 +234,28 @@ class _Builder:
         self.text.report(node, f"alias {quote('*' + name)}{where} is not allowed", help)
 
     def _scalar(self, node: Node) -> None:
-        if node.style == '"' and _UNSAFE.search(node.text):
-            message = "the text holds a control character, written as an escape"
-            self.text.report(node, message, "remove it, or use a block (|) and write the code's own escape")
-            return
-        node.kind, node.value = "scalar", node.text
+        message = help = ""
+        node.value = plain = node.text
         if node.style:
-            return
-        if node.text in _CONSTANTS:
-            node.value = _CONSTANTS[node.text]
-        elif not is_text(node.text):
-            if len(node.text) > MAX_DIGITS:
-                node.kind = "unreadable"
-                self.text.report(node, f"a number of more than {MAX_DIGITS} characters", "write fewer digits")
-                return
-            node.value = int(node.text) if _INT.fullmatch(node.text) else float(node.text)
-            if math.isinf(node.value):
-                node.kind = "unreadable"
-                self.text.report(node, f"{node.text} is beyond float64", "write .inf if infinity is meant")
-            elif node.value == 0 and _SIGNIFICANT.match(node.text):
-                node.kind = "unreadable"
-                self.text.report(node, f"{node.text} is 0 in float64", "write 0 if that is meant; the least is 5e-324")
+            if node.style == '"' and _UNSAFE.search(plain):
+                message = "the text holds a control character, written as an escape"
+                help = "remove it, or use a block (|) and write the code's own escape"
+        elif plain in _CONSTANTS:
+            node.value = _CONSTANTS[plain]
+        elif plain[0] in "+-.0123456789" and (_INT.fullmatch(plain) or _FLOAT.fullmatch(plain)):
+            if len(plain) > MAX_DIGITS:
+                message, help = f"a number of more than {MAX_DIGITS} characters", "write fewer digits"
+            else:
+                node.value = number = int(plain) if _INT.fullmatch(plain) else float(plain)
+                if math.isinf(number):
+                    message, help = f"{plain} is beyond float64", "write .inf if infinity is meant"
+                elif number == 0 and _SIGNIFICANT.match(plain):
+                    message, help = f"{plain} is 0 in float64", "write 0 if that is meant; the least is 5e-324"
+        if message:
+            self.text.report(node, message, help)
+            node.value = None
+        else:
+            node.kind = "scalar"
 
     def _add(self, node: Node) -> None:
         if not self.open:
@@ -274,17 +264,20 @@ class _Builder:
         parent, key = self.open[-1], self.keys[-1]
         if parent.kind == "sequence":
             parent.items.append(node)
-        elif key is None:
-            self.keys[-1] = node
-        else:
-            self.keys[-1] = None
+            return
+        self.keys[-1] = node if key is None else None
+        if key is not None:
             self._add_entry(parent, key, node)
 
     def _add_entry(self, parent: Node, key: Node, value: Node) -> None:
         behind = self.text.lines[key.end_line - 1][key.end_column - 1 :] if not value.text else ""
         before = next(reversed(parent.entries.values()), (key, key))[1]
         if _COMMA.match(behind) and before.kind in ("scalar", "unreadable") and before.end_line == key.line:
-            self._report_list(before)
+            if before.kind == "scalar":  # a list without brackets: once, not for each of its entries
+                written = _ENTRIES.match(self.text.lines[before.line - 1], before.column - 1)
+                entries = [one.strip(" ()") for one in written[0].split(",")] if written else []
+                help = f"a list stands in brackets: [{', '.join(one for one in entries if one and ':' not in one)}]"
+                self.text.report(before, "a ',' ends this value", help)
             before.kind, parent.incomplete = "unreadable", True
         elif _is_merge(key):
             parent.incomplete = True
@@ -297,19 +290,10 @@ class _Builder:
             help = "write a name" if key.kind != "scalar" or not key.text else f'put it in quotes: "{key.text}"'
             self.text.report(key, f"a key must be text, not {what}", help)
         elif key.value in parent.entries:
-            first = parent.entries[key.value][0]
-            message = f"duplicate key {quote(key.value)}, first given in line {first.line}"
+            message = f"duplicate key {quote(key.value)}, first given in line {parent.at(key.value).line}"
             self.text.report(key, message, "remove one of the two")
         else:
             parent.entries[key.value] = (key, value)
-
-    def _report_list(self, first: Node) -> None:
-        """Report a list without brackets, which begins with the value `first`: once, not for each of its entries."""
-        if first.kind == "scalar":
-            written = _ENTRIES.match(self.text.lines[first.line - 1], first.column - 1)
-            entries = [one.strip(" ()") for one in written[0].split(",")] if written else []
-            help = f"a list stands in brackets: [{', '.join(one for one in entries if one and ':' not in one)}]"
-            self.text.report(first, "a ',' ends this value", help)
 
     def _report(self, event: yaml.Event, width: int, message: str, help: str) -> None:
         self.text.report((*place_of(event.start_mark), width), message, help)
