@@ -32,7 +32,7 @@ from gradcheck.exploring.example_search import Search, search
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
-from gradcheck.spec.world import MOST_RANKS, Axis
+from gradcheck.spec.model import MOST_RANKS, Axis
 from gradcheck.strategies import arrays_of, words_by_input
 from gradcheck.support.foreign import described
 from pylayer.reading import as_releases

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 
 from gradcheck import assert_gradients, strategies
-from pylayer.paddle import tanh
+from pylayer.ops.elementwise import tanh
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from gradcheck.backends.base import kind_of, missing, version_of
 from gradcheck.case.naming import MEMORY, TIMEOUT, case_name
 from gradcheck.result import Result, Status
-from gradcheck.spec.expectations import BackendExpectation, Expect
-from gradcheck.spec.model import Scenario
+from gradcheck.spec.model import BackendExpectation, Expect, Scenario
 
 
 class Case(BaseModel):

@@ -30,14 +30,13 @@ from gradcheck.case.values import has_drawn, left_by, message_matches, mismatch,
 from gradcheck.case.world_call import WorldLayer
 from gradcheck.exploring.example_search import explored
 from gradcheck.result import GradientSummary, Result, Status, Value
-from gradcheck.spec.code import is_static
+from gradcheck.spec.python import is_static
 from gradcheck.support.foreign import described, text_of
 from pylayer.reading import as_releases
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
-    from gradcheck.spec.expectations import Expect
-    from gradcheck.spec.model import Scenario
+    from gradcheck.spec.model import Expect, Scenario
 
 
 TIME_TO_NAME = 0.75

@@ -20,7 +20,7 @@ from gradcheck.codes import CODES, is_contract
 from gradcheck.result import UNFINISHED, GradientSummary, Status, element
 
 if TYPE_CHECKING:
-    from gradcheck.spec.expectations import Expect
+    from gradcheck.spec.model import Expect
 
 
 SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.PASS)

@@ -21,13 +21,11 @@ from gradcheck.case.user_code import Namespace, compile_expression, import_refer
 from gradcheck.checking.arrays import NumpyArray
 from gradcheck.checking.problem import Problem
 from gradcheck.spec.containers import in_variables, variables
-from gradcheck.spec.inputs import Input
-from gradcheck.spec.model import LayerOp, LayerRef
-from gradcheck.spec.operations import OPERATIONS
+from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
-    from gradcheck.spec.inputs import Input
+    from gradcheck.spec.model import Input
 
 
 class WrongCotangent(Exception):  # noqa: N818 - a mistake in the scenario

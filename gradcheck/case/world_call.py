@@ -34,8 +34,7 @@ from gradcheck.checking.verdict import Check
 from gradcheck.codes import is_cause, is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element
 from gradcheck.spec.literals import Stands
-from gradcheck.spec.model import LayerRef
-from gradcheck.spec.world import size_of
+from gradcheck.spec.model import LayerRef, size_of
 from pylayer.distributed.call import DeadlockError, MismatchError
 from pylayer.distributed.rank import current
 from pylayer.distributed.rows import broadcast_ranks

@@ -9,8 +9,7 @@ from gradcheck.codes import CODES
 from gradcheck.commands.rules import full
 from gradcheck.commands.specs import fail, find_specs, id_at, place_in_file, read_bundled, read_or_exit, scenario_of
 from gradcheck.matrix.catalogue import all_rules, catalogue
-from gradcheck.spec.expectations import Expect, Raises, Regex, Tolerance, Warns
-from gradcheck.spec.model import Scenario
+from gradcheck.spec.model import Expect, Raises, Regex, Scenario, Tolerance, Warns
 from gradcheck.support.display_paths import count, shown_path
 from gradcheck.support.escape import one_line, safe
 from gradcheck.support.suggest import hint

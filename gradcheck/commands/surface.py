@@ -26,8 +26,7 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     from gradcheck.support.bounded import read_bounded
     from gradcheck.support.display_paths import count
     from gradcheck.support.escape import escape
-    from gradcheck.support.missing_members import members_lacking
-    from gradcheck.support.missing_names import MOST_CODE, files_of, in_order, missing_in, near_to, parsed, reader_of
+    from gradcheck.support.missing_names import MOST_CODE, files_of, missing_in, near_to, uses_in
 
     files = []
     for target in targets:
@@ -42,15 +41,13 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
         try:
             text = read_bounded(file, MOST_CODE).decode("utf-8-sig")
             with garbage.kept():
-                tree = parsed(text, str(file))
-                reader = reader_of(tree)
-                members = frozenset(members_lacking(facade, reader, tree))
+                uses = uses_in(text, str(file), facade)
         except (SyntaxError, RecursionError, MemoryError, OverflowError, OSError, ValueError) as error:
             click.echo(f"{shown}:{escape(why_unread(error))}", err=True)
             unread += 1
             continue
-        for use in in_order([*reader.uses, *members]):
-            found = (f"paddle.{use.name}", None) if use in members else missing_in(facade, use.name)
+        for use in uses:
+            found = (f"paddle.{use.name}", None) if use.of_object else missing_in(facade, use.name)
             if found is None:
                 continue
             name, module = found

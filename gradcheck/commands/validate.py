@@ -10,9 +10,8 @@ import click
 
 from gradcheck.commands.specs import bundled_option, find_specs, nothing_found
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
-from gradcheck.spec.shared_ids import Given, shared_ids
 from gradcheck.spec.text import MAX_BYTES, SpecText, decode, read_text
-from gradcheck.spec.validated import Validated
+from gradcheck.spec.validated import Given, Validated, shared_ids
 from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, escape

@@ -16,7 +16,7 @@ from gradcheck.checking.arrays import NumpyArray
 from gradcheck.exploring.examples import KINDS_OF_VALUES, Drawn, Example, Recipe, build, drawn, input_text
 from gradcheck.result import Result, Status
 from gradcheck.spec.input_words import InputWord
-from gradcheck.spec.inputs import Aliased, Input, Layout
+from gradcheck.spec.model import Aliased, Input, Layout
 from gradcheck.support.display_paths import count
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcheck.checking.arrays import NumpyArray
 from gradcheck.spec.input_words import InputWord
-from gradcheck.spec.inputs import Layout
+from gradcheck.spec.model import Layout
 
 RandomGenerator = np.random.Generator
 

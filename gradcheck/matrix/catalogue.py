@@ -12,8 +12,7 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
-from gradcheck.spec.format import TagName
-from gradcheck.spec.model import Scenario
+from gradcheck.spec.model import Scenario, TagName
 from gradcheck.support.resources import bundled_specs
 
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from gradcheck.case.case import Case
 from gradcheck.matrix.table import Does, in_place
-from gradcheck.spec.expectations import BackendExpectation, Expect, Raises
-from gradcheck.spec.model import Scenario
+from gradcheck.spec.model import BackendExpectation, Expect, Raises, Scenario
 from gradcheck.support.user_error import UserError
 
 HEADER = {"np": "import numpy as np", "paddle": "import paddle", "PyLayer": "from paddle.autograd import PyLayer"}

@@ -11,7 +11,7 @@ from gradcheck.backends.base import kind_of, version_of
 from gradcheck.case.case import Case
 from gradcheck.matrix.catalogue import Document, Rule, all_rules
 from gradcheck.result import NOT_RUN, Result, Status
-from gradcheck.spec.expectations import BackendExpectation, Expect
+from gradcheck.spec.model import BackendExpectation, Expect
 
 
 class Does(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.spec.expectations import Observed
+from gradcheck.spec.model import Observed
 
 _HOLDS = (Status.PASS, Status.KINK)
 _NO_ANSWER = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)

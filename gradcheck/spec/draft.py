@@ -24,14 +24,6 @@ class DraftError(UserError):
     """A layer or an input that cannot be understood; the message says what to write."""
 
 
-class Argument(NamedTuple):
-    """An argument of a layer's forward."""
-
-    name: str
-    default: str | None
-    """As the source has it; None if there is none."""
-
-
 class Signature(NamedTuple):
     """What a layer's source says about how it is called."""
 
@@ -39,12 +31,13 @@ class Signature(NamedTuple):
     file: Path
     line: int
     is_class: bool
-    arguments: Sequence[Argument]
+    arguments: Mapping[str, str | None]
+    """The arguments of its forward, with their defaults as the source has them; None of one without."""
 
     @property
     def needed(self) -> list[str]:
         """The arguments without a default."""
-        return [argument.name for argument in self.arguments if argument.default is None]
+        return [name for name, default in self.arguments.items() if default is None]
 
     def require(self, given: Iterable[str]) -> None:
         """See that the inputs `given` are those with which forward can be called as it stands.
@@ -52,10 +45,11 @@ class Signature(NamedTuple):
         Raises:
             DraftError: there is no such argument, or one without a default is not given.
         """
-        names, where = [argument.name for argument in self.arguments], f"{self.file.name}:{self.line}"
-        if unknown := [name for name in given if name not in names]:
-            otherwise = f"it takes {', '.join(names) or 'nothing'}"
-            raise DraftError(f"{where}: forward has no argument {unknown[0]!r}; {hint(unknown[0], names, otherwise)}")
+        where = f"{self.file.name}:{self.line}"
+        if unknown := [name for name in given if name not in self.arguments]:
+            otherwise = f"it takes {', '.join(self.arguments) or 'nothing'}"
+            near = hint(unknown[0], self.arguments, otherwise)
+            raise DraftError(f"{where}: forward has no argument {unknown[0]!r}; {near}")
         if missing := [name for name in self.needed if name not in given]:
             wanted = " ".join(f"--input {name}=2x3" for name in missing)
             raise DraftError(
@@ -80,30 +74,28 @@ class InWorld(NamedTuple):
                 option = "--outputs" if self.outputs else "--random"
                 raise DraftError(f"{option} is for a world of ranks: say how many there are, such as --world 4")
             return []
-        found = [f"    world: {self.written_world()}"]
+        found = [f"    world: {self._world()}"]
         if self.outputs:
             words = self.outputs.split(",")
             if unknown := [word for word in words if word not in get_args(OutputStands)]:
                 raise DraftError(f"--outputs {self.outputs}: {unknown[0]!r} is neither 'split' nor 'replicated'")
-            written = [f"{{ranks: {word}}}" for word in words]
-            found.append(f"    outputs: {written[0] if len(written) == 1 else '[' + ', '.join(written) + ']'}")
-        if self.random:
-            found.append(f"    random: {self.random}")
-        return found
+            written = ", ".join(f"{{ranks: {word}}}" for word in words)
+            found.append(f"    outputs: {written if len(words) == 1 else f'[{written}]'}")
+        return found + ([f"    random: {self.random}"] if self.random else [])
 
-    def written_world(self) -> str:
-        """The world, as a scenario has it. Raises DraftError."""
+    def _world(self) -> str:
         if re.fullmatch(r"\d{1,9}", self.world):
             return str(int(self.world))
         pairs = [re.fullmatch(r"(\w+)=(\d{1,9})", part) for part in self.world.split(",")]
+        degrees = {pair[1]: int(pair[2]) for pair in pairs if pair}
         if not all(pairs):
             raise DraftError(f"--world {self.world}: write a number of ranks, or ranks along axes, such as mp=2,dp=2")
-        degrees = [(pair[1], int(pair[2])) for pair in pairs if pair]
-        if len(dict(degrees)) < len(degrees):
+        if len(degrees) < len(pairs):
             raise DraftError(f"--world {self.world}: an axis is given twice")
-        return "{" + ", ".join(f"{axis}: {degree}" for axis, degree in degrees) + "}"
+        return "{" + ", ".join(f"{axis}: {degree}" for axis, degree in degrees.items()) + "}"
 
 
+# --------------------------------------------------------------------------- the layer
 def signature_of(reference: str) -> Signature:
     """The signature of the layer or function that `reference` names, found from here or from the project's root.
 
@@ -113,17 +105,15 @@ def signature_of(reference: str) -> Signature:
     if not LAYER_REFERENCE.fullmatch(reference) or reference.partition(":")[0].endswith(".py"):
         if reference.endswith((".yaml", ".yml")) or re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", reference):
             raise DraftError(f"{reference!r} names no layer: `gradcheck run {reference}` runs scenarios")
-        meant = in_module(reference) or meant_by(reference) or "package.module:Layer, such as mypkg.layers:OwnTanh"
-        raise DraftError(f"{reference!r} names no layer: write {meant}")
+        raise DraftError(f"{reference!r} names no layer: write {_meant(reference)}")
     module, _, name = reference.partition(":")
-    below = Path(*module.split("."))
-    file = file_of(below)
+    file = _file_of(module)
     if file is None:
-        looked = " or ".join(map(str, roots()))
-        beside = [(root / below.parent).glob("*.py") for root in roots()]
-        near = get_close_matches(below.name, sorted({one.stem for files in beside for one in files}), 1)
-        meant = f"; did you mean {'.'.join([*below.parts[:-1], *near])}?" if near else ""
-        raise DraftError(f"there is no module {module} below {looked}{meant}")
+        *above, last = module.split(".")
+        beside = {one.stem for root in roots() for one in root.joinpath(*above).glob("*.py")}
+        near = get_close_matches(last, sorted(beside), 1)
+        meant = f"; did you mean {'.'.join([*above, *near])}?" if near else ""
+        raise DraftError(f"there is no module {module} below {' or '.join(map(str, roots()))}{meant}")
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
@@ -133,56 +123,50 @@ def signature_of(reference: str) -> Signature:
     return _found(reference, file, tree, name.split("."))
 
 
-def file_of(module: Path) -> Path | None:
-    """The file of the module that stands at `module` below a root, without its suffix."""
-    files = [root / form for root in roots() for form in (module.with_suffix(".py"), module / "__init__.py")]
+def _file_of(module: str) -> Path | None:
+    """The file of a module below a root."""
+    below = Path(*module.split("."))
+    files = [root / form for root in roots() for form in (below.with_suffix(".py"), below / "__init__.py")]
     return next((one for one in files if one.is_file()), None)
 
 
-def in_module(text: str) -> str:
-    """The reference to the first class or function of the module or file that `text` names; empty if it names none."""
+def _meant(text: str) -> str:
+    """The reference that was likely meant by the name of a module or file, or by a path or a dot before the layer."""
     module = text.removeprefix("./").removesuffix(".py").replace(os.sep, ".").replace("/", ".")
-    file = file_of(Path(*module.split("."))) if re.fullmatch(r"[\w.]+", module) else None
-    names = re.findall(r"^(?:class|def) ([^\W_]\w*)", file.read_text("utf-8", "replace"), re.M) if file else []
-    return f"{module}:{names[0]}" if names else ""
-
-
-def meant_by(text: str) -> str:
-    """The reference that a path of a file, or a name with a dot for the colon, stands for; empty if none does."""
+    file = _file_of(module) if re.fullmatch(r"[\w.]+", module) else None
+    if file and (names := re.findall(r"^(?:class|def) ([^\W_]\w*)", file.read_text("utf-8", "replace"), re.M)):
+        return f"{module}:{names[0]}"
     place, _, name = text.removeprefix("./").rpartition(":" if ":" in text else ".")
     meant = f"{place.removesuffix('.py').replace('/', '.').replace(os.sep, '.')}:{name}"
-    return meant if LAYER_REFERENCE.fullmatch(meant) and name != "py" else ""
+    if LAYER_REFERENCE.fullmatch(meant) and name != "py":
+        return meant
+    return "package.module:Layer, such as mypkg.layers:OwnTanh"
 
 
 def _found(reference: str, file: Path, tree: ast.Module, names: Sequence[str]) -> Signature:
     """The signature of what stands under `names`, one within the other, in the module."""
-    body: Sequence[ast.stmt] = tree.body
-    node: ast.ClassDef | ast.FunctionDef | None = None
+    node: ast.Module | ast.ClassDef | ast.FunctionDef = tree
     for name in names:
-        known = {one.name: one for one in body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+        known = {one.name: one for one in node.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
         if name not in known:
             there = f"there is {', '.join(known) or 'no class or function'}"
             raise DraftError(f"{file} has no {name!r} at its top; {hint(name, known, there)}")
         node = known[name]
-        body = node.body
-    assert node is not None
-    function, skipped = node, 0
+    assert not isinstance(node, ast.Module)
+    function = node
     if isinstance(node, ast.ClassDef):
         own = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "forward"]
         if not own:
             raise DraftError(f"{file}:{node.lineno}: class {node.name} has no forward of its own")
-        function, skipped = own[0], 1  # ctx
+        function = own[0]
     assert isinstance(function, ast.FunctionDef)
-    return Signature(reference, file, node.lineno, isinstance(node, ast.ClassDef), arguments_of(function)[skipped:])
+    given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    defaults = [None] * (len(given) - len(function.args.defaults)) + [*map(ast.unparse, function.args.defaults)]
+    arguments = dict([*zip(given, defaults, strict=True)][node is not function :])  # a class's forward takes ctx first
+    return Signature(reference, file, node.lineno, isinstance(node, ast.ClassDef), arguments)
 
 
-def arguments_of(function: ast.FunctionDef) -> list[Argument]:
-    """The arguments that a function can be given by position."""
-    names = [*function.args.posonlyargs, *function.args.args]
-    defaults = [None] * (len(names) - len(function.args.defaults)) + [*map(ast.unparse, function.args.defaults)]
-    return [Argument(one.arg, default) for one, default in zip(names, defaults, strict=True)]
-
-
+# --------------------------------------------------------------------------- the scenario
 def draft(
     signature: Signature,
     words: Mapping[str, InputWord],
@@ -211,12 +195,12 @@ def draft(
         *of_world[:1],
         f"    layer: {{ref: {signature.reference!r}}}",
     ]
-    told = [argument for argument in signature.arguments if argument.name not in {one.name for one in inputs}]
+    told = {name: value for name, value in signature.arguments.items() if name not in {one.name for one in inputs}}
     if call:
         lines.append(f"    call: {_quoted(call)}")
     elif comments and told:
-        arguments = ", ".join([*(one.name for one in inputs), *(f"{a.name}={a.default or '…'}" for a in told)])
-        open_ones = [a.name for a in told if a.default is None]
+        arguments = ", ".join([*(one.name for one in inputs), *(f"{key}={told[key] or '…'}" for key in told)])
+        open_ones = [key for key, default in told.items() if default is None]
         needed = f"  # needed: say what {' and '.join(open_ones)} shall be" if open_ones else ""
         lines.append(f"    # call: {name}{'.apply' if signature.is_class else ''}({arguments}){needed}")
     lines.append("    inputs:")

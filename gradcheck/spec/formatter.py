@@ -11,11 +11,11 @@ import codecs
 import json
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import yaml
 
-from gradcheck.spec.comments import Comment, find_comments, is_block, last_line, pairs
 from gradcheck.spec.text import decode
 from gradcheck.spec.tree import parse
 
@@ -41,31 +41,58 @@ def formatted(raw: bytes, path: str) -> bytes:
         SpecError: it is no YAML of the kind that specs are.
         NotKeptError: a value or a comment would be lost.
     """
-    data, lines, root, comments = _read(raw, path)
-    written = _Layout(lines, root, comments).text()
+    data, layout = _read(raw, path)
+    written = layout.text()
     if b"\r\n" in raw:
         written = written.replace("\n", "\r\n")
     result = (codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b"") + written.encode()
-    data_now, _, _, comments_now = _read(result, path)
-    texts, texts_now = (sorted(one.text for one in each.values()) for each in (comments, comments_now))
-    if data_now != data or texts_now != texts:
+    data_now, layout_now = _read(result, path)
+    if data_now != data or sorted(layout_now.comments.values()) != sorted(layout.comments.values()):
         raise NotKeptError(path)
     return result
 
 
-def _read(raw: bytes, path: str) -> tuple[str, list[str], yaml.Node, dict[int, Comment]]:
+def _read(raw: bytes, path: str) -> tuple[str, _Layout]:
     text = decode(raw, path)
     tree, _ = parse(text)
-    text.fail_if_any()
-    if tree is None or tree.kind != "mapping":
-        text.report(1, 1, 1, "there is nothing to format", "begin it with 'schema: gradcheck/v1' and 'scenarios:'")
-        text.fail_if_any()
-    assert tree is not None
+    if not text.found and (tree is None or tree.kind != "mapping"):
+        text.report((1, 1, 1), "there is nothing to format", "begin it with 'schema: gradcheck/v1' and 'scenarios:'")
+    if text.found or tree is None:
+        raise text.error()
     root = yaml.compose(text.content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     assert root is not None
-    return repr(tree.data()), text.lines, root, find_comments(text.lines, root)
+    return repr(tree.data()), _Layout(text.lines, root)
 
 
+# --------------------------------------------------------------------------- questions about a node
+def _pairs(node: yaml.Node) -> list[tuple[Any, yaml.Node]]:
+    """The keys and values of a mapping; the entries of a list, with None for their keys; nothing for a scalar."""
+    if isinstance(node, yaml.SequenceNode):
+        return [(None, item) for item in node.value]
+    return list(node.value) if isinstance(node, yaml.MappingNode) else []
+
+
+def _scalars(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+    for pair in _pairs(node):
+        for part in filter(None, pair):
+            yield from _scalars(part)
+
+
+def _is_block(node: yaml.Node) -> bool:
+    """Whether a scalar is a block of text (``|``, ``>``)."""
+    return isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
+
+
+def _last_line(node: yaml.Node) -> int:
+    """The last line of a value, blank lines behind a block of text included."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        return max(_last_line(value) for _, value in _pairs(node))
+    return int(node.end_mark.line) - (node.end_mark.column == 0 and _is_block(node))
+
+
+# --------------------------------------------------------------------------- the text
 class _Entry(NamedTuple):
     """A key of a mapping with its value, or an entry of a list with its dash, outside of brackets."""
 
@@ -84,18 +111,35 @@ class _Entry(NamedTuple):
 
 
 class _Layout:
-    def __init__(self, lines: list[str], root: yaml.Node, comments: dict[int, Comment]) -> None:
+    def __init__(self, lines: list[str], root: yaml.Node) -> None:
         self.lines = lines
         self.root = root
-        self.comments = comments
+        self.comments = self._find_comments()
+        """Line → the comment in it."""
         self.entries: dict[int, list[_Entry]] = {}
         """Line → the entries that begin in it."""
-        start: Any = root.start_mark
+        start = root.start_mark
         if self._opens(root) and not lines[start.line][: start.column].strip():
             self._note(root, 0)
         else:
-            self._add(_Entry(start.line, start.column, start.column, None, root, last_line(root)))
+            self._add(_Entry(start.line, start.column, start.column, None, root, _last_line(root)))
         self.begins = sorted(self.entries)
+
+    def _find_comments(self) -> dict[int, str]:
+        covered: dict[int, list[range]] = {}
+        for node in _scalars(self.root):
+            start, end = node.start_mark, node.end_mark
+            for line in range(start.line + _is_block(node), _last_line(node) + 1):
+                first = start.column if line == start.line else 0
+                last = end.column if line == end.line else len(self.lines[line])
+                covered.setdefault(line, []).append(range(first, last))
+        found = {}
+        for line, text in enumerate(self.lines):
+            signs = (at for at, sign in enumerate(text) if sign == "#") if "#" in text else ()
+            column = next((at for at in signs if not any(at in part for part in covered.get(line, ()))), None)
+            if column is not None:
+                found[line] = text[column:].rstrip(" \t")
+        return found
 
     def text(self) -> str:
         """The formatted text."""
@@ -122,11 +166,10 @@ class _Layout:
     def _end(self) -> bool:
         """Whether the line breaks at the end of the file are part of a text; one that lacks the last gets no other."""
         node = self.root
-        while below := pairs(node):
+        while below := _pairs(node):
             node = below[-1][1]
-        start: Any = node.start_mark
-        end: Any = node.end_mark
-        if not is_block(node) or end.line < len(self.lines) - 1:
+        start, end = node.start_mark, node.end_mark
+        if not _is_block(node) or end.line < len(self.lines) - 1:
             return False
         text = self.lines[start.line]
         header = re.match(r"[|>][0-9+-]*", text[start.column :])
@@ -141,7 +184,7 @@ class _Layout:
         """Whether a value is a list or mapping without brackets, and with no key that is marked by a ``?``."""
         if not isinstance(node, yaml.CollectionNode) or node.flow_style:
             return False
-        return all(key is None or self._is_simple(key) for key, _ in pairs(node))
+        return all(key is None or self._is_simple(key) for key, _ in _pairs(node))
 
     def _is_simple(self, key: Any) -> bool:
         start, end = key.start_mark, key.end_mark
@@ -150,13 +193,13 @@ class _Layout:
 
     def _note(self, node: yaml.Node, depth: int) -> None:
         """Note the entries of a mapping or list without brackets that is to stand at the column `depth`."""
-        start: Any = node.start_mark
-        for key, value in pairs(node):
+        start = node.start_mark
+        for key, value in _pairs(node):
             line = (key or value).start_mark.line
             while key is None and not self._has_dash(line, start.column):
                 line -= 1
             opens = self._opens(value)
-            self._add(_Entry(line, start.column, depth, key, value, line if opens else max(line, last_line(value))))
+            self._add(_Entry(line, start.column, depth, key, value, line if opens else max(line, _last_line(value))))
             if opens:
                 self._note(value, depth + 2)
 
@@ -172,7 +215,7 @@ class _Layout:
         text = _stripped(self.lines[line])
         if not text.lstrip().startswith("#"):
             return text
-        column = self.comments[line].column
+        column = len(text) - len(text.lstrip())
         at = bisect_right(self.begins, line)
         following = self.entries[self.begins[at]][0] if at < len(self.begins) else None
         if following is not None and column <= following.column:
@@ -191,8 +234,8 @@ class _Layout:
         comment = self.comments.get(entry.line)
         apart = [first]
         if comment and len(first) > WIDTH:
-            apart = [margin + comment.text, first.rstrip(" \t").removesuffix(comment.text).rstrip(" \t")]
-        if is_block(value):
+            apart = [margin + comment, first.rstrip(" \t").removesuffix(comment).rstrip(" \t")]
+        if _is_block(value):
             return [*apart, *self._block(entry, below)]
         if isinstance(value, yaml.CollectionNode) and not value.flow_style:
             return [*apart, *(_shifted(line, entry.shift) for line in below)]
@@ -203,11 +246,11 @@ class _Layout:
         if not below and len(apart[-1]) <= WIDTH:
             return apart
         behind = self.comments.get(entry.last)
-        return [*([margin + behind.text] if behind else []), *self._filled_again(entry, head)]
+        return [*([margin + behind] if behind else []), *self._filled_again(entry, head)]
 
     def _block(self, entry: _Entry, lines: list[str]) -> list[str]:
         """The lines of a block of text, and those between it and its key, if any."""
-        start: Any = entry.value.start_mark
+        start = entry.value.start_mark
         between = start.line - entry.line
         header = self.lines[start.line][start.column :]
         if re.match(r"[|>][+-]?[0-9]", header):  # it says how deep the text is
@@ -243,7 +286,7 @@ class _Layout:
     def _opened(self, node: yaml.Node, depth: int) -> list[str]:
         """The lines of what was in brackets, without them, at the column `depth`."""
         margin, result = " " * depth, []
-        for key, value in pairs(node):
+        for key, value in _pairs(node):
             result += self._body(f"{margin}{self._source(key)}:" if key else f"{margin}-", value, depth)
         return result
 
@@ -251,11 +294,10 @@ class _Layout:
         """A value on one line."""
         if isinstance(node, yaml.ScalarNode):
             return self._source(node)
-        start: Any = node.start_mark
-        end: Any = node.end_mark
+        start, end = node.start_mark, node.end_mark
         if start.line == end.line:
             return str(self.lines[start.line][start.column : end.column])
-        parts = [(f"{self._source(key)}: " if key else "") + self._in_line(value) for key, value in pairs(node)]
+        parts = [(f"{self._source(key)}: " if key else "") + self._in_line(value) for key, value in _pairs(node)]
         return f"{{{', '.join(parts)}}}" if isinstance(node, yaml.MappingNode) else f"[{', '.join(parts)}]"
 
     def _source(self, scalar: Any) -> str:

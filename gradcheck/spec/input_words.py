@@ -90,26 +90,27 @@ def input_word(text: str, letters: bool = False) -> InputWord:
     rest, tilde, limits = rest.partition("~")
     shape, *flags = rest.split(":")
     try:
-        found: dict[str, object] = {"name": name, "sizes": sizes_of(shape, letters)}
+        found: dict[str, object] = {"name": name, "sizes": _sizes(shape, letters) if shape else None}
         for flag in flags:
-            found |= flag_of(flag)
+            found |= _flag(flag)
+        if "below" in found:
+            found.setdefault("dtype", "int64")
         if tilde:
-            found |= range_of(limits)
+            ends = _RANGE.fullmatch(limits)
+            if ends is None or not float(ends[1]) < float(ends[2]):
+                raise InputWordError(f"{limits!r} is no range: write ~LOW..HIGH, such as ~0.1..3")
+            found |= {"low": float(ends[1]), "high": float(ends[2])}
         if at:
-            found |= given_of(given)
+            found |= _given(given)
         word = InputWord(**found)  # type: ignore[arg-type]
-        if "below" in found and "dtype" not in found:
-            word = word._replace(dtype="int64")
-        check_word(word, bool(tilde), bool(at))
+        if problem := _problem(word, bool(tilde), bool(at)):
+            raise InputWordError(problem)
     except InputWordError as error:
         raise InputWordError(f"--input {text}: {error}") from None
     return word
 
 
-def sizes_of(shape: str, letters: bool) -> tuple[int | str, ...] | None:
-    """The sizes of a shape; None of an empty one."""
-    if not shape:
-        return None
+def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
     if not _SHAPE.fullmatch(shape):
         listed = re.fullmatch(r"[\[(]?([0-9]+(?: ?, ?[0-9]+)*),?[\])]?", shape)
         meant = re.sub(" ?, ?", "x", listed[1]) if listed else "sizes with x between them, such as 3x4, or scalar"
@@ -123,7 +124,7 @@ def sizes_of(shape: str, letters: bool) -> tuple[int | str, ...] | None:
     return sizes
 
 
-def flag_of(flag: str) -> dict[str, object]:
+def _flag(flag: str) -> dict[str, object]:
     """What a part behind a colon says."""
     if flag in get_args(DType):
         return {"dtype": flag}
@@ -134,20 +135,11 @@ def flag_of(flag: str) -> dict[str, object]:
     if (below := re.fullmatch(r"below=([0-9]{1,9})", flag)) and int(below[1]) > 0:
         return {"below": int(below[1])}
     known = [*get_args(DType), "below=N", "stopped", "replicated", "partial"]
-    otherwise = f"write one of {', '.join(known)}"
     what = f"unknown dtype {flag!r}" if re.fullmatch(r"[a-z]+\d+", flag) else f"{flag!r} says nothing here"
-    raise InputWordError(f"{what}; {hint(flag, known, otherwise)}")
+    raise InputWordError(f"{what}; {hint(flag, known, 'write one of ' + ', '.join(known))}")
 
 
-def range_of(limits: str) -> dict[str, object]:
-    """What stands behind a tilde."""
-    match = _RANGE.fullmatch(limits)
-    if match is None or not float(match[1]) < float(match[2]):
-        raise InputWordError(f"{limits!r} is no range: write ~LOW..HIGH, such as ~0.1..3")
-    return {"low": float(match[1]), "high": float(match[2])}
-
-
-def given_of(given: str) -> dict[str, object]:
+def _given(given: str) -> dict[str, object]:
     """What stands behind an @."""
     if re.fullmatch(NUMBER, given):
         return {"value": float(given)}
@@ -160,8 +152,8 @@ def given_of(given: str) -> dict[str, object]:
     return {"file": file, "key": key}
 
 
-def check_word(word: InputWord, ranged: bool, given: bool) -> None:
-    """See that what a word says goes together. Raises InputWordError."""
+def _problem(word: InputWord, ranged: bool, given: bool) -> str:
+    """Why what a word says does not go together; empty if it does."""
     whole, below = not word.is_floating, word.below is not None
     problems = {
         f"what shape has it? Write {word.name}=3x4, or {word.name}=scalar": word.sizes is None and not word.file,
@@ -171,5 +163,4 @@ def check_word(word: InputWord, ranged: bool, given: bool) -> None:
         f"below=N is for whole numbers, not {word.dtype}": below and (not whole or word.dtype == "bool"),
         "below=N and a value: write one of the two": below and given,
     }
-    if problem := next((problem for problem, there in problems.items() if there), ""):
-        raise InputWordError(problem)
+    return next((problem for problem, there in problems.items() if there), "")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from gradcheck.spec import expectations, inputs, model, world
+from gradcheck.spec import model
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
 from gradcheck.support.suggest import nearest
@@ -20,32 +20,18 @@ if TYPE_CHECKING:
 
 # Key -> the model of what is under it, and what to call that; under `NAMED` keys, of what is under each name.
 KINDS: dict[str, tuple[type[BaseModel], str]] = {
-    "": (model.SpecFile, "a spec file"),
-    "scenarios": (model.Scenario, "a scenario"),
-    "cases": (model.Scenario, "a scenario"),
-    "inputs": (inputs.Input, "an input"),
-    "layout": (inputs.Aliased, "layout"),
-    "explore": (model.Explore, "explore"),
-    "outputs": (world.Output, "an output"),
-    "backends": (expectations.BackendExpectation, "a backend's expectations"),
-    "values": (expectations.Tolerance, "an expected value"),
-    "defaults": (model.Defaults, "defaults"),
-    "source": (model.Source, "source"),
-    "expect": (expectations.Expect, "expect"),
-    "observed": (expectations.Observed, "observed"),
-    "policy": (expectations.Policy, "policy"),
-    "raises": (expectations.Raises, "raises"),
-    "warns": (expectations.Warns, "warns"),
-    "calls": (expectations.Calls, "calls"),
-    "differs": (expectations.Differs, "differs"),
-    "message": (expectations.Regex, "message"),
-    "xfail": (expectations.Xfail, "xfail"),
-    "skip": (expectations.Skip, "skip"),
-    "(ref)": (model.LayerRef, "layer"),
-    "(op)": (model.LayerOp, "layer"),
-}
-# Path of a mapping -> keys that it lacks, or that an unknown one of it was likely meant to be.
-_KeysByPath = dict[tuple[str | int, ...], set[str]]
+    "": (model.SpecFile, "a spec file"), "scenarios": (model.Scenario, "a scenario"),
+    "cases": (model.Scenario, "a scenario"), "inputs": (model.Input, "an input"),
+    "outputs": (model.Output, "an output"), "backends": (model.BackendExpectation, "a backend's expectations"),
+    "values": (model.Tolerance, "an expected value"), "defaults": (model.Defaults, "defaults"),
+    "layout": (model.Aliased, "layout"), "explore": (model.Explore, "explore"), "source": (model.Source, "source"),
+    "expect": (model.Expect, "expect"), "observed": (model.Observed, "observed"), "policy": (model.Policy, "policy"),
+    "raises": (model.Raises, "raises"), "warns": (model.Warns, "warns"), "calls": (model.Calls, "calls"),
+    "differs": (model.Differs, "differs"), "message": (model.Regex, "message"), "xfail": (model.Xfail, "xfail"),
+    "skip": (model.Skip, "skip"), "(ref)": (model.LayerRef, "layer"), "(op)": (model.LayerOp, "layer"),
+}  # fmt: skip
+Location = tuple[int | str, ...]
+"""Where pydantic finds a mistake."""
 NAMED = ("scenarios", "cases", "inputs", "backends", "values")
 # What has keys that are often written a level too high -> how they are written where they belong.
 _HOMES = {
@@ -59,11 +45,19 @@ _WANTED = {
     "bool_type": "true or false", "tuple_type": "a list", "list_type": "a list", "dict_type": "a mapping",
     "model_type": "a mapping", "model_attributes_type": "a mapping",
 }  # fmt: skip
-_BOUNDS = {
-    "greater_than": ("above", "gt"),
-    "greater_than_equal": ("at least", "ge"),
-    "less_than": ("below", "lt"),
-    "less_than_equal": ("at most", "le"),
+# What pydantic calls a mistake -> how it is said.
+_MESSAGES = {
+    **{kind: f"{{label}} must be {wanted}, not {{here}}" for kind, wanted in _WANTED.items()},
+    "unknown_operation": "unknown op {quoted}",
+    "greater_than": "{label} must be above {gt:g}, not {text}",
+    "greater_than_equal": "{label} must be at least {ge:g}, not {text}",
+    "less_than": "{label} must be below {lt:g}, not {text}",
+    "less_than_equal": "{label} must be at most {le:g}, not {text}",
+    "string_pattern_mismatch": "{label} {quoted} is not well formed",
+    "string_too_short": "{label} must not be empty",
+    "too_short": "{label} must not be empty",
+    "string_too_long": "{label} is longer than {max_length} characters",
+    "too_long": "{label} has {count} {parts}, at most {max_length} are allowed",
 }
 _PATTERNS = {
     "layers": "a name is kebab-case: small letters and digits, joined by single hyphens",
@@ -84,7 +78,7 @@ _UNIONS = {
     "outputs": ("{ranks: …}, or a list of these", "write {ranks: replicated}, or {ranks: split}"),
     "message": ("text or {re: …}", "put the text that the message must contain in quotes"),
 }
-_SPELLED = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+_SPELLED = {**dict.fromkeys(("yes", "on", "true"), "true"), **dict.fromkeys(("no", "off", "false"), "false")}
 _EXCEPTION = re.compile(r"\w*(Error|Exception|Warning)")
 _WITH_UNIT = re.compile(r"([0-9]*\.?[0-9]+) ?(%|[a-z]{1,8})")
 _NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?|0[xo][0-9a-fA-F]+)")
@@ -92,69 +86,59 @@ _NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?|0[xo][
 
 def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) -> None:
     """Report each of pydantic's `errors` on `root`'s data, but for follow-ups of what is reported already."""
-    renamed: _KeysByPath = {}
-    lacking: _KeysByPath = {}
-    unknown: _KeysByPath = {}
+    keys: dict[tuple[str, Location], list[str]] = {}
     for error in errors:
-        keys = {"missing": lacking, "extra_forbidden": unknown}.get(error["type"])
-        if keys is not None:
-            keys.setdefault(error["loc"][:-1], set()).add(str(error["loc"][-1]))
+        keys.setdefault((error["type"], error["loc"][:-1]), []).append(str(error["loc"][-1]))
+    meant: dict[Location, set[str]] = {}  # by unknown keys
     for error in sorted(errors, key=lambda one: one["type"] == "missing"):
+        kind, (*_, mapping, last) = error["type"], ("", *error["loc"])
         found = _find(root, error["loc"])
         if found is None:
             continue
         node, path, key = found
-        if path[:1] == ["layers"] and len(path) > 1 and error["loc"][-1] != "[key]":
+        if path[:1] == ["layers"] and len(path) > 1 and last != "[key]":
             continue  # the scenarios that use the layer say so, and there must be one
-        if error["type"] == "missing":
-            _report_missing(node, str(error["loc"][-1]), path, text, renamed)
-        elif error["type"] == "extra_forbidden":
-            member = error["loc"][-2] if len(error["loc"]) > 1 else ""
-            place: list[str | int] = [member] if member in ("(ref)", "(op)") else path[:-1]
-            alone = len(unknown[error["loc"][:-1]]) == 1
-            report_unknown_key(node, key, place, text, renamed, lacking.get(error["loc"][:-1], ()) if alone else ())
-        elif error["loc"][-1] == "[key]" and error["type"] == "literal_error":
+        if kind == "missing":
+            if not node.incomplete and last not in meant.get(error["loc"][:-1], ()):
+                _report_missing(node, str(last), path, text)
+        elif kind == "extra_forbidden":
+            unknown, lacking = (keys.get((one, error["loc"][:-1]), []) for one in (kind, "missing"))
+            place = [mapping] if mapping in ("(ref)", "(op)") else path[:-1]
+            key_meant = report_unknown_key(node, key, place, text, lacking if len(unknown) == 1 else [])
+            meant.setdefault(error["loc"][:-1], set()).add(key_meant)
+        elif last == "[key]" and kind == "literal_error":
             what = "backend" if "backends" in path else "axis" if "world" in path else "key"
             _report_choice(key or node, what, error, text)
         else:
-            _report_value(key if key and error["loc"][-1] == "[key]" else node, path, error, text)
+            _report_value(key if key and last == "[key]" else node, path, error, text)
 
 
 def report_unknown_key(
-    node: Node,
-    key: Node | None,
-    path: list[str | int],
-    text: SpecText,
-    renamed: _KeysByPath | None = None,
-    lacking: Iterable[str] = (),
-) -> None:
-    """Report `key` (whose value is `node`) as unknown in the mapping at `path`, which lacks the keys `lacking`."""
+    node: Node, key: Node | None, path: Sequence[str | int], text: SpecText, lacking: Sequence[str] = ()
+) -> str:
+    """Report `key` (whose value is `node`) as unknown in the mapping at `path`, which lacks the keys `lacking`.
+
+    Gives the key that was likely meant; empty for none.
+    """
     place = key or node
     kind, noun = _kind(path)
-    known = [field.alias or name for name, field in kind.model_fields.items() if name not in model.READER_FIELDS]
-    suggestion = text.suggest(place.text, known)
-    if not suggestion and len(alone := list(lacking)) == 1:
-        suggestion = f"did you mean '{alone[0]}'?"
-    if renamed is not None and suggestion:
-        renamed.setdefault(tuple(path), set()).add(suggestion.split("'")[1])
-    help = suggestion or _at_home(place.text, node) or f"the keys of {noun} are {listing(known, 'and')}"
-    text.report(*place.place, f"unknown key {quote(place.text)} in {noun}", help)
+    meant = text.near(place.text, known_keys(kind)) or (lacking[0] if len(lacking) == 1 else "")
+    help = f"did you mean '{meant}'?" if meant else f"the keys of {noun} are {listing(known_keys(kind), 'and')}"
+    home = next((name for name in _HOMES if place.text in known_keys(KINDS[name][0])), "")
+    if home and not meant:
+        written = node.text if node.kind == "scalar" and "\n" not in node.text else "…"
+        help = _HOMES[home].format(f"{place.text}: {written}")
+    text.report(place, f"unknown key {quote(place.text)} in {noun}", help)
+    return meant
 
 
-def _at_home(key: str, value: Node) -> str:
-    """Under which key another one stands, that does not stand where it is."""
-    home = next((name for name in _HOMES if key in KINDS[name][0].model_fields), "")
-    written = f"{key}: {value.text}" if value.kind == "scalar" and "\n" not in value.text else f"{key}: …"
-    return _HOMES[home].format(written) if home else ""
+@cache
+def known_keys(kind: type[BaseModel]) -> list[str]:
+    """The keys that a file may give of a model."""
+    return [field.alias or name for name, field in kind.model_fields.items() if name not in model.READER_FIELDS]
 
 
-def misspelt(node: Node, kind: type[BaseModel], wanted: list[str]) -> bool:
-    """Whether an unknown key of the mapping `node`, reported as such, was likely meant to be one of `wanted`."""
-    unknown = [key for key in node.entries if key not in kind.model_fields]
-    return any(nearest(key, wanted) for key in unknown[:5])
-
-
-def _find(root: Node, loc: tuple[int | str, ...]) -> tuple[Node, list[str | int], Node | None] | None:
+def _find(root: Node, loc: Location) -> tuple[Node, list[str | int], Node | None] | None:
     """The node that a pydantic location leads to, its path, and the key it stands under; None if unreadable.
 
     Steps that are no key or index (names of union members, ``[key]``, a missing key) are passed over.
@@ -174,14 +158,11 @@ def _find(root: Node, loc: tuple[int | str, ...]) -> tuple[Node, list[str | int]
     return node, path, key
 
 
-def _kind(path: list[str | int]) -> tuple[type[BaseModel], str]:
+def _kind(path: Sequence[str | int]) -> tuple[type[BaseModel], str]:
     """Model and noun of the mapping at `path`."""
-    if len(path) > 2 and path[-3] == "backends" and isinstance(path[-1], int):
-        return KINDS["backends"]
-    if path[-2:-1] == ["outputs"]:
-        return KINDS["outputs"]
-    if len(path) > 1 and path[-2] in NAMED:
-        return KINDS[str(path[-2])]
+    for at, keys in ((-3, ("backends",)), (-2, ("outputs", *NAMED))):
+        if path[at : at + 1] and path[at] in keys and (at == -2 or isinstance(path[-1], int)):
+            return KINDS[str(path[at])]
     return KINDS.get(str(path[-1]) if path else "", KINDS[""])
 
 
@@ -199,57 +180,30 @@ def _label(path: list[str | int]) -> str:
     return str(path[-1]) if path else "the file"
 
 
-def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText, renamed: _KeysByPath) -> None:
-    if node.incomplete or key in renamed.get(tuple(path), ()):
-        return
+def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText) -> None:
     kind, noun = _kind(path)
     described = {field.alias or name: field.description or "" for name, field in kind.model_fields.items()}
     help = "begin the file with 'schema: gradcheck/v1'" if key == "schema" else f"add '{key}: …'. {described[key]}"
-    text.report(node.line, node.column, 1, f"{noun} needs the key '{key}'", help)
+    text.report(node.start, f"{noun} needs the key '{key}'", help)
 
 
 def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: SpecText) -> None:
-    label, kind, context = _label(path), error["type"], error.get("ctx", {})
+    label, kind = _label(path), error["type"]
     field = next((str(step) for step in reversed(path) if isinstance(step, str)), "")
     if kind == "literal_error":
         _report_choice(node, label, error, text)
-        return
-    field = "layers" if path[-2:-1] == ["layers"] else field
-    message, help = f"{label}: {error['msg']}", ""
-    if kind == "unknown_operation":
-        message, help = f"unknown op {quote(node.text)}", _operation_help(node.text, text)
-    elif kind in _WANTED:
-        message, help = f"{label} must be {_WANTED[kind]}, not {describe(node)}", _help_for(node, kind, path)
     elif kind == "union_tag_not_found" and field in _UNIONS:
         wanted, help = _UNIONS[field]
-        message = f"{label} must be {wanted}, not {describe(node)}"
-    elif kind in _BOUNDS:
-        word, bound = _BOUNDS[kind]
-        message, help = f"{label} must be {word} {context[bound]:g}, not {node.text}", _described(path)
-    elif kind == "string_pattern_mismatch":
-        message, help = f"{label} {quote(node.text)} is not well formed", _PATTERNS.get(field, "")
-        if not node.text.strip():
-            message = f"{label} must not be empty"
-        elif field == "ref" and (place := node.text.rpartition("."))[0]:
-            help += f"; write '{place[0]}:{place[2]}'" if re.fullmatch(r"[\w.]+", node.text) else ""
-        elif field in ("id", "tags") and (kebab := re.sub(r"[^a-z0-9]+", "-", node.text.lower()).strip("-")):
-            help += f"; write '{kebab}'" if len(kebab) <= 60 else ""
-    elif kind in ("string_too_short", "too_short"):
-        message, help = f"{label} must not be empty", _described(path)
-    elif kind == "string_too_long":
-        message, help = f"{label} is longer than {context['max_length']} characters", "shorten it"
-    elif kind == "too_long":
-        what = "dimensions" if field == "shape" else "entries"
-        message, help = f"{label} has {len(node.items)} {what}, at most {context['max_length']} are allowed", ""
-    text.report(*node.place, message, help)
-
-
-def _operation_help(name: str, text: SpecText) -> str:
-    """The operation that was likely meant: one of the same last name, or of nearly the same name."""
-    by_last = {one.rpartition(".")[2]: one for one in sorted(OPERATIONS)}
-    if near := nearest(name.rpartition(".")[2], by_last):
-        return f"did you mean '{by_last[near]}'?"
-    return "functions of Tensors in paddle, paddle.linalg and paddle.nn.functional can be named; write others as source"
+        text.report(node, f"{label} must be {wanted}, not {describe(node)}", help)
+    else:
+        if kind == "string_pattern_mismatch" and not node.text.strip():
+            kind = "string_too_short"
+        message = _MESSAGES.get(kind, "{label}: {said}").format(
+            label=label, here=describe(node), text=node.text, quoted=quote(node.text), count=len(node.items),
+            parts="dimensions" if field == "shape" else "entries", said=error["msg"], **error.get("ctx", {}),
+        )  # fmt: skip
+        field = "layers" if path[-2:-1] == ["layers"] else field
+        text.report(node, message, _help_for(node, error["type"], path, field))
 
 
 def _report_choice(node: Node, label: str, error: ErrorDetails, text: SpecText) -> None:
@@ -262,35 +216,60 @@ def _report_choice(node: Node, label: str, error: ErrorDetails, text: SpecText) 
     help = text.suggest(node.text, choices) or f"write {listing(choices)}"
     if node.style and node.text in choices and "'" not in expected:
         help = "remove the quotes"
-    text.report(*node.place, what, help)
+    text.report(node, what, help)
 
 
-def _help_for(node: Node, kind: str, path: list[str | int]) -> str:
-    """What to write instead of a value of the wrong kind."""
+def _help_for(node: Node, kind: str, path: list[str | int], field: str) -> str:
+    """What to write instead of a value, which is that of the key `field` or in a list there."""
     value = node.text
-    if kind == "bool_type" and value.lower() in _SPELLED:
-        return f"write {_SPELLED[value.lower()]}"
-    if kind in ("int_type", "float_type", "int_from_float"):
-        return number_help(node)
-    if kind == "string_type" and node.kind == "scalar" and value:
-        return f'put it in quotes: "{value}"'
-    if kind in ("tuple_type", "list_type") and path[-1:] == ["scenarios"]:
-        return "begin each scenario with a dash: '- id: …'"
-    if kind in ("tuple_type", "list_type") and node.style and value.startswith("["):
-        return "remove the quotes"
-    if kind in ("tuple_type", "list_type") and re.fullmatch(r"\d{1,9}(?: ?[x×*,] ?\d{1,9})+", value or ""):
-        return f"write [{', '.join(re.findall(r'[0-9]+', value))}]"
-    if kind in ("tuple_type", "list_type") and node.kind == "scalar" and value:
-        return f"write [{value}]" if len(value) <= 40 and "\n" not in value else "write [a, b, …]"
-    if kind in ("model_type", "model_attributes_type") and _kind(path)[0] is not model.SpecFile:
-        keys = [name for name in _kind(path)[0].model_fields if name not in model.READER_FIELDS]
-        text = value if isinstance(node.value, str) and len(value) <= 40 and "\n" not in value else "…"
-        inner = f"raises: {{type: {text}}}" if _EXCEPTION.fullmatch(text) and "raises" in keys else f"{keys[0]}: {text}"
-        return f"write {{{inner}}}" + (f"; the keys are {listing(keys, 'and')}" if len(keys) > 1 else "")
-    names = [name for item in node.items for name in item.entries]
-    if kind == "dict_type" and 0 < len(names) == len(node.items):
-        return f"write {listing((f'{name}: …' for name in names), 'and')} without the dash{'es' * (len(names) > 1)}"
-    return _described(path)
+    is_short = len(value) <= 40 and "\n" not in value
+    match kind:
+        case "unknown_operation":  # one of the same last name, or of nearly the same name
+            by_last = {one.rpartition(".")[2]: one for one in sorted(model.OPERATIONS)}
+            near = nearest(value.rpartition(".")[2], by_last)
+            where = "functions of Tensors in paddle, paddle.linalg and paddle.nn.functional can be named"
+            return f"did you mean '{by_last[near]}'?" if near else f"{where}; write others as source"
+        case "string_pattern_mismatch":
+            return _PATTERNS.get(field, "") + _well_formed(field, value)
+        case "string_too_long":
+            return "shorten it"
+        case "bool_type" if value.lower() in _SPELLED:
+            return f"write {_SPELLED[value.lower()]}"
+        case "int_type" | "float_type" | "int_from_float":
+            return number_help(node)
+        case "string_type" if node.kind == "scalar" and value:
+            return f'put it in quotes: "{value}"'
+        case "tuple_type" | "list_type" if path[-1:] == ["scenarios"]:
+            return "begin each scenario with a dash: '- id: …'"
+        case "tuple_type" | "list_type" if node.style and value.startswith("["):
+            return "remove the quotes"
+        case "tuple_type" | "list_type" if re.fullmatch(r"\d{1,9}(?: ?[x×*,] ?\d{1,9})+", value):
+            return f"write [{', '.join(re.findall(r'[0-9]+', value))}]"
+        case "tuple_type" | "list_type" if node.kind == "scalar" and value:
+            return f"write [{value}]" if is_short else "write [a, b, …]"
+        case "model_type" | "model_attributes_type" if _kind(path)[0] is not model.SpecFile:
+            keys, inner = known_keys(_kind(path)[0]), value if isinstance(node.value, str) and is_short else "…"
+            raises = "raises" in keys and _EXCEPTION.fullmatch(inner)
+            written = f"raises: {{type: {inner}}}" if raises else f"{keys[0]}: {inner}"
+            return f"write {{{written}}}" + (f"; the keys are {listing(keys, 'and')}" if len(keys) > 1 else "")
+        case "dict_type" if names := [name for item in node.items for name in item.entries]:
+            if len(names) == len(node.items):
+                dashes = f"dash{'es' * (len(names) > 1)}"
+                return f"write {listing((f'{name}: …' for name in names), 'and')} without the {dashes}"
+    # The description that the model gives the key.
+    names = [str(step) for step in path if isinstance(step, str)]
+    before = path[: len(path) - path[::-1].index(names[-1]) - 1] if names else []
+    described = _kind(before)[0].model_fields.get(names[-1]) if names else None
+    return described.description or "" if described else ""
+
+
+def _well_formed(field: str, value: str) -> str:
+    """What a reference, an id or a tag that is not well formed may be meant to be."""
+    module, _, name = value.rpartition(".")
+    if field == "ref" and module and re.fullmatch(r"[\w.]+", value):
+        return f"; write '{module}:{name}'"
+    kebab = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-") if field in ("id", "tags") else ""
+    return f"; write '{kebab}'" if kebab and len(kebab) <= 60 else ""
 
 
 def number_help(node: Node) -> str:
@@ -313,12 +292,3 @@ def number_help(node: Node) -> str:
         return f"write {int(value, 0) if bare[:2] in ('0x', '0o') else value.replace('_', '').lstrip('0') or 0}"
     except ValueError:
         return ""
-
-
-def _described(path: list[str | int]) -> str:
-    """The description that the model gives the key at the end of `path`."""
-    names = [at for at, step in enumerate(path) if isinstance(step, str)]
-    if not names:
-        return ""
-    field: Any = _kind(path[: names[-1]])[0].model_fields.get(str(path[names[-1]]))
-    return field.description or "" if field else ""

@@ -7,21 +7,454 @@ strict: no text passes for a number, no number for a boolean. What takes more th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from math import inf, prod
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Strict, Tag
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
-from gradcheck.spec.expectations import BackendExpectation, Backends, Expect
-from gradcheck.spec.format import KEBAB, LAX, NAME, Format, TagName, told_by_type
-from gradcheck.spec.inputs import Input, InputEntry
-from gradcheck.spec.literals import DType, OutputStands
-from gradcheck.spec.operations import OPERATIONS
+from gradcheck.codes import CODES
+from gradcheck.spec.literals import MAX_DIMENSIONS, DType, OutputStands, Stands
 from gradcheck.spec.versions import within
-from gradcheck.spec.world import Outputs, Random, World, size_of
+
+KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+LAX = Strict(False)  # a list may stand for a tuple; what is in it stays strict
+
+Number = Annotated[float | int, Field(description="A number; .inf and .nan are allowed.")]
+Numbers = TypeAliasType("Numbers", "Annotated[tuple[Numbers, ...], LAX] | bool | int | float")
+"""A number (or a boolean) or nested lists of them."""
+YamlValue = TypeAliasType("YamlValue", "Annotated[tuple[YamlValue, ...], LAX] | bool | int | float | str | None")
+"""What an expression may be expected to give: null, a boolean, a number, text, or nested lists of these."""
+
+TagName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
+Reason = Annotated[str, Field(min_length=1, pattern=r"\S")]
+REASON = "Why, in one sentence."
+
+
+class Format(BaseModel):
+    """A part of the format: every key is known, every value strict; it is frozen."""
+
+    # Built on first use: a validator of SpecFile has no need of the separate ones of its parts.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", defer_build=True)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {"mapping": (dict, BaseModel), "list": (list, tuple), "text": (str,)}
+
+
+def told_by_type(otherwise: str | None = None, **tags: str) -> Discriminator:
+    """Which member of a union is meant: by what stands there, ``mapping``, ``list`` or ``text``, its tag.
+
+    Mistakes are then reported of that member alone.
+    """
+    return Discriminator(
+        lambda value: next((tag for kind, tag in tags.items() if isinstance(value, _TYPES[kind])), otherwise)
+    )
+
+
+# --------------------------------------------------------------------------- inputs
+Layout = Literal["contiguous", "transposed", "strided", "expanded"]
+
+
+class Aliased(Format):
+    """The memory of another input, and with it its shape, dtype and values."""
+
+    aliased: str = Field(min_length=1, description="The name of an input above.")
+
+
+AnyLayout = Annotated[
+    Annotated[Layout, Tag("(layout)")] | Annotated[Aliased, Tag("(aliased)")],
+    told_by_type(mapping="(aliased)", otherwise="(layout)"),
+]
+
+ITEM_BYTES: dict[str, int] = {
+    "float16": 2, "float32": 4, "float64": 8, "bfloat16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
+    "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
+}  # fmt: skip
+"""Bytes per element of each dtype."""
+
+INIT_LIMITS: dict[str, tuple[float, float]] = {
+    "uniform": (-1.0, 1.0),
+    "linspace": (-1.0, 1.0),
+    "integers": (0.0, 10.0),
+}
+"""Default (low, high) of the inits that have them."""
+
+
+def _size_kind(value: object) -> str:
+    return "(parameter)" if isinstance(value, str) and re.fullmatch(NAME, value) else "(size)"
+
+
+Size = Annotated[
+    Annotated[int, Tag("(size)"), Field(ge=0)] | Annotated[str, Tag("(parameter)"), Field(pattern=rf"^{NAME}$")],
+    Discriminator(_size_kind),
+]
+"""The length of a dimension: a number, or the parameter of the matrix that gives it."""
+Shape = Annotated[tuple[Size, ...], LAX, Field(max_length=MAX_DIMENSIONS)]
+
+
+class Input(Format):
+    """One tensor that goes into the layer: random numbers of a shape, or given values."""
+
+    model_config = ConfigDict(populate_by_name=True)  # as workers write it; the reader takes no `from_`
+
+    shape: Annotated[tuple[Size, ...], LAX] | None = Field(
+        default=None,
+        max_length=MAX_DIMENSIONS,
+        description="Lengths of the dimensions, or parameters of the matrix that give them; [] is a scalar.",
+    )
+    values: Numbers | None = Field(default=None, description="The elements themselves, in place of shape and init.")
+    from_: str | None = Field(
+        default=None,
+        alias="from",
+        pattern=r"^[^/\\~].*\.np[yz]$",
+        description="A file with the elements, below the spec's folder: .npy, or .npz with the key; in place of shape "
+        "and init.",
+    )
+    key: str | None = Field(default=None, min_length=1, description="The name of the array in an .npz file.")
+    init: Literal[
+        "normal", "uniform", "linspace", "zeros", "ones", "integers", "sorted", "distinct", "ties", "positive-definite",
+        "orthogonal", "one-hot", "probabilities",
+    ] = Field(
+        default="normal",
+        description="How elements are drawn: normal (mean 0, variance 1), uniform in [low, high), linspace from low "
+        "to high in row-major order, zeros, ones, or integers from low to high − 1. sorted (along the last axis), "
+        "distinct (no two nearer than 1/16) and ties (each of four numbers several times) are normal or nearly so. "
+        "positive-definite and orthogonal are matrices along the last two axes, one-hot and probabilities (above 0, "
+        "with sum 1) rows along the last.",
+    )  # fmt: skip
+    range: Annotated[tuple[Number, Number], LAX] | None = Field(
+        default=None, description="[low, high], short for init: uniform with these limits."
+    )
+    below: int | None = Field(
+        default=None, ge=1, description="Short for init: integers from 0 to this number, which is not drawn."
+    )
+    low: Number | None = Field(default=None, description="Lower limit of uniform, linspace (−1) or integers (0).")
+    high: Number | None = Field(default=None, description="Upper limit of uniform, linspace (1) or integers (10).")
+    near: Annotated[tuple[Number, ...], LAX] = Field(
+        default=(),
+        description="Numbers that the elements are put next to, in turn, within about 1e-3: [0] for a kink at 0.",
+    )
+    dtype: DType = Field(
+        default="float64", description="Element type; by default that of the matrix, defaults, or float64."
+    )
+    stop_gradient: bool = Field(default=False, description="Whether the input takes part without a gradient.")
+    layout: AnyLayout = Field(
+        default="contiguous",
+        description="How the elements lie in memory: contiguous, transposed (axes in reverse order), strided (every "
+        "other element of a larger Tensor), expanded (one row, which the first axis repeats), or {aliased: x} (the "
+        "memory of the input x, with its values). By default that of the matrix.",
+    )
+    ranks: Stands = Field(
+        default="split",
+        description="In a world, what it stands for: split (each rank has values of its own: the shape is that of one "
+        "rank, values have a first axis of ranks), replicated (the same on all ranks, with one complete gradient) or "
+        "partial (the same on all ranks, whose gradients add up to the derivative).",
+    )
+    dtype_written: SkipJsonSchema[bool] = False
+    """Set by the reader: the input names its dtype itself, so that a matrix does not change it."""
+    layout_written: SkipJsonSchema[bool] = False
+    """The same for its layout."""
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a gradient is defined for it: stop_gradient is false and the dtype is floating or complex."""
+        return not self.stop_gradient and self.dtype.startswith(("float", "bfloat", "complex"))
+
+    @property
+    def alias_of(self) -> str:
+        """The name of the input whose memory it shares; empty for none."""
+        return self.layout.aliased if isinstance(self.layout, Aliased) else ""
+
+    @property
+    def drawn(self) -> str:
+        """How elements are drawn, `range` and `below` in the words of `init`."""
+        return "uniform" if self.range is not None else "integers" if self.below is not None else self.init
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """(low, high) of uniform, linspace and integers, defaults filled in. Raises KeyError for other inits."""
+        if self.range is not None:
+            return self.range
+        if self.below is not None:
+            return 0, self.below
+        low, high = INIT_LIMITS[self.init]
+        return (low if self.low is None else self.low, high if self.high is None else self.high)
+
+    def at(self, parameters: Mapping[str, Any]) -> Input:
+        """The input at a point of the matrix, which gives sizes by name, and dtype and layout where it has none.
+
+        Sizes that are to be drawn keep their names.
+        """
+        known: dict[str, Any] = {}
+        if self.shape is not None:
+            known["shape"] = tuple(parameters.get(str(size), size) for size in self.shape)
+        for key, written in (("dtype", self.dtype_written), ("layout", self.layout_written)):
+            if not written and key in parameters:
+                known[key] = parameters[key]
+        return self.model_copy(update=known)
+
+
+def _written_out(value: object) -> object:
+    return {"shape": value} if isinstance(value, (list, tuple)) else value
+
+
+Several = TypeAliasType(
+    "Several",
+    "Annotated[list[Input | Several], Field(min_length=1)] | "
+    "Annotated[dict[str, Input | Several], Field(min_length=1)]",
+)
+"""A list or a dict of Tensors."""
+InputEntry = Annotated[Input, BeforeValidator(_written_out, json_schema_input_type=Input | Shape | Several)]
+"""An input; a list of sizes is its shape alone. The reader makes an input of each in a list or dict of them."""
+
+
+# --------------------------------------------------------------------------- worlds
+Axis = Literal["dp", "pp", "sharding", "sep", "mp"]
+"""The axes of fleet's topology."""
+Random = Literal["by-rank", "same"]
+"""Whether each rank draws random numbers of its own."""
+
+MOST_RANKS = 64
+"""Ranks of one world: they share a process, or are one each."""
+
+Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS)]
+
+
+World = TypeAliasType(
+    "World",
+    Annotated[
+        Annotated[Ranks, Tag("(ranks)")] | Annotated[dict[Axis, Ranks], Tag("(axes)"), Field(min_length=1)],
+        told_by_type(mapping="(axes)", otherwise="(ranks)"),
+    ],
+)
+"""A number of ranks, or of ranks along axes."""
+
+
+class Output(Format):
+    """An output of a layer in a world."""
+
+    ranks: OutputStands = Field(
+        description="What it stands for: split (every rank's values count in the loss) or replicated (all ranks have "
+        "the same values, which count once)."
+    )
+
+
+# `world_rules` checks that there is one: pydantic counts only those without mistakes.
+SeveralOutputs = Annotated[tuple[Output, ...], LAX, Field(json_schema_extra={"minItems": 1})]
+Outputs = Annotated[
+    Annotated[Output, Tag("(output)")] | Annotated[SeveralOutputs, Tag("(outputs)")],
+    told_by_type(mapping="(output)", list="(outputs)"),
+]
+"""What all outputs are, or each of them."""
+
+
+def size_of(world: int | dict[Axis, int]) -> int:
+    """The number of ranks."""
+    return world if isinstance(world, int) else prod(world.values())
+
+
+# --------------------------------------------------------------------------- expectations
+BackendName = Literal["numpy", "cupy", "paddle"]
+Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
+
+MAX_PATTERN = 1000
+"""Characters of a regular expression."""
+
+
+class Regex(Format):
+    """A regular expression that must be found in a message."""
+
+    re: str = Field(min_length=1, max_length=MAX_PATTERN, description="Python regular expression, searched for.")
+
+
+Message = Annotated[
+    Annotated[str, Tag("(text)"), Field(min_length=1)] | Annotated[Regex, Tag("(re)")],
+    told_by_type(text="(text)", mapping="(re)"),
+]
+_TYPE = Field(pattern=rf"^{NAME}(\.{NAME})*$", description="Class of the exception, such as ValueError.")
+_MESSAGE = Field(default=None, description="Text that the message must contain, or {re: …} to search for.")
+
+
+class Raises(Format):
+    """The exception that must end the program."""
+
+    type: str = _TYPE
+    phase: Literal["forward", "backward", "any"] = Field(
+        default="any", description="When: while the forward runs, while gradients are computed, or at any time."
+    )
+    message: Message | None = _MESSAGE
+
+
+class Warns(Format):
+    """A warning that must be given."""
+
+    type: str = _TYPE
+    message: Message | None = _MESSAGE
+
+
+class Calls(Format):
+    """How often the layer's functions run in one forward and backward pass."""
+
+    forward: int | None = Field(default=None, ge=0, description="Runs of forward.")
+    backward: int | None = Field(default=None, ge=0, description="Runs of backward; 0 where it must not run.")
+
+
+class Tolerance(Format):
+    """An expected value with a tolerance of its own."""
+
+    value: YamlValue = Field(description="The expected value.")
+    rtol: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="|got − want| ≤ rtol·|want|; by default 1e-6 for float32, 1e-12 for float64.",
+    )
+
+
+Expected = Annotated[
+    Annotated[YamlValue, Tag("(value)")] | Annotated[Tolerance, Tag("(tolerance)")],
+    told_by_type(mapping="(tolerance)", otherwise="(value)"),
+]
+
+
+class Differs(Format):
+    """In which way a backward is not the derivative."""
+
+    code: str | None = Field(
+        json_schema_extra={"enum": [*CODES, None]},
+        default=None,
+        description="The diagnosis that must be among those given, as in `gradcheck explain`.",
+    )
+    inputs: tuple[str, ...] = Field(default=(), description="The inputs whose gradients are wrong, and no others.")
+
+
+class Expect(Format):
+    """What must hold when the scenario has run."""
+
+    gradient: Verdict = Field(
+        default="unchecked",
+        description="What backward is: it matches the derivative; it differs from it; it is straight-through, the "
+        "cotangent unchanged of a function in steps; it is zero; or it is unchecked. By default matches for a layer "
+        "with a differentiable input, else unchecked.",
+    )
+    precision: Literal["strict", "loose"] = Field(
+        default="strict",
+        description="loose: a backward that is right but loses digits, as one that computes in float32 in a layer of "
+        "float64, is let pass, and marked.",
+    )
+    differs: Differs | None = Field(default=None, description="What `gradient: differs` must be found to be.")
+    grads: dict[str, Numbers | None] = Field(default={}, description="Input → its documented gradient; null for none.")
+    cotangent: Numbers | None = Field(default=None, description="Cotangent that belongs to grads; by default ones.")
+    order: Literal[1, 2] = Field(default=1, description="2: the derivative of the gradient is checked as well.")
+    calls: Calls = Field(default_factory=Calls, description="How often forward and backward run.")
+    raises: Raises | None = Field(default=None, description="The exception that must end the run.")
+    warns: Warns | None = Field(default=None, description="A warning that must be given.")
+    values: dict[str, Expected] = Field(
+        default={}, description="Python expression → its value in the program's namespace after the run."
+    )
+
+
+class Xfail(Format):
+    """A known deviation: the case must fail, and says so."""
+
+    reason: Reason = Field(description=REASON)
+    strict: bool = Field(default=True, description="Whether a case that passes all the same fails the run.")
+
+
+class Skip(Format):
+    """A case that is not run."""
+
+    reason: Reason = Field(description=REASON)
+
+
+Signal = Annotated[str, Field(pattern=r"^SIG[A-Z0-9]+$")]
+
+
+class Observed(Expect):
+    """What a backend does in place of what is documented: as `expect`, by itself, or how the case ends.
+
+    The gradient is unchecked here where nothing is said of it.
+    """
+
+    crash: Annotated[tuple[Signal, ...], LAX] = Field(
+        default=(), description="The signals of which one kills the process, such as [SIGSEGV]; which, may be chance."
+    )
+    hang: Annotated[bool, Field(description="It does not come to an end within the timeout.")] = False
+
+
+class Policy(Format):
+    """Why documents and releases differ on purpose."""
+
+    documents: Reason = Field(description="Why the documents ask for what they do, in one sentence.")
+    releases: Reason = Field(description="Why releases do something else, in one sentence.")
+
+
+class BackendExpectation(Format):
+    """What is different on one backend, or on some of its versions."""
+
+    versions: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The versions that this is about, by PEP 440, such as '>=3.0,<3.3'; by default all.",
+    )
+    xfail: Xfail | None = Field(default=None, description="The case is known to fail here.")
+    skip: Skip | None = Field(default=None, description="The case is not run here.")
+    expect: Expect | None = Field(
+        default=None,
+        description="Expectations that replace, key by key, those of the scenario; read as the complete ones.",
+    )
+    observed: Observed | None = Field(
+        default=None,
+        description="What the backend does in place of what is documented. The case must fail as documented, and do "
+        "exactly this: an XFAIL; doing what is documented it is an XPASS, anything else a FAIL.",
+    )
+    reason: Reason | None = Field(
+        default=None, description="Why, in one sentence; needed beside `observed`, unless it is `policy`."
+    )
+    policy: Policy | None = Field(
+        default=None,
+        description="In place of `reason` where what is observed is policy, and no mistake of a release: why either "
+        "side does as it does. The matrix does not count it as a failure.",
+    )
+    issue: str | None = Field(default=None, pattern=r"^https?://\S+$", description="Where it is discussed.")
+
+    @property
+    def why(self) -> str:
+        """The reason of what is observed, or those of both sides."""
+        if self.policy is None:
+            return self.reason or ""
+        return f"{self.policy.releases}; the documents: {self.policy.documents}"
+
+
+BackendEntries = Annotated[
+    Annotated[BackendExpectation, Tag("(one)")]
+    | Annotated[tuple[BackendExpectation, ...], LAX, Tag("(several)"), Field(json_schema_extra={"minItems": 1})],
+    told_by_type(list="(several)", otherwise="(one)"),
+]
+"""What is different on a backend: for all of its versions, or a list of entries, each with versions of its own."""
+Backends = dict[BackendName, BackendEntries]
+
+
+# --------------------------------------------------------------------------- scenarios
+def _operation(line: str) -> tuple[str, tuple[int, float]]:
+    name, least, most = line.split()
+    return name, (int(least), inf if most == "*" else int(most))
+
+
+OPERATIONS = dict(map(_operation, Path(__file__).with_name("operations.txt").read_text(encoding="utf-8").splitlines()))
+"""By their names under ``paddle``, the same on every backend: the least and the most arguments, but for `name`.
+
+They compute Tensors from Tensors, sizes and numbers, and change nothing else; no other thing that the module
+`paddle` gives access to is reached by name. ``tests/engine/test_operations.py`` makes the file from the engine's
+public names: a line for each, with the least and the most arguments.
+"""
+
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Timeout = Annotated[float, Field(gt=0, le=3600)]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain, islice
 from typing import Literal
+
+from gradcheck.support.syntax_tree import last_name
 
 MAX_NESTING = 200
 """Levels of the syntax tree. Python's own limit depends on the stack that is there, and is reached at about 900."""
@@ -15,6 +18,7 @@ MAX_COMPILED = 100_000
 """Nodes, each of which is a few instructions: a case has the compiled code in memory, some 50 MB of it at most."""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+_NAMING = ("id", "attr", "name", "asname", "arg")  # fields of Python's syntax trees that hold a name
 
 CompileMode = Literal["exec", "eval"]
 
@@ -94,3 +98,46 @@ def _compiled_size(node: ast.AST) -> tuple[int, int]:
     if size > MAX_COMPILED:
         raise TooLargeError
     return size, leaving
+
+
+def words(tree: ast.AST) -> set[str]:
+    """All names in code, whether it reads, sets or only mentions them."""
+    found: set[str] = set()
+    for node in nodes(tree):
+        fields = vars(node)
+        found.update(value for field in _NAMING if isinstance(value := fields.get(field), str))
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            found.update(node.names)
+    return found
+
+
+def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
+    """The names that an expression reads; and those it binds: arguments of lambdas, targets of comprehensions."""
+    read, bound = list[str](), set[str]()
+    for node in nodes(expression):
+        if isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.Name):
+            read.append(node.id) if isinstance(node.ctx, ast.Load) else bound.add(node.id)
+    return read, bound
+
+
+def layer_classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
+    """The PyLayers that a layer's source defines, by name: what derives from PyLayer, or from another of them."""
+    found: dict[str, ast.ClassDef] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and any(last_name(base) in ("PyLayer", *found) for base in node.bases):
+            found[node.name] = node
+    return found
+
+
+def is_static(layer: object) -> bool:
+    """Whether a layer is Python source that defines ``forward_fn``: what ``static_pylayer`` takes."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return isinstance(layer, str) and "forward_fn" in layer and static_forward(ast.parse(layer)) is not None
+    return False
+
+
+def static_forward(tree: ast.Module) -> ast.FunctionDef | None:
+    """The ``forward_fn`` that a layer's source defines, if it does."""
+    return next((one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "forward_fn"), None)

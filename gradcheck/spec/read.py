@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
 from gradcheck.spec.messages import report_errors
 from gradcheck.spec.model import SpecFile
+from gradcheck.spec.parts import default_dtype, default_verdict
 from gradcheck.spec.resolve import resolve
-from gradcheck.spec.shared_ids import Given, shared_ids
 from gradcheck.spec.text import SpecText, decode, read_text
 from gradcheck.spec.tree import Node, describe, parse
+from gradcheck.spec.validated import Given, shared_ids
 
 _CODE = ("layer", "script", "call")
 _POSITION_DEPTH = 4  # backends.paddle.expect.gradient; expressions below expect.values
@@ -74,16 +75,14 @@ def given_in(spec: SpecFile) -> list[Given]:
 def interpret(text: SpecText) -> SpecFile:
     """As `read`, for a text that has been read."""
     root, complete = parse(text)
-    if root is None or (root.kind == "scalar" and root.value is None):
-        if not text.found:
-            text.report(1, 1, 1, "the file is empty", "begin it with 'schema: gradcheck/v1' and 'scenarios:'")
-        text.fail_if_any()
-        raise AssertionError("unreachable: an empty file has been reported")
-    if root.kind != "mapping":
-        if complete and root.kind != "unreadable":
+    if root is None or root.kind != "mapping":
+        empty = root is None or (root.kind == "scalar" and root.value is None)
+        if empty and not text.found:
+            text.report((1, 1, 1), "the file is empty", "begin it with 'schema: gradcheck/v1' and 'scenarios:'")
+        elif root is not None and not empty and complete and root.kind != "unreadable":
             help = "begin the file with 'schema: gradcheck/v1', and put the scenarios under 'scenarios:'"
-            text.report(root.line, root.column, 1, f"a spec file must be a mapping, not {describe(root)}", help)
-        text.fail_if_any()
+            text.report(root.start, f"a spec file must be a mapping, not {describe(root)}", help)
+        raise text.error()
     if not complete:
         _keep_what_is_whole(root)
     scenario_rules.prepare(root, text)
@@ -92,10 +91,10 @@ def interpret(text: SpecText) -> SpecFile:
         warnings.simplefilter("ignore")  # a doubtful escape in a documented program is not ours to judge
         scenario_rules.check_scenarios(root, text)
         spec = _build(root, text)
-        text.fail_if_any()
-        scenario_rules.check_subjects(root, text)
-    text.fail_if_any()
-    assert spec is not None
+        if spec is not None and not text.found:
+            scenario_rules.check_subjects(root, text)
+    if spec is None or text.found:
+        raise text.error()
     return spec
 
 
@@ -103,24 +102,33 @@ def _keep_what_is_whole(root: Node) -> None:
     """Where reading stopped early: keep the scenarios that certainly ended before that place."""
     root.incomplete = True
     last = next(reversed(root.entries), None)
-    scenarios = root.get("scenarios")
-    if scenarios is not None and last == "scenarios":
-        scenarios.items = scenarios.items[:-1]  # the last may lack keys only because of the mistake
-        if not scenarios.items:
-            scenarios.kind = "unreadable"
-    elif last is not None:
-        root.entries[last][1].kind = "unreadable"
+    if last is None:
+        return
+    value = root.entries[last][1]
+    if last == "scenarios":
+        value.items = value.items[:-1]  # the last may lack keys only because of the mistake
+    if last != "scenarios" or not value.items:
+        value.kind = "unreadable"
 
 
 def _build(root: Node, text: SpecText) -> SpecFile | None:
+    """The model, with what the reader knows: positions, the inputs' dtypes, the verdict expected by default."""
     data: dict[str, Any] = root.data()
     data["path"] = text.path
     data.setdefault("defaults", {})  # else pydantic would build a validator of Defaults alone, and all that is in it
-    scenarios = root.get("scenarios")
+    scenarios, defaults = root.get("scenarios"), root.mapping("defaults")
     nodes = scenarios.items if scenarios and scenarios.kind == "sequence" else []
     for node, scenario in zip(nodes, data["scenarios"] if nodes else (), strict=True):
-        if isinstance(scenario, dict):
-            _complete(scenario, node, root.mapping("defaults"), text.path)
+        if not isinstance(scenario, dict):
+            continue
+        scenario |= {"path": text.path, "line": node.line, "column": node.column, "begins": node.begins or node.line}
+        scenario["positions"] = dict(_positions(node))
+        for name, (_, input) in node.under("inputs").items():
+            if input.kind == "mapping":
+                values = scenario["inputs"][name]
+                values["dtype_written"], values["layout_written"] = "dtype" in values, "layout" in values
+                values.setdefault("dtype", default_dtype(defaults))
+        _fill_in_verdicts(scenario, node, default_verdict(node, defaults))
     try:
         return SpecFile.model_validate(data)
     except ValidationError as error:
@@ -128,23 +136,11 @@ def _build(root: Node, text: SpecText) -> SpecFile | None:
         return None
 
 
-def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -> None:
-    """Fill in what the reader knows: positions, the inputs' dtypes, the verdict expected by default."""
-    scenario["path"], scenario["line"], scenario["column"] = path, node.line, node.column
-    scenario["begins"] = node.begins or node.line
-    scenario["positions"] = {}
-    _note_positions(node, "", 1, scenario["positions"])
-    inputs = node.mapping("inputs")
-    for name, (_, input) in inputs.entries.items():
-        if input.kind == "mapping":
-            values = scenario["inputs"][name]
-            values["dtype_written"], values["layout_written"] = "dtype" in values, "layout" in values
-            values.setdefault("dtype", scenario_rules.default_dtype(defaults))
-    verdict = scenario_rules.default_verdict(node, defaults)
+def _fill_in_verdicts(scenario: dict[str, Any], node: Node, verdict: str) -> None:
     expectations = [(scenario.setdefault("expect", {}), verdict)]
-    for backend in node.mapping("backends").entries:
+    for backend in node.under("backends"):
         entries = scenario["backends"][backend]
-        for entry in [entries] if isinstance(entries, dict) else entries if isinstance(entries, tuple) else []:
+        for entry in entries if isinstance(entries, tuple) else (entries,):
             if isinstance(entry, dict):
                 expectations += [(entry.get("expect"), verdict), (entry.get("observed"), "unchecked")]
     for expect, usual in expectations:
@@ -153,12 +149,13 @@ def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -
             expect.setdefault("gradient", default)
 
 
-def _note_positions(node: Node, prefix: str, depth: int, positions: dict[str, tuple[int, int]]) -> None:
+def _positions(node: Node, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Each key below a scenario with its place, a list of backends' entries by their numbers."""
     for name, (key, value) in node.entries.items():
         here = prefix + name
         code = value.style in ("|", ">") or (value.kind == "scalar" and name in _CODE)
-        positions[here] = first_line(value) if code else (key.line, key.column)
+        yield here, first_line(value) if code else (key.line, key.column)
         if depth < _POSITION_DEPTH and value.kind != "scalar":
-            _note_positions(value, here + ".", depth + 1, positions)
+            yield from _positions(value, here + ".", depth + 1)
             for index, item in enumerate(value.items if prefix == "backends." else ()):
-                _note_positions(item, f"{here}.{index}.", depth + 1, positions)
+                yield from _positions(item, f"{here}.{index}.", depth + 1)

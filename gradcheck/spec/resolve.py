@@ -6,7 +6,7 @@ That is: what they extend, what they are cases of, the file's layers and default
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gradcheck.spec.containers import inside
@@ -44,6 +44,7 @@ _REPLACES = {
 # A program that is a case of a scenario runs behind the scenario's layer.
 _REPLACES_IN_CASE = {**_REPLACES, "script": {"call", *_OF_INPUTS, *_OF_WORLDS}, "layer": set[str]()}
 _OWN = ("id", "extends", "cases")
+_DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -62,20 +63,18 @@ def resolve(root: Node, text: SpecText) -> Node:
         return root
     by_id: dict[str, Node] = {}
     for item in scenarios.items:
+        item.incomplete |= root.incomplete and "extends" in item.entries  # the id may be in what was not read
         if item.kind == "mapping" and (name := item.string("id")):
             by_id.setdefault(name, item)
-    defaults = root.mapping("defaults")
-    if root.incomplete:  # an id may stand in the part that was not read
-        for item in scenarios.items:
-            item.incomplete = item.incomplete or "extends" in item.entries
     looks = [look for item in scenarios.items for look in _cases(_extended(item, by_id, text), item, text)]
-    items = [_with_defaults(look, defaults) for look in _with_layers(looks, root, text)]
+    _name_layers(looks, root, text)
+    items = [_with_defaults(look, root.mapping("defaults")) for look in looks]
     sizes: dict[int, int] = {}
     # No scenario can be larger than the file, which makes the exact count unnecessary for most files.
     at_most = text.nodes * len(items)
     if at_most > MAX_RESOLVED_NODES and sum(_size(item, sizes) for item in items) > MAX_RESOLVED_NODES:
         message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
-        text.report(scenarios.line, scenarios.column, 1, message, "split the file by topic")
+        text.report(scenarios.start, message, "split the file by topic")
         items, scenarios.kind = [], "unreadable"
     resolved, complete = copy(root), copy(scenarios)
     complete.items = items
@@ -107,39 +106,40 @@ def _merged(key: str, before: Node | None, value: Node) -> Node:
     return value
 
 
-def _extended(item: Node, by_id: dict[str, Node], text: SpecText) -> Node:
+def _extended(item: Node, by_id: Mapping[str, Node], text: SpecText) -> Node:
     """`item` with the keys of the scenarios it extends."""
     chain = [item]
-    while (entry := chain[-1].entries.get("extends")) and entry[1].kind == "scalar":
-        target, name = entry[1], entry[1].value
-        parent = by_id.get(name) if isinstance(name, str) else None
-        if parent is None:
-            if isinstance(name, str) and not chain[-1].incomplete:  # other types are the model's to report
-                help = text.suggest(name, list(by_id)) or "name a scenario of this file"
-                text.report(*target.place, f"extends {quote(name)}, but this file has no scenario of that id", help)
-            chain[-1].incomplete = True
-            break
+    while (target := chain[-1].get("extends")) is not None and target.kind == "scalar":
+        parent = by_id.get(target.value) if isinstance(target.value, str) else None
+        if parent is not None and parent not in chain and len(chain) < MAX_CHAIN:
+            chain.append(parent)
+            continue
         if parent in chain:
-            circle = chain[chain.index(parent) :]
-            first = min(circle, key=lambda node: node.line).entries["extends"][1]
-            names = [node.string("id") or "?" for node in sorted(circle, key=lambda node: node.line)]
-            one = "it extends itself" if len(names) == 1 else f"{listing(names, 'and')} extend each other"
-            help = "remove 'extends' from one of them" if len(names) > 1 else "remove 'extends'"
-            text.report(*first.place, f"extends goes in a circle: {one}", help)
+            _report_circle(chain[chain.index(parent) :], text)
             for node in chain:
                 node.incomplete = True
-            break
-        if len(chain) == MAX_CHAIN:
-            chain[-1].incomplete = True
+        elif parent is not None:
             message = f"extends goes more than {MAX_CHAIN} scenarios deep"
-            text.report(*target.place, message, "extend the first of them directly")
-            break
-        chain.append(parent)
+            text.report(target, message, "extend the first of them directly")
+        elif isinstance(target.value, str) and not chain[-1].incomplete:  # other types are the model's to report
+            help = text.suggest(target.value, list(by_id)) or "name a scenario of this file"
+            message = f"extends {quote(target.value)}, but this file has no scenario of that id"
+            text.report(target, message, help)
+        chain[-1].incomplete = True
+        break
     result = chain.pop()
     while chain:
         base = copy(result, {key: entry for key, entry in result.entries.items() if key not in _OWN})
         result = merge(base, chain.pop())
     return result
+
+
+def _report_circle(circle: list[Node], text: SpecText) -> None:
+    first, *others = circle = sorted(circle, key=lambda node: node.line)
+    names = [node.string("id") or "?" for node in circle]
+    one = f"{listing(names, 'and')} extend each other" if others else "it extends itself"
+    help = "remove 'extends' from one of them" if others else "remove 'extends'"
+    text.report(first.entries["extends"][1], f"extends goes in a circle: {one}", help)
 
 
 def _cases(whole: Node, written: Node, text: SpecText) -> list[Node]:
@@ -149,7 +149,7 @@ def _cases(whole: Node, written: Node, text: SpecText) -> list[Node]:
         return [whole]
     if cases.kind != "sequence" or not cases.items:
         if cases.kind == "sequence":  # what is no list is the model's to report
-            text.report(*cases.place, "cases must not be empty", "add one: '- {id: …, expect: …}', or remove 'cases'")
+            text.report(cases, "cases must not be empty", "add one: '- {id: …, expect: …}', or remove 'cases'")
         whole.incomplete = True
         return [whole]
     shared = copy(whole, {key: entry for key, entry in whole.entries.items() if key not in ("extends", "cases")})
@@ -158,14 +158,13 @@ def _cases(whole: Node, written: Node, text: SpecText) -> list[Node]:
 
 def _case(shared: Node, own: Node, text: SpecText) -> Node:
     if own.kind != "mapping":
-        message, help = f"a case must be a mapping, not {describe(own)}", "write {id: …, expect: …}"
-        text.report(*own.place, message, help)
+        text.report(own, f"a case must be a mapping, not {describe(own)}", "write {id: …, expect: …}")
         return Node("unreadable", own.line, own.column)
     own = copy(own)
     for key in ("extends", "cases"):
         if key in own.entries:
             help = "write the case as a scenario, which can extend another"
-            text.report(*own.entries.pop(key)[0].place, f"a case has no {quote(key)}", help)
+            text.report(own.entries.pop(key)[0], f"a case has no {quote(key)}", help)
     case = merge(shared, own, _REPLACES_IN_CASE)
     case.begins = shared.line
     first, last = shared.get("id"), own.get("id")
@@ -182,61 +181,42 @@ def is_name(node: Node) -> bool:
     return isinstance(node.value, str) and _NAME.fullmatch(node.value) is not None
 
 
-def _with_layers(scenarios: list[Node], root: Node, text: SpecText) -> list[Node]:
-    """The scenarios, each with the layer that it names in place of the name."""
-    layers, used = root.mapping("layers").entries, set[str]()
+def _name_layers(scenarios: list[Node], root: Node, text: SpecText) -> None:
+    """Put the layers that scenarios name in the place of the names."""
+    layers, used = root.under("layers"), set[str]()
     for scenario in scenarios:
         layer = scenario.get("layer")
         if layer is None or not isinstance(layer.value, str) or not _LAYER_NAME.fullmatch(layer.value):
             continue
         used.add(layer.value)
         if layer.value in layers:
-            scenario.entries["layer"] = (scenario.entries["layer"][0], layers[layer.value][1])
+            scenario.put("layer", layers[layer.value][1])
             continue
-        scenario.entries["layer"] = (scenario.entries["layer"][0], Node("unreadable", layer.line, layer.column))
+        scenario.put("layer", Node("unreadable", layer.line, layer.column))
         if not root.incomplete:
-            help = text.suggest(layer.value, list(layers)) or (
-                f"the file's layers are {listing(layers, 'and')}"
-                if layers
-                else "write its source, or add it to 'layers:'"
-            )
-            text.report(*layer.place, f"this file has no layer {quote(layer.value)}", help)
+            known = f"the file's layers are {listing(layers, 'and')}" if layers else ""
+            help = text.suggest(layer.value, list(layers)) or known or "write its source, or add it to 'layers:'"
+            text.report(layer, f"this file has no layer {quote(layer.value)}", help)
     for name, (key, _) in layers.items():
         if name not in used and not root.incomplete and not any(one.incomplete for one in scenarios):
             help = "name it in a scenario, 'layer: …', or remove it"
-            text.report(*key.place, f"no scenario uses the layer {quote(name)}", help)
-    return scenarios
+            text.report(key, f"no scenario uses the layer {quote(name)}", help)
 
 
 def cited(scenario: Node) -> list[Node]:
     """The rules that a scenario cites: their names alone, or with the passage that is meant."""
-    rules = scenario.get("rules")
-    return [
-        name for rule in (rules.items if rules else ()) for name in [key for key, _ in rule.entries.values()] or [rule]
-    ]
-
-
-def _with_rules(item: Node) -> None:
-    """Add the rules that a scenario cites to its tags."""
-    rules = item.get("rules")
-    if rules is None or rules.kind != "sequence":
-        return
-    place, before = item.entries.get("tags") or (item.entries["rules"][0], Node("sequence", rules.line, rules.column))
-    if before.kind == "sequence":
-        known = {tag.value for tag in before.items}
-        new = [name for name in cited(item) if is_name(name) and name.value not in known]
-        item.entries["tags"] = (place, copy(before, items=before.items + new))
+    return [name for rule in scenario.listed("rules") for name in [key for key, _ in rule.entries.values()] or [rule]]
 
 
 def _with_defaults(item: Node, defaults: Node) -> Node:
-    """`item` with the file's defaults, and each backend's expectations completed from the scenario's."""
+    """`item` with the file's defaults, and each backend's expectations completed from the scenario's.
+
+    The rules that it cites become tags; each in a list or dict of inputs an input of its own.
+    """
     if item.kind != "mapping":
         return item
     item = copy(item)
-    for key in ("seed", "timeout", "rtol"):
-        if key in defaults.entries:
-            item.entries.setdefault(key, defaults.entries[key])
-    for key in ("source", "tags", "matrix", "backends"):
+    for key in _DEFAULTS:
         if key not in defaults.entries or (key == "matrix" and "script" in item.entries):
             continue
         _, value = item.entries.setdefault(key, defaults.entries[key])
@@ -244,20 +224,27 @@ def _with_defaults(item: Node, defaults: Node) -> Node:
         if value is inherited or value.kind != inherited.kind:
             continue
         if key == "tags":
-            known = {tag.value for tag in value.items}
-            new = [tag for tag in inherited.items if tag.value not in known]
-            item.put(key, copy(value, items=new + value.items))
+            item.put(key, copy(value, items=_others(value, inherited.items) + value.items))
+        # A scenario that names a document of its own has no use for the default's section or url.
         elif key != "source" or "document" not in value.entries:
-            # A scenario that names a document of its own has no use for the default's section or url.
             item.put(key, copy(value, inherited.entries | value.entries))
-    _with_rules(item)
-    if (backends := item.mapping("backends")).entries:
-        expect, entries = item.mapping("expect"), backends.entries.items()
-        item.put("backends", copy(backends, {name: (at, _completed(one, expect)) for name, (at, one) in entries}))
-    if (inputs := item.mapping("inputs")).entries:
-        flat = {key: entry for name, entry in inputs.entries.items() for key, entry in _each(name, *entry)}
-        item.put("inputs", copy(inputs, flat))
+    if (rules := item.get("rules")) is not None and rules.kind == "sequence":
+        at, tags = item.entries.get("tags", (item.at("rules"), Node("sequence", rules.line, rules.column)))
+        if tags.kind == "sequence":
+            item.entries["tags"] = at, copy(tags, items=tags.items + _others(tags, filter(is_name, cited(item))))
+    if backends := item.under("backends"):
+        entries = {name: (at, _completed(one, item.mapping("expect"))) for name, (at, one) in backends.items()}
+        item.put("backends", copy(item.mapping("backends"), entries))
+    if inputs := item.under("inputs"):
+        flat = {key: entry for name, entry in inputs.items() for key, entry in _each(name, *entry)}
+        item.put("inputs", copy(item.mapping("inputs"), flat))
     return item
+
+
+def _others(tags: Node, more: Iterable[Node]) -> list[Node]:
+    """Those of `more` tags that are not among some."""
+    known = {tag.value for tag in tags.items}
+    return [tag for tag in more if tag.value not in known]
 
 
 def _each(name: str, key: Node, value: Node) -> Iterator[tuple[str, tuple[Node, Node]]]:
@@ -265,10 +252,9 @@ def _each(name: str, key: Node, value: Node) -> Iterator[tuple[str, tuple[Node, 
     if not is_several(value):
         yield name, (key, value)
         return
-    for number, item in enumerate(value.items):
-        yield from _each(inside(name, number), key, item)
-    for word, (_, item) in value.entries.items():
-        yield from _each(inside(name, word), key, item)
+    parts: list[tuple[int | str, Node]] = [*enumerate(value.items)]
+    for place, item in parts + [(word, item) for word, (_, item) in value.entries.items()]:
+        yield from _each(inside(name, place), key, item)
 
 
 def is_several(input: Node) -> bool:

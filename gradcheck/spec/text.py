@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.python import PythonCode
@@ -15,7 +16,16 @@ from gradcheck.support.suggest import nearest
 
 Place = tuple[int, int, int]
 """Line, column, and the number of characters to underline."""
-Remark = tuple[Place, str, str]
+
+
+class Placed(Protocol):
+    """What stands somewhere in the file."""
+
+    @property
+    def place(self) -> Place: ...
+
+
+Remark = tuple[Placed | Place, str, str]
 """Where, what is wrong, and what to do."""
 
 MAX_BYTES = 10_000_000
@@ -24,6 +34,8 @@ MAX_CONTROL_CHARACTERS = 1_000
 # What YAML forbids, and the three exotic line breaks on which YAML and Python do not agree.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _OPENS_BLOCK = re.compile(r"(:|-|[:-] +[|>][-+1-9]{0,2})$")
+_IS_CODE = re.compile(r"\s*[^\s#]")
+_LIST_DASHES = re.compile(r"\s*(?:- +)*")
 _MAX_SUGGESTIONS = 100
 
 
@@ -54,8 +66,9 @@ class SpecText:
         """The repaired text."""
         return "\n".join(self.lines)
 
-    def report(self, line: int, column: int, width: int, message: str, help: str = "") -> None:
+    def report(self, at: Placed | Place, message: str, help: str = "") -> None:
         """Add a diagnostic; the same mistake met twice (through ``extends``) counts once."""
+        line, column, width = at if isinstance(at, tuple) else at.place
         for start, shift in reversed(self.edits.get(line, ())):
             column += shift if column >= start else 0
         source = self.original[line - 1] if line <= len(self.original) else ""
@@ -63,22 +76,25 @@ class SpecText:
 
     def report_all(self, remarks: Iterable[Remark]) -> None:
         """Add a diagnostic for each."""
-        for place, message, help in remarks:
-            self.report(*place, message, help)
+        for remark in remarks:
+            self.report(*remark)
+
+    def near(self, name: str, known: list[str]) -> str:
+        """The one of `known` that was likely meant, or "" (also in a file so wrong that to look would take long)."""
+        return nearest(name, known[:500]) if len(self.found) < _MAX_SUGGESTIONS else ""
 
     def suggest(self, name: str, known: list[str]) -> str:
-        """``did you mean 'x'?`` or "" (also in a file so wrong that suggestions would take long)."""
-        close = nearest(name, known[:500]) if len(self.found) < _MAX_SUGGESTIONS else ""
+        """``did you mean 'x'?`` or "", likewise."""
+        close = self.near(name, known)
         return f"did you mean '{close}'?" if close else ""
 
     def edited(self, first: int, last: int) -> bool:
         """Whether a repair touched any of the lines `first` to `last`."""
         return any(line in self.edits for line in range(first, last + 1))
 
-    def fail_if_any(self) -> None:
-        """Raise SpecError with the diagnostics, each once, if there are any."""
-        if self.found:
-            raise SpecError({(*one.position, one.message): one for one in self.found}.values())
+    def error(self) -> SpecError:
+        """The diagnostics, each once."""
+        return SpecError({(*one.position, one.message): one for one in self.found}.values())
 
     def repair_tab(self, line: int, column: int) -> bool:
         """If a tab is what stops the parser at `line`:`column`, report it and put spaces in its place.
@@ -91,48 +107,36 @@ class SpecText:
         text = self.lines[line - 1]
         indentation = text[: len(text) - len(text.lstrip(" \t"))]
         if "\t" in indentation:
-            return self._repair_indentation(line, indentation)
-        if text[column - 1 : column] == "\t":
-            self.report(line, column, 1, "a tab where YAML allows only spaces", "put a space in its place")
+            spaces, last = self._indentation_for(line, indentation), line
+            while last < len(self.lines) and self.lines[last].startswith(indentation):
+                last += 1
+            message = "a tab in the indentation" + (f" (as in the lines to {last})" if last > line else "")
+            place = line, indentation.index("\t") + 1, 1
+            self.report(place, message, "indent with spaces: set the editor to expand tabs")
+            for number in range(line, last + 1):
+                rest = self.lines[number - 1][len(indentation) :]
+                self.lines[number - 1] = " " * spaces + rest if rest.strip() else ""
+                self.edits.setdefault(number, []).append((spaces + 1, len(indentation) - spaces))
+        elif text[column - 1 : column] == "\t":
+            self.report((line, column, 1), "a tab where YAML allows only spaces", "put a space in its place")
             self.lines[line - 1] = text[: column - 1] + " " + text[column:]
-            return True
-        return False
-
-    def _repair_indentation(self, line: int, indentation: str) -> bool:
-        spaces = self._indentation_for(line, indentation)
-        last = line
-        while last < len(self.lines) and self.lines[last].startswith(indentation):
-            last += 1
-        also = f" (as in the lines to {last})" if last > line else ""
-        help = "indent with spaces: set the editor to expand tabs"
-        self.report(line, indentation.index("\t") + 1, 1, f"a tab in the indentation{also}", help)
-        for number in range(line, last + 1):
-            rest = self.lines[number - 1][len(indentation) :]
-            self.lines[number - 1] = " " * spaces + rest if rest.strip() else ""
-            self.edits.setdefault(number, []).append((spaces + 1, len(indentation) - spaces))
+        else:
+            return False
         return True
 
     def _indentation_for(self, line: int, indentation: str) -> int:
         """The number of spaces that the tabbed `indentation` of `line` most likely stands for."""
+        above = [text for text in self.lines[max(0, line - 1000) : line - 1] if _IS_CODE.match(text)]
         is_entry = self.lines[line - 1].lstrip().startswith("- ")
         columns: list[int] = []  # where keys (for an entry: dashes) of the blocks still open stand
         outermost = 1 << 30
-        previous = ""
-        for above in reversed(self.lines[max(0, line - 1000) : line - 1]):
-            code = above.strip()
-            if not code or code.startswith("#"):
-                continue
-            here = len(above) - len(above.lstrip())
-            dashes = []
-            while code.startswith("- "):
-                dashes.append(here)
-                stripped = code[2:].lstrip()
-                here += len(code) - len(stripped)
-                code = stripped
-            if not previous:
-                previous = above.rstrip()
-                if _OPENS_BLOCK.search(previous):
-                    return here + 2
+        for text in reversed(above):
+            found = _LIST_DASHES.match(text)
+            assert found is not None
+            here = found.end()
+            if text is above[-1] and _OPENS_BLOCK.search(text.rstrip()):
+                return here + 2
+            dashes = [at for at, sign in enumerate(found[0]) if sign == "-"]
             columns += [at for at in (dashes if is_entry else [here]) if at < outermost]
             outermost = min([outermost, here, *dashes])
             if outermost == 0:
@@ -154,14 +158,15 @@ def read_text(path: Path, shown: str) -> SpecText:
             raise _unreadable(shown, "this is not a file", "name a *.grad.yaml file, or a folder of them")
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
+        shown.encode()
     except FileNotFoundError:
         raise _unreadable(shown, "there is no such file or folder", _file_suggestion(path)) from None
+    except UnicodeEncodeError:  # bytes that are no text, for which Python has halves of characters
+        help = "rename it, or the folder, or name it from within that: reports could not hold its name"
+        raise _unreadable(shown, "the name of this file is not UTF-8", help) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise _unreadable(shown, f"the file cannot be read: {reason}") from None
-    if not _is_utf8(shown):
-        help = "rename it, or the folder, or name it from within that: reports could not hold its name"
-        raise _unreadable(shown, "the name of this file is not UTF-8", help)
     return decode(raw, shown)
 
 
@@ -176,47 +181,30 @@ def decode(raw: bytes, shown: str) -> SpecText:
     try:
         decoded = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = _lines(raw[: error.start].decode("utf-8"))
         help = "save the file as UTF-8"
         if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise _unreadable(shown, "the file is UTF-16, not UTF-8", help) from None
-        message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
-        excerpt = before[-1] + "�"
-        raise SpecError([Diagnostic(shown, len(before), len(before[-1]) + 1, 1, message, help, excerpt)]) from None
-    control = list(islice(_CONTROL.finditer(decoded), MAX_CONTROL_CHARACTERS + 1))
-    if len(control) > MAX_CONTROL_CHARACTERS:
+        message, before = f"byte 0x{raw[error.start]:02x} is not UTF-8", _lines(raw[: error.start].decode("utf-8"))
+        place = len(before), len(before[-1]) + 1, 1
+        raise SpecError([Diagnostic(shown, *place, message, help, before[-1] + "�")]) from None
+    if len(list(islice(_CONTROL.finditer(decoded), MAX_CONTROL_CHARACTERS + 1))) > MAX_CONTROL_CHARACTERS:
         message = f"more than {MAX_CONTROL_CHARACTERS:,} control characters: the file is no text"
         raise _unreadable(shown, message, "specs are plain text in UTF-8")
     lines = _lines(decoded)
     text = SpecText(shown, lines, list(lines))
-    if control:
-        _remove_control_characters(text)
+    for number, line in enumerate(lines, start=1) if _CONTROL.search(decoded) else ():
+        if places := [match.start() + 1 for match in _CONTROL.finditer(line)]:
+            more = f", and {len(places) - 1} more in this line" if len(places) > 1 else ""
+            message = f"control character U+{ord(line[places[0] - 1]):04X}{more}"
+            text.report((number, places[0], 1), message, "remove it: specs are plain text")
+            text.lines[number - 1] = _CONTROL.sub("", line)
+            # Column of the repaired line from which on one more removed character counts.
+            text.edits[number] = [(column - removed, 1) for removed, column in enumerate(places)]
     return text
 
 
 def _lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
-def _remove_control_characters(text: SpecText) -> None:
-    for number, line in enumerate(text.lines, start=1):
-        places = [match.start() + 1 for match in _CONTROL.finditer(line)]
-        if places:
-            more = f", and {len(places) - 1} more in this line" if len(places) > 1 else ""
-            message = f"control character U+{ord(line[places[0] - 1]):04X}{more}"
-            text.report(number, places[0], 1, message, "remove it: specs are plain text")
-            text.lines[number - 1] = _CONTROL.sub("", line)
-            # Column of the repaired line from which on one more removed character counts.
-            text.edits[number] = [(column - removed, 1) for removed, column in enumerate(places)]
-
-
-def _is_utf8(name: str) -> bool:
-    """Whether a file's name is text, not bytes that Python stands in halves of characters for."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _unreadable(path: str, message: str, help: str = "") -> SpecError:
@@ -225,8 +213,7 @@ def _unreadable(path: str, message: str, help: str = "") -> SpecError:
 
 def _file_suggestion(path: Path) -> str:
     try:
-        siblings = sorted(one.name for one in path.parent.iterdir())[:1000]
+        close = nearest(path.name, sorted(one.name for one in path.parent.iterdir())[:1000])
     except OSError:
         return ""
-    close = nearest(path.name, siblings)
     return f"did you mean '{path.with_name(close)}'?" if close else f"it was looked for in {path.parent.absolute()}"

@@ -1,4 +1,6 @@
-"""What `gradcheck validate` has found to be valid before, so that it need not be looked at again: by its content alone.
+"""Spec files beside each other: ids that more than one of them gives, and which were found to be valid before.
+
+Of the latter the content alone is looked at.
 
 A spec file is valid or not by its own text, gradcheck's rules and catalogue, and the version of Python, which compiles
 its code; no other file is read for it. Loads nothing that takes long: a file that is known is read without the model.
@@ -10,12 +12,14 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from gradcheck import __version__
-from gradcheck.spec.shared_ids import Given
-from gradcheck.spec.text import SpecText
+from gradcheck.spec.diagnostic import Diagnostic, SpecError
+from gradcheck.spec.text import SpecText, read_text
 from gradcheck.support.bounded import UnfitFileError, read_bounded
 from gradcheck.support.resources import PACKAGE, bundled_specs
 from gradcheck.support.user_dirs import cache_folder
@@ -25,6 +29,39 @@ CACHE_FILE = "validated.json"
 MOST_BYTES = 10_000_000
 MOST_FILES = 1_000
 """Files that are remembered: the last ones."""
+
+
+class Given(NamedTuple):
+    """Where a scenario's id is given: the file, and the place in it from 1."""
+
+    path: str
+    id: str
+    line: int
+    column: int
+
+
+def shared_ids(ids: Iterable[Given]) -> list[Diagnostic]:
+    """A diagnostic at each place where an id is given that another of the files gives too."""
+    places: dict[str, list[Given]] = {}
+    for one in ids:
+        places.setdefault(one.id, []).append(one)
+    mistakes = []
+    for id, given in places.items():
+        for one in given if len(given) > 1 else ():
+            other = next(another for another in given if another is not one)
+            message = f"id '{id}' is also used in {other.path}:{other.line}"
+            source = _source_line(one.path, one.line)
+            help = "ids are unique in a run: rename one"
+            mistakes.append(Diagnostic(one.path, one.line, one.column, len("id"), message, help, source))
+    return mistakes
+
+
+def _source_line(path: str, line: int) -> str:
+    try:
+        lines = read_text(Path(path), path).original
+    except SpecError:  # gone since it was read
+        return ""
+    return lines[line - 1] if line <= len(lines) else ""
 
 
 class Validated:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gradcheck.case.layer import NoInputError, make_input
-from gradcheck.spec.inputs import Input
+from gradcheck.spec.model import Input
 
 
 def made(folder=None, seed=0, dtype="float64", **fields):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gradcheck.case.layer import make_input
-from gradcheck.spec.inputs import Input
+from gradcheck.spec.model import Input
 
 
 def made(dtype: str = "float64", seed: int = 0, **fields: object) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradcheck.case.values import message_matches, mismatch
-from gradcheck.spec.expectations import Regex
+from gradcheck.spec.model import Regex
 
 
 def identity(value: Any) -> Any:

@@ -6,7 +6,7 @@ import functools
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from gradcheck.spec.operations import OPERATIONS
+from gradcheck.spec.model import OPERATIONS
 
 
 def test_every_operation_that_may_be_named_is_a_function_of_paddle(real: Any) -> None:

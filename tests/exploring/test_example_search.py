@@ -12,7 +12,9 @@ from gradcheck.exploring.example_search import search
 from gradcheck.exploring.examples import KINDS_OF_VALUES, Recipe, build, plainest_example
 from gradcheck.result import Status
 from gradcheck.strategies import words_by_input
-from pylayer.paddle import nn, ones_like, tanh
+from pylayer.ops.creation import ones_like
+from pylayer.ops.elementwise import tanh
+from pylayer.paddle import nn
 from pylayer.paddle.autograd import PyLayer
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradcheck.spec.containers import filled, flat_names, in_variables, variables
-from gradcheck.spec.inputs import Input
+from gradcheck.spec.model import Input
 from gradcheck.spec.resolve import OF_INPUT
 
 NESTED = st.recursive(

@@ -30,7 +30,8 @@ def data(text: str) -> str:
     """What a text says."""
     read_in = decode(text.encode(), "t.grad.yaml")
     root, _ = parse(read_in)
-    read_in.fail_if_any()
+    if read_in.found:
+        raise read_in.error()
     return repr(root.data())
 
 

@@ -227,6 +227,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "call: paddle.tanh(y)", "3:7 call: there is no 'y'", "the inputs are x"),
         (INPUT + "expect: {raises: {type: ValuError}}", "3:25 there is no exception 'ValuError'", "'ValueError'?"),
         (INPUT + "expect: {warns: {type: UserWarnin}}", "3:24 there is no warning 'UserWarnin'", "'UserWarning'?"),
+        (LAYER + "inputs: {x: {shape: [1], dtype, init: ones}}", "2:26 'dtype' has no value", "give it a value"),
         (LAYER + 'inputs: {x: {shape: "2x3"}}', '2:21 shape must be a list, not the string "2x3"', "write [2, 3]"),
         (INPUT + "matrix: {x: [1]}", "3:10 matrix parameter 'x' has the name of an input", "rename"),
         (

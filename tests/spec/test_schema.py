@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from gradcheck.spec.expectations import BackendExpectation, Expect, Observed
-from gradcheck.spec.inputs import Input
-from gradcheck.spec.model import READER_FIELDS, Scenario, SpecFile, json_schema
+from gradcheck.spec.model import (
+    READER_FIELDS,
+    BackendExpectation,
+    Expect,
+    Input,
+    Observed,
+    Scenario,
+    SpecFile,
+    json_schema,
+)
 
 
 def properties() -> list[tuple[str, str, dict[str, object]]]:

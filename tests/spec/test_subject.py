@@ -7,7 +7,7 @@ from textwrap import indent
 import pytest
 
 from gradcheck.matrix.catalogue import all_rules, catalogue
-from gradcheck.spec.citations import rule_ids
+from gradcheck.spec.scenario_rules import rule_ids
 from gradcheck.support.resources import bundled_specs
 
 TANH = "layer: {op: tanh}\n"
@@ -89,19 +89,6 @@ def test_rules_that_are_there_are_taken(scenario_mistakes) -> None:
             "-2:5 this would check nothing", "say in 'expect'",
         ),
         (TANH + "inputs: {x: [0, 3]}", "2:10 no input that takes a gradient has an element", "larger shape"),
-        # cotangents
-        (
-            TANH + X + "expect: {grads: {x: [1.0, 1.0]}, cotangent: [1.0, 1.0, 1.0]}",
-            "3:45 the cotangent has shape [3], the output [2]", "the shape of its output",
-        ),
-        (
-            "layer: {op: add}\ninputs: {x: [2, 1], y: [3]}\nexpect: {grads: {y: [1.0, 1.0, 1.0]}, cotangent: [1.0]}",
-            "3:50 the cotangent has shape [1], the output [2, 3]", "",
-        ),
-        (
-            WHOLE + X + "expect: {values: {out: [2.0, 2.0]}, grads: {x: [1.0, 1.0]}, cotangent: 1.0}",
-            "8:72 the cotangent has shape [], the output [2]", "",
-        ),
     ],
 )  # fmt: skip
 def test_what_can_check_nothing_is_a_mistake(scenario_mistakes, body, message, help) -> None:
