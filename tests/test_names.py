@@ -19,7 +19,7 @@ ACCEPTED = {
     "Reruns": ("case/function checking/problem", IMPLEMENTED),
     "Step": ("backends/base backends/recorded_step", IMPLEMENTED),
     "as_html": ("matrix/report report/html", FORMAT),
-    "as_json": ("matrix/report report/json", FORMAT),
+    "as_json": ("matrix/report report/record", FORMAT),
     "as_markdown": ("matrix/report report/markdown", FORMAT),
     "check": ("api commands/check", PUBLIC),
     "explore": ("api commands/explore", PUBLIC),
