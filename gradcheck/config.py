@@ -106,11 +106,6 @@ class Project(NamedTuple):
         return tuple(key for key, value in asked.items() if value)
 
 
-def load_config(start: Path | None = None) -> Config:
-    """The settings of `load_project`."""
-    return load_project(start).config
-
-
 def load_project(start: Path | None = None) -> Project:
     """The settings of the nearest pyproject.toml, from `start` (the current folder) upward; defaults if there is none.
 

@@ -82,22 +82,22 @@ class SpecCollector(pytest.File):
             CollectError: the file has mistakes; they are shown as `gradcheck validate` shows them.
         """
         from gradcheck.backends.environments import name_problem
-        from gradcheck.config import load_config
+        from gradcheck.config import load_project
         from gradcheck.run.plan import plan
         from gradcheck.spec.diagnostic import SpecError
         from gradcheck.spec.read import read
         from gradcheck.support.pyproject import ConfigError
 
         try:
-            project = load_config(self.path.parent)
-            wanted = list(self.config.getini("gradcheck_backends") or project.backends or ["numpy"])
+            config = load_project(self.path.parent).config
+            wanted = list(self.config.getini("gradcheck_backends") or config.backends or ["numpy"])
             spec = read(self.path)
         except (SpecError, ConfigError) as error:
             raise self.CollectError(str(error)) from None
         if problem := next(filter(None, map(name_problem, wanted)), ""):
             raise self.CollectError(problem)
         for case in plan([spec], wanted):
-            yield CaseItem.from_parent(self, name=case.name, case=case, environments=project.environments)
+            yield CaseItem.from_parent(self, name=case.name, case=case, environments=config.environments)
 
 
 class CaseItem(pytest.Item):

@@ -17,7 +17,7 @@ FORMAT = "what is reported in a format: of a run, and of a matrix"
 ACCEPTED = {
     "Reruns": ("case/function checking/problem", IMPLEMENTED),
     "as_html": ("matrix/report report/html", FORMAT),
-    "as_json": ("matrix/report report/json", FORMAT),
+    "as_json": ("matrix/report report/record", FORMAT),
     "as_markdown": ("matrix/report report/markdown", FORMAT),
     "check": ("api commands/check", PUBLIC),
     "explore": ("api commands/explore", PUBLIC),

@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from gradcheck import __version__
-from gradcheck.commands.exits import INTERRUPTED
-from gradcheck.commands.system import Refused, drop_unwritten, prepare_streams, refusal
+from gradcheck.commands.errors import INTERRUPTED, Refused, advised, drop_unwritten, prepare_streams, refusal, stop_for
 from gradcheck.support import gc_pause as garbage
 from gradcheck.support.escape import safe
 from gradcheck.support.suggest import nearest
@@ -22,12 +21,12 @@ COMMANDS = {
     "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the project's)."),
     "check": ("gradcheck.commands.check:check", "Check one layer of a module of yours, without a spec file."),
     "explore": ("gradcheck.commands.explore:explore", "Look for sizes and values at which a layer is wrong."),
-    "new": ("gradcheck.commands.new:new", "Write a commented scenario for a layer, from its signature."),
+    "new": ("gradcheck.commands.check:new", "Write a commented scenario for a layer, from its signature."),
     "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
     "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
     "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
-    "fmt": ("gradcheck.commands.fmt:fmt", "Mend the format of spec files; --check only looks."),
-    "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
+    "fmt": ("gradcheck.commands.validate:fmt", "Mend the format of spec files; --check only looks."),
+    "list": ("gradcheck.commands.show:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
     "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
     "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code such as GC104, a scenario, or a rule."),
@@ -36,7 +35,7 @@ COMMANDS = {
     "surface": ("gradcheck.commands.surface:surface", "List names that a file uses and the bundled engine lacks."),
     "matrix": ("gradcheck.commands.matrix:matrix", "Show what each release of Paddle does with each rule."),
     "rules": ("gradcheck.commands.rules:rules", "List the rules of the documents and the scenarios that assert them."),
-    "schema": ("gradcheck.commands.schema:schema", "Print the JSON Schema of spec files."),
+    "schema": ("gradcheck.commands.init:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""
 
@@ -76,13 +75,12 @@ class LazyGroup(click.Group):
     def invoke(self, context: click.Context) -> Any:
         """Run the command; what it cannot do as asked for, and what the system refuses it, is no bug.
 
-        Raises:
-            Refused: there was such a thing.
+        Raises Refused: there was such a thing.
         """
         try:
             return super().invoke(context)
         except UserError as error:
-            raise Refused(safe(str(error))) from error
+            raise Refused(safe(str(error)), error.status) from error
         except OSError as error:
             if (refused := refusal(error)) is None:
                 raise
@@ -102,8 +100,6 @@ class LazyGroup(click.Group):
                 sys.stdout, sys.stderr = map(WithoutCommands, (sys.stdout, sys.stderr))
             status = super().main(*args, **kwargs)
         except click.ClickException as error:
-            from gradcheck.commands.advice import advised
-
             with suppress(OSError):  # there is no place left to say it
                 advised(error).show()
             sys.exit(error.exit_code)
@@ -112,8 +108,6 @@ class LazyGroup(click.Group):
         except Exception as error:
             if os.environ.get("GRADCHECK_TRACEBACK"):
                 raise
-            from gradcheck.commands.bug import stop_for
-
             stop_for(error)
         finally:
             drop_unwritten()

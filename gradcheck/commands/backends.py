@@ -1,12 +1,13 @@
-"""``gradcheck backends``: what scenarios can run on here, and releases in environments of their own."""
+"""Which backends there are, and where each runs; ``gradcheck backends``, and the choice that a run makes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from gradcheck.backends.base import BACKENDS, version_of
+from gradcheck.backends.base import BACKENDS, kind_of, version_of
 from gradcheck.backends.environments import (
     BackendPlace,
     folder,
@@ -17,16 +18,12 @@ from gradcheck.backends.environments import (
     place_of_backend,
     remove_environment,
 )
-from gradcheck.commands.choose import check_backend, environments_of, untrusted
-from gradcheck.commands.run_options import allow_code_option
-from gradcheck.commands.specs import fail
-from gradcheck.commands.trust import leave_of
+from gradcheck.commands.shared_options import allow_code_option
+from gradcheck.commands.trust import Leave, leave_of
 from gradcheck.config import Config, load_project
-from gradcheck.result import Result
-from gradcheck.run.in_child import warm_up_case
-from gradcheck.run.pool import Pool
 from gradcheck.run.supervisor import ExecutorError
 from gradcheck.support.escape import safe
+from gradcheck.support.user_error import UserError
 
 
 @click.group(invoke_without_command=True)
@@ -53,8 +50,7 @@ def backends(context: click.Context, allow_code: bool) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="BACKEND@VERSION...")
 def add(names: tuple[str, ...]) -> None:
     """Make the environment of a release, such as paddle@3.0.0, with uv if it is there, else with venv and pip."""
-    for name in names:
-        release(name)
+    check_releases(names)
     for name in names:
         place = place_of_backend(name, {})
         if not place.problem:
@@ -63,7 +59,7 @@ def add(names: tuple[str, ...]) -> None:
         try:
             place = make(name, lambda command: click.echo(f"$ {safe(command)}", err=True), tried)
         except OSError as error:
-            raise fail(str(error)) from None
+            raise UserError(str(error)) from None
         click.echo(f"{name} is ready: {safe(place.interpreter)}")
 
 
@@ -71,15 +67,14 @@ def add(names: tuple[str, ...]) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="BACKEND@VERSION...")
 def remove(names: tuple[str, ...]) -> None:
     """Remove environments that `gradcheck backends add` made."""
-    for name in names:
-        release(name)
+    check_releases(names)
     for name in names:
         try:
             there = remove_environment(name)
         except OSError as error:
-            raise fail(str(error)) from None
+            raise UserError(str(error)) from None
         if not there:
-            raise fail(f"{name} has no environment in {folder()}; `gradcheck backends` lists what there is")
+            raise UserError(f"{name} has no environment in {folder()}; `gradcheck backends` lists what there is")
         click.echo(f"{name}: {safe(str(folder_of(name)))} is removed")
 
 
@@ -94,19 +89,77 @@ def backend_rows(config: Config, environments: Mapping[str, str]) -> Iterator[tu
         yield name, version_of(name) or "–", state
 
 
-def release(name: str) -> None:
-    """See that a name is a backend's with a version. Raises SystemExit: it is not."""
-    check_backend(name)
-    if "@" not in name or name_problem(name):
-        raise fail(f"{name}: write a release, such as paddle@3.0.0")
+def check_releases(names: Sequence[str]) -> None:
+    """See that names are those of backends, each with a version."""
+    for name in names:
+        check_backend(name)
+        if "@" not in name:
+            raise UserError(f"{name}: write a release, such as paddle@3.0.0")
 
 
 def tried(place: BackendPlace) -> str:
     """What goes wrong with a first case on a backend; empty if nothing does."""
+    from gradcheck.run.in_child import warm_up_case
+    from gradcheck.run.pool import Pool
+
     case = warm_up_case(place.backend).model_copy(update={"interpreter": place.interpreter})
     try:
         with Pool(1) as pool:
-            result: Result = pool.run(case)
+            result = pool.run(case)
     except ExecutorError as error:
         return str(error)
     return "" if result.status.green else f"{result.status} {result.message}"
+
+
+# ------------------------------------------------------------------------------------------ the choice of a run
+_IN_CASE = re.compile(rf"@(({'|'.join(BACKENDS)})(@[^@]+)?)$")
+
+
+def environments_of(leave: Leave) -> Mapping[str, str]:
+    """The interpreters that the project names, if its word counts: they are started, and may be any program."""
+    return leave.project.config.environments if leave.for_all or leave.trusted else {}
+
+
+def chosen_backends(
+    names: Sequence[str], ids: Sequence[str] = (), leave: Leave | None = None, required: bool = True
+) -> dict[str, BackendPlace]:
+    """Those of ``-b``, or of the case names among `ids`, or of the configuration, or numpy; commas separate as well.
+
+    `leave` tells the project's settings, and whether its interpreters count.
+
+    Raises:
+        UserError: there is no such backend, or one that ``-b`` names, that is `required`, or that needs nothing
+            further, cannot be used.
+    """
+    config = leave.project.config if leave is not None else Config.model_construct()
+    environments = environments_of(leave) if leave is not None else {}
+    named = split_names(names)
+    for name in ids:
+        if "@" in name and not _IN_CASE.search(name):
+            check_backend(name.partition("@")[2])
+    in_cases = [match[1] for match in map(_IN_CASE.search, ids) if match]
+    chosen = list(dict.fromkeys(named or in_cases or config.backends or ["numpy"]))
+    for name in chosen:
+        check_backend(name)
+    found = {name: place_of_backend(name, environments) for name in chosen}
+    for name, place in found.items():
+        if place.problem and (named or required or not BACKENDS[kind_of(name)].extra):
+            raise UserError(f"backend {name}: {place.problem}{untrusted(name, config, environments)}")
+    return found
+
+
+def split_names(words: Sequence[str]) -> list[str]:
+    """The backends that words name, between commas."""
+    return [name.strip() for word in words for name in word.split(",") if name.strip()]
+
+
+def check_backend(name: str) -> None:
+    """See that a name is that of a backend."""
+    if problem := name_problem(name):
+        raise UserError(problem)
+
+
+def untrusted(name: str, config: Config, environments: Mapping[str, str]) -> str:
+    """What to add where the project names an interpreter for a backend, and its word does not count."""
+    named = name in config.environments and name not in environments
+    return "; the project names an interpreter, which counts once `gradcheck trust` says so" if named else ""

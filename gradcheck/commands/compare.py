@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from gradcheck.commands.specs import fail
 from gradcheck.report.record import Report
 from gradcheck.result import Result
 from gradcheck.support.bounded import UnfitFileError, read_bounded
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line
+from gradcheck.support.user_error import UserError
 
 MOST_REPORT_BYTES = 250_000_000
 """Some 100,000 results; read, they take ten times as much memory."""
@@ -41,16 +41,16 @@ def compare(before: str, after: str) -> None:
 
 
 def by_name(path: str) -> dict[str, Result]:
-    """The results in a report. Raises SystemExit: the file cannot be read, or is no report."""
+    """The results in a report."""
     try:
         report = Report.model_validate(json.loads(read_bounded(Path(path), MOST_REPORT_BYTES, plain=False)))
         if "format" not in report.model_fields_set:
             raise ValueError("every field of a report has a default, but it says what it is")
     except OSError as error:
         writes = f"; `gradcheck run --report json:{path}` writes one" if isinstance(error, FileNotFoundError) else ""
-        raise fail(f"{path}: {error.strerror or error}{writes}") from None
+        raise UserError(f"{path}: {error.strerror or error}{writes}") from None
     except UnfitFileError as error:
-        raise fail(f"{path}: {error}") from None
+        raise UserError(f"{path}: {error}") from None
     except (ValueError, RecursionError, ValidationError):
-        raise fail(f"{path}: this is no report; `gradcheck run --report json:{path}` writes one") from None
+        raise UserError(f"{path}: this is no report; `gradcheck run --report json:{path}` writes one") from None
     return {result.name: result for result in report.results}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gradcheck.codes import CODES, explained
-from gradcheck.commands.completion import codes_and_scenarios
+from gradcheck.commands.shared_options import codes_and_scenarios
 
 
 @click.command()
@@ -23,7 +23,7 @@ def explain(names: tuple[str, ...]) -> None:
     others = [name for name in names if name.upper() not in CODES]
     texts = {name: "\n".join(explained(name.upper())) for name in names if name not in others}
     if others:
-        from gradcheck.commands.statements import explain_all  # which reads specs; codes need not wait for that
+        from gradcheck.commands.rules import explain_all  # which reads specs; codes need not wait for that
 
         texts |= explain_all(others)
     click.echo("\n\n".join(texts[name] for name in dict.fromkeys(names)))

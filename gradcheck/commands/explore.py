@@ -12,30 +12,25 @@ import click
 from rich.console import Console
 
 from gradcheck.case.case import Case
-from gradcheck.commands.check_drafted import drafted_cases, not_drafted
-from gradcheck.commands.choose import chosen_backends
-from gradcheck.commands.exits import NOTHING_SELECTED
-from gradcheck.commands.layer_options import call_option, inputs_option, layer_named, reference_argument
-from gradcheck.commands.run_cases import exit_code, make_pool, run_all
-from gradcheck.commands.run_options import SEED, ScreenOptions, color_option
-from gradcheck.commands.screen import make_screen
-from gradcheck.commands.specs import fail, new_spec, write_spec
-from gradcheck.config import Config
+from gradcheck.commands.backends import chosen_backends
+from gradcheck.commands.check import layer_named, layer_options
+from gradcheck.commands.errors import NOTHING_SELECTED
+from gradcheck.commands.run_cases import drafted_cases, exit_code, make_pool, make_screen, run_all
+from gradcheck.commands.shared_options import SEED, ScreenOptions, color_option
+from gradcheck.commands.specs import new_spec, write_spec
 from gradcheck.exploring.example_search import NOT_INSTALLED, Search, Try, checked_examples, outcome_lines, search
 from gradcheck.exploring.examples import Example, plainest_example, scenario_text
 from gradcheck.result import Status
-from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import Signature, identity_of
 from gradcheck.spec.input_words import InputWord, InputWordError
 from gradcheck.spec.literals import DType
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
+from gradcheck.support.user_error import UserError
 
 
 @click.command()
-@reference_argument
-@inputs_option
-@call_option
+@layer_options
 @click.option("-b", "--backend", default="numpy", metavar="NAME", help="Where it runs (default: numpy).")
 @click.option("--seconds", type=click.FloatRange(1, 86_400), default=30.0, show_default=True, help="How long to look.")
 @click.option("--examples", type=click.IntRange(1), default=10_000, show_default=True, help="How many to try at most.")
@@ -72,32 +67,28 @@ def explore(
     if not words:
         raise InputWordError(f"give the inputs: {' '.join(f'-i {name}=BxC' for name in signature.needed)}")
     file = None if save is None else new_spec("--save", save)
-    places = chosen_backends((backend,), [], Config.model_construct(), {}, True)
+    places = chosen_backends((backend,))
 
     def case_of(example: Example) -> Case:
         return drafted_cases(example_text(signature, example, call), signature, places, seed=seed)[0]
 
-    try:
-        with make_pool("local", 1, True) as pool:
-            case_of(plainest_example(words))  # what no example can make right is said at once
+    with make_pool() as pool:
+        case_of(plainest_example(words))  # what no example can make right is said at once
 
-            def look(example: Example) -> tuple[Status, str]:
-                try:
-                    case = case_of(example)
-                except SpecError as error:  # all inputs are empty
-                    return Status.INCONCLUSIVE, error.diagnostics[0].message
-                result = pool.submit(case).result()
-                return result.status, result.message
+        def look(example: Example) -> tuple[Status, str]:
+            try:
+                case = case_of(example)
+            except UserError as error:  # all inputs are empty
+                return Status.INCONCLUSIVE, str(error)
+            result = pool.submit(case).result()
+            return result.status, result.message
 
-            found = searched(words, look, seconds, examples, seed, dtypes)
-        click.echo(safe("\n".join(outcome_lines(found, words))))
-        if found.smallest is None:
-            raise SystemExit(0 if checked_examples(found) else NOTHING_SELECTED)
-        again = shlex.join(["gradcheck", *sys.argv[1:]])
-        screen = make_screen(ScreenOptions(color=color), again)
-        results, interrupted = run_all([case_of(found.smallest)], make_pool("local", 1, True), screen)
-    except SpecError as error:
-        raise not_drafted(signature, error) from None
+        found = searched(words, look, seconds, examples, seed, dtypes)
+    click.echo(safe("\n".join(outcome_lines(found, words))))
+    if found.smallest is None:
+        raise SystemExit(0 if checked_examples(found) else NOTHING_SELECTED)
+    screen = make_screen(ScreenOptions(color=color), shlex.join(["gradcheck", *sys.argv[1:]]))
+    results, interrupted = run_all([case_of(found.smallest)], make_pool(), screen)
     text = example_text(signature, found.smallest, call, f"Found by gradcheck explore, seed {seed}: {found.smallest}")
     if file is None:
         click.echo(safe(text), nl=False)
@@ -109,11 +100,7 @@ def explore(
 def searched(
     words: Mapping[str, InputWord], look: Try, seconds: float, examples: int, seed: int, dtypes: Sequence[str]
 ) -> Search:
-    """The search, with a line on how it goes where somebody looks on.
-
-    Raises:
-        SystemExit: Hypothesis is not installed.
-    """
+    """The search, with a line on how it goes where somebody looks on."""
     with Console(stderr=True).status("explore", spinner="line") as line:
         try:
             return search(
@@ -121,7 +108,7 @@ def searched(
                 on_example=lambda found: line.update(progress(found)),
             )  # fmt: skip
         except ImportError:
-            raise fail(NOT_INSTALLED) from None
+            raise UserError(NOT_INSTALLED) from None
 
 
 def progress(search: Search) -> str:

@@ -1,4 +1,4 @@
-"""``gradcheck init``: what a project needs to be checked."""
+"""``gradcheck init`` and ``schema``: what a project needs to be checked, and the schema of its files for editors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from gradcheck.commands.specs import fail
 from gradcheck.support.bounded import read_bounded
 from gradcheck.support.pyproject import MOST_PYPROJECT_BYTES, ConfigError, content_of, parse_toml
 from gradcheck.support.resources import packaged
+from gradcheck.support.user_error import UserError
 from gradcheck.support.whole_file import replace
 
 SCHEMA_FILE = "gradcheck.schema.json"
@@ -46,15 +46,15 @@ def init(github: bool) -> None:
         else:
             write(project, with_settings)
     except OSError as error:
-        raise fail(f"{error.filename}: {error.strerror or error}") from None
+        raise UserError(f"{error.filename}: {error.strerror or error}") from None
     click.echo("next: gradcheck trust (the code of this project may run, for you), then gradcheck run")
 
 
 def refuse_links(path: Path) -> None:
-    """See that no link leads from the current folder to a file elsewhere. Raises SystemExit: one does."""
+    """See that no link leads from the current folder to a file elsewhere."""
     for one in (path, *path.parents):
         if one.is_symlink():
-            raise fail(f"{one} is a link, which is not followed: remove it; nothing was written")
+            raise UserError(f"{one} is a link, which is not followed: remove it; nothing was written")
 
 
 def write(path: Path, text: str) -> None:
@@ -70,11 +70,7 @@ def write(path: Path, text: str) -> None:
 
 
 def settings(path: Path) -> str | None:
-    """What a pyproject.toml becomes with ``[tool.gradcheck]``; None if it has that.
-
-    Raises:
-        SystemExit: the file is no TOML, or cannot have that.
-    """
+    """What a pyproject.toml becomes with ``[tool.gradcheck]``; None if it has that."""
     own = packaged("project/settings.toml")
     if not os.path.lexists(path):
         return own
@@ -87,5 +83,12 @@ def settings(path: Path) -> str | None:
         if "gradcheck" not in parse_toml(with_settings)["tool"]:
             raise ConfigError(f"{path}: tool must be a table")
     except ConfigError as error:
-        raise fail(f"{error}; it stays as it is") from None
+        raise UserError(f"{error}; it stays as it is") from None
     return with_settings
+
+
+@click.command()
+@click.option("--report", is_flag=True, help="Print that of the reports that `run --report json:PATH` writes.")
+def schema(report: bool) -> None:
+    """Print the JSON Schema of *.grad.yaml files."""
+    click.echo(packaged(f"schemas/{'report' if report else 'spec'}.json"), nl=False)

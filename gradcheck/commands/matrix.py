@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date
-from pathlib import Path
 from platform import machine, python_version, system
 
 import click
@@ -16,10 +15,10 @@ from gradcheck import __version__
 from gradcheck.backends.base import missing
 from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
-from gradcheck.commands.choose import check_backend, chosen_backends, environments_of, split_names
+from gradcheck.commands.backends import check_backend, chosen_backends, split_names
 from gradcheck.commands.run_cases import exit_code, make_pool, run_all
-from gradcheck.commands.run_options import backends_option, number_of_jobs
-from gradcheck.commands.specs import fail, read_bundled
+from gradcheck.commands.shared_options import backends_option, number_of_jobs, report_file
+from gradcheck.commands.specs import read_bundled
 from gradcheck.commands.trust import leave_of
 from gradcheck.config import load_project
 from gradcheck.matrix.catalogue import catalogue
@@ -29,6 +28,8 @@ from gradcheck.matrix.table import RuleMatrix, assumed, matrix_of
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result
 from gradcheck.run.plan import plan
+from gradcheck.support.user_error import UserError
+from gradcheck.support.whole_file import write_whole
 
 
 class Aside(PlainScreen):
@@ -60,8 +61,8 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
 
     Exit code: as `gradcheck run`; 1 where a backend does neither what is documented nor what is pinned of it.
     """
-    writers = [writer_of(text) for text in reports]
-    project = load_project()
+    files = [report_file(text, [*FILES, "badges"], in_folder="badges") for text in reports]
+    leave = leave_of(load_project(), False)
     specs = read_bundled()
     chosen = split_names(backends) or all_here()
     if pinned:
@@ -71,49 +72,32 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
         results: Sequence[Result] = [assumed(case) for case in cases]
         status, made = 0, None
     else:
-        places = chosen_backends(chosen, (), project.config, environments_of(leave_of(project, False)), True)
+        places = chosen_backends(chosen, leave=leave)
         cases = plan(specs, list(places), places=places)
-        results, status = run_whole(cases, number_of_jobs(jobs))
+        results, interrupted = run_all(cases, make_pool(jobs=number_of_jobs(jobs)), Aside())
+        status = exit_code(results, interrupted)
+        if interrupted:  # there is no whole matrix
+            raise SystemExit(status)
         made = f"Run on {date.today()} with gradcheck {__version__}, Python {python_version()}, {system()} {machine()}."
     found = matrix_of(catalogue(), cases, results, made)
     width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns if sys.stdout.isatty() else TEXT_WIDTH
     click.echo(as_text(found, width) if layout == "table" else FILES[layout](found, cases), nl=False)
-    for write in writers:
-        write(found, cases)
+    for name, path in files:
+        texts = {path: FILES[name](found, cases)} if name in FILES else badges(found, path)
+        for file, text in texts.items():
+            try:
+                write_whole(file, text)
+            except OSError as error:
+                raise UserError(f"--report {name}:{path}: {error.strerror or error}") from None
     raise SystemExit(status)
 
 
-Writer = Callable[[RuleMatrix, Sequence[Case]], None]
 FILES: dict[str, Callable[[RuleMatrix, Sequence[Case]], str]] = {
     "html": lambda matrix, cases: as_html(matrix, programs(matrix, cases)),
     "markdown": lambda matrix, cases: as_markdown(matrix, programs_of_the_worst(matrix, cases)),
     "json": lambda matrix, cases: as_json(matrix),
 }
 """Format → the text of its file."""
-
-
-def writer_of(text: str) -> Writer:
-    """What writes ``FORMAT:PATH``.
-
-    Raises:
-        SystemExit: there is no such format, or no such folder; later, that the file cannot be written.
-    """
-    name, _, path = text.partition(":")
-    known = [*FILES, "badges"]
-    if name not in known or not path:
-        raise fail(f"--report {text}: write FORMAT:PATH, such as html:matrix.html; the formats are {', '.join(known)}")
-    if not (Path(path) if name == "badges" else Path(path).absolute().parent).is_dir():
-        raise fail(f"--report {text}: there is no folder {path if name == 'badges' else Path(path).parent}: make it")
-
-    def write(matrix: RuleMatrix, cases: Sequence[Case]) -> None:
-        files = {path: FILES[name](matrix, cases)} if name in FILES else badges(matrix)
-        for file, content in files.items():
-            try:
-                (Path(file) if name in FILES else Path(path, file)).write_text(content, encoding="utf-8")
-            except OSError as error:
-                raise fail(f"--report {text}: {error.strerror or error}") from None
-
-    return write
 
 
 def programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
@@ -131,19 +115,6 @@ def programs_of_the_worst(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str
     there = programs(matrix, cases)
     first = [next((id for id in finding.note.scenarios if id in there), None) for finding in matrix.grave]
     return {id: there[id] for id in first if id is not None}
-
-
-def run_whole(cases: Sequence[Case], jobs: int) -> tuple[Sequence[Result], int]:
-    """The results of all cases, and what the run exits with.
-
-    Raises:
-        SystemExit: it was interrupted: there is no whole matrix.
-    """
-    results, interrupted = run_all(cases, make_pool("local", jobs, True), Aside())
-    status = exit_code(results, interrupted)
-    if interrupted:
-        raise SystemExit(status)
-    return results, status
 
 
 def all_here() -> list[str]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from gradcheck.case.case import Case
-from gradcheck.commands import completion
-from gradcheck.commands.choose import environments_of, place_again
-from gradcheck.commands.run_cases import exit_code, run_all
-from gradcheck.commands.run_options import SEED, ScreenOptions, allow_code_option
-from gradcheck.commands.screen import make_screen
+from gradcheck.commands.backends import chosen_backends
+from gradcheck.commands.run_cases import exit_code, make_screen, run_all
+from gradcheck.commands.shared_options import SEED, ScreenOptions, allow_code_option, scenarios
 from gradcheck.commands.show import source
-from gradcheck.commands.specs import fail, place_in_file, read_specs
-from gradcheck.commands.trust import leave_of, require_trust
+from gradcheck.commands.specs import place_in_file, read_specs
+from gradcheck.commands.trust import Leave, leave_of, require_trust
 from gradcheck.config import load_project
 from gradcheck.report.result_text import number
 from gradcheck.result import Result
@@ -27,10 +25,11 @@ from gradcheck.spec.model import SpecFile
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
 from gradcheck.support.suggest import hint
+from gradcheck.support.user_error import UserError
 
 
 @click.command()
-@click.argument("name", required=False, metavar="[ID]", shell_complete=completion.scenarios)
+@click.argument("name", required=False, metavar="[ID]", shell_complete=scenarios)
 @click.option("--seed", type=SEED, help="Seed in place of that of the last run.")
 @allow_code_option
 def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
@@ -46,7 +45,7 @@ def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
     if last.passed_over:
         click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
     record = chosen_record(last.records, name)
-    spec, case = case_of(record, seed, environments_of(leave))
+    spec, case = case_of(record, seed, leave)
     require_trust([case], leave)
     click.echo(f"# {shown_path(record.result.path)}\n{safe(source(case.scenario, spec))}\n")
     screen = make_screen(ScreenOptions("plain", verbose=True), f"--seed {case.seed}" + " --allow-code" * allow_code)
@@ -58,12 +57,7 @@ def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
 
 
 def chosen_record(records: Sequence[journal.Record], name: str | None) -> journal.Record:
-    """The record that `name` means: of that case or scenario, the last in the files, and one that failed if any did.
-
-    Raises:
-        JournalError: there is none.
-        SystemExit: it is a place in a file where no scenario stands, or the file has mistakes.
-    """
+    """The record that `name` means: of that case or scenario, the last in the files, and one that failed if any did."""
     in_order = sorted(records, key=lambda one: (one.result.path, one.result.line, one.result.name))
     id, file = name, ""
     if name is not None and place_in_file(name) is not None:
@@ -78,28 +72,22 @@ def chosen_record(records: Sequence[journal.Record], name: str | None) -> journa
         return (failed or fitting)[-1]
     if name:
         known = [known for one in records for known in (one.result.name, one.result.scenario)]
-        raise journal.JournalError(
-            f"the last run has no case {name!r}; {hint(name, known, f'`gradcheck run {name}` runs it')}"
-        )
-    raise journal.JournalError("nothing failed in the last run; name a case to replay it all the same")
+        raise UserError(f"the last run has no case {name!r}; {hint(name, known, f'`gradcheck run {name}` runs it')}")
+    raise UserError("nothing failed in the last run; name a case to replay it all the same")
 
 
-def case_of(record: journal.Record, seed: int | None, environments: Mapping[str, str]) -> tuple[SpecFile, Case]:
-    """The recorded case and its spec file, read as that is now.
-
-    Raises:
-        SystemExit: the file has mistakes, the case is no longer in it, or its backend cannot run.
-    """
+def case_of(record: journal.Record, seed: int | None, leave: Leave) -> tuple[SpecFile, Case]:
+    """The recorded case and its spec file, read as that is now."""
     result = record.result
     if not Path(result.path).is_file():  # and a folder is not searched, whatever the record names
-        raise fail(f"{result.path} is no longer there")
+        raise UserError(f"{result.path} is no longer there")
     specs, _ = read_specs([result.path])
     used = record.seed if seed is None else seed
-    at = place_again(result.backend, environments)
+    at = chosen_backends((result.backend,), leave=leave)
     cases = plan(specs, list(at), seed=used, timeout=record.timeout, memory=record.memory, places=at)
     found = next((case for case in cases if case.name == result.name), None)
     if found is None:
-        raise fail(f"{result.name} is no longer in {result.path}")
+        raise UserError(f"{result.name} is no longer in {result.path}")
     return specs[0], found
 
 

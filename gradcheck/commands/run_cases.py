@@ -1,73 +1,238 @@
-"""Conducts a run: what executes the cases, what shows and records them, what ends it, and the exit code."""
+"""Conducts a run: what executes the cases, what shows and records them, what ends it, its reports and exit code."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from gradcheck import __version__
+from gradcheck.backends.environments import BackendPlace
 from gradcheck.case.case import Case
-from gradcheck.commands.bug import stop_for_bug
-from gradcheck.commands.exits import INTERRUPTED, NOTHING_SELECTED, USAGE
-from gradcheck.commands.screen import Screen, header
-from gradcheck.commands.specs import fail
+from gradcheck.case.naming import MEMORY, TIMEOUT
+from gradcheck.commands.backends import chosen_backends
+from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE, stop_for_bug
+from gradcheck.commands.shared_options import ScreenOptions, number_of_jobs, report_file, shard_numbers
+from gradcheck.commands.specs import is_path, read_specs
+from gradcheck.commands.trust import leave_of, require_trust
+from gradcheck.config import load_project
 from gradcheck.report.files import rendered
-from gradcheck.report.record import Report
+from gradcheck.report.record import Report, versions
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
-from gradcheck.run.baseline import Baseline
-from gradcheck.run.result_store import Results
-from gradcheck.run.side_by_side import SideBySide
-from gradcheck.run.supervisor import Executor, Supervisor
+from gradcheck.run.limits import parse_size
+from gradcheck.run.plan import plan, shard
+from gradcheck.run.results import Baseline, Results, SideBySide
+from gradcheck.run.select import nothing_selected, select
+from gradcheck.run.supervisor import ExecutorError, Supervisor
 from gradcheck.run.worker_process import WorkerProcess
+from gradcheck.spec.diagnostic import SpecError
+from gradcheck.spec.draft import Signature
+from gradcheck.spec.read import read_bytes
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
+from gradcheck.support.user_error import UserError
 from gradcheck.support.whole_file import write_whole
 
+if TYPE_CHECKING:
+    from gradcheck.report.console import RichScreen
+    from gradcheck.report.plain import PlainScreen
+    from gradcheck.run.dask import DaskPool
+    from gradcheck.run.pool import Pool
+
+
+# --------------------------------------------------------------------------------- what a command asks to be run
+def run_scenarios(
+    ahead: WorkerProcess | None,
+    *,
+    names: tuple[str, ...],
+    backends: tuple[str, ...],
+    bundled: bool,
+    keywords: str | None,
+    tags: str | None,
+    jobs: str | None,
+    exitfirst: bool,
+    max_fail: int | None,
+    mode: Literal["auto", "probe", "full"],
+    order: Literal[1, 2],
+    effort: Literal["usual", "full"],
+    seed: int | None,
+    timeout: float | None,
+    memory: str | None,
+    lf: bool,
+    resume: bool,
+    part: str | None,
+    executor: str,
+    allow_code: bool,
+    baseline: str | None,
+    baseline_update: bool,
+    baseline_prune: bool,
+    require_backend: bool,
+    reports: tuple[str, ...],
+    screen: ScreenOptions,
+    durations: int,
+) -> None:
+    """Run scenarios as the options of `gradcheck run` say, on the worker `ahead` as well, if there is one.
+
+    Raises SystemExit: with the exit code.
+    """
+    known_failures = Baseline.read(Path(baseline), new=baseline_update) if baseline else None
+    project = load_project()
+    config, leave = project.config, leave_of(project, allow_code)
+    last = journal.read_journal() if lf or resume else journal.NOTHING
+    red = [one.result for one in last.records if not one.result.status.green]
+    failed = {name: result.path for result in red for name in result.cases}
+    if lf and not bundled and not any(map(is_path, names)):
+        names = (*names, *(path for path in dict.fromkeys(failed.values()) if not Path(path).is_dir()))
+    specs, ids = read_specs(names, project, bundled=bundled, trusted=leave.for_all or leave.trusted)
+    in_cases = [*ids, *(failed if lf else ())]
+    places = chosen_backends(backends, in_cases, leave, require_backend)
+    try:
+        size = parse_size(memory) if memory else MEMORY
+    except ValueError as error:
+        raise UserError(f"--memory {error}") from None
+    default_timeout = config.timeout or TIMEOUT
+    everything = plan(
+        specs, list(places), seed=seed, mode=mode, order=order, effort=effort,
+        timeout=timeout, default_timeout=default_timeout, memory=size, places=places,
+    )  # fmt: skip
+    cases = select(everything, ids, keywords, tags)
+    cases = shard(cases, *shard_numbers(part)) if part else cases
+    files = [report_file(report) for report in reports]
+    at_a_time = number_of_jobs(jobs) if jobs else min(number_of_jobs(config.jobs), number_of_jobs("auto"))
+    if lf:
+        cases = last_failed(cases, failed)
+    if not cases:
+        whole = f"; shard {part} may have none of so few" if part else ""
+        raise UserError(nothing_selected(keywords, everything) + whole, NOTHING_SELECTED)
+    require_trust(cases, leave)
+    known = journal.known_results(cases, last.records) if resume else {}
+    if last.passed_over:
+        click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
+    if resume:
+        click.echo(f"gradcheck: {len(known)} of {len(cases)} results are there from the last run", err=True)
+    asked = {
+        f"--seed {seed}": seed is not None,
+        f"--mode {mode}": mode != "auto",
+        "--order 2": order == 2,
+        f"--effort {effort}": effort != "usual",
+        "--allow-code": allow_code,
+    }
+    again = " ".join(option for option, given in asked.items() if given)
+    shown = make_screen(screen, again)
+    record = journal.Journal(last.run)
+    pool = make_pool(executor, min(at_a_time, len(cases)), jobs is not None, ahead)
+    limit, began = 1 if exitfirst else max_fail, datetime.now(UTC)
+    try:
+        results, interrupted = run_all(
+            cases, pool, shown, believed=leave.believed(), limit=limit, known=known, record=record,
+            baseline=known_failures,
+        )  # fmt: skip
+    except ExecutorError as error:
+        kept = f"; {record.problem}" if record.problem else "; what had finished is kept: add --resume to go on"
+        raise UserError(f"{error}{kept}") from None
+    for line in slowest(results, durations):
+        click.echo(line)
+    if record.problem:
+        click.echo(f"gradcheck: {record.problem}", err=True)
+    elif interrupted:
+        click.echo("gradcheck: what had finished is kept: add --resume to go on", err=True)
+    if known_failures is not None:
+        settle(known_failures, results, update=baseline_update, prune=baseline_prune)
+    write_reports(files, cases, results, began, again)
+    raise SystemExit(exit_code(results, interrupted))
+
+
+def slowest(results: Sequence[Result], number: int) -> list[str]:
+    """The slowest of the cases, a line each."""
+    ran = sorted((one for one in results if not one.beside and one.seconds), key=lambda one: -one.seconds)[:number]
+    return [*(["slowest:"] if ran else []), *(f"  {one.seconds:6.2f} s  {safe(one.name)}" for one in ran)]
+
+
+def last_failed(cases: Sequence[Case], failed: Mapping[str, str]) -> list[Case]:
+    """Those of `cases` that failed; all, and a word about it, if nothing did."""
+    if not failed:
+        click.echo("gradcheck: nothing failed in the last run, so all cases are run", err=True)
+    return [case for case in cases if case.name in failed or not failed]
+
+
+def check_drafted(
+    text: str,
+    signature: Signature,
+    ahead: WorkerProcess | None,
+    *,
+    backends: Sequence[str],
+    reports: Sequence[str],
+    screen: ScreenOptions,
+    **options: Any,
+) -> int:
+    """Run the scenario of a spec file's `text`, show and report it; the exit code. `options` are those of `plan`."""
+    cases = drafted_cases(text, signature, chosen_backends(backends), **options)
+    files = [report_file(report) for report in reports]
+    again = shlex.join(["gradcheck", *sys.argv[1:]])
+    shown, began = make_screen(screen, again), datetime.now(UTC)
+    results, interrupted = run_all(cases, make_pool(ahead=ahead), shown)
+    write_reports(files, cases, results, began, again)
+    return exit_code(results, interrupted)
+
+
+def drafted_cases(
+    text: str, signature: Signature, places: Mapping[str, BackendPlace], **options: Any
+) -> Sequence[Case]:
+    """The cases of the one scenario of a spec file's `text`, which stands where the layer does.
+
+    Raises UserError: the layer cannot be checked with what is given; the mistakes are in no file of the user's.
+    """
+    try:
+        spec = read_bytes(text.encode(), str(Path.cwd() / signature.reference))  # modules are looked for from there
+    except SpecError as error:
+        said = "; ".join("; ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
+        raise UserError(f"{signature.reference}: {said}") from None
+    scenario = spec.scenarios[0].model_copy(update={"line": signature.line, "column": 1})
+    spec = spec.model_copy(update={"scenarios": (scenario,)})
+    return plan([spec], list(places), places=places, **options)
+
+
+# ------------------------------------------------------------------------------------------------ how it is run
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that end a run in order."""
 SHOW_CURSOR = b"\x1b[?25h\n"
 """What makes a terminal show its cursor (DECTCEM)."""
 
 
-class ClosingExecutor(Executor, AbstractContextManager[Any], Protocol):
-    """An executor that is to be closed."""
-
-
-def make_pool(executor: str, jobs: int, limited: bool, ahead: WorkerProcess | None = None) -> ClosingExecutor:
+def make_pool(
+    executor: str = "local", jobs: int = 1, limited: bool = True, ahead: WorkerProcess | None = None
+) -> Pool | DaskPool:
     """What runs the cases: `jobs` processes here, or a cluster, on which `jobs` counts only if it is a limit.
 
-    `ahead` is a process for cases here that has been started already.
-
-    Raises:
-        ExecutorError: the cluster cannot be reached.
+    `ahead` is a process for cases here that has been started already. Raises ExecutorError: no cluster answers.
     """
-    if executor == "local":
-        from gradcheck.run import interpreter, pool
+    if executor != "local":
+        from gradcheck.run.dask import DaskPool
 
-        if interpreter.START not in pool.WORKERS:
-            raise fail(f"GRADCHECK_START={interpreter.START}: write {' or '.join(pool.WORKERS)}, or remove it")
-        return pool.Pool(jobs, ahead=ahead)
-    from gradcheck.run.dask import DaskPool
+        return DaskPool(executor.partition(":")[2], jobs if limited else None)
+    from gradcheck.run import interpreter, pool
 
-    return DaskPool(executor.partition(":")[2], jobs if limited else None)
+    if interpreter.START not in pool.PROCESSES:
+        raise UserError(f"GRADCHECK_START={interpreter.START}: write {' or '.join(pool.PROCESSES)}, or remove it")
+    return pool.Pool(jobs, ahead=ahead)
 
 
 def run_all(
     cases: Sequence[Case],
-    pool: ClosingExecutor,
-    screen: Screen,
+    pool: Pool | DaskPool,
+    screen: PlainScreen | RichScreen,
     *,
     believed: str = "",
     limit: int | None = None,
@@ -118,11 +283,7 @@ def left(cases: Sequence[Case], results: Sequence[Result]) -> int:
 
 
 def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune: bool) -> None:
-    """Say which known failures have been mended, and write the baseline anew where that was asked for.
-
-    Raises:
-        SystemExit: the file cannot be written.
-    """
+    """Say which known failures have been mended, and write the baseline anew where that was asked for."""
     if baseline.mended and not (update or prune):
         names = ", ".join(baseline.mended[:5]) + (", …" if len(baseline.mended) > 5 else "")
         click.echo(f"gradcheck: no longer failing: {safe(names)}; --baseline-prune removes them", err=True)
@@ -130,7 +291,7 @@ def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune
         try:
             baseline.write(results, prune=not update)
         except OSError as error:
-            raise fail(f"--baseline {baseline.path}: {error.strerror or error}") from None
+            raise UserError(f"--baseline {baseline.path}: {error.strerror or error}") from None
         click.echo(f"gradcheck: {baseline.path}: {count(len(baseline.known), 'known failure')}", err=True)
 
 
@@ -162,19 +323,46 @@ def stopped_by_signals(supervisor: Supervisor) -> Iterator[None]:
             signal.signal(one, handler)
 
 
+# ----------------------------------------------------------------------------------------------- how it is shown
+def make_screen(options: ScreenOptions, again_options: str) -> PlainScreen | RichScreen:
+    """What shows the run: on stdout results, on stderr progress."""
+    layout, color, verbose, quiet = options
+    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    wanted = not os.environ.get("NO_COLOR") and (bool(os.environ.get("FORCE_COLOR")) or terminal)
+    colored = color == "always" or (color == "auto" and wanted)
+    if layout == "plain" or (layout == "auto" and not terminal):
+        from gradcheck.report.plain import PlainScreen
+
+        return PlainScreen(verbose=verbose, quiet=quiet, color=colored, again_options=again_options)
+    from gradcheck.report.console import OpenConsole, RichScreen
+
+    # Without a colour system rich writes no escape sequence at all; its own look at NO_COLOR would leave bold and dim.
+    system = ("auto" if terminal else "standard") if colored else None
+    console = OpenConsole(color_system=system, force_terminal=colored or None, no_color=False, highlight=False)  # type: ignore[arg-type]
+    progress = OpenConsole(stderr=True, color_system="auto" if colored else None, no_color=False, highlight=False)
+    return RichScreen(console, progress, verbose=verbose, quiet=quiet, again_options=again_options)
+
+
+def header(cases: Sequence[Case], jobs: int) -> str:
+    """The line above a report: versions, backends, seeds, jobs."""
+    said = f"gradcheck {__version__} · Python {'.'.join(map(str, sys.version_info[:3]))}"
+    said += "".join(f" · {package} {version}" for package, version in versions().items())
+    backends = ", ".join(dict.fromkeys(case.backend for case in cases))
+    seeds = {case.seed for case in cases}
+    seed = f"seed {seeds.pop()}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+    return f"{said} · on {backends} · {seed} · {count(jobs, 'job')} · {count(len(cases), 'case')}"
+
+
 def write_reports(
     files: Sequence[tuple[str, Path]], cases: Sequence[Case], results: Sequence[Result], began: datetime, again: str
 ) -> None:
     """Write the reports that were asked for, by format and path; on GitHub Actions tell it, too.
 
     `again` are the options with which one of the cases runs again as it ran here. One that cannot be written costs
-    none of the others.
-
-    Raises:
-        SystemExit: one could not be written.
+    none of the others. Raises SystemExit: one could not be written.
     """
-    on_github = bool(os.environ.get("GITHUB_ACTIONS"))
-    if not files and not on_github:
+    wanted: list[tuple[str, Path | None]] = [*files, *[("github", None)] * bool(os.environ.get("GITHUB_ACTIONS"))]
+    if not wanted:
         return
     report = Report(
         command=tuple(sys.argv[1:]),
@@ -186,28 +374,24 @@ def write_reports(
         results=tuple(results),
         cases=tuple(cases),
     )
-    writers = [(f"--report {name}:{path}", partial(write_report, name, path, report)) for name, path in files]
-    if on_github:
-        writers.append(("GITHUB_ACTIONS", partial(tell_github, report)))
     refused, bugs = False, []
-    for what, write in writers:
+    for name, path in wanted:
+        what = safe(f"--report {name}:{path}") if path is not None else "GITHUB_ACTIONS"
         try:
-            write()
+            if path is not None:
+                write_whole(path, rendered(name, report))
+            else:
+                tell_github(report)
         except OSError as error:
-            fail(f"{what}: {error.strerror or error}")
+            click.echo(f"gradcheck: {what}: {safe(error.strerror or str(error))}", err=True)
             refused = True
         except Exception as error:
-            fail(f"{what}: not written, {type(error).__name__}")
+            click.echo(f"gradcheck: {what}: not written, {type(error).__name__}", err=True)
             bugs.append("".join(traceback.format_exception(error)))
     if bugs:
         stop_for_bug("\n".join(bugs))
     if refused:
         raise SystemExit(USAGE)
-
-
-def write_report(name: str, path: Path, report: Report) -> None:
-    """Write a report in the format `name`."""
-    write_whole(path, rendered(name, report))
 
 
 def tell_github(report: Report) -> None:
@@ -222,11 +406,7 @@ def tell_github(report: Report) -> None:
 
 
 def exit_code(results: Sequence[Result], interrupted: bool) -> int:
-    """What the run exits with; a bug of ours first leaves its report in a file.
-
-    Raises:
-        SystemExit: there was such a bug.
-    """
+    """What the run exits with; after a bug of ours, whose report is left in a file, it does so at once."""
     bugs = [f"{result.name}\n{result.internal_error}" for result in results if result.internal_error]
     if bugs:
         stop_for_bug("\n\n".join(bugs))
@@ -234,5 +414,5 @@ def exit_code(results: Sequence[Result], interrupted: bool) -> int:
         return INTERRUPTED
     if results and all(result.status in NOT_RUN for result in results):
         reasons = dict.fromkeys(result.message for result in results)
-        raise fail(f"nothing was run: {'; '.join(list(reasons)[:3])}", NOTHING_SELECTED)
+        raise UserError(f"nothing was run: {'; '.join(list(reasons)[:3])}", NOTHING_SELECTED)
     return 0 if all(result.status.green for result in results) else 1

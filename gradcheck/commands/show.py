@@ -1,27 +1,98 @@
-"""``gradcheck show``."""
+"""``gradcheck list`` and ``show``: scenarios as their files have them, in a line each or whole. Nothing is run."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gradcheck.commands import completion
-from gradcheck.commands.specs import fail, read_specs
-from gradcheck.run.plan import plan
-from gradcheck.run.select import select_ids
+from gradcheck.case.naming import case_name, points
+from gradcheck.commands.errors import NOTHING_SELECTED
+from gradcheck.commands.shared_options import bundled_option, scenarios, selection_options
+from gradcheck.commands.specs import find_specs, is_path, read_specs
+from gradcheck.run.select import nothing_selected, select, select_ids
 from gradcheck.spec.text import read_text
+from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import shown_path
-from gradcheck.support.escape import safe
+from gradcheck.support.escape import one_line, safe
+from gradcheck.support.resources import bundled_files
+from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario, SpecFile
+    from gradcheck.spec.outline import Outline
+
+
+class Listed(NamedTuple):
+    """A case, as far as it can be selected: its name and its scenario."""
+
+    name: str
+    scenario: Scenario | Outline
+
+
+@click.command("list")
+@click.argument("names", nargs=-1, metavar="[PATH|ID]...")
+@bundled_option
+@selection_options
+@click.option("--json", "as_json", is_flag=True, help="As a JSON list, for programs.")
+def list_scenarios(
+    names: tuple[str, ...], bundled: bool, keywords: str | None, tags: str | None, as_json: bool
+) -> None:
+    """List scenarios: id, title, tags, and where each stands.
+
+    Without a PATH, those of the project: of the files that [tool.gradcheck] names, or else of all *.grad.yaml files
+    below its root. An ID that the project has not may be one of gradcheck's own.
+    """
+    found, ids = scenarios_of(names, bundled)
+    everything = [Listed(case_name(one.id, at, "numpy"), one) for one in found for at in points(one.matrix)]
+    cases = select(everything, ids, keywords, tags)
+    selected = list({case.scenario.id: case.scenario for case in cases}.values())
+    if not selected:
+        raise UserError(nothing_selected(keywords, everything), NOTHING_SELECTED)
+    if as_json:
+        click.echo(json.dumps([plain(scenario) for scenario in selected], indent=1))
+        return
+    width = max(len(scenario.id) for scenario in selected)
+    for scenario in selected:
+        tag_list = f"  [{', '.join(scenario.tags)}]" if scenario.tags else ""
+        where = f"{shown_path(scenario.path)}:{scenario.line}"
+        click.echo(f"{scenario.id:<{width}}  {one_line(scenario.title or '')}{tag_list}  {where}")
+
+
+def scenarios_of(names: Sequence[str], bundled: bool) -> tuple[Sequence[Scenario | Outline], list[str]]:
+    """The scenarios of the files that `names`, the project or `bundled` mean, and the names that are ids instead.
+
+    Of the bundled specs, which tests hold free of mistakes, only what is listed is read.
+    """
+    without_specs = bundled or (bool(names) and not any(find_specs(())))  # the latter: ids, and a project without any
+    if without_specs and not any(map(is_path, names)):
+        with garbage.kept():
+            from gradcheck.spec.outline import outlines
+
+            files = [outlines(file) for file in bundled_files()]
+        if None not in files:
+            return [one for file in files for one in file or ()], list(names)
+    specs, ids = read_specs(names, bundled=bundled, command="list")
+    return [scenario for spec in specs for scenario in spec.scenarios], ids
+
+
+def plain(scenario: Scenario | Outline) -> dict[str, Any]:
+    """What is listed of a scenario."""
+    return {
+        "id": scenario.id,
+        "title": scenario.title,
+        "tags": list(scenario.tags),
+        "path": shown_path(scenario.path),
+        "line": scenario.line,
+        "matrix": {name: list(values) for name, values in scenario.matrix.items()},
+    }
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True, metavar="[PATH]... ID...", shell_complete=completion.scenarios)
+@click.argument("names", nargs=-1, required=True, metavar="[PATH]... ID...", shell_complete=scenarios)
 @click.option(
     "--reproduce", is_flag=True, help="Print a program that shows without gradcheck what releases do instead."
 )
@@ -34,7 +105,9 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     """
     specs, ids = read_specs(names)
     if not ids:
-        raise fail("name the scenario to show; `gradcheck list` shows what there is")
+        raise UserError("name the scenario to show; `gradcheck list` shows what there is")
+    from gradcheck.run.plan import plan  # here: it loads the model, which `list` has no need of
+
     cases = select_ids(plan(specs, ["numpy"]), ids)
     if reproduce:
         from gradcheck.matrix.reproduce import reproducer  # here: it needs NumPy, without which `show` is quicker
@@ -42,11 +115,11 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
         for case in {case.scenario.id: case for case in reversed(cases)}.values():
             click.echo(safe(reproducer(case)), nl=False)
         return
-    scenarios = {case.scenario.id: case.scenario for case in cases}
+    chosen = {case.scenario.id: case.scenario for case in cases}
     for spec in specs:
         known = {scenario.id: scenario for scenario in spec.scenarios}
         for scenario in known.values():
-            if scenario.id in scenarios:
+            if scenario.id in chosen:
                 show_defaults(spec)
                 show_layer(scenario, spec)
                 chain: Scenario | None = scenario

@@ -6,28 +6,24 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from gradcheck.case.naming import LAYER_REFERENCE
-from gradcheck.commands.exits import NOTHING_SELECTED, USAGE
+from gradcheck.commands.errors import NOTHING_SELECTED, USAGE
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
 from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import count
-from gradcheck.support.escape import safe
 from gradcheck.support.pyproject import ConfigError, root_of, table_of
 from gradcheck.support.resources import bundled_files, bundled_specs
 from gradcheck.support.suggest import hint
+from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
     from gradcheck.config import Project
     from gradcheck.spec.model import SpecFile
-
-bundled_option = click.option(
-    "--bundled", is_flag=True, help="The specs that come with gradcheck, in place of the project's."
-)
 
 
 def read_specs(
@@ -44,15 +40,15 @@ def read_specs(
     with `bundled` those of gradcheck; ids that the project has not are looked for among gradcheck's own.
 
     Raises:
-        ConfigError: the project's settings cannot be used.
-        SystemExit: a file has mistakes, and all are shown, exit status 2; or there is no file, exit status 5.
+        UserError: there is no file, or a name cannot be meant; ConfigError: the project's settings cannot be used.
+        SystemExit: a file has mistakes, and all are shown.
     """
     for name in names:
         if LAYER_REFERENCE.fullmatch(name):
-            raise fail(f"{name} is no spec file or id; `gradcheck check {name}` checks that layer")
+            raise UserError(f"{name} is no spec file or id; `gradcheck check {name}` checks that layer")
         if name.endswith(".py") and Path(name).is_file():
             module = ".".join(Path(name).with_suffix("").parts)
-            raise fail(f"{name} is no spec file; `gradcheck check {module}:LAYER` checks a layer of it")
+            raise UserError(f"{name} is no spec file; `gradcheck check {module}:LAYER` checks a layer of it")
     places = [place for name in names if (place := place_in_file(name)) is not None]
     whole = [name for name in names if place_in_file(name) is None]
     paths = [*(name for name in whole if is_path(name)), *(file for file, _ in places)]
@@ -65,7 +61,7 @@ def read_specs(
     known = {scenario.id for spec in specs for scenario in spec.scenarios}
     for name in ids:
         if name not in known and (near := next(filter(os.path.isfile, (f"{name}.yaml", f"{name}.grad.yaml")), None)):
-            raise fail(f"no file, folder or scenario is called {name!r}; did you mean {near}?")
+            raise UserError(f"no file, folder or scenario is called {name!r}; did you mean {near}?")
     if not paths and not bundled and not {scenario_of(name) for name in ids} <= known:
         specs += [without(spec, known) for spec in read_bundled()]
     return specs, ids
@@ -81,30 +77,20 @@ def place_in_file(name: str) -> tuple[str, str] | None:
 
 
 def id_at(file: str, at: str, specs: Sequence[SpecFile]) -> str:
-    """The id that is named, or that of the scenario on a line of a file.
-
-    Raises:
-        SystemExit: the file has no such scenario.
-    """
+    """The id that is named, or that of the scenario on a line of a file, as in ``FILE::ID`` and ``FILE:LINE``."""
     here = os.path.realpath(located(file))
     scenarios = [one for spec in specs if os.path.realpath(spec.path) == here for one in spec.scenarios]
     if not at.isdigit():
         if scenario_of(at) not in {one.id for one in scenarios}:
             ids = [one.id for one in scenarios]
-            raise fail(f"{file} has no scenario {at!r}; {hint(at, ids, f'it has {first_names(ids)}')}")
+            some = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+            raise UserError(f"{file} has no scenario {at!r}; {hint(at, ids, f'it has {some}')}")
         return at
     before = [one for one in scenarios if one.begins <= int(at)]
     if not before:
-        raise fail(
-            f"{file}:{at}: no scenario stands there: the first begins on line {min(o.begins for o in scenarios)}"
-        )
-    last = max(one.begins for one in before)
-    return next(one.id for one in before if one.begins == last)
-
-
-def first_names(names: Sequence[str]) -> str:
-    """Some of many names."""
-    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        first = min(one.begins for one in scenarios)
+        raise UserError(f"{file}:{at}: no scenario stands there: the first begins on line {first}")
+    return max(before, key=lambda one: one.begins).id
 
 
 def read_bundled() -> list[SpecFile]:
@@ -132,14 +118,10 @@ def find_specs(
     """The spec files that paths of the command line mean, and what is wrong with those.
 
     Without paths, those of gradcheck (`bundled`) or of the current project: what its settings name, or else all below
-    its root.
-
-    Raises:
-        ConfigError: the project's settings cannot be used, or name files outside it and it is not `trusted`.
-        SystemExit: both paths and `bundled` are given.
+    its root. Raises ConfigError: the settings cannot be used, or name files outside it and it is not `trusted`.
     """
     if bundled and paths:
-        raise fail(f"--bundled takes the specs that come with gradcheck, and {paths[0]} is not one of them")
+        raise UserError(f"--bundled takes the specs that come with gradcheck, and {paths[0]} is not one of them")
     if bundled:
         return bundled_files(), []
     if paths:
@@ -149,33 +131,22 @@ def find_specs(
 
         project = load_project()
     if project is not None and project.outside and not trusted:
-        require_trust_in_paths(project)
+        from gradcheck.support.trusted import Standing, standing
+
+        if (how := standing(project)) is not Standing.TRUSTED:
+            what = f"paths: {project.outside[0]} leads out of the project, which is {how}"
+            allowed = "`gradcheck trust` allows it, or name it on the command line"
+            raise ConfigError(f"{project.file}: [tool.gradcheck] {what}: {allowed}")
     if project is not None and project.config.paths:
         outside = {path: os.path.realpath(path) for path in project.outside}  # which the user trusts, links included
         return find(as_seen_from_here(outside.get(path, path)) for path in project.config.paths)
     return find([as_seen_from_here(str(project_root()))], whole_project=True)
 
 
-def require_trust_in_paths(project: Project) -> None:
-    """See that the user trusts a project whose settings name files outside it.
-
-    Raises:
-        ConfigError: the user does not.
-    """
-    from gradcheck.support.trusted import Standing, standing
-
-    how = standing(project)
-    if how is not Standing.TRUSTED:
-        what = f"paths: {project.outside[0]} leads out of the project, which is {how}"
-        raise ConfigError(
-            f"{project.file}: [tool.gradcheck] {what}: `gradcheck trust` allows it, or name it on the command line"
-        )
-
-
-def nothing_found(command: str = "run") -> SystemExit:
-    """Say that the project has no spec files, and with which `command` to have gradcheck's own."""
+def nothing_found(command: str = "run") -> UserError:
+    """What to raise where the project has no spec files; it says with which `command` to have gradcheck's own."""
     where = f"no *.grad.yaml below {project_root()}"
-    return fail(f"{where}; gradcheck's own: gradcheck {command} --bundled", NOTHING_SELECTED)
+    return UserError(f"{where}; gradcheck's own: gradcheck {command} --bundled", NOTHING_SELECTED)
 
 
 def project_root() -> Path:
@@ -217,48 +188,24 @@ def located(name: str) -> Path:
     return path
 
 
-def fail(message: str, status: int = USAGE) -> SystemExit:
-    """Say what is wrong and leave with `status`."""
-    click.echo(f"gradcheck: {safe(message)}", err=True)
-    return SystemExit(status)
-
-
 def new_spec(option: str, name: str) -> Path:
-    """The spec file of that name, which an option says is to be written.
-
-    Raises:
-        SystemExit: it is there already, its folder is not, or no spec file has such a name.
-    """
+    """The spec file of that name, which an option says is to be written: none that is there already."""
     file = Path(name)
     if not name.endswith(".grad.yaml"):
         stem = re.sub(r"(\.grad)?\.ya?ml$", "", name)
-        raise fail(f"{option} {name}: spec files are named <topic>.grad.yaml: write {stem}.grad.yaml")
+        raise UserError(f"{option} {name}: spec files are named <topic>.grad.yaml: write {stem}.grad.yaml")
     if not file.absolute().parent.is_dir():
-        raise fail(f"{option} {name}: there is no folder {file.parent}: make it first")
+        raise UserError(f"{option} {name}: there is no folder {file.parent}: make it first")
     if file.exists():
-        raise fail(f"{option} {name}: there is such a file already; it stays as it is")
+        raise UserError(f"{option} {name}: there is such a file already; it stays as it is")
     return file
 
 
 def write_spec(option: str, file: Path, text: str) -> None:
-    """Write a spec file that is not there, and say how it is run. Raises SystemExit: the system refuses it."""
+    """Write a spec file that is not there, and say how it is run."""
     try:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
     except OSError as error:
-        raise fail(f"{option} {file}: {error.strerror or error}") from None
+        raise UserError(f"{option} {file}: {error.strerror or error}") from None
     click.echo(f"gradcheck: wrote {file}; next: gradcheck run {file} --allow-code", err=True)
-
-
-def selection_options(function: Any) -> Any:
-    """The options -k and -t."""
-    for option in (
-        click.option(
-            "-t", "--tag", "tags", metavar="EXPR", help="Only scenarios whose tags fit, as in 'apply and not slow'."
-        ),
-        click.option(
-            "-k", "keywords", metavar="EXPR", help="Only cases whose names fit, as in 'tanh and not float32'."
-        ),
-    ):
-        function = option(function)
-    return function

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gradcheck.commands.exits import USAGE
+from gradcheck.commands.errors import USAGE
 
 MOST_HINTS = 50
 """Missing names of which the nearest are looked for: each takes a millisecond or two."""

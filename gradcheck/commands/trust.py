@@ -15,8 +15,7 @@ import click
 from click.core import ParameterSource
 
 from gradcheck.case.case import Case
-from gradcheck.commands.run_options import VARIABLE
-from gradcheck.commands.specs import fail
+from gradcheck.commands.shared_options import VARIABLE
 from gradcheck.config import Project, load_project
 from gradcheck.support import trusted
 from gradcheck.support.bounded import read_bounded
@@ -25,6 +24,7 @@ from gradcheck.support.escape import one_line, safe
 from gradcheck.support.pyproject import MOST_PYPROJECT_BYTES, ConfigError, nearest_file
 from gradcheck.support.resources import bundled_specs
 from gradcheck.support.trusted import Standing
+from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario
@@ -47,22 +47,17 @@ def trust(path: Path, listed: bool, revoke: bool) -> None:
     you can do.
     """
     if listed and revoke:
-        raise fail("--list shows what is trusted, and --revoke ends it: use one of them")
+        raise UserError("--list shows what is trusted, and --revoke ends it: use one of them")
     if listed:
-        show_trusted()
+        known = trusted.trusted_digests()
+        for root in sorted(known):
+            click.echo(f"{safe(root)}: {one_line(state_of(root, known))}")
+        if not known:
+            click.echo("no project is trusted")
     elif revoke:
         revoke_trust(path)
     else:
         give_trust(path)
-
-
-def show_trusted() -> None:
-    """A line for each trusted project: where it is, and whether that still holds."""
-    known = trusted.trusted_digests()
-    for root in sorted(known):
-        click.echo(f"{safe(root)}: {one_line(state_of(root, known))}")
-    if not known:
-        click.echo("no project is trusted")
 
 
 def state_of(root: str, known: Mapping[str, str]) -> str:
@@ -79,32 +74,26 @@ def state_of(root: str, known: Mapping[str, str]) -> str:
 
 
 def revoke_trust(path: Path) -> None:
-    """Trust the project of `path` no more, or the one that was there. Raises SystemExit: none is trusted there."""
+    """Trust the project of `path` no more, or the one that was there."""
     here = Path(os.path.realpath(path))
     file = nearest_file(here)
     for folder in (here, *([file.parent] if file else [])):
         if trusted.revoke(folder):
             click.echo(f"{safe(str(folder))}: not trusted any more")
             return
-    raise fail(f"{safe(str(here))}: not trusted; `gradcheck trust --list` shows what is")
+    raise UserError(f"{here}: not trusted; `gradcheck trust --list` shows what is")
 
 
 def give_trust(path: Path) -> None:
-    """Trust the project of `path`, and show what is believed from now on.
-
-    Raises:
-        SystemExit: there is none, or it asks for nothing that needs trust.
-    """
+    """Trust the project of `path`, and show what is believed from now on."""
     if not path.is_dir():
-        raise fail(f"{safe(str(path))}: name a folder of the project")
+        raise UserError(f"{path}: name a folder of the project")
     project = load_project(path)
     if project.file is None:
-        raise fail(
-            f"{safe(str(path))}: there is no pyproject.toml with {SECTION} to trust; `gradcheck init` writes one"
-        )
+        raise UserError(f"{path}: there is no pyproject.toml with {SECTION} to trust; `gradcheck init` writes one")
     if not project.asks:
         what = f"{SECTION} asks for nothing that needs trust; write `allow-code = true` there first"
-        raise fail(f"{shown_path(str(project.file))}: {what}")
+        raise UserError(f"{shown_path(str(project.file))}: {what}")
     trusted.trust_root(project.file.parent, project.table)
     if project.config.allow_code:
         click.echo(asking(project))
@@ -156,11 +145,7 @@ class Leave(NamedTuple):
 
 
 def leave_of(project: Project, allow_code: bool) -> Leave:
-    """The leave that this command has.
-
-    Raises:
-        ConfigError: the project asks for leave, and the user's list of trusted projects cannot be read.
-    """
+    """The leave that this command has. Raises ConfigError: the user's list of trusted projects cannot be read."""
     source = click.get_current_context().get_parameter_source("allow_code")
     by_variable = allow_code and source is ParameterSource.ENVIRONMENT
     return Leave(allow_code, by_variable, project, trusted.standing(project) if project.asks else None)
@@ -176,10 +161,9 @@ def asking(project: Project) -> str:
 
 
 def require_trust(cases: Sequence[Case], leave: Leave) -> None:
-    """Refuse to run code of `cases` from files that are not ours without leave.
+    """Refuse to run code of `cases` from files that are not ours without leave; nothing has been imported or run.
 
-    Raises:
-        SystemExit: there is such code; every place is named, and nothing has been imported or run.
+    Raises UserError: there is such code; every place has been named.
     """
     bundled = bundled_specs().resolve()
     scenarios = {id(case.scenario): case.scenario for case in cases if case.not_run() is None}
@@ -199,7 +183,8 @@ def require_trust(cases: Sequence[Case], leave: Leave) -> None:
     else:
         click.echo(f"{asking(leave.project)} {leave.holds('allow-code')}: the project is {leave.standing}", err=True)
         how = ", or for this project with `gradcheck trust`"
-    raise fail(f"this code is not from gradcheck, so it was not run. Read it; then allow it with --allow-code{how}")
+    allow = f"Read it; then allow it with --allow-code{how}"
+    raise UserError(f"this code is not from gradcheck, so it was not run. {allow}")
 
 
 def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:

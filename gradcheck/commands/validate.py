@@ -1,20 +1,24 @@
-"""``gradcheck validate``: reads spec files and shows every mistake; runs nothing of what they hold."""
+"""``gradcheck validate`` and ``fmt``: every mistake in spec files, and their format; nothing that they hold is run."""
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from gradcheck.commands.specs import bundled_option, find_specs, nothing_found
+from gradcheck.commands.errors import USAGE
+from gradcheck.commands.shared_options import bundled_option
+from gradcheck.commands.specs import find_specs, nothing_found
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.text import MAX_BYTES, SpecText, decode, read_text
 from gradcheck.spec.validated import Given, Validated, shared_ids
 from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, escape
+from gradcheck.support.user_error import UserError
 
 _MOST_SHOWN = 100
 
@@ -55,15 +59,11 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
     counts = {path: len(ids) for path, ids in given.items()}
     show = {"text": show_text, "json": show_json, "github": show_github}[layout]
     show(results, counts, context)
-    context.exit(2 if any(results.values()) else 0)
+    context.exit(USAGE if any(results.values()) else 0)
 
 
 def ids_in(text: SpecText, before: Validated | None) -> list[Given]:
-    """Where the ids of a file are given, if it is valid: as was found before, or by reading it now.
-
-    Raises:
-        SpecError: it has mistakes.
-    """
+    """Where a valid file gives its ids: as found before, or by reading it now. Raises SpecError: it has mistakes."""
     if before is not None and (known := before.get(text)) is not None:
         return known
     with garbage.kept():
@@ -114,3 +114,47 @@ def show_github(results: dict[str, list[Diagnostic]], counts: dict[str, int], co
         for one in mistakes:
             said = " ".join(filter(None, [one.message, one.help and f"({one.help})"]))
             print(command(one.path, max(one.line, 1), max(one.column, 1), "gradcheck validate", said), file=stream)
+
+
+@click.command("fmt")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--check", is_flag=True, help="Change nothing; list the files that would be changed.")
+@click.pass_context
+def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
+    """Mend the format of spec files, or of all *.grad.yaml files below folders; what they say stays the same.
+
+    Indentation is by two, no line ends with spaces, and where one is longer than 110 characters the brackets in it are
+    opened, and its text goes on in the next. Style, quotes, order, blank lines and comments stay. Without a PATH, the
+    project's files: what [tool.gradcheck] names, or else all below its root. A file is replaced as a whole or not at
+    all. Exits with 0; with 1 if --check found something to change; with 2 if a file has mistakes, which are shown as by
+    `gradcheck validate`, and stays as it is; with 5 if there is no file.
+    """
+    from gradcheck.spec.formatter import NotKeptError, formatted
+    from gradcheck.spec.read import read
+    from gradcheck.support.whole_file import replace
+
+    files, mistakes = find_specs(paths)
+    if not files and not mistakes:
+        raise nothing_found()
+    changed = 0
+    for file in files:
+        try:
+            read(file)
+            before = file.read_bytes()
+            after = formatted(before, str(file))
+            if after != before:
+                changed += 1
+                if not check:
+                    replace(Path(os.path.realpath(file)), after)  # a link stays one
+                click.echo(f"{escape(str(file))}: {'would be changed' if check else 'changed'}")
+        except SpecError as error:
+            mistakes += error.diagnostics
+        except NotKeptError:
+            raise UserError(f"{file} would lose something, which is a bug of gradcheck's; it stays as it is") from None
+        except OSError as error:
+            raise UserError(f"{file}: {error.strerror or error}; it stays as it is") from None
+    for mistake in mistakes:
+        click.echo(mistake.render(), err=True)
+    if not mistakes:
+        click.echo(f"{count(len(files), 'file')}, {changed} {'to change' if check else 'changed'}")
+    context.exit(USAGE if mistakes else int(check and changed > 0))

@@ -52,8 +52,7 @@ class Document(_Strict):
 def catalogue() -> list[Document]:
     """The files of the bundled catalogue, in the order of their names.
 
-    Raises:
-        pydantic.ValidationError: a file is not as the model says.
+    Raises pydantic.ValidationError: a file is not as the model says.
     """
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
     texts = (file.read_text(encoding="utf-8") for file in sorted((bundled_specs() / "rules").glob("*.yaml")))

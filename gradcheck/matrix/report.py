@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from gradcheck.matrix.table import (
@@ -141,10 +142,10 @@ def note_object(note: Note) -> dict[str, Any]:
     }
 
 
-def badges(matrix: RuleMatrix) -> dict[str, str]:
+def badges(matrix: RuleMatrix, folder: Path) -> dict[Path, str]:
     """For each backend a badge of shields.io (an endpoint): how many of the documents' rules it keeps.
 
-    Keys are names of files, such as ``paddle-3.3.1.json``.
+    Keys are files in a folder, such as ``paddle-3.3.1.json``.
     """
     found = {}
     _, rows = matrix.kinds()[0]
@@ -158,7 +159,7 @@ def badges(matrix: RuleMatrix) -> dict[str, str]:
             "message": f"{kept} of {len(ran)} rules",
             "color": color,
         }
-        found[f"{backend.replace('@', '-')}.json"] = json.dumps(badge, indent=1) + "\n"
+        found[folder / f"{backend.replace('@', '-')}.json"] = json.dumps(badge, indent=1) + "\n"
     return found
 
 

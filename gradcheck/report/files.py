@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from gradcheck.report.record import Report
 
 FORMATS = {
-    "json": "gradcheck.report.json:as_json",
-    "jsonl": "gradcheck.report.json:as_json_lines",
+    "json": "gradcheck.report.record:as_json",
+    "jsonl": "gradcheck.report.record:as_json_lines",
     "junit": "gradcheck.report.junit:as_junit",
     "github": "gradcheck.report.github:as_github",
     "markdown": "gradcheck.report.markdown:as_markdown",

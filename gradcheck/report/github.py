@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradcheck.report.groups import by_cause, cause_with_line
 from gradcheck.report.record import Report
-from gradcheck.report.result_text import failure_block, place
+from gradcheck.report.result_text import by_cause, cause_with_line, failure_block, place
 from gradcheck.result import Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import escape, safe, without_commands

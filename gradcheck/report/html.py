@@ -11,14 +11,14 @@ from gradcheck.case.case import Case
 from gradcheck.matrix.catalogue import catalogue
 from gradcheck.matrix.report import shown as matrix_shown
 from gradcheck.matrix.table import matrix_of
-from gradcheck.report.groups import by_cause, cause_with_line
-from gradcheck.report.heat_map import CELL, heat_maps
+from gradcheck.report.drawings import CELL, FRAME, heat_maps, plot
 from gradcheck.report.page import templates
-from gradcheck.report.plot import FRAME, plot
 from gradcheck.report.record import Report
 from gradcheck.report.result_text import (
     ENTRIES_SHOWN,
     again,
+    by_cause,
+    cause_with_line,
     counts_of,
     explaining,
     further_lines,

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from gradcheck.report.groups import by_cause
 from gradcheck.report.record import Report
-from gradcheck.report.result_text import counts_of, failure_block, marks, summary
+from gradcheck.report.result_text import by_cause, counts_of, failure_block, marks, summary
 from gradcheck.result import Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line

@@ -9,8 +9,16 @@ from contextlib import contextmanager
 
 import click
 
-from gradcheck.report.groups import key_of
-from gradcheck.report.result_text import ALL_ENTRIES, ENTRIES_SHOWN, failure_block, marks, place, summary, worst_first
+from gradcheck.report.result_text import (
+    ALL_ENTRIES,
+    ENTRIES_SHOWN,
+    failure_block,
+    key_of,
+    marks,
+    place,
+    summary,
+    worst_first,
+)
 from gradcheck.result import Result, Status, element
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line, safe

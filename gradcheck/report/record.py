@@ -1,12 +1,14 @@
-"""What a report is about: a run as a whole."""
+"""What a report is about: a run as a whole; and that as JSON, with everything that is known."""
 
 from __future__ import annotations
 
+import json
 import platform
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import to_json
 
 from gradcheck import __version__
 from gradcheck.backends.base import installed_version
@@ -50,8 +52,29 @@ def versions() -> dict[str, str]:
     return {package: version for package in PACKAGES if (version := installed_version(package))}
 
 
+def as_json(report: Report) -> str:
+    """An object with the versions, the command and the results; `report_schema` describes it.
+
+    It is strict JSON in ASCII: numbers that JSON does not have are the texts ``NaN``, ``Infinity`` and ``-Infinity``.
+    """
+    return json.dumps(json_data(report), indent=1, allow_nan=False) + "\n"
+
+
+def as_json_lines(report: Report) -> str:
+    """The same in lines: the first is the object without its results, each other one is a result."""
+    whole = json_data(report)
+    results = whole.pop("results")
+    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in [whole, *results])
+
+
+def json_data(report: Report) -> dict[str, Any]:
+    """The report as JSON can hold it."""
+    found: dict[str, Any] = json.loads(to_json(report.model_dump(), inf_nan_mode="strings"))
+    return found
+
+
 def report_schema() -> dict[str, Any]:
-    """The JSON Schema of a report as `gradcheck.report.json` writes it."""
+    """The JSON Schema of a report as `as_json` writes it."""
     found: dict[str, Any] = _with_texts(Report.model_json_schema(mode="serialization"))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "A report of gradcheck"}
 

@@ -9,9 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from gradcheck.codes import CODES
-from gradcheck.report.groups import by_cause
 from gradcheck.report.record import Report
-from gradcheck.report.result_text import failure_block
+from gradcheck.report.result_text import by_cause, failure_block
 from gradcheck.result import Diagnosis, Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe

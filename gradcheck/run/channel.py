@@ -26,9 +26,7 @@ class Channel:
     def send(self, *messages: bytes, seconds: float | None = None) -> None:
         """Send messages, all within `seconds`.
 
-        Raises:
-            TimeoutError: the other end did not take them in that time.
-            ConnectionError: it is closed.
+        Raises TimeoutError: the other end did not take them in that time; ConnectionError: it is closed.
         """
         self.socket.settimeout(seconds)
         self.socket.sendall(b"".join(len(one).to_bytes(LENGTH, "big") + one for one in messages))

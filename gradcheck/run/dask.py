@@ -18,10 +18,9 @@ from typing import Any
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.answer import relayed
+from gradcheck.run.answer import relayed, settled
 from gradcheck.run.interpreter import EXECUTE, START
-from gradcheck.run.observed import settled
-from gradcheck.run.pool import WORKERS, Worker
+from gradcheck.run.pool import Worker
 from gradcheck.run.supervisor import ExecutorError
 
 CONNECT = 10.0
@@ -44,8 +43,7 @@ _local = threading.local()
 def run_case(text: str, version: str, execute: str = EXECUTE) -> str:
     """On the cluster: the result of the case `text`, both as JSON.
 
-    Raises:
-        RuntimeError: another version of gradcheck is installed there.
+    Raises RuntimeError: another version of gradcheck is installed there.
     """
     if version != __version__:
         raise RuntimeError(f"the cluster has gradcheck {__version__}, this machine {version}: install the same version")
@@ -62,7 +60,7 @@ def worker_for(backend: str, interpreter: str, execute: str) -> Worker:
     workers: dict[tuple[str, str, str], Worker] = vars(_local).setdefault("workers", {})
     worker = workers.get((execute, backend, interpreter))
     if worker is None:
-        worker = workers[execute, backend, interpreter] = WORKERS[START](execute, backend, interpreter)
+        worker = workers[execute, backend, interpreter] = Worker(START, execute, backend, interpreter)
         atexit.register(worker.end)
     return worker
 
@@ -70,8 +68,7 @@ def worker_for(backend: str, interpreter: str, execute: str) -> Worker:
 class DaskPool:
     """Runs cases on the cluster at `address`: as many at a time as it has threads, or at most `jobs`.
 
-    Raises:
-        ExecutorError: Dask is not installed, the scheduler does not answer, or it has no workers.
+    Raises ExecutorError: Dask is not installed, the scheduler does not answer, or it has no workers.
     """
 
     def __init__(self, address: str, jobs: int | None = None, execute: str = EXECUTE) -> None:

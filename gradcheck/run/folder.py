@@ -103,8 +103,7 @@ class Folder:
     def replace(self, name: str, flags: int = os.O_WRONLY) -> int:
         """The descriptor of a new file in the place of whatever has that name; a link is replaced, not followed.
 
-        Raises:
-            OSError: the system refuses it.
+        Raises OSError: the system refuses it.
         """
         new = f"{name}.{os.urandom(8).hex()}"
         fd = self.create(new, flags)

@@ -16,6 +16,9 @@ START = os.environ.get("GRADCHECK_START") or ("fork" if sys.platform == "linux" 
 Windows cannot fork, and on macOS a process that has used the system's libraries must not go on after a fork.
 """
 
+START_LIMIT = 300.0
+"""Seconds that a process has to be ready: importing a backend for the first time, from a slow disk, takes a minute."""
+
 
 def python(module: str, interpreter: str = "") -> list[str]:
     """The command that runs ``main`` of a module with this interpreter, finding modules where this process does.

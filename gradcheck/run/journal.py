@@ -3,13 +3,15 @@
 A line is written with one call to the system and is there whatever happens to this process afterwards. A new run
 begins a new file and puts it in the place of the old one, so that two runs side by side do not mix their lines.
 
-This process alone writes it. Lines of other hands, such as a case that appends some, are not believed: each of ours
-carries the run it belongs to, and a digest under a key of the user's (`run.journal_hmac`).
+This process alone writes it. Lines of other hands, such as a case that appends some or whoever gave us the folder, are
+not believed: each of ours carries the run it belongs to, and a digest under a key that only this user can read. It lies
+outside every project, and is no secret from code that runs as this user and goes to read it: no file can be.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,16 +23,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result
-from gradcheck.run import folder
 from gradcheck.run.answer import AnswerError, result_from_answer
 from gradcheck.run.child import MOST_ANSWER
-from gradcheck.run.folder import Folder, FolderError
-from gradcheck.run.journal_hmac import Seal, SealError
+from gradcheck.run.folder import FOLDER_PATH, NO_LINK, Folder, FolderError
 from gradcheck.run.limits import shown_size
+from gradcheck.support.user_dirs import is_this_users, state_folder
 from gradcheck.support.user_error import UserError
 from gradcheck.support.whole_file import write_all
 
-JOURNAL_PATH = folder.FOLDER_PATH / "last.jsonl"
+JOURNAL_PATH = FOLDER_PATH / "last.jsonl"
 """Where the record is, below the current folder."""
 
 
@@ -70,53 +71,45 @@ NOTHING = JournalContents("", [], 0)
 """What a run begins with that does not go on with an earlier one."""
 
 
-class JournalError(UserError):
-    """There is no usable record of a run; the message says what to do."""
-
-
 def key(case: Case) -> str:
     """A digest of everything that a case consists of: the scenario as it stands in the file, parameters and limits."""
     return hashlib.sha256(f"{__version__}\n{case.model_dump_json()}".encode()).hexdigest()[:32]
 
 
 def read_journal(path: Path = JOURNAL_PATH) -> JournalContents:
-    """What the file has of the run that began it.
+    """What the file has of the run that began it. Raises UserError: there is no such file, or it cannot be read.
 
     A line that is no record of it is passed over, such as one that was being written when the machine stopped, or one
     that something else than gradcheck wrote.
-
-    Raises:
-        JournalError: there is no such file, or it cannot be read.
     """
     try:
         seal = Seal()
         with Folder(path.parent) as where, open(where.open(path.name, os.O_RDONLY), "rb") as file:
             return contents_of(file, seal)
     except FileNotFoundError:
-        raise JournalError(f"no last run is recorded in this folder ({path}): `gradcheck run` records one") from None
+        raise UserError(f"no last run is recorded in this folder ({path}): `gradcheck run` records one") from None
     except (FolderError, SealError) as error:
-        raise JournalError(str(error)) from None
+        raise UserError(str(error)) from None
     except OSError as error:
-        raise JournalError(f"{path}: {error.strerror or error}") from None
+        raise UserError(f"{path}: {error.strerror or error}") from None
 
 
 def contents_of(file: BinaryIO, seal: Seal) -> JournalContents:
     """What is to be believed of an open file, of which no more is held than a line and the last record of each case.
 
-    Raises:
-        JournalError: it is larger than `MOST_JOURNAL_BYTES`, or next to nothing in it is a record.
+    Raises UserError: it is larger than `MOST_JOURNAL_BYTES`, or next to nothing in it is a record.
     """
     records: dict[str, Record] = {}
     run, strange = "", 0
     if os.fstat(file.fileno()).st_size > MOST_JOURNAL_BYTES:
-        raise JournalError(f"{JOURNAL_PATH} is larger than {shown_size(MOST_JOURNAL_BYTES)}: remove it")
+        raise UserError(f"{JOURNAL_PATH} is larger than {shown_size(MOST_JOURNAL_BYTES)}: remove it")
     while line := file.readline(MOST_LINE):  # one that is longer comes in pieces, none of which is a record
         record = record_in(line, seal)
         run = run or (record.run if record else "")
         if record is None or record.run != run:
             strange += 1
             if strange > MOST_STRANGE:
-                raise JournalError(f"{JOURNAL_PATH} is no record of a run: remove it")
+                raise UserError(f"{JOURNAL_PATH} is no record of a run: remove it")
             continue
         records.pop(record.result.name, None)
         records[record.result.name] = record
@@ -128,6 +121,50 @@ def passed_over(recorded: JournalContents) -> str:
     count = recorded.passed_over
     lines, they = (f"{count} lines", "they are") if count > 1 else ("a line", "it is")
     return f"{JOURNAL_PATH}: {lines} not written by this user's run, or not whole: {they} passed over"
+
+
+# ------------------------------------------------------------------------------------- a line, and its digest
+KEY_SIZE = 32
+"""Bytes of the key: as many as SHA-256 gives; RFC 2104 advises against fewer."""
+
+
+class SealError(Exception):
+    """There is no usable key; the message says why."""
+
+
+class Seal:
+    """This user's key, made if there is none yet. Raises SealError: it cannot be had, or others could read it."""
+
+    def __init__(self) -> None:
+        try:
+            kept = state_folder()
+            kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.key = read_key(kept / "journal.key")
+        except OSError as error:
+            raise SealError(f"{error.filename or 'the key of the record'}: {error.strerror or error}") from None
+
+    def digest(self, line: bytes) -> bytes:
+        """The 64 hexadecimal digits that only this key gives for `line` (HMAC-SHA-256)."""
+        return hmac.digest(self.key, line, "sha256").hex().encode()
+
+    def fits(self, line: bytes, digest: bytes) -> bool:
+        """Whether `digest` is that of `line`."""
+        return hmac.compare_digest(self.digest(line), digest)
+
+
+def read_key(path: Path) -> bytes:
+    """The key in the file, made if there is none. Raises SealError: the file is not this user's alone."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINK, 0o600)
+    try:
+        status = os.fstat(fd)
+        if not is_this_users(status) or (os.name == "posix" and status.st_mode & 0o077):
+            raise SealError(f"{path} is open to other users: remove it, and a new one is made")
+        if status.st_size < KEY_SIZE:  # of several runs that append at the same time, all read what the first one wrote
+            os.write(fd, os.urandom(KEY_SIZE))
+        os.lseek(fd, 0, os.SEEK_SET)
+        return os.read(fd, KEY_SIZE)
+    finally:
+        os.close(fd)
 
 
 BEFORE, BETWEEN, AFTER = b'{"seal":"', b'","record":', b"}"

@@ -19,8 +19,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def parse_size(text: str) -> int:
     """The bytes in ``512M``, ``2G``, ``1.5GB`` or a plain number of bytes; a unit is a power of 1024.
 
-    Raises:
-        ValueError: it is no size of at least 1 MiB.
+    Raises ValueError: it is no size of at least 1 MiB.
     """
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0

@@ -44,11 +44,7 @@ class Namespaces:
         prctl(PR_SET_DUMPABLE, 0)
 
     def renew(self) -> None:
-        """New ones for the next case.
-
-        Raises:
-            OSError: the system permits no more of them.
-        """
+        """New ones for the next case. Raises OSError: the system permits no more of them."""
         if self.own and libc is not None:
             raise_for(libc.unshare(CLONE_NEWNS | CLONE_NEWIPC))
             raise_for(libc.umount2(SHARED.encode(), MNT_DETACH))
@@ -57,8 +53,7 @@ class Namespaces:
     def give_up_rights(self) -> None:
         """In the process of a case: have no rights over the namespaces, nor any way to get more rights.
 
-        Raises:
-            OSError: the system does not do it.
+        Raises OSError: the system does not do it.
         """
         if libc is None:
             return
@@ -75,8 +70,7 @@ class Namespaces:
 def enter_namespaces() -> bool:
     """Put this process into new namespaces; whether one of users is among them.
 
-    Raises:
-        OSError: the system does not permit it.
+    Raises OSError: the system does not permit it.
     """
     assert libc is not None
     user, group = os.getuid(), os.getgid()
@@ -95,21 +89,13 @@ def enter_namespaces() -> bool:
 
 
 def mount_shared() -> None:
-    """Mount an empty ``/dev/shm``.
-
-    Raises:
-        OSError: the system does not permit it.
-    """
+    """Mount an empty ``/dev/shm``. Raises OSError: the system does not permit it."""
     assert libc is not None
     raise_for(libc.mount(b"tmpfs", SHARED.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=1777"))
 
 
 def raise_for(status: int) -> None:
-    """Raise the error of a call of the system's that has failed.
-
-    Raises:
-        OSError: `status` says so.
-    """
+    """Raise the error of a call of the system's that has failed. Raises OSError: `status` says so."""
     if status != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -11,32 +11,22 @@ from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 
-class SelectionError(UserError):
-    """A selection that cannot be understood; the message says what to do."""
-
-
 class Described(Protocol):
     """A scenario, as far as it can be selected by."""
 
     @property
-    def id(self) -> str:
-        """Its id."""
-
+    def id(self) -> str: ...
     @property
-    def tags(self) -> tuple[str, ...]:
-        """Its tags."""
+    def tags(self) -> tuple[str, ...]: ...
 
 
 class Selectable(Protocol):
     """A case, or what stands for one."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
-
+    def name(self) -> str: ...
     @property
-    def scenario(self) -> Described:
-        """Its scenario."""
+    def scenario(self) -> Described: ...
 
 
 C = TypeVar("C", bound=Selectable)
@@ -47,8 +37,7 @@ def select(
 ) -> list[C]:
     """The cases that `ids`, the expression `keywords` (``-k``) and the expression `tags` (``-t``) all select.
 
-    Raises:
-        SelectionError: an id is not there, or an expression is not well formed.
+    Raises UserError: an id is not there, or an expression is not well formed.
     """
     selected = select_ids(cases, ids)
     selected = selected if keywords is None else select_names(selected, keywords)
@@ -58,8 +47,7 @@ def select(
 def select_ids(cases: Iterable[C], ids: Iterable[str]) -> list[C]:
     """The cases of the scenarios, or with the names, that `ids` lists; all where it lists none.
 
-    Raises:
-        SelectionError: nothing has such an id or name.
+    Raises UserError: nothing has such an id or name.
     """
     wanted, found = set(ids), list(cases)
     if not wanted:
@@ -72,16 +60,12 @@ def select_ids(cases: Iterable[C], ids: Iterable[str]) -> list[C]:
             meant = f"`gradcheck explain {name}` explains that code"
         problems.append(f"no file, folder or scenario is called {name!r}; {meant}")
     if problems:
-        raise SelectionError("\n".join(problems))
+        raise UserError("\n".join(problems))
     return [case for case in found if case.scenario.id in wanted or case.name in wanted]
 
 
 def select_names(cases: Iterable[C], expression: str) -> list[C]:
-    """The cases whose names fit ``-k``: words are parts of the name, in any case.
-
-    Raises:
-        SelectionError: the expression is not well formed.
-    """
+    """The cases whose names fit ``-k``: words are parts of the name, in any case."""
     fits = _Expression(expression, "-k").parse()
     return [case for case in cases if fits(_contained_in(case.name.lower()))]
 
@@ -89,8 +73,7 @@ def select_names(cases: Iterable[C], expression: str) -> list[C]:
 def select_tags(cases: Iterable[C], expression: str) -> list[C]:
     """The cases whose tags fit ``-t``: words are whole tags.
 
-    Raises:
-        SelectionError: the expression is not well formed, or no scenario has one of its tags.
+    Raises UserError: the expression is not well formed, or no scenario has one of its tags.
     """
     parsed = _Expression(expression, "-t")
     fits = parsed.parse()
@@ -99,7 +82,7 @@ def select_tags(cases: Iterable[C], expression: str) -> list[C]:
     for word in parsed.words():
         if cases and word not in known:
             meant = hint(word, sorted(known), f"there are {', '.join(sorted(known)) or 'none'}")
-            raise SelectionError(f"-t {expression!r}: no scenario has the tag {word!r}; {meant}")
+            raise UserError(f"-t {expression!r}: no scenario has the tag {word!r}; {meant}")
     return [case for case in cases if fits(case.scenario.tags.__contains__)]
 
 
@@ -131,7 +114,7 @@ class _Expression:
         self.tokens = re.findall(r"[()]|[^\s()]+", text)
         self.position = 0
         if len(self.tokens) > _MOST_TOKENS:
-            raise SelectionError(f"{option}: the expression has more than {_MOST_TOKENS} words")
+            raise UserError(f"{option}: the expression has more than {_MOST_TOKENS} words")
 
     def parse(self) -> Callable[[Holds], bool]:
         """The expression as a function of what its words mean."""
@@ -181,8 +164,8 @@ class _Expression:
         self.position += 1
         return lambda holds: holds(word)
 
-    def expected(self, what: str) -> SelectionError:
+    def expected(self, what: str) -> UserError:
         found = repr(self.token) if self.token else "its end"
-        return SelectionError(
+        return UserError(
             f"{self.option} {self.text!r}: expected {what} but found {found}; combine words with and, or, not, ( and )"
         )

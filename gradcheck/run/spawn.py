@@ -18,11 +18,8 @@ from importlib import import_module
 from typing import IO
 
 from gradcheck.case.case import Case
-from gradcheck.result import Result, Status
 from gradcheck.run.child import ABORT_GRACE, MOST_ANSWER, OUTPUT_KEPT, TWO_ANSWERS, Outcome
-from gradcheck.run.interpreter import environment, python
-from gradcheck.run.outcome import result_of
-from gradcheck.run.start import START_LIMIT, StartError, started
+from gradcheck.run.interpreter import START_LIMIT, environment, python
 from gradcheck.support.whole_file import write_all
 
 READY = "ready\n"
@@ -54,6 +51,11 @@ class PipeReader(threading.Thread):
 class Interpreter:
     """A process that runs one case: it reads the case from its stdin and writes the result to its stdout."""
 
+    NAME = "the interpreter for a case"
+    for_one_case = True
+    pid = None
+    lacking = "processes are not forked here: memory and what a case leaves in it have no limit"
+
     def __init__(self, execute: str, backend: str, interpreter: str = "") -> None:
         self.process = subprocess.Popen(
             [*python("gradcheck.run.spawn", interpreter), execute, backend],
@@ -71,11 +73,7 @@ class Interpreter:
         self.output = PipeReader(self.process.stderr, OUTPUT_KEPT, last=True)
 
     def wait_until_ready(self) -> bool:
-        """Wait until it has imported everything; False if it ended before.
-
-        Raises:
-            TimeoutError: it did neither.
-        """
+        """Wait until it has imported everything; False if it ended before. Raises TimeoutError: it did neither."""
         if not self.answer.began.wait(START_LIMIT):
             raise TimeoutError
         if self.answer.kept.startswith(READY.encode()):
@@ -83,13 +81,13 @@ class Interpreter:
         self.ends(PIPES)  # by itself, so that its exit status tells why
         return False
 
-    def run(self, text: str, seconds: float) -> Outcome:
-        """What becomes of it with the case that `text` holds as JSON."""
+    def ask(self, case: Case) -> Outcome:
+        """What becomes of it with `case`."""
         started, stopped = time.perf_counter(), ""
         with suppress(OSError):  # it has died, which its exit code says
-            self.case.write(text.encode())
+            self.case.write(case.model_dump_json().encode())
             self.case.close()
-        if not self.ends(seconds):
+        if not self.ends(case.timeout):
             stopped = "time"
             if os.name == "posix":
                 self.process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
@@ -125,63 +123,12 @@ class Interpreter:
             self.case.close()
         return code
 
+    close = end = kill
+
     @property
     def printed(self) -> str:
         """The end of what it printed."""
         return self.output.kept.decode("utf-8", "replace")
-
-
-class SpawningWorker:
-    """Runs cases, each in an interpreter of its own; one waits ahead."""
-
-    pid = None
-    lacking = "processes are not forked here: memory and what a case leaves in it have no limit"
-
-    def __init__(self, execute: str, backend: str, interpreter: str = "") -> None:
-        self.backend, self.started_as = backend, (execute, backend, interpreter)
-        self.present: Interpreter | None = None
-        self.next: Interpreter | None = Interpreter(*self.started_as)
-        self.lock = threading.Lock()
-        self.closed = False
-
-    def run(self, case: Case) -> Result:
-        """The result of `case`.
-
-        Raises:
-            RuntimeError, ExecutorError: no interpreter could be started, see `run.start.started`.
-        """
-        try:
-            interpreter = started(self.started_as, self.make, "the interpreter for a case")
-        except StartError as error:
-            return case.result(Status.CRASH, str(error))
-        with self.lock:
-            if not self.closed:
-                self.next = Interpreter(*self.started_as)
-        return result_of(case, interpreter.run(case.model_dump_json(), case.timeout))
-
-    def make(self) -> Interpreter:
-        """The interpreter that waits, or a new one.
-
-        Raises:
-            StartError: this worker was closed.
-        """
-        with self.lock:
-            if self.closed:
-                raise StartError("the interpreter was ended")
-            self.present, self.next = self.next or Interpreter(*self.started_as), None
-            return self.present
-
-    def close(self) -> None:
-        """Kill what runs, and what waits."""
-        with self.lock:
-            self.closed = True
-        for interpreter in (self.present, self.next):
-            if interpreter is not None:
-                interpreter.kill()
-
-    def end(self) -> None:
-        """Nothing is left to wait for."""
-        self.close()
 
 
 def take_pipes() -> tuple[IO[str], IO[str]]:

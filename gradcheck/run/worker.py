@@ -88,8 +88,7 @@ class Runner:
     def run(self, text: str, seconds: float, memory: int) -> Outcome:
         """Run the case that `text` holds as JSON within its limits; nothing of it is left afterwards.
 
-        Raises:
-            SystemExit: the channel was closed, which the parent does (or its end) to end this process.
+        Raises SystemExit: the channel was closed, which the parent does (or its end) to end this process.
         """
         started, stopped = time.perf_counter(), ""
         case = Case.model_validate_json(text)

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 from gradcheck.backends.base import BACKENDS, missing
 from gradcheck.run.channel import pair
 from gradcheck.run.child import MOST_ANSWER, Outcome
-from gradcheck.run.interpreter import START, environment, python
+from gradcheck.run.interpreter import START, START_LIMIT, environment, python
 from gradcheck.run.limits import kill_marked
 from gradcheck.run.reaper import PATIENCE
-from gradcheck.run.start import START_LIMIT
 from gradcheck.support.linux import PR_SET_DUMPABLE
 
 if TYPE_CHECKING:
@@ -62,6 +61,9 @@ class WorkerProcess:
     checkout runs its own code; with another `interpreter`, see `gradcheck.run.interpreter.python`.
     """
 
+    NAME = "the worker process"
+    for_one_case = False
+
     def __init__(self, execute: str, backend: str, interpreter: str) -> None:
         self.started_as = (execute, backend, interpreter)
         self.mark = os.urandom(16).hex()
@@ -92,8 +94,7 @@ class WorkerProcess:
     def wait_until_ready(self) -> bool:
         """Wait for its first message; False if it ended before.
 
-        Raises:
-            TimeoutError: it neither came nor did the process end.
+        Raises TimeoutError: it neither came nor did the process end.
         """
         try:
             message = json.loads(self.channel.receive(MOST_MESSAGE, START_LIMIT))

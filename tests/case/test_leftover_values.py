@@ -12,7 +12,7 @@ from gradcheck.case.execute import execute
 from gradcheck.case.values import elements, value_of
 from gradcheck.result import Result, Status
 from gradcheck.run.plan import plan
-from gradcheck.run.side_by_side import SideBySide
+from gradcheck.run.results import SideBySide
 from gradcheck.spec.read import read
 
 pytestmark = pytest.mark.usefixtures("process_as_before")

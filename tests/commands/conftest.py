@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from passing import Passing
 
 from gradcheck.backends.base import missing
-from gradcheck.commands import main, run, run_scenarios
-from gradcheck.commands.run_options import number_of_jobs
+from gradcheck.commands import main, run, run_cases
+from gradcheck.commands.shared_options import number_of_jobs
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,7 +62,7 @@ def spec(folder: Path) -> Callable[..., Path]:
 @pytest.fixture
 def gradcheck(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
     """Calls the command line in this process, as on one core: a worker takes longer to start than cases of tests."""
-    monkeypatch.setattr(run_scenarios, "number_of_jobs", lambda jobs: 1 if jobs == "auto" else number_of_jobs(jobs))
+    monkeypatch.setattr(run_cases, "number_of_jobs", lambda jobs: 1 if jobs == "auto" else number_of_jobs(jobs))
 
     def call(*arguments: str) -> Done:
         missing.cache_clear()  # a process of its own would look anew
@@ -77,7 +77,7 @@ def gradcheck(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Do
 def passing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every case of `gradcheck run` passes; none is really run."""
     monkeypatch.setattr(run, "started_ahead", lambda *_: nullcontext())
-    monkeypatch.setattr(run_scenarios, "make_pool", Passing)
+    monkeypatch.setattr(run_cases, "make_pool", Passing)
 
 
 @pytest.fixture

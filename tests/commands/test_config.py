@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradcheck.config import Config, ConfigError, load_config
+from gradcheck.config import Config, ConfigError, load_project
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def project(tmp_path):
 
 
 def test_without_settings_there_are_defaults(project):
-    assert load_config(project("[tool.other]\nx = 1\n")) == Config()
+    assert load_project(project("[tool.other]\nx = 1\n")).config == Config()
     assert (Config().allow_code, Config().jobs, Config().paths) == (False, "auto", ())
 
 
@@ -31,7 +31,7 @@ def test_every_key_is_read_and_paths_begin_at_the_file(project):
     )
     below = folder / "deep" / "down"
     below.mkdir(parents=True)
-    config = load_config(below)
+    config = load_project(below).config
     assert config.allow_code
     assert config.paths == (str(folder / "specs"), "/abs")
     assert (config.backends, config.jobs, config.timeout) == (("cupy", "numpy", "paddle@3.0.0"), 3, 5)
@@ -42,23 +42,23 @@ def test_the_nearest_file_alone_counts(project):
     folder = project("[tool.gradcheck]\nallow-code = true\n")
     (folder / "inner").mkdir()
     (folder / "inner" / "pyproject.toml").write_text("")
-    assert not load_config(folder / "inner").allow_code
+    assert not load_project(folder / "inner").config.allow_code
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "dangling link"])
 def test_no_file_above_a_clone_counts(project, kind):
     clone = project("[tool.gradcheck]\njobs = 3\n") / "clone"
     (clone / "deep").mkdir(parents=True)
-    assert load_config(clone / "deep").jobs == 3
+    assert load_project(clone / "deep").config.jobs == 3
     if kind == "folder":
         (clone / ".git").mkdir()
     elif kind == "file":  # of a worktree or a submodule
         (clone / ".git").write_text("gitdir: elsewhere")
     else:
         (clone / ".git").symlink_to("nowhere")
-    assert load_config(clone / "deep") == Config()
+    assert load_project(clone / "deep").config == Config()
     (clone / "pyproject.toml").write_text("[tool.gradcheck]\njobs = 4\n")
-    assert load_config(clone / "deep").jobs == 4
+    assert load_project(clone / "deep").config.jobs == 4
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ def test_no_file_above_a_clone_counts(project, kind):
 def test_a_mistake_is_named_with_what_to_write(project, text, message):
     folder = project(f"[tool.gradcheck]\n{text}\n")
     with pytest.raises(ConfigError) as error:
-        load_config(folder)
+        load_project(folder)
     assert str(error.value) == f"{folder / 'pyproject.toml'}: [tool.gradcheck] {message}"
 
 
 def test_all_mistakes_are_named_once_each(project):
     folder = project('[tool.gradcheck]\nx = 1\njobs = "many"\nbackends = ["a", "b"]\n')
     with pytest.raises(ConfigError) as error:
-        load_config(folder)
+        load_project(folder)
     assert len(str(error.value).splitlines()) == 3
 
 
@@ -107,11 +107,11 @@ def test_all_mistakes_are_named_once_each(project):
 def test_a_file_that_cannot_be_read_is_named(tmp_path, content):
     (tmp_path / "pyproject.toml").write_bytes(content)
     with pytest.raises(ConfigError, match=r"pyproject\.toml: "):
-        load_config(tmp_path)
+        load_project(tmp_path)
 
 
 def test_a_tool_that_is_no_table_has_no_settings_for_us(project):
-    assert load_config(project("tool = 3\n")) == Config()
+    assert load_project(project("tool = 3\n")).config == Config()
 
 
 def test_commands_stop_at_a_mistake_before_anything_runs(gradcheck, folder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from gradcheck.commands import fmt
+from gradcheck.commands import validate
 
 LOOSE = """\
 schema: gradcheck/v1
@@ -72,7 +72,7 @@ def test_a_file_that_cannot_be_replaced_is_left_whole(gradcheck, folder, monkeyp
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fmt.os, "replace", refuse)
+    monkeypatch.setattr(validate.os, "replace", refuse)
     done = gradcheck("fmt")
     assert (done.code, done.err) == (2, "gradcheck: a.grad.yaml: No space left on device; it stays as it is\n")
     assert file.read_text() == LOOSE

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gradcheck.commands.compare import MOST_REPORT_BYTES as MOST_OF_A_REPORT
-from gradcheck.run.baseline import MOST_BASELINE_BYTES as MOST_OF_A_BASELINE
+from gradcheck.run.results import MOST_BASELINE_BYTES as MOST_OF_A_BASELINE
 
 ROOT = Path(__file__).parents[2]
 HEAD = "schema: gradcheck/v1\ndefaults: {source: {document: own}}\nscenarios:\n"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gradcheck.commands.list import plain
+from gradcheck.commands.show import plain
 from gradcheck.spec.outline import outlines
 from gradcheck.spec.read import load
 from gradcheck.support.resources import bundled_specs
@@ -99,7 +99,7 @@ def test_a_mistake_in_what_is_listed_is_shown(files, gradcheck, folder, monkeypa
     assert outlines(file) is None
     expected = gradcheck("list", ".")
     assert (expected.code, expected.out) == (2, "")
-    for module in ("list", "specs"):
+    for module in ("show", "specs"):
         monkeypatch.setattr(f"gradcheck.commands.{module}.bundled_files", lambda: sorted(folder.glob("*.grad.yaml")))
     assert gradcheck("list", "--bundled").code == 2
 

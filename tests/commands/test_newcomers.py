@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcheck.commands import main
-from gradcheck.commands.advice import ADVICE
+from gradcheck.commands.errors import ADVICE
 
 FILES = {
     "own.grad.yaml": """\

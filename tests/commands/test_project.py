@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcheck.config import load_config
+from gradcheck.config import load_project
 from gradcheck.support.resources import bundled_files
 
 WRONG = """\
@@ -190,4 +190,4 @@ def test_an_id_that_nobody_has_brings_up_the_nearest(project, gradcheck):
 
 def test_the_specs_of_this_checkout_are_its_own():
     root = Path(__file__).parents[2]
-    assert load_config(root).paths == (str(root / "specs"),)
+    assert load_project(root).config.paths == (str(root / "specs"),)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcheck.commands.system import REFUSALS, refusal
+from gradcheck.commands.errors import REFUSALS, refusal
 
 ROOT = Path(__file__).parents[2]
 CLI = f"{sys.executable} {ROOT / 'cli.py'}"

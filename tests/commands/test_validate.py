@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from schemas import texts
 
-from gradcheck.commands.schema import schema
+from gradcheck.commands.init import schema
 from gradcheck.commands.validate import validate
 
 GOOD = """\

@@ -9,8 +9,7 @@ from typing import Any
 
 from gradcheck.case.case import Case
 from gradcheck.result import Status
-from gradcheck.run.journal import AFTER, BEFORE, BETWEEN, key
-from gradcheck.run.journal_hmac import Seal
+from gradcheck.run.journal import AFTER, BEFORE, BETWEEN, Seal, key
 from tests.fuzz.documents import FRAGMENTS
 from tests.hostile.answers import SCHEMA, forge, many, places, right, values
 

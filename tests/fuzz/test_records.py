@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from passing import Passing
 
 from gradcheck.case.case import Case
-from gradcheck.commands import main, replay, run_scenarios
+from gradcheck.commands import main, replay, run_cases
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
 from tests.fuzz.records import baseline, journal, report
@@ -35,7 +35,7 @@ scenarios:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a spec file, where nothing is really run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_scenarios, "make_pool", Passing)
+    monkeypatch.setattr(run_cases, "make_pool", Passing)
     monkeypatch.setattr(replay, "Pool", Passing)
     (tmp_path / "a.grad.yaml").write_bytes(SPEC)
     (tmp_path / ".gradcheck").mkdir()

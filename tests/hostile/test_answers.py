@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 
 from gradcheck.case.case import Case
-from gradcheck.commands.run_cases import exit_code, run_all, write_reports
-from gradcheck.commands.run_options import ScreenOptions
-from gradcheck.commands.screen import make_screen
+from gradcheck.commands.run_cases import exit_code, make_screen, run_all, write_reports
+from gradcheck.commands.shared_options import ScreenOptions
 from gradcheck.report.files import FORMATS
 from gradcheck.result import Result, Status
+from gradcheck.run.answer import result_of
 from gradcheck.run.child import Outcome
-from gradcheck.run.outcome import result_of
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
 from tests.hostile.answers import answer

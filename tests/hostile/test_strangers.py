@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gradcheck.commands import main
-from gradcheck.config import load_config
+from gradcheck.config import load_project
 from gradcheck.run import pool
 from gradcheck.support import gc_pause as garbage
 from gradcheck.support import pyproject
@@ -145,26 +145,26 @@ def test_jobs_of_a_project_are_no_more_than_there_are_cores(folder: Path, monkey
 
 def test_another_users_file_above_does_not_count(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder.parent / "pyproject.toml").write_text('[tool.gradcheck]\npaths = ["secret.grad.yaml"]\n')
-    assert load_config(folder).paths == (str(folder.parent / "secret.grad.yaml"),)
+    assert load_project(folder).config.paths == (str(folder.parent / "secret.grad.yaml"),)
     owners, nowhere = pyproject.owners, folder / "nowhere"
     strange = os.stat(folder).st_uid + 1
     monkeypatch.setattr(
         pyproject, "owners", lambda file: {strange} if file == folder.parent / "pyproject.toml" else owners(file)
     )
-    assert load_config(folder).paths == ()
+    assert load_project(folder).config.paths == ()
     assert pyproject.root_of(folder) == folder
     assert "nowhere: not trusted" in refused("trust", "--revoke", str(nowhere))  # a folder that is gone has no owner
     (folder / "pyproject.toml").write_text("[tool.gradcheck]\njobs = 2\n")
-    assert load_config(folder / "specs").jobs == 2
+    assert load_project(folder / "specs").config.jobs == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
 def test_a_link_of_another_users_above_does_not_count(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("[tool.gradcheck]\njobs = 3\n")
     (tmp_path / "pyproject.toml").symlink_to("mine.toml")
-    assert load_config(folder).jobs == 3
+    assert load_project(folder).config.jobs == 3
     os.chown(tmp_path / "pyproject.toml", 12345, 12345, follow_symlinks=False)
-    assert load_config(folder).jobs == "auto"
+    assert load_project(folder).config.jobs == "auto"
 
 
 # -------------------------------------------------------------------------------------- paths and links
@@ -243,7 +243,7 @@ def test_init_writes_no_second_name_of_a_file_elsewhere(folder: Path, tmp_path: 
     os.link(tmp_path / "mine.toml", folder / "pyproject.toml")
     assert call("init").exit_code == 0
     assert (tmp_path / "mine.toml").read_text() == "x = 1\n"
-    assert load_config(folder).allow_code
+    assert load_project(folder).config.allow_code
 
 
 @pytest.mark.parametrize("text", ["tool = 3\n", "tool = {x = 1}\n", "x = " + "9" * 5000, "[[tool]]\n", "\0"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcheck.result import GradientSummary, Status, WrongEntry
-from gradcheck.run.result_store import Results
+from gradcheck.run.results import Results
 
 WRONG = WrongEntry(
     input="x", index=(0,), output="out", output_index=(1,), analytic=float("nan"), numeric=float("-inf"), bar=1e-300

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gradcheck.result import Status
-from gradcheck.run import interpreter, start, worker_process
-from gradcheck.run.forking import ForkingWorker
+from gradcheck.run import interpreter, pool, worker_process
+from gradcheck.run.pool import Worker
 from gradcheck.run.supervisor import ExecutorError
 from gradcheck.run.worker_process import started_ahead
 
@@ -53,7 +53,7 @@ MISDEEDS = {
 @pytest.fixture
 def worker(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    one = ForkingWorker(EXECUTE, "numpy")
+    one = Worker("fork", EXECUTE, "numpy")
     yield one
     one.end()
 
@@ -156,7 +156,7 @@ def test_one_that_is_killed_whenever_it_starts_costs_its_case_if_it_ever_started
 
 
 def test_one_that_has_never_started_and_is_killed_whenever_it_does_ends_the_run(worker, case, monkeypatch):
-    monkeypatch.setattr(start, "_started", set())
+    monkeypatch.setattr(pool, "_started", set())
     monkeypatch.setattr(worker_process, "python", lambda module, interpreter: [sys.executable, "-c", DIES])
     with pytest.raises(ExecutorError, match=r"was killed by SIGKILL .* while it started, 3 times"):
         worker.run(case("pass"))
@@ -165,7 +165,7 @@ def test_one_that_has_never_started_and_is_killed_whenever_it_does_ends_the_run(
 def test_one_that_is_stopped_while_it_starts_is_not_waited_for(worker, case, monkeypatch):
     monkeypatch.setattr(worker_process, "START_LIMIT", 0.5)
     stops = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
-    monkeypatch.setattr(start, "_started", set())
+    monkeypatch.setattr(pool, "_started", set())
     monkeypatch.setattr(worker_process, "python", lambda module, interpreter: [sys.executable, "-c", stops])
     with pytest.raises(ExecutorError, match="the worker process was not ready after"):
         worker.run(case("pass"))

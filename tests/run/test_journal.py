@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gradcheck.result import GradientSummary, Status, WrongEntry
-from gradcheck.run.journal import Journal, JournalError, key, known_results, passed_over, read_journal
+from gradcheck.run.journal import Journal, key, known_results, passed_over, read_journal
 from gradcheck.support.user_dirs import config_folder, state_folder
+from gradcheck.support.user_error import UserError
 
 WRONG = WrongEntry(
     input="x", index=(0,), output="out", output_index=(1,), analytic=float("nan"), numeric=float("-inf"), bar=1e-300
@@ -102,7 +103,7 @@ def test_keys_depend_on_nothing_but_the_case(case):
 
 
 def test_without_a_file_it_is_said_where_it_should_be(path):
-    with pytest.raises(JournalError, match=r"no last run is recorded in this folder \(.*last\.jsonl\)"):
+    with pytest.raises(UserError, match=r"no last run is recorded in this folder \(.*last\.jsonl\)"):
         read_journal(path)
 
 
@@ -198,7 +199,7 @@ def test_a_linked_folder_is_refused_and_nothing_is_written_where_it_leads(case, 
     journal.append(case("pass"), case("pass").result(Status.PASS, ""))
     assert journal.problem == f"{path.parent} is a link, which is not followed: remove it; this run is not recorded"
     assert list((tmp_path / "elsewhere").iterdir()) == []
-    with pytest.raises(JournalError, match="is a link"):
+    with pytest.raises(UserError, match="is a link"):
         read_journal(path)
 
 
@@ -229,7 +230,7 @@ def test_a_run_goes_on_with_nothing_but_a_plain_file(case, path, tmp_path, kind)
         os.mkfifo(path)
     else:
         path.mkdir()
-    with pytest.raises(JournalError, match=r"remove it|directory"):
+    with pytest.raises(UserError, match=r"remove it|directory"):
         read_journal(path)
     journal = Journal("a run", path)
     journal.append(case("pass"), case("pass").result(Status.PASS, ""))
@@ -244,7 +245,7 @@ def test_a_folder_of_another_user_is_refused(case, path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     monkeypatch.setattr("gradcheck.run.journal.Seal", lambda: None)
     assert Journal(path=path).problem == f"{path.parent} belongs to another user: remove it; this run is not recorded"
-    with pytest.raises(JournalError, match="belongs to another user"):
+    with pytest.raises(UserError, match="belongs to another user"):
         read_journal(path)
 
 
@@ -268,7 +269,7 @@ def test_the_key_is_this_users_alone_and_outside_the_project(case, path, monkeyp
     key_file.chmod(0o644)
     problem = f"{key_file} is open to other users: remove it, and a new one is made"
     assert Journal(path=path).problem == f"{problem}; this run is not recorded"
-    with pytest.raises(JournalError, match="is open to other users"):
+    with pytest.raises(UserError, match="is open to other users"):
         read_journal(path)
 
 
@@ -303,14 +304,14 @@ def test_a_folder_of_the_project_cannot_be_the_users_own(monkeypatch, tmp_path, 
 def test_a_record_of_three_gigabytes_is_refused_before_it_is_read(path):
     Journal(path=path).close()
     os.truncate(path, 3 << 30)
-    with pytest.raises(JournalError, match=r"last\.jsonl is larger than 1G: remove it"):
+    with pytest.raises(UserError, match=r"last\.jsonl is larger than 1G: remove it"):
         read_journal(path)
 
 
 def test_a_file_in_which_next_to_nothing_is_a_record_is_refused(path):
     Journal(path=path).close()
     path.write_bytes(b"\n" * 200_000)
-    with pytest.raises(JournalError, match="is no record of a run: remove it"):
+    with pytest.raises(UserError, match="is no record of a run: remove it"):
         read_journal(path)
 
 

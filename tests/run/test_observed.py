@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from gradcheck.result import Status
-from gradcheck.run.observed import settled
+from gradcheck.run.answer import settled
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
 

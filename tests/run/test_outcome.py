@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gradcheck.result import Status
+from gradcheck.run.answer import cut_trace, result_of
 from gradcheck.run.child import Outcome
-from gradcheck.run.outcome import cut_trace, result_of
 
 
 def outcome(answer: str = "", exit_code: int | None = 0, stopped: str = "", printed: str = "") -> Outcome:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradcheck.run.plan import plan
-from gradcheck.run.select import SelectionError, select, select_ids, select_names, select_tags
+from gradcheck.run.select import select, select_ids, select_names, select_tags
+from gradcheck.support.user_error import UserError
 
 
 @pytest.mark.parametrize(
@@ -27,13 +28,13 @@ def test_ids_and_case_names_select(specs, ids, count):
     ],
 )
 def test_an_unknown_id_brings_up_the_nearest_one(specs, id, hint):
-    with pytest.raises(SelectionError) as error:
+    with pytest.raises(UserError) as error:
         select_ids(plan(specs, ["numpy"]), [id])
     assert str(error.value) == f"no file, folder or scenario is called {id!r}; {hint}"
 
 
 def test_all_unknown_ids_are_reported(specs):
-    with pytest.raises(SelectionError, match=r"'one'(.|\n)*'two'"):
+    with pytest.raises(UserError, match=r"'one'(.|\n)*'two'"):
         select_ids(plan(specs, ["numpy"]), ["one", "two", "tanh"])
 
 
@@ -63,7 +64,7 @@ def test_t_selects_by_whole_tags(specs, expression, count):
 
 
 def test_an_unknown_tag_brings_up_the_nearest_one(specs):
-    with pytest.raises(SelectionError, match=r"no scenario has the tag 'app'; did you mean apply\?"):
+    with pytest.raises(UserError, match=r"no scenario has the tag 'app'; did you mean apply\?"):
         select_tags(plan(specs, ["numpy"]), "smooth and app")
 
 
@@ -90,7 +91,7 @@ def test_all_selections_must_hold(specs):
     ],
 )
 def test_a_malformed_expression_is_explained(specs, expression, message):
-    with pytest.raises(SelectionError) as error:
+    with pytest.raises(UserError) as error:
         select_names(plan(specs, ["numpy"]), expression)
     assert str(error.value).startswith(message)
 

@@ -8,7 +8,7 @@ import pytest
 from gradcheck.case.values import value_of
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
-from gradcheck.run.side_by_side import SideBySide
+from gradcheck.run.results import SideBySide
 from gradcheck.spec.read import read_bytes
 
 SPEC = b"""
