@@ -12,7 +12,7 @@ import functools
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -22,8 +22,8 @@ import numpy as np
 
 import pylayer
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import RecordedArray, Session, holds_recorded, replaced, session_here
-from pylayer.watch.numpy_dispatch import FUNCTIONS, OURS, Unruled, call, wrapped
+from pylayer.watch.numpy_array import RecordedArray, Session, gathered, holds_recorded, plain, session_here
+from pylayer.watch.numpy_dispatch import FUNCTIONS, OURS, Unruled, call, placed_anew, wrapped
 
 LIBRARIES = ("numpy", "scipy")
 Dispatched = type(np.sum)
@@ -108,10 +108,10 @@ def function_for(real: Any) -> Any:
         if session is None:
             return real(*args, **kwargs)
         if real in MAKERS:
-            return MAKERS[real](session, *args, **kwargs)
+            return make(real, session, *args, **kwargs)
         if holds_recorded((args, kwargs)):
             return real(*args, **kwargs) if type(real) is Dispatched else call(real, args, kwargs)
-        return wrapped(real(*args, **kwargs), session, [v for v in (*args, *kwargs.values()) if type(v) is np.ndarray])
+        return wrapped(real(*args, **kwargs), session, (*args, *kwargs.values()))
 
     functools.update_wrapper(call_of_user, real, updated=())
     return call_of_user
@@ -119,7 +119,7 @@ def function_for(real: Any) -> Any:
 
 def broadcast(*arrays: Any) -> Any:
     """``np.broadcast``, of which only the shape is asked."""
-    return np.broadcast(*replaced(arrays, RecordedArray._plain))
+    return np.broadcast(*plain(arrays))
 
 
 class Joiner:
@@ -129,76 +129,31 @@ class Joiner:
         self.real = real
 
     def __getitem__(self, items: Any) -> Any:
-        items = items if isinstance(items, tuple) else (items,)
-        if not holds_recorded(items) or any(isinstance(v, str) for v in items):
-            return self.real[items]
-        arrays = [np.r_[v] if isinstance(v, slice) else np.atleast_1d(v) for v in items]
-        return np.concatenate(arrays) if self.real is np.r_ else np.column_stack(arrays)
+        return replay(type(self.real).__getitem__, self.real, items) if session_here() else self.real[items]
 
 
 # --------------------------------------------------------------------------- arrays of what is given
-def maker(real: Any, copies: bool, least: int = 0, layout: str | None = None) -> Callable[..., Any]:
-    """A function that makes an array of anything: of a recorded array a recorded one."""
-
-    def make(
-        session: Session, given: Any = None, dtype: Any = None, order: Any = layout, *, copy: Any = copies,
-        ndmin: int = least, **options: Any,
-    ) -> Any:  # fmt: skip
-        if isinstance(given, Tensor):
-            given = session.handed(given)
-        if isinstance(given, (list, tuple)) and holds_values(given):
-            given = RecordedArray._gathered(with_tensors(given, session))
-            copy = False
-        if type(given) is not RecordedArray:
-            options |= {"dtype": dtype} if dtype is not None else {}
-            options |= {"order": order} if order is not None and real in (np.array, np.asarray, np.asanyarray) else {}
-            options |= {"copy": copy} if copy is not copies else {}
-            options |= {"ndmin": ndmin} if ndmin != least else {}
-            return wrapped(real(given, **options), session, [given])
-        found = given if dtype is None or np.dtype(dtype) == given.dtype else given.astype(dtype)
-        if type(found) is not RecordedArray:
-            return found
-        if found is given and (copy or found._scalar):
-            found = RecordedArray._fresh(given._tensor(), np.array(given._plain()), given._buffer.live, session)
-        if order in ("C", "F") and not found.flags[f"{order}_CONTIGUOUS"]:
-            found = np.copy(found, order)
-        return found if found.ndim >= ndmin else found.reshape((1,) * (ndmin - found.ndim) + found.shape)
-
-    return make
-
-
-def holds_values(value: Any) -> bool:
-    """Whether lists hold recorded arrays or Tensors."""
-    if isinstance(value, (list, tuple)):
-        return any(map(holds_values, value))
-    return isinstance(value, Tensor) or type(value) is RecordedArray
+def make(real: Any, session: Session, given: Any = None, dtype: Any = None, *args: Any, **options: Any) -> Any:
+    """What a function makes that makes an array of anything: of a recorded array a recorded one."""
+    given = with_tensors(given, session)
+    if isinstance(given, (list, tuple)) and holds_recorded(given):
+        given = gathered(given)
+    if type(given) is not RecordedArray:
+        return wrapped(real(given, dtype, *args, **options), session, [given])
+    found = given if dtype is None or np.dtype(dtype) == given.dtype else given.astype(dtype)
+    if type(found) is not RecordedArray:
+        return found
+    return placed_anew(real, found, None, *args, **options)
 
 
 def with_tensors(value: Any, session: Session) -> Any:
-    """Lists with recorded arrays in place of Tensors."""
-    if isinstance(value, (list, tuple)):
+    """A value, or lists of them, with recorded arrays in place of Tensors."""
+    if isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple, Tensor)) for v in value):
         return [with_tensors(v, session) for v in value]
     return session.handed(value) if isinstance(value, Tensor) else value
 
 
-MAKERS: dict[Any, Callable[..., Any]] = {
-    np.array: maker(np.array, True), np.asarray: maker(np.asarray, False),
-    np.asanyarray: maker(np.asanyarray, False), np.ascontiguousarray: maker(np.ascontiguousarray, False, 1, "C"),
-    np.asfortranarray: maker(np.asfortranarray, False, 1, "F"),
-    np.asarray_chkfinite: maker(np.asarray_chkfinite, False),
-}  # fmt: skip
-
-
-def full(session: Session, shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **options: Any) -> Any:
-    """``np.full``, also of a recorded value."""
-    values = fill_value._plain() if type(fill_value) is RecordedArray else fill_value
-    found = wrapped(np.full(shape, values, dtype, order, **options), session)
-    if type(fill_value) is RecordedArray and type(found) is RecordedArray:
-        found[...] = fill_value
-    return found
-
-
-MAKERS[np.full] = full
+MAKERS = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
 
 
 # --------------------------------------------------------------------------- NumPy's functions that are Python
@@ -248,7 +203,7 @@ def rebuilt(function: FunctionType) -> FunctionType:
 
 def namespace(function: FunctionType) -> dict[str, Any]:
     """The globals of a function with stand-ins."""
-    name = function.__module__
+    name = function.__globals__["__name__"]  # where it is written: its own module may be set to another
     if name not in namespaces:
         found = namespaces[name] = dict(function.__globals__)
         for key, value in function.__globals__.items():
@@ -272,7 +227,8 @@ def rebuilt_later(function: FunctionType) -> Any:
 
 
 FUNCTIONS[None] = replay
-for _function in (np.apply_along_axis, np.apply_over_axes, np.piecewise):
+PLAYED = (np.apply_along_axis, np.apply_over_axes, np.piecewise, np.atleast_1d, np.atleast_2d, np.atleast_3d)
+for _function in PLAYED:
     OURS[_function] = functools.partial(replay, _function)
 np_: Any = stand_in(np)
 

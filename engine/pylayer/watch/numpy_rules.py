@@ -27,14 +27,12 @@ from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import RecordedArray, replaced
+from pylayer.watch.numpy_array import RecordedArray, fresh, replaced
 from pylayer.watch.numpy_dispatch import (
     ASKS,
     FUNCTIONS,
     METHODS,
-    MOVES,
     OURS,
-    SHAPED,
     UFUNCS,
     VIEWS,
     Rule,
@@ -174,7 +172,7 @@ def _reduce(
     elif ufunc in WHOLE:
         tensor = WHOLE[ufunc](array._tensor(), axes, keep)
         like = tensor.array if tensor.ndim else tensor.array[()]
-        found = RecordedArray._fresh(tensor, like, array._buffer.live, array._buffer.session)
+        found = fresh(tensor, like, array._buffer.live, array._buffer.session)
     elif len(axes) == 1 and 0 < array.shape[axes[0]] <= LONGEST:
         found = functools.reduce(ufunc, list(np.moveaxis(array, axes[0], 0)))
         found = np.expand_dims(found, axes[0]) if keep else found
@@ -218,15 +216,15 @@ def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
     if ufunc is np.add and array._part is None and array._where is None:
         live = array._buffer.live or (is_recorded(given) and given._buffer.live)
         flat = add_at(shapes.reshape(array._tensor(), [-1]), places, as_tensor(given, array.dtype))
-        array._write(shapes.reshape(flat, list(array.shape)), None, live)
+        array._write(shapes.reshape(flat, list(array.shape)), array._positions(), live)
         return
     order = np.argsort(places, kind="stable")
     rank = np.empty(places.size, np.intp)  # how often a place was named before
     rank[order] = np.arange(places.size) - np.searchsorted(places[order], places[order])
     for k in range(int(rank.max(initial=-1)) + 1):
         chosen = np.flatnonzero(rank == k)
-        now = array._view(places[chosen])
-        array._assign(places[chosen], ufunc(now) if given is None else ufunc(now, given[chosen]))
+        now = RecordedArray(array._buffer, places[chosen], array._part)
+        array._assign(ufunc(now) if given is None else ufunc(now, given[chosen]), places[chosen])
 
 
 METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat, "outer": _outer, "at": _at}
@@ -391,12 +389,6 @@ def _concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = N
 
 
 # --------------------------------------------------------------------------- linear algebra
-def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    if axis is not None and np.size(shift) != np.size(axis):
-        raise Unruled
-    return shapes.roll(a._tensor(), shift, axis)
-
-
 def of_tensors(function: Callable[..., Any]) -> Rule:
     """A rule on arrays as one on Tensors, all of the common dtype."""
 
@@ -474,7 +466,6 @@ FUNCTIONS |= {
     np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
     np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
     np.round: _round, np.around: _round,
-    np.copy: lambda a, order="K", subok=False: shapes.clone(a._tensor()), np.roll: _roll,
     np.trace: lambda a, offset=0, axis1=0, axis2=1, dtype=None, out=None: np.sum(
         np.diagonal(a, offset, axis1, axis2), -1, dtype
     ),
@@ -508,13 +499,13 @@ def named(module: Any, names: str) -> set[Any]:
     return {getattr(module, name) for name in names.split() if hasattr(module, name)}
 
 
-VIEWS |= named(np, "transpose swapaxes moveaxis rollaxis matrix_transpose permute_dims reshape ravel squeeze")
+VIEWS |= named(np, "copy transpose swapaxes moveaxis rollaxis matrix_transpose permute_dims reshape ravel squeeze")
 VIEWS |= named(np, "expand_dims broadcast_to diagonal flip fliplr flipud rot90 split array_split hsplit vsplit dsplit")
-VIEWS |= named(np, "unstack atleast_1d atleast_2d atleast_3d") | named(np.linalg, "matrix_transpose diagonal")
+VIEWS |= named(np, "unstack") | named(np.linalg, "matrix_transpose diagonal")
 VIEWS |= named(np.lib.stride_tricks, "sliding_window_view")
 
 MOVED = {
-    "take repeat resize": ((0, "a"),), "tile": ((0, "A"),), "delete take_along_axis": ((0, "arr"),),
+    "take repeat resize roll": ((0, "a"),), "tile": ((0, "A"),), "delete take_along_axis": ((0, "arr"),),
     "insert": ((0, "arr"), (2, "values")), "append": ((0, "arr"), (1, "values")), "tril triu": ((0, "m"),),
     "diag diagflat": ((0, "v"),), "pad": ((0, "array"), (9, "constant_values")), "compress": ((1, "a"),),
     "extract": ((1, "arr"),), "choose": ((1, "choices"),), "select": ((1, "choicelist"), (2, "default")),
@@ -522,14 +513,15 @@ MOVED = {
     "put": ((0, "a"), (2, "v")), "place": ((0, "arr"), (2, "vals")), "putmask": ((0, "a"), (2, "values")),
     "fill_diagonal": ((0, "a"), (1, "val")), "put_along_axis": ((0, "arr"), (2, "values")),
 }  # fmt: skip
+"""Functions that only place elements anew, and which arguments these are in, by position and name."""
 for _names, _places in MOVED.items():
-    MOVES |= dict.fromkeys(named(np, _names), _places)
+    FUNCTIONS |= {function: functools.partial(moved, function, _places) for function in named(np, _names)}
 
 
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, reflect_type: str = "even", **options: Any) -> Any:
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or reflect_type != "even":
         raise Unruled  # it computes
-    return moved(np.pad, (array, pad_width, mode), options)
+    return moved(np.pad, MOVED["pad"], array, pad_width, mode, **options)
 
 
 FUNCTIONS[np.pad] = _pad
@@ -541,19 +533,10 @@ def _broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
     return tuple(np.broadcast_to(v, sizes) for v in arrays)
 
 
-def _sharing(real: Any) -> Rule:
-    """Of positions in buffers what NumPy tells of memory."""
-
-    def rule(a: Any, b: Any, max_work: Any = None) -> bool:
-        both = is_recorded(a) and is_recorded(b) and a._buffer is b._buffer
-        return both and bool(real(a._positions(), b._positions()))
-
-    return rule
-
-
 OURS |= {
-    np.broadcast_arrays: _broadcast_arrays, np.shares_memory: _sharing(np.shares_memory),
-    np.may_share_memory: _sharing(np.may_share_memory), np.real: lambda val: val.real, np.imag: lambda val: val.imag,
+    np.broadcast_arrays: _broadcast_arrays, np.real: lambda val: val.real, np.imag: lambda val: val.imag,
+    np.shares_memory: lambda *args: np.shares_memory(*replaced(args, RecordedArray._positions)),
+    np.may_share_memory: lambda *args: np.may_share_memory(*replaced(args, RecordedArray._positions)),
 }  # fmt: skip
-SHAPED |= {np.zeros_like, np.ones_like, np.empty_like}
+ASKS |= named(np, "zeros_like ones_like empty_like")
 ASKS |= named(np, "shape ndim size iscomplexobj isrealobj result_type can_cast min_scalar_type common_type isscalar")

@@ -14,7 +14,7 @@ from pylayer.ops.indexing import where_
 from pylayer.ops.reduction import logsumexp as log_sum_exp
 from pylayer.ops.solving import det, inv, triangular_solve
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import RecordedArray
+from pylayer.watch.numpy_array import fresh
 from pylayer.watch.numpy_dispatch import NAMED, Rule, Unruled
 from pylayer.watch.numpy_rules import axes_of, cholesky, of_tensors, one, qr, svd, swapped, two
 
@@ -69,7 +69,7 @@ def _softmax(x: Any, axis: Any = None) -> Any:
 
 def _log_softmax(x: Any, axis: Any = None) -> Any:
     axes = axes_of(axis, x.ndim)
-    return x - RecordedArray._fresh(log_sum_exp(x._tensor(), axes, True), x._plain(), True, x._buffer.session)
+    return x - fresh(log_sum_exp(x._tensor(), axes, True), x._plain(), True, x._buffer.session)
 
 
 CHANGE_NOTHING = {"overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver", "lwork"}
