@@ -26,8 +26,7 @@ from pylayer.reading import as_releases
 from pylayer.tensor import Tensor
 from pylayer.watch import records_all, watched, watching
 from pylayer.watch.casts import casts_left_out
-from pylayer.watch.numpy_proxy import Code
-from pylayer.watch.numpy_recording import recording_numpy
+from pylayer.watch.numpy_recording import Code, recording_numpy
 
 
 class BundledBackend(EngineRanks, Backend):

@@ -24,8 +24,7 @@ from pylayer.op_node import OpNode, SeveralOutputs, parent_of
 from pylayer.saved import PackedSaved
 from pylayer.vjp import Row
 from pylayer.watch import watched
-from pylayer.watch.numpy_proxy import Code, is_users
-from pylayer.watch.numpy_recording import recording_numpy
+from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
 
 NOT_THE_USERS = tuple(f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1]))
 """The code of engine and harness: what an operation is called from there is not the line of the layer."""

@@ -12,15 +12,14 @@ import numpy as np
 import pytest
 from numpy import zeros as zeros_by_name
 from snippets import first, scipy_code, second, third
-from snippets.run import function_of, inputs, prelude, snippets, tape_of, told
+from snippets.run import function_of, inputs, on_tensors, prelude, snippets, tape_of, told
 
 import pylayer.paddle as paddle
 from gradcheck.backends.recording import Moving, Recorded, recorded
 from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinked_operations import kinks
 from pylayer.watch import watched
-from pylayer.watch.numpy_proxy import Code
-from pylayer.watch.numpy_recording import on_tensors, recording_numpy
+from pylayer.watch.numpy_recording import Code, recording_numpy
 
 HELD = np.linspace(0.0, 1.0, 4)
 
