@@ -51,6 +51,10 @@ ASKS: set[Any] = set()
 """Functions that ask for what an array is, or make one in its shape, with nothing of its values."""
 OURS: dict[Any, Rule] = {}
 """Functions that are computed without NumPy: they call the user's own, are about memory, or give views of several."""
+CHANGE_NOTHING = (
+    "out", "casting", "subok", "overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver", "lwork",
+)  # fmt: skip
+"""Keywords of which no rule needs to know: what they ask for is done with the result, or does not change it."""
 DECISIONS = {
     "less": "less_than", "greater": "greater_than", "array_equal": "equal_all", "flatnonzero": "nonzero",
     "argwhere": "nonzero", "lexsort": "argsort", "argpartition": "argsort", "digitize": "searchsorted",
@@ -245,8 +249,8 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
         operands = operands[::-1] if name == "digitize" else operands
         axis = kwargs.get("axis", args[1] if len(args) > 1 else -1 if "sort" in name else None)
         return tell_decision(name, operands, axis, expected)
-    rest = {k: v for k, v in kwargs.items() if k != "out"}
-    place = place_of_out(function) if len(rest) == len(kwargs) else len(args)
+    rest = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
+    place = -1 if "out" in kwargs else place_of_out(function)
     rule = FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
     return rule(*(None if k == place else v for k, v in enumerate(args)), **rest)
 
@@ -278,7 +282,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
 
 def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The result by the rule of a ufunc, or of one of its methods."""
-    options = {k: v for k, v in kwargs.items() if k not in ("out", "casting", "order", "subok")}
+    options = {k: v for k, v in kwargs.items() if k not in (*CHANGE_NOTHING, "order") and v is not np._NoValue}
     if method != "__call__":
         return METHODS[method](ufunc, *inputs, **options)
     if is_decision(expected):

@@ -32,12 +32,11 @@ import numpy as np
 
 import pylayer
 from pylayer.tensor import Tensor
-from pylayer.watch import exchanged_by
+from pylayer.watch import exchanged_by, scipy_rules
 from pylayer.watch.numpy_array import RecordedArray, Session, session_here
 from pylayer.watch.numpy_proxy import LIBRARIES, stand_in, standing
-from pylayer.watch.scipy_rules import LINALG
 
-assert LINALG  # its rules, and those of NumPy, are in the tables
+assert scipy_rules.OF_ONE  # the rules, and those of NumPy, are in the tables
 
 ENGINE = f"{Path(pylayer.__file__).parent}/"
 STANDARD = sysconfig.get_path("stdlib")

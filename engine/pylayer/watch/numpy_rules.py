@@ -14,20 +14,14 @@ from typing import Any
 
 import numpy as np
 
-import pylayer.ops.arithmetic as more
-import pylayer.ops.complexes as complexes
 import pylayer.ops.elementwise as ops
-import pylayer.ops.factors as factors
-import pylayer.ops.fourier as fourier
-import pylayer.ops.linalg as linalg
-import pylayer.ops.reduction as reduction
-import pylayer.ops.shape as shapes
-import pylayer.ops.solving as solving
+from pylayer.ops import arithmetic, complexes, factors, fourier, linalg, reduction, solving
+from pylayer.ops import shape as shapes
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import RecordedArray, fresh, replaced
+from pylayer.watch.numpy_array import RecordedArray, fresh, plain, replaced
 from pylayer.watch.numpy_dispatch import (
     ASKS,
     FUNCTIONS,
@@ -41,7 +35,6 @@ from pylayer.watch.numpy_dispatch import (
     tell_decision,
 )
 
-MISSING: Any = np._NoValue
 LONGEST = 4096
 """The most elements that are reduced one after the other, where no operation of the engine does it."""
 plain_np: Any = np
@@ -52,13 +45,6 @@ plain_np: Any = np
 def is_recorded(value: Any) -> bool:
     """Whether a value is a recorded array."""
     return type(value) is RecordedArray
-
-
-def plain(value: Any) -> Any:
-    """A value without its place in the graph, for what decides and is not differentiated."""
-    if is_recorded(value):
-        return value._plain()
-    return value.array if isinstance(value, Tensor) else value
 
 
 def as_tensor(value: Any, dtype: Any) -> Any:
@@ -107,7 +93,7 @@ def _power(dtype: Any, x: Any, y: Any) -> Any:
 
 def _magnitude(dtype: Any, x: Any) -> Any:
     is_complex = x.array.dtype.kind == "c"
-    return more.hypot_(complexes.real(x), complexes.imag(x)) if is_complex else ops.abs(x)
+    return arithmetic.hypot_(complexes.real(x), complexes.imag(x)) if is_complex else ops.abs(x)
 
 
 def _mantissa(dtype: Any, x: Any) -> Any:
@@ -115,33 +101,32 @@ def _mantissa(dtype: Any, x: Any) -> Any:
     return x * Tensor(np.ldexp(1.0, -exponent).astype(x.array.dtype)), Tensor(exponent)
 
 
+def _power_of_two(y: Any) -> Any:
+    return np.ldexp(1.0, y.array if isinstance(y, Tensor) else y)
+
+
+SAME = "exp expm1 log log2 log10 log1p sin cos tan sinh cosh tanh sqrt square reciprocal sign floor ceil trunc fabs"
+SAME += " arcsin arccos arctan arcsinh arccosh arctanh maximum minimum fmax fmin remainder arctan2"
+for _name in SAME.split():
+    _function = getattr(ops, _name.replace("arc", "a").replace("fabs", "abs"))
+    UFUNCS[getattr(np, _name)] = one(_function) if getattr(np, _name).nin == 1 else two(_function)
 UFUNCS |= {
     np.add: two(lambda x, y: x + y, True), np.subtract: two(lambda x, y: x - y, True),
     np.multiply: two(lambda x, y: x * y, True), np.divide: two(lambda x, y: x / y, True),
-    np.power: _power, np.float_power: _power, np.maximum: two(ops.maximum), np.minimum: two(ops.minimum),
-    np.fmax: two(ops.fmax), np.fmin: two(ops.fmin), np.remainder: two(ops.remainder),
-    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y), np.floor_divide: two(lambda x, y: ops.floor(x / y)),
-    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.arctan2: two(ops.atan2),
-    np.hypot: two(more.hypot_), np.copysign: two(more.copysign), np.heaviside: two(more.heaviside),
-    np.logaddexp: two(more.logaddexp), np.matmul: two(linalg.matmul_),
-    np.logaddexp2: two(lambda x, y: more.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
-    np.negative: one(lambda x: -x), np.positive: one(shapes.clone), np.absolute: _magnitude, np.fabs: one(ops.abs),
-    np.conjugate: one(complexes.conj), np.reciprocal: one(ops.reciprocal), np.square: one(ops.square),
-    np.sqrt: one(ops.sqrt), np.exp: one(ops.exp), np.expm1: one(ops.expm1), np.log: one(ops.log),
-    np.log2: one(ops.log2), np.log10: one(ops.log10), np.log1p: one(ops.log1p), np.sin: one(ops.sin),
-    np.cos: one(ops.cos), np.tan: one(ops.tan), np.arcsin: one(ops.asin), np.arccos: one(ops.acos),
-    np.arctan: one(ops.atan), np.sinh: one(ops.sinh), np.cosh: one(ops.cosh), np.tanh: one(ops.tanh),
-    np.arcsinh: one(ops.asinh), np.arccosh: one(ops.acosh), np.arctanh: one(ops.atanh),
-    np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.sign: one(ops.sign), np.floor: one(ops.floor),
-    np.ceil: one(ops.ceil), np.trunc: one(ops.trunc), np.rint: one(ops.round), np.frexp: _mantissa,
+    np.power: _power, np.float_power: _power, np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y),
+    np.floor_divide: two(lambda x, y: ops.floor(x / y)), np.hypot: two(arithmetic.hypot_),
+    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.matmul: two(linalg.matmul_),
+    np.logaddexp: two(arithmetic.logaddexp), np.copysign: two(arithmetic.copysign),
+    np.heaviside: two(arithmetic.heaviside),
+    np.logaddexp2: two(lambda x, y: arithmetic.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
+    np.negative: one(lambda x: -x), np.positive: one(shapes.clone), np.absolute: _magnitude, np.rint: one(ops.round),
+    np.conjugate: one(complexes.conj), np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.frexp: _mantissa,
     np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
     np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))),
+    np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(_power_of_two(y).astype(dtype)),
     np.deg2rad: one(lambda x: x * (math.pi / 180)), np.radians: one(lambda x: x * (math.pi / 180)),
     np.rad2deg: one(lambda x: x * (180 / math.pi)), np.degrees: one(lambda x: x * (180 / math.pi)),
-    np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, plain(y)).astype(dtype)),
 }  # fmt: skip
-
-
 if hasattr(np, "vecdot"):
     UFUNCS[np.vecdot] = two(lambda x, y: reduction.sum(complexes.conj(x) * y, [-1], None, False))
 
@@ -157,28 +142,25 @@ RUNNING: dict[Any, Callable[..., Any]] = {np.add: reduction.cumsum, np.multiply:
 
 def _reduce(
     ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None, keepdims: Any = False,
-    initial: Any = MISSING, where: Any = True,
+    initial: Any = None, where: Any = True,
 ) -> Any:  # fmt: skip
-    keep = keepdims is not MISSING and bool(keepdims)
     array = array if dtype is None else array.astype(dtype)
-    if where is not True and where is not MISSING:
+    if where is not True:
         neutral = initial if ufunc.identity is None else ufunc.identity
-        if neutral is MISSING or neutral is None:
-            raise Unruled
-        array = np.where(where, array, array.dtype.type(neutral))
+        array = np.where(where, array, array.dtype.type(neutral)) if neutral is not None else _unruled()
     axes = axes_of(axis, array.ndim)
     if not array.ndim:
         found = array
     elif ufunc in WHOLE:
-        tensor = WHOLE[ufunc](array._tensor(), axes, keep)
+        tensor = WHOLE[ufunc](array._tensor(), axes, bool(keepdims))
         like = tensor.array if tensor.ndim else tensor.array[()]
         found = fresh(tensor, like, array._buffer.live, array._buffer.session)
     elif len(axes) == 1 and 0 < array.shape[axes[0]] <= LONGEST:
         found = functools.reduce(ufunc, list(np.moveaxis(array, axes[0], 0)))
-        found = np.expand_dims(found, axes[0]) if keep else found
+        found = np.expand_dims(found, axes[0]) if keepdims else found
     else:
-        raise Unruled
-    return found if initial is MISSING or initial is None else ufunc(found, initial)
+        _unruled()
+    return found if initial is None else ufunc(found, initial)
 
 
 def _accumulate(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Any:
@@ -210,21 +192,18 @@ def _outer(ufunc: Any, x: Any, y: Any, **options: Any) -> Any:
 
 def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
     """``ufunc.at``: as often as a place is named, once each time."""
-    at = np.array(array._positions()[replaced(index, RecordedArray._plain)])
+    at = np.array(array._positions()[plain(index)])
     places = at.ravel()
     given: Any = None if value is None else np.broadcast_to(value, at.shape).astype(array.dtype).ravel()
-    if ufunc is np.add and array._part is None and array._where is None:
+    if ufunc in (np.add, np.subtract) and array._part is None and array._where is None:
         live = array._buffer.live or (is_recorded(given) and given._buffer.live)
-        flat = add_at(shapes.reshape(array._tensor(), [-1]), places, as_tensor(given, array.dtype))
+        added = as_tensor(given if ufunc is np.add else -given, array.dtype)
+        flat = add_at(shapes.reshape(array._tensor(), [-1]), places, added)
         array._write(shapes.reshape(flat, list(array.shape)), array._positions(), live)
         return
-    order = np.argsort(places, kind="stable")
-    rank = np.empty(places.size, np.intp)  # how often a place was named before
-    rank[order] = np.arange(places.size) - np.searchsorted(places[order], places[order])
-    for k in range(int(rank.max(initial=-1)) + 1):
-        chosen = np.flatnonzero(rank == k)
-        now = RecordedArray(array._buffer, places[chosen], array._part)
-        array._assign(ufunc(now) if given is None else ufunc(now, given[chosen]), places[chosen])
+    for k, place in enumerate(places if places.size <= LONGEST else _unruled()):
+        now = RecordedArray(array._buffer, np.array([place]), array._part)
+        array._assign(ufunc(now) if given is None else ufunc(now, given[k]), now._positions())
 
 
 METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat, "outer": _outer, "at": _at}
@@ -232,15 +211,7 @@ METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat,
 
 # --------------------------------------------------------------------------- reductions
 def _over(ufunc: Any) -> Rule:
-    return lambda a, axis=None, dtype=None, out=None, keepdims=False, initial=MISSING, where=True: _reduce(
-        ufunc, a, axis, dtype, None, keepdims, initial, where
-    )
-
-
-def _extreme(ufunc: Any) -> Rule:
-    return lambda a, axis=None, out=None, keepdims=False, initial=MISSING, where=True: _reduce(
-        ufunc, a, axis, None, None, keepdims, initial, where
-    )
+    return lambda a, axis=None, *args, **options: _reduce(ufunc, a, axis, *args, **options)
 
 
 def _running(ufunc: Any) -> Rule:
@@ -251,27 +222,24 @@ def _running(ufunc: Any) -> Rule:
 
 def _count(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
     """How many elements a mean is of."""
-    mask = np.broadcast_to(plain(where), a.shape)
-    return mask.sum(axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims)
+    return np.broadcast_to(plain(where), a.shape).sum(axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims)
 
 
 def _mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False, *,
           where: Any = True) -> Any:  # fmt: skip
-    keep = keepdims is not MISSING and bool(keepdims)
-    if where is True or where is MISSING:
-        a = a if dtype is None else a.astype(dtype)
-        return reduction.mean(a._tensor(), axes_of(axis, a.ndim), keep)
-    return np.sum(a, axis, dtype, keepdims=keep, where=where) / _count(a, axis, where, keep)
+    if where is not True:
+        return np.sum(a, axis, dtype, keepdims=keepdims, where=where) / _count(a, axis, where, keepdims)
+    a = a if dtype is None else a.astype(dtype)
+    return reduction.mean(a._tensor(), axes_of(axis, a.ndim), bool(keepdims))
 
 
 def _var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0, keepdims: Any = False, *,
-         where: Any = True, mean: Any = MISSING, correction: Any = MISSING) -> Any:  # fmt: skip
-    keep, where = keepdims is not MISSING and bool(keepdims), True if where is MISSING else where
+         where: Any = True, mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
     a = a if dtype is None else a.astype(dtype)
-    centred = a - (np.mean(a, axis, keepdims=True, where=where) if mean is MISSING else mean)
+    centred = a - (np.mean(a, axis, keepdims=True, where=where) if mean is None else mean)
     squares = np.square(centred) if a.dtype.kind != "c" else (centred * np.conj(centred)).real
-    degrees = _count(a, axis, where, keep) - (ddof if correction is MISSING else correction)
-    return np.sum(squares, axis, keepdims=keep, where=where) / np.maximum(degrees, 0)
+    degrees = _count(a, axis, where, keepdims) - (ddof if correction is None else correction)
+    return np.sum(squares, axis, keepdims=keepdims, where=where) / np.maximum(degrees, 0)
 
 
 def _std(*args: Any, **kwargs: Any) -> Any:
@@ -279,16 +247,16 @@ def _std(*args: Any, **kwargs: Any) -> Any:
 
 
 def _sort(a: Any, axis: Any = -1, kind: Any = None, order: None = None, *, stable: Any = None) -> Any:
-    a, axis = (a.reshape(-1), 0) if axis is None else (a, int(axis))
-    return _in_order(a, np.argsort(a._plain(), axis, kind="stable"), axis)
+    return _in_order(a, axis, lambda values, along: np.argsort(values, along, kind="stable"))
 
 
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: None = None) -> Any:
+    return _in_order(a, axis, lambda values, along: np.argpartition(values, plain(kth), along, kind))
+
+
+def _in_order(a: Any, axis: Any, by: Callable[[Any, int], Any]) -> Any:
     a, axis = (a.reshape(-1), 0) if axis is None else (a, int(axis))
-    return _in_order(a, np.argpartition(a._plain(), plain(kth), axis, kind), axis)
-
-
-def _in_order(a: Any, order: Any, axis: int) -> Any:
+    order = by(a._plain(), axis)
     tell_decision("argsort", [a], axis, order)
     return take_along_axis(a._tensor(), Tensor(order), axis % a.ndim)
 
@@ -309,7 +277,7 @@ def _unique(ar: Any, *, axis: Any = None, equal_nan: bool = True) -> Any:
 
 # --------------------------------------------------------------------------- elementwise
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    dtype = np.result_type(*(v if isinstance(v, (int, float)) and not is_recorded(v) else plain(v) for v in (x, y)))
+    dtype = np.result_type(*plain((x, y)))
     sizes = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
     if is_recorded(condition) and condition.dtype.kind in "fc":
         tell_decision("nonzero", [condition])
@@ -317,17 +285,12 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return shapes.broadcast_to(where_(mask, as_tensor(x, dtype), as_tensor(y, dtype)), list(sizes))
 
 
-def _clip(a: Any, a_min: Any = MISSING, a_max: Any = MISSING, out: None = None, *, min: Any = MISSING,
-          max: Any = MISSING) -> Any:  # fmt: skip
-    low, high = (
-        next((v for v in pair if v is not MISSING and v is not None), None) for pair in ((a_min, min), (a_max, max))
-    )
-    given = [v for v in (low, high) if v is not None]
-    if is_recorded(a) and all(np.ndim(v) == 0 and not is_recorded(v) for v in given):
-        numbers: list[Any] = [None if v is None else np.asarray(v).item() for v in (low, high)]
-        in_order = None in numbers or numbers[0] <= numbers[1]
-        if in_order and np.result_type(a._plain(), *given) == a.dtype:
-            return ops.clip_(a._tensor(), *numbers)
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min: Any = None, max: Any = None) -> Any:
+    low, high = a_min if min is None else min, a_max if max is None else max
+    bounds = [v for v in (low, high) if v is not None]
+    if is_recorded(a) and all(np.ndim(v) == 0 and not is_recorded(v) for v in bounds):
+        numbers = [None if v is None else np.asarray(v).item() for v in (low, high)]
+        return ops.clip_(as_tensor(a, np.result_type(a._plain(), *bounds)), *numbers)
     a = a if low is None else np.maximum(a, low)
     return a if high is None else np.minimum(a, high)
 
@@ -357,9 +320,8 @@ def _inner(a: Any, b: Any) -> Any:
     return np.dot(a, b) if not np.ndim(a) or not np.ndim(b) else np.tensordot(a, b, (-1, -1))
 
 
-def _einsum(equation: str, *arrays: Any, out: None = None, dtype: Any = None, order: Any = "K", casting: Any = "safe",
-            optimize: Any = False) -> Any:  # fmt: skip
-    common = np.result_type(*map(plain, arrays)) if dtype is None else np.dtype(dtype)
+def _einsum(equation: str, *arrays: Any, dtype: Any = None, order: Any = "K", optimize: Any = False) -> Any:
+    common = np.result_type(*plain(arrays)) if dtype is None else np.dtype(dtype)
     return linalg.einsum(equation, *(as_tensor(v, common) for v in arrays))
 
 
@@ -372,7 +334,7 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 
 def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    return _unruled() if len(a) < len(v) and mode != "full" else plain_np.convolve(a, np.conj(v[::-1]), mode)
+    return plain_np.convolve(a, np.conj(v[::-1]), mode)
 
 
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
@@ -382,9 +344,9 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return total
 
 
-def _concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None, casting: Any = None) -> Any:
+def _concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Any:
     items = [np.ravel(v) if axis is None else v for v in arrays]
-    common = np.result_type(*map(plain, items)) if dtype is None else np.dtype(dtype)
+    common = np.result_type(*plain(items)) if dtype is None else np.dtype(dtype)
     return concat([as_tensor(v, common) for v in items], int(axis or 0))
 
 
@@ -415,27 +377,24 @@ def of_triangle(x: Any, lower: bool) -> Any:
     return below + diagonal + swapped(conjugated(below))
 
 
-def _solve(a: Any, b: Any) -> Any:
-    found = linalg.matmul_(solving.inv(a), shapes.unsqueeze(b, -1) if b.ndim == 1 else b)
-    return shapes.squeeze(found, -1) if b.ndim == 1 else found
-
-
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """The factor, of the triangle that is read."""
     return solving.cholesky(of_triangle(a, not upper), upper)
 
 
+def eigh(a: Any, lower: bool, theirs: Any) -> Any:
+    """The spectrum, with eigenvectors turned as those are that NumPy or SciPy has found."""
+    w, v = factors.eigh(of_triangle(as_tensor(a, a.dtype), lower))
+    return w, v * Tensor(np.round(np.sum(np.conj(v.array) * theirs, axis=-2, keepdims=True)))
+
+
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
-    w, v = factors.eigh(of_triangle(as_tensor(a, a.dtype), UPLO.upper() == "L"))
-    if v.array.dtype.kind == "c":
-        return w, v
-    turned = np.sum(v.array * np.linalg.eigh(a._plain(), UPLO)[1], axis=-2, keepdims=True)
-    return w, v * Tensor(np.sign(turned))
+    return eigh(a, UPLO.upper() == "L", np.linalg.eigh(a._plain(), UPLO)[1])
 
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """U, S and Vᴴ, or S alone; not where U or V has more columns than S has values."""
-    if hermitian or (full_matrices and compute_uv and a.shape[-1] != a.shape[-2]):
+    """U, S and Vᴴ, or S alone; not believed where U or V has more columns than S has values."""
+    if hermitian:  # of which one triangle is read
         raise Unruled
     return factors.svd_(a) if compute_uv else factors.svd_(a)[1]
 
@@ -458,8 +417,8 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 
 FUNCTIONS |= {
-    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _extreme(np.maximum), np.min: _extreme(np.minimum),
-    np.amax: _extreme(np.maximum), np.amin: _extreme(np.minimum), np.mean: _mean, np.var: _var, np.std: _std,
+    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum), np.min: _over(np.minimum),
+    np.amax: _over(np.maximum), np.amin: _over(np.minimum), np.mean: _mean, np.var: _var, np.std: _std,
     np.cumsum: _running(np.add), np.cumprod: _running(np.multiply), np.sort: _sort, np.partition: _partition,
     np.quantile: _quantile(np.quantile), np.percentile: _quantile(np.percentile), np.unique: _unique,
     np.where: _where, np.clip: _clip, np.interp: _interp, np.dot: _dot, np.inner: _inner, np.einsum: _einsum,
@@ -469,28 +428,23 @@ FUNCTIONS |= {
     np.trace: lambda a, offset=0, axis1=0, axis2=1, dtype=None, out=None: np.sum(
         np.diagonal(a, offset, axis1, axis2), -1, dtype
     ),
-    np.linalg.inv: of_tensors(solving.inv), np.linalg.solve: of_tensors(_solve), np.linalg.det: of_tensors(solving.det),
-    np.linalg.slogdet: of_tensors(lambda a: tuple(solving.slogdet(a))), np.linalg.cholesky: of_tensors(cholesky),
-    np.linalg.svd: of_tensors(svd), np.linalg.qr: of_tensors(qr), np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh,
-    np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0], np.linalg.eig: of_tensors(factors.eig),
-    np.linalg.eigvals: of_tensors(factors.eigvals),
+    np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh, np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0],
 }  # fmt: skip
+MATRICES: dict[str, Any] = {
+    "inv": solving.inv, "solve": solving.solve, "det": solving.det, "slogdet": lambda a: tuple(solving.slogdet(a)),
+    "cholesky": cholesky, "svd": svd, "qr": qr, "eig": factors.eig, "eigvals": factors.eigvals,
+}  # fmt: skip
+for _name, _function in MATRICES.items():
+    FUNCTIONS[getattr(np.linalg, _name)] = of_tensors(_function)
 
 
-# --------------------------------------------------------------------------- Fourier transforms
 def _transform(function: Callable[..., Any]) -> Rule:
-    return lambda a, n=None, axis=-1, norm=None, out=None: function(a._tensor(), n, int(axis), norm or "backward")
+    return lambda a, *sizes, norm=None, **options: function(a._tensor(), *sizes, norm=norm or "backward", **options)
 
 
-def _transforms(function: Callable[..., Any], last: Any) -> Rule:
-    return lambda a, s=None, axes=last, norm=None, out=None: function(a._tensor(), s, axes, norm or "backward")
-
-
-for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+TRANSFORMS = "hfft ihfft fft ifft rfft irfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
+for _name in TRANSFORMS.split():
     FUNCTIONS[getattr(np.fft, _name)] = _transform(getattr(fourier, _name))
-for _name in ("fft", "ifft", "rfft", "irfft"):
-    FUNCTIONS[getattr(np.fft, f"{_name}2")] = _transforms(getattr(fourier, f"{_name}2"), (-2, -1))
-    FUNCTIONS[getattr(np.fft, f"{_name}n")] = _transforms(getattr(fourier, f"{_name}n"), None)
 
 
 # --------------------------------------------------------------------------- functions that only place elements anew
