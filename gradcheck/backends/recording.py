@@ -233,12 +233,11 @@ def recorded(
     error: Exception | None = None
     for tensor in inputs:
         recorder.input(tensor)
-    with watched(recorder) as moved, enable_grad(), recording_numpy(numpy or Code(()), move is None) as arrays:
+    with watched(recorder) as moved, enable_grad(), recording_numpy(numpy or Code(()), move is None):
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
             error = problem
-            arrays.raised(problem)
         found = Recorded(recorder, len(inputs), outputs, error)
     return found, bool(moved)
 

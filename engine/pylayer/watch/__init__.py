@@ -133,18 +133,7 @@ class Exchange(Protocol):
 
 
 exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
-
-
-@contextmanager
-def exchanged_by(through: Exchange) -> Iterator[None]:
-    """Have values go `through` an exchange between Tensors and NumPy code in the ``with`` block, in this thread."""
-    watching.append(through)
-    token = exchange.set(through)
-    try:
-        yield
-    finally:
-        exchange.reset(token)
-        watching.remove(through)
+"""What values go through in this thread, if anything."""
 
 
 def handed(tensor: Tensor) -> Any:

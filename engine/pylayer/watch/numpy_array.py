@@ -7,8 +7,8 @@ where it is one in NumPy, a write through any of them reaches the buffer, and a 
 
 from __future__ import annotations
 
+import functools
 import operator
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +23,8 @@ from pylayer.tensor import Tensor
 from pylayer.watch import exchange, in_force, records_all
 
 Plain = np.ndarray[Any, Any]
+Dispatched = type(np.sum)
+"""The type of NumPy's functions that know the protocol for functions."""
 
 
 class Session:
@@ -38,33 +40,11 @@ class Session:
         self.thread = threading.get_ident()
         self.watch = in_force.get()
         self.open = True
-        self.leaks: list[tuple[str, int, str]] = []
-        """Where values left the recording: file, line, and what took them."""
-
-    def where(self) -> tuple[str, int]:
-        """The file and line of the innermost code that is the user's."""
-        frame = sys._getframe(1)
-        while frame.f_back is not None and not self.is_users(frame.f_code.co_filename):
-            frame = frame.f_back
-        return frame.f_code.co_filename, frame.f_lineno
 
     def leak(self, tensor: Tensor, what: str) -> None:
-        """Note that `what` took the values of `tensor` out of the recording."""
-        self.leaks.append((*self.where(), what))
+        """Tell that `what` took the values of `tensor` out of the recording."""
         if self.watch is not None:
             self.watch.left(tensor, what)
-
-    def raised(self, error: BaseException) -> str:
-        """Note that the code raised `error`, where it would not have done so with plain arrays. Says where."""
-        path, line = self.where()
-        trace = error.__traceback__
-        while trace is not None:
-            if self.is_users(trace.tb_frame.f_code.co_filename):
-                path, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
-            trace = trace.tb_next
-        what = f"{type(error).__name__}: {error}"
-        self.leaks.append((path, line, what))
-        return f"{what} in line {line}"
 
     def handed(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
@@ -167,11 +147,6 @@ class Buffer:
         self.version = 0
         self.places: Plain | None = None
         """The number of each element, laid out in memory as NumPy lays out the elements; made when asked for."""
-
-
-def declines(other: Any) -> bool:
-    """Whether an operand sees to operators with arrays itself, as Tensors do."""
-    return getattr(type(other), "__array_ufunc__", "") is None
 
 
 def part_of(part: Callable[[Any], Any]) -> Any:
@@ -490,9 +465,12 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         self._positions().setflags(**flags)
 
     def __getattr__(self, name: str) -> Any:
-        plain = type(self._plain())
-        if name.startswith("__") or not hasattr(plain, name):
-            raise AttributeError(f"'{plain.__module__}.{plain.__name__}' object has no attribute '{name}'")
+        kind = type(self._plain())
+        if name.startswith("__") or not hasattr(kind, name):
+            raise AttributeError(f"'{kind.__module__}.{kind.__name__}' object has no attribute '{name}'")
+        function = getattr(np, name, None)
+        if isinstance(function, (Dispatched, np.ufunc)):
+            return functools.partial(function, self)
         return getattr(self._left(f".{name}"), name)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -502,22 +480,15 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return int(self) if digits is None else np.round(self, digits)
 
 
-def method(name: str) -> Any:
-    """The method that is NumPy's function of that name."""
-
-    def call(self: RecordedArray, *args: Any, **kwargs: Any) -> Any:
-        return getattr(np, name)(self, *args, **kwargs)
-
-    return call
-
-
-def in_place(ufunc: np.ufunc) -> Any:
-    """``x ∘= y``; of a number a new one, and of a Tensor what it makes of it."""
+def in_place(operate: Callable[[Any, Any], Any]) -> Any:
+    """``x ∘= y`` by ``x ∘ y``; of a number a new one, and of a Tensor what it makes of it."""
 
     def call(self: RecordedArray, other: Any) -> Any:
-        if declines(other):
-            return NotImplemented
-        return ufunc(self, other) if self._scalar else ufunc(self, other, out=(self,))
+        found = operate(self, other)
+        if self._scalar or found is NotImplemented:
+            return found
+        self[...] = found
+        return self
 
     return call
 
@@ -531,16 +502,8 @@ def leaving(function: Callable[..., Any]) -> Any:
     return call
 
 
-METHODS = "all any argmax argmin argpartition argsort choose clip conj conjugate cumprod cumsum diagonal dot max mean"
-METHODS += " min nonzero prod put ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
-for _name in METHODS.split():
-    setattr(RecordedArray, _name, method(_name))
-IN_PLACE = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
-    "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
-}  # fmt: skip
-for _name, _ufunc in IN_PLACE.items():
-    setattr(RecordedArray, f"__i{_name}__", in_place(_ufunc))
+IN_PLACE = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+for _name in IN_PLACE.split():
+    setattr(RecordedArray, f"__i{_name}__", in_place(getattr(RecordedArray, f"__{_name}__")))
 for _function in (repr, str, format, float, int, complex):
     setattr(RecordedArray, f"__{_function.__name__}__", leaving(_function))

@@ -23,7 +23,6 @@ from pylayer.watch import tell_computed
 from pylayer.watch.numpy_array import (
     RecordedArray,
     Session,
-    declines,
     fresh,
     gathered,
     holds_recorded,
@@ -273,7 +272,7 @@ def array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kw
 # --------------------------------------------------------------------------- ufuncs
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for ufuncs and their methods (NEP 13)."""
-    if any(map(declines, inputs)):
+    if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):  # it sees to that itself, as Tensors do
         return NotImplemented
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
     given = [gathered(v) if type(v) is list and holds_recorded(v) else v for v in inputs]
@@ -315,45 +314,35 @@ def placed_anew(function: Any, array: RecordedArray, *args: Any, **kwargs: Any) 
     return made(function(array._positions(), *plain(args), **plain(kwargs)))
 
 
-class Numbering:
-    """Numbers for the elements of several arrays, and those elements in one row, a 0 first."""
-
-    def __init__(self) -> None:
-        self.parts: list[Any] = [np.zeros(1)]
-        self.size = 1
-
-    def of(self, value: Any) -> Any:
-        """The numbers of the elements of an array, of numbers, or of lists of these."""
-        if isinstance(value, (list, tuple)) and holds_recorded(value):
-            return like(value, [self.of(v) for v in value])
-        shape = np.shape(value)
-        numbers = np.empty_like(value._positions()) if type(value) is RecordedArray else np.empty(shape, np.intp)
-        numbers[...] = np.arange(self.size, self.size + numbers.size).reshape(shape)
-        self.size += numbers.size
-        self.parts.append(np.ravel(value))
-        return numbers if numbers.ndim else numbers[()]
-
-    def at(self, numbers: Any) -> Any:
-        """The elements with these numbers."""
-        if isinstance(numbers, (list, tuple)):
-            return [self.at(n) for n in numbers]
-        dtype = np.result_type(*(p.dtype for p in self.parts[1:]))
-        parts = [v if v.dtype == dtype else v.astype(dtype) for v in self.parts]
-        return np.concatenate(parts)[np.asarray(numbers)]
-
-
 def moved(function: Any, places: Sequence[tuple[int, str]], *args: Any, **kwargs: Any) -> Any:
     """What a function does that only places elements anew, also within its first argument: those of the arguments in
     these places, by position and name."""
-    numbering = Numbering()
+    parts: list[Any] = [np.zeros(1)]  # what is placed, in one row, a 0 first
+
+    def numbered(value: Any) -> Any:
+        """The numbers in that row of the elements of an array, of numbers, or of lists of these."""
+        if isinstance(value, (list, tuple)) and holds_recorded(value):
+            return like(value, [numbered(v) for v in value])
+        first, shape = sum(part.size for part in parts), np.shape(value)
+        numbers = np.empty_like(value._positions()) if type(value) is RecordedArray else np.empty(shape, np.intp)
+        numbers[...] = np.arange(first, first + numbers.size).reshape(shape)
+        parts.append(np.ravel(value))
+        return numbers if numbers.ndim else numbers[()]
+
+    def elements(numbers: Any) -> Any:
+        if isinstance(numbers, (list, tuple)):
+            return [elements(n) for n in numbers]
+        dtype = np.result_type(*(part.dtype for part in parts[1:]))
+        return np.concatenate([v if v.dtype == dtype else v.astype(dtype) for v in parts])[np.asarray(numbers)]
+
     given, rest = plain(list(args)), plain(kwargs)
     for position, name in places:
         if position < len(args):
-            given[position] = numbering.of(args[position])
+            given[position] = numbered(args[position])
         elif name in kwargs:
-            rest[name] = numbering.of(kwargs[name])
+            rest[name] = numbered(kwargs[name])
     numbers = function(*given, **rest)
     if numbers is not None:
-        return numbering.at(numbers)
-    args[0][...] = numbering.at(given[0])
+        return elements(numbers)
+    args[0][...] = elements(given[0])
     return None

@@ -12,12 +12,19 @@ from typing import Any
 import numpy as np
 
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import RecordedArray, Session, gathered, holds_recorded, like, plain, session_here
+from pylayer.watch.numpy_array import (
+    Dispatched,
+    RecordedArray,
+    Session,
+    gathered,
+    holds_recorded,
+    like,
+    plain,
+    session_here,
+)
 from pylayer.watch.numpy_dispatch import FUNCTIONS, OURS, Unruled, call, placed_anew, wrapped
 
 LIBRARIES = ("numpy", "scipy")
-Dispatched = type(np.sum)
-"""The type of NumPy's functions that know the protocol for functions."""
 
 
 # --------------------------------------------------------------------------- what stands for NumPy's names

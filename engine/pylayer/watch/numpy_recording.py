@@ -1,15 +1,14 @@
 """Recording NumPy code: the interface.
 
-    with recording_numpy(Code([layer])) as session:
+    with recording_numpy(Code([layer])):
         out = layer.apply(x)
-    session.leaks
 
 In the block ``Tensor.numpy()`` and ``np.asarray(tensor)`` give arrays that stand for the Tensor. What NumPy does to
 them is done by operations of the engine, which any watch in force sees; ``paddle.to_tensor`` takes them back. Values
-that go where that cannot be seen are leaks: `session.leaks` has the file, the line and what took them, and the watch is
-told of each (`Watch.left`). The block changes nothing of NumPy: code reachable from the functions that are given sees
-stand-ins for NumPy's modules and functions until the block ends, in its globals, closures and defaults, and in what it
-imports. Only the thread that entered it is recorded.
+that go where that cannot be seen are leaks, of each of which the watch is told (`Watch.left`). The block changes
+nothing of NumPy: code reachable from the functions that are given sees stand-ins for NumPy's modules and functions
+until the block ends, in its globals, closures and defaults, and in what it imports. Only the thread that entered it is
+recorded.
 
 A cast to a dtype of fewer digits (``x.astype("float32")``) is the engine's operation `cast`.
 """
@@ -32,7 +31,7 @@ import numpy as np
 
 import pylayer
 from pylayer.tensor import Tensor
-from pylayer.watch import exchanged_by, scipy_rules
+from pylayer.watch import exchange, scipy_rules, watching
 from pylayer.watch.numpy_array import RecordedArray, Session, session_here
 from pylayer.watch.numpy_proxy import LIBRARIES, stand_in, standing
 
@@ -185,7 +184,7 @@ standing_in: dict[tuple[int, Any], tuple[Any, Any, Any, Any]] = {}
 
 
 @contextlib.contextmanager
-def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
+def recording_numpy(code: Code, exact: bool = True) -> Iterator[None]:
     """Record the NumPy code of a call made in the block, in this thread.
 
     Args:
@@ -199,11 +198,14 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
         recordings.append(session)
         for place in code.places:
             replace(*place, stand_in(there(*place)))
+    watching.append(session)
+    token = exchange.set(session)
     try:
-        with exchanged_by(session):
-            yield session
+        yield
     finally:
         session.open = False
+        exchange.reset(token)
+        watching.remove(session)
         with lock:
             recordings.remove(session)
             if not recordings:
