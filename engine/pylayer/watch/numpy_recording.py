@@ -178,7 +178,7 @@ def names_in(code: CodeType) -> frozenset[str]:
 
 lock = threading.Lock()
 recordings: list[Session] = []
-"""Those in force in all threads: names are standing_in for all of them at once, until the last ends."""
+"""Those in force in all threads: names are replaced for all of them at once, until the last ends."""
 standing_in: dict[tuple[int, Any], tuple[Any, Any, Any, Any]] = {}
 """Holder, key, what is there outside of recordings, and what now, by the identity of the holder and the key."""
 

@@ -8,6 +8,7 @@ that NumPy itself writes in Python need none: `numpy_proxy` runs that code on re
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -167,11 +168,8 @@ def _accumulate(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: N
     array = array if dtype is None else array.astype(dtype)
     if ufunc in RUNNING:
         return RUNNING[ufunc](array._tensor(), int(plain(axis)))
-    first, *rows = np.moveaxis(array, axis, 0)
-    found = [first]
-    for row in rows if len(rows) < LONGEST else _unruled():
-        found.append(ufunc(found[-1], row))
-    return np.stack(found, axis)
+    rows = np.moveaxis(array, axis, 0)
+    return np.stack(list(itertools.accumulate(rows, ufunc)), axis) if len(rows) <= LONGEST else _unruled()
 
 
 def _unruled() -> Any:
@@ -210,8 +208,9 @@ METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat,
 
 
 # --------------------------------------------------------------------------- reductions
-def _over(ufunc: Any) -> Rule:
-    return lambda a, axis=None, *args, **options: _reduce(ufunc, a, axis, *args, **options)
+def _over(ufunc: Any, *dtype: None) -> Rule:
+    """A reduction by a ufunc; the `dtype` is None if the function has no such parameter."""
+    return lambda a, axis=None, *args, **options: _reduce(ufunc, a, axis, *dtype, *args, **options)
 
 
 def _running(ufunc: Any) -> Rule:
@@ -240,10 +239,6 @@ def _var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: An
     squares = np.square(centred) if a.dtype.kind != "c" else (centred * np.conj(centred)).real
     degrees = _count(a, axis, where, keepdims) - (ddof if correction is None else correction)
     return np.sum(squares, axis, keepdims=keepdims, where=where) / np.maximum(degrees, 0)
-
-
-def _std(*args: Any, **kwargs: Any) -> Any:
-    return np.sqrt(_var(*args, **kwargs))
 
 
 def _sort(a: Any, axis: Any = -1, kind: Any = None, order: None = None, *, stable: Any = None) -> Any:
@@ -417,8 +412,9 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 
 FUNCTIONS |= {
-    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum), np.min: _over(np.minimum),
-    np.amax: _over(np.maximum), np.amin: _over(np.minimum), np.mean: _mean, np.var: _var, np.std: _std,
+    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum, None),
+    np.min: _over(np.minimum, None), np.amax: _over(np.maximum, None), np.amin: _over(np.minimum, None),
+    np.mean: _mean, np.var: _var, np.std: lambda *args, **options: np.sqrt(_var(*args, **options)),
     np.cumsum: _running(np.add), np.cumprod: _running(np.multiply), np.sort: _sort, np.partition: _partition,
     np.quantile: _quantile(np.quantile), np.percentile: _quantile(np.percentile), np.unique: _unique,
     np.where: _where, np.clip: _clip, np.interp: _interp, np.dot: _dot, np.inner: _inner, np.einsum: _einsum,
@@ -439,7 +435,10 @@ for _name, _function in MATRICES.items():
 
 
 def _transform(function: Callable[..., Any]) -> Rule:
-    return lambda a, *sizes, norm=None, **options: function(a._tensor(), *sizes, norm=norm or "backward", **options)
+    """A Fourier transform; the engine's have the same parameters, but for None, which is no `norm`."""
+    return lambda a, *args, **options: function(
+        a._tensor(), *args, **{k: v for k, v in options.items() if v is not None}
+    )
 
 
 TRANSFORMS = "hfft ihfft fft ifft rfft irfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
