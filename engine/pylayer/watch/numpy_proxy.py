@@ -155,13 +155,9 @@ class Converter:
 
     def __init__(self, *values: Any) -> None:
         self.arrays = [np_.asanyarray(v) for v in values]
-        self.scalar_input = tuple(np.ndim(v) == 0 for v in values)
 
     def __getitem__(self, k: int) -> Any:
         return self.arrays[k]
-
-    def __len__(self) -> int:
-        return len(self.arrays)
 
     def as_arrays(self, *, subok: bool = True, pyscalars: Any = None) -> Any:
         return tuple(self.arrays)

@@ -22,7 +22,7 @@ from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import RecordedArray, fresh, plain, replaced
+from pylayer.watch.numpy_array import RecordedArray, gathered, holds_recorded, plain, replaced
 from pylayer.watch.numpy_dispatch import (
     ASKS,
     FUNCTIONS,
@@ -38,8 +38,6 @@ from pylayer.watch.numpy_dispatch import (
 
 LONGEST = 4096
 """The most elements that are reduced one after the other, where no operation of the engine does it."""
-plain_np: Any = np
-"""NumPy without its annotations, which know no recorded arrays."""
 
 
 # --------------------------------------------------------------------------- operands
@@ -153,15 +151,13 @@ def _reduce(
     if not array.ndim:
         found = array
     elif ufunc in WHOLE:
-        tensor = WHOLE[ufunc](array._tensor(), axes, bool(keepdims))
-        like = tensor.array if tensor.ndim else tensor.array[()]
-        found = fresh(tensor, like, array._buffer.live, array._buffer.session)
+        found = WHOLE[ufunc](array._tensor(), axes, bool(keepdims))
     elif len(axes) == 1 and 0 < array.shape[axes[0]] <= LONGEST:
         found = functools.reduce(ufunc, list(np.moveaxis(array, axes[0], 0)))
         found = np.expand_dims(found, axes[0]) if keepdims else found
     else:
         _unruled()
-    return found if initial is None else ufunc(found, initial)
+    return found if initial is None else UFUNCS[ufunc](array.dtype, found, initial)
 
 
 def _accumulate(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Any:
@@ -329,7 +325,7 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 
 def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    return plain_np.convolve(a, np.conj(v[::-1]), mode)
+    return _convolve(a, np.conj(v[::-1]), mode)
 
 
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
@@ -340,7 +336,8 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def _concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Any:
-    items = [np.ravel(v) if axis is None else v for v in arrays]
+    items = [gathered(v) if isinstance(v, (list, tuple)) and holds_recorded(v) else v for v in arrays]
+    items = [np.ravel(v) if axis is None else v for v in items]
     common = np.result_type(*plain(items)) if dtype is None else np.dtype(dtype)
     return concat([as_tensor(v, common) for v in items], int(axis or 0))
 
@@ -458,17 +455,13 @@ VIEWS |= named(np, "unstack") | named(np.linalg, "matrix_transpose diagonal")
 VIEWS |= named(np.lib.stride_tricks, "sliding_window_view")
 
 MOVED = {
-    "take repeat resize roll": ((0, "a"),), "tile": ((0, "A"),), "delete take_along_axis": ((0, "arr"),),
-    "insert": ((0, "arr"), (2, "values")), "append": ((0, "arr"), (1, "values")), "tril triu": ((0, "m"),),
-    "diag diagflat": ((0, "v"),), "pad": ((0, "array"), (9, "constant_values")), "compress": ((1, "a"),),
-    "extract": ((1, "arr"),), "choose": ((1, "choices"),), "select": ((1, "choicelist"), (2, "default")),
-    "block": ((0, "arrays"),), "vstack hstack dstack column_stack": ((0, "tup"),), "copyto": ((0, "dst"), (1, "src")),
-    "put": ((0, "a"), (2, "v")), "place": ((0, "arr"), (2, "vals")), "putmask": ((0, "a"), (2, "values")),
-    "fill_diagonal": ((0, "a"), (1, "val")), "put_along_axis": ((0, "arr"), (2, "values")),
+    "take": ((0, "a"),), "repeat": ((0, "a"),), "pad": ((0, "array"), (9, "constant_values")), "compress": ((1, "a"),),
+    "choose": ((1, "choices"),), "copyto": ((0, "dst"), (1, "src")), "put": ((0, "a"), (2, "v")),
+    "place": ((0, "arr"), (2, "vals")), "putmask": ((0, "a"), (2, "values")),
 }  # fmt: skip
 """Functions that only place elements anew, and which arguments these are in, by position and name."""
-for _names, _places in MOVED.items():
-    FUNCTIONS |= {function: functools.partial(moved, function, _places) for function in named(np, _names)}
+for _name, _places in MOVED.items():
+    FUNCTIONS[getattr(np, _name)] = functools.partial(moved, getattr(np, _name), _places)
 
 
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, reflect_type: str = "even", **options: Any) -> Any:
