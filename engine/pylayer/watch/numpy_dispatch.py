@@ -193,7 +193,7 @@ def performed(run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any
     if not done:
         write_back()
         result = wrapped(expected, session, args)
-    given_out = {id(copy): array for array, copy in memory}
+    given_out: dict[int, Any] = {id(copy): array for array, copy in memory}
     given_out |= {id(v): v for v in (*args, *as_tuple(kwargs.get("out"))) if type(v) is np.ndarray}
     targets = [given_out.get(id(e)) for e in as_tuple(expected)]
     if all(target is None for target in targets):
