@@ -32,8 +32,7 @@ from pylayer.saved import PackedSaved
 from pylayer.tensor import Tensor
 from pylayer.vjp import Row, Vjp, raw_ops
 from pylayer.watch import watched
-from pylayer.watch.numpy_proxy import Code, is_users
-from pylayer.watch.numpy_recording import recording_numpy
+from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
 
 NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 """The dtypes in which nothing is pulled back, and what is taken for them."""
@@ -338,12 +337,11 @@ def recorded(
     """
     found = Recording(inputs, lines, move, backwards)
     outputs: Sequence[Tensor] = ()
-    with watched(found) as moved, enable_grad(), recording_numpy(numpy or Code(()), move is None) as arrays:
+    with watched(found) as moved, enable_grad(), recording_numpy(numpy or Code(()), move is None):
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
             found.error = problem
-            arrays.raised(problem)
         found.end(outputs)
     return found, bool(moved)
 

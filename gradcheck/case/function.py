@@ -21,8 +21,7 @@ from gradcheck.spec.containers import in_variables
 from gradcheck.support.foreign import text_of
 from pylayer.watch import watched
 from pylayer.watch.casts import casts_left_out
-from pylayer.watch.numpy_proxy import Code
-from pylayer.watch.numpy_recording import recording_numpy
+from pylayer.watch.numpy_recording import Code, recording_numpy
 
 REFUSED = re.compile(r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\S+?)(?: : |'s backward function,? )(.*)", re.DOTALL)
 """How both the engine and Paddle begin to say that they do not take what a PyLayer's backward returned."""

@@ -37,7 +37,7 @@ from fresh_public import PUBLIC  # noqa: E402
 import gradcheck  # noqa: E402
 import pylayer.paddle as paddle  # noqa: E402
 from gradcheck.backends.bundled import recorded  # noqa: E402
-from pylayer.watch.numpy_proxy import Code  # noqa: E402
+from pylayer.watch.numpy_recording import Code  # noqa: E402
 
 FOLDER = Path(tempfile.mkdtemp(prefix="fresh-"))
 DTYPES = ("float64", "float32", "float16", "bfloat16")

@@ -23,7 +23,7 @@ from snippets.run import gradients  # noqa: E402
 
 import pylayer.paddle as paddle  # noqa: E402
 from gradcheck.backends.bundled import Recording, recorded  # noqa: E402
-from pylayer.watch.numpy_proxy import Code  # noqa: E402
+from pylayer.watch.numpy_recording import Code  # noqa: E402
 
 
 def recording(layer: Any, inputs: list[Any]) -> Recording:

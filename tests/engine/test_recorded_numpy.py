@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -12,15 +13,14 @@ import numpy as np
 import pytest
 from numpy import zeros as zeros_by_name
 from snippets import first, scipy_code, second, third
-from snippets.run import function_of, inputs, prelude, snippets, tape_of, told
+from snippets.run import function_of, inputs, on_tensors, prelude, snippets, tape_of, told
 
 import pylayer.paddle as paddle
 from gradcheck.backends.bundled import Moving, Recording, recorded
 from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinked_operations import kinks
 from pylayer.watch import watched
-from pylayer.watch.numpy_proxy import Code
-from pylayer.watch.numpy_recording import on_tensors, recording_numpy
+from pylayer.watch.numpy_recording import Code, recording_numpy
 
 HELD = np.linspace(0.0, 1.0, 4)
 
@@ -42,9 +42,8 @@ def names(found: Recording) -> list[str]:
 def gradient(function: Callable[..., Any], x: Any, order: int = 1) -> Any:
     """The derivative of the sum of a function of one array, by the engine's backward over the recording."""
     tensor = leaf(x)
-    with recording_numpy(Code([function])) as session:
+    with recording_numpy(Code([function])):
         out = on_tensors(function)(tensor).sum()
-    assert session.leaks == []
     for _ in range(order):
         (found,) = paddle.grad([out], [tensor], create_graph=True)
         out = (found * paddle.to_tensor(np.arange(1.0, 1.0 + found.size).reshape(found.shape))).sum()
@@ -131,34 +130,22 @@ def test_a_cast_to_fewer_digits_is_the_engines_cast() -> None:
     assert [step.values[0].dtype.name for step in found.steps[:3]] == ["float32", "float32", "float64"]
 
 
-def test_a_leak_has_its_file_its_line_and_what_took_the_values() -> None:
+def test_the_watch_is_told_of_a_leak_with_its_line_and_what_took_the_values() -> None:
     def f(x: Any) -> Any:
         y = x * 2
         return float(y[0]) * x
 
-    tensor = leaf([1.0, 2.0])
-    with recording_numpy(Code([f])) as session:
-        on_tensors(f)(tensor)
-    assert session.leaks == [(__file__, f.__code__.co_firstlineno + 2, "float()")]
+    assert tape(f, [1.0, 2.0]).leaks == [f"float() in line {f.__code__.co_firstlineno + 2}"]
 
 
-def test_the_watch_is_told_of_leaks() -> None:
-    found = tape(lambda x: float(x[0]) * x, [1.0, 2.0])
-    assert len(found.leaks) == 1
-    assert found.leaks[0].startswith("float() in line ")
-
-
-def test_what_raises_only_where_it_is_recorded_is_a_leak_at_that_line() -> None:
+def test_what_raises_only_where_it_is_recorded_is_told_at_that_line() -> None:
     def f(x: Any) -> Any:
         return memoryview(x)
 
-    tensor = leaf([1.0])
-    with recording_numpy(Code([f])) as session:
-        try:
-            f(tensor.numpy())
-        except TypeError as error:
-            session.raised(error)
-    assert [(line, what[:9]) for _, line, what in session.leaks] == [(f.__code__.co_firstlineno + 1, "TypeError")]
+    error = tape(f, [1.0]).error
+    assert isinstance(error, TypeError)
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code is f.__code__]
+    assert lines == [f.__code__.co_firstlineno + 1]
 
 
 def test_plain_integers_and_truths_are_no_leaks_and_decisions_are_told() -> None:
@@ -293,9 +280,7 @@ def test_only_the_thread_that_records_may_touch_an_array() -> None:
         thread.join()
         return out[0]
 
-    with recording_numpy(Code([f])) as session:
-        f(leaf([1.0]).numpy())
-    assert [what for _, _, what in session.leaks] == ["another thread"]
+    assert [text[:14] for text in tape(f, [1.0]).leaks] == ["another thread"]
 
 
 def test_two_threads_record_side_by_side() -> None:

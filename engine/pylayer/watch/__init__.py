@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
-from types import TracebackType
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,28 +63,21 @@ moved: ContextVar[list[Place] | None] = ContextVar("moved", default=None)
 """The Tensors that in-place operations changed while everything is recorded, as they were."""
 
 
-class watched:  # noqa: N801 - read as a phrase: with watched(watch)
+@contextmanager
+def watched(watch: Watch) -> Iterator[list[Place]]:
     """Have `watch` in force in the ``with`` block, in this thread. Tensors changed in place are as before afterwards,
     if everything is recorded: their memory was left alone.
     """
-
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
-        self.places: list[Place] = []
-        self.tokens: tuple[Token[Watch | None], Token[list[Place] | None]]
-
-    def __enter__(self) -> list[Place]:
-        watching.append(self.watch)
-        self.tokens = in_force.set(self.watch), moved.set(self.places)
-        return self.places
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        in_force.reset(self.tokens[0])
-        moved.reset(self.tokens[1])
-        watching.remove(self.watch)
-        for tensor, array, node, stop_gradient in reversed(self.places):
+    places: list[Place] = []
+    watching.append(watch)
+    tokens = in_force.set(watch), moved.set(places)
+    try:
+        yield places
+    finally:
+        in_force.reset(tokens[0])
+        moved.reset(tokens[1])
+        watching.remove(watch)
+        for tensor, array, node, stop_gradient in reversed(places):
             tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
 
 
@@ -141,18 +133,7 @@ class Exchange(Protocol):
 
 
 exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
-
-
-@contextmanager
-def exchanged_by(through: Exchange) -> Iterator[None]:
-    """Have values go `through` an exchange between Tensors and NumPy code in the ``with`` block, in this thread."""
-    watching.append(through)
-    token = exchange.set(through)
-    try:
-        yield
-    finally:
-        exchange.reset(token)
-        watching.remove(through)
+"""What values go through in this thread, if anything."""
 
 
 def handed(tensor: Tensor) -> Any:

@@ -7,8 +7,8 @@ where it is one in NumPy, a write through any of them reaches the buffer, and a 
 
 from __future__ import annotations
 
+import functools
 import operator
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +23,8 @@ from pylayer.tensor import Tensor
 from pylayer.watch import exchange, in_force, records_all
 
 Plain = np.ndarray[Any, Any]
+Dispatched = type(np.sum)
+"""The type of NumPy's functions that know the protocol for functions."""
 
 
 class Session:
@@ -38,33 +40,11 @@ class Session:
         self.thread = threading.get_ident()
         self.watch = in_force.get()
         self.open = True
-        self.leaks: list[tuple[str, int, str]] = []
-        """Where values left the recording: file, line, and what took them."""
-
-    def where(self) -> tuple[str, int]:
-        """The file and line of the innermost code that is the user's."""
-        frame = sys._getframe(1)
-        while frame.f_back is not None and not self.is_users(frame.f_code.co_filename):
-            frame = frame.f_back
-        return frame.f_code.co_filename, frame.f_lineno
 
     def leak(self, tensor: Tensor, what: str) -> None:
-        """Note that `what` took the values of `tensor` out of the recording."""
-        self.leaks.append((*self.where(), what))
+        """Tell that `what` took the values of `tensor` out of the recording."""
         if self.watch is not None:
             self.watch.left(tensor, what)
-
-    def raised(self, error: BaseException) -> str:
-        """Note that the code raised `error`, where it would not have done so with plain arrays. Says where."""
-        path, line = self.where()
-        trace = error.__traceback__
-        while trace is not None:
-            if self.is_users(trace.tb_frame.f_code.co_filename):
-                path, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
-            trace = trace.tb_next
-        what = f"{type(error).__name__}: {error}"
-        self.leaks.append((path, line, what))
-        return f"{what} in line {line}"
 
     def handed(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
@@ -76,7 +56,7 @@ class Session:
     def taken(self, value: Any, whole: bool) -> Any:
         """See `pylayer.watch.Exchange`."""
         if whole and isinstance(value, (list, tuple)) and holds_recorded(value):
-            value = RecordedArray._gathered(value)
+            value = gathered(value)
         if type(value) is tuple and any(type(v) is RecordedArray for v in value):
             return tuple(self.taken(v, whole) for v in value)
         if type(value) is not RecordedArray:
@@ -100,16 +80,19 @@ def recorded_in(value: Any) -> Iterator[RecordedArray]:
     """The recorded arrays in a value: itself, or in lists, tuples and dicts at any depth."""
     if type(value) is RecordedArray:
         yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
+    elif isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
             yield from recorded_in(item)
-    elif isinstance(value, dict):
-        yield from recorded_in(list(value.values()))
 
 
 def holds_recorded(value: Any) -> bool:
     """Whether a value is a recorded array, or holds one."""
     return next(recorded_in(value), None) is not None
+
+
+def like(value: Any, items: list[Any]) -> Any:
+    """Items in the same kind of list or tuple."""
+    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
 
 
 def replaced(value: Any, by: Callable[[RecordedArray], Any]) -> Any:
@@ -120,8 +103,33 @@ def replaced(value: Any, by: Callable[[RecordedArray], Any]) -> Any:
         return value
     if isinstance(value, dict):
         return {k: replaced(v, by) for k, v in value.items()}
-    items = [replaced(v, by) for v in value]
-    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return like(value, [replaced(v, by) for v in value])
+
+
+def plain(value: Any) -> Any:
+    """`value` with the values of recorded arrays in their place, as NumPy has them; nobody may write to them."""
+    return replaced(value, RecordedArray._plain)
+
+
+def gathered(items: Any) -> Any:
+    """An array of a list of arrays and numbers."""
+    return np.stack([gathered(v) if isinstance(v, (list, tuple)) else v for v in items])
+
+
+def fresh(tensor: Tensor, like: Any, live: bool, session: Session) -> Any:
+    """The result of an operation, laid out in memory as NumPy's own result `like`; a plain number if nothing depends on
+    it."""
+    live = live and tensor.array.dtype.kind in "fcV" and not (records_all() and tensor.stop_gradient)
+    scalar = not isinstance(like, np.ndarray)
+    if not live:
+        if scalar:
+            return tensor.array[()]
+        tensor = Tensor(tensor.array)
+    buffer = Buffer(tensor, live, session)
+    if not scalar and not like.flags.c_contiguous:
+        buffer.places = np.empty_like(like, dtype=np.intp, subok=False)
+        buffer.places[...] = np.arange(like.size).reshape(like.shape)
+    return RecordedArray(buffer, None, None, scalar)
 
 
 class Buffer:
@@ -141,38 +149,21 @@ class Buffer:
         """The number of each element, laid out in memory as NumPy lays out the elements; made when asked for."""
 
 
-def method(name: str) -> Any:
-    """The method that is NumPy's function of that name."""
+def part_of(part: Callable[[Any], Any]) -> Any:
+    """The attribute that is the real or the imaginary part: a view."""
 
-    def call(self: RecordedArray, *args: Any, **kwargs: Any) -> Any:
-        return getattr(np, name)(self, *args, **kwargs)
+    def get(self: RecordedArray) -> Any:
+        if self.dtype.kind != "c":
+            return self if part is real else np.zeros_like(self)
+        session = self._here()
+        if self._scalar and session is not None:
+            return fresh(part(self._tensor()), self._plain().real, self._buffer.live, session)
+        return RecordedArray(self._buffer, self._positions(), part)
 
-    return call
+    def put(self: RecordedArray, value: Any) -> None:
+        get(self)[...] = value
 
-
-def in_place(ufunc: np.ufunc) -> Any:
-    """``x ∘= y``; of a number a new one, and of a Tensor what it makes of it."""
-
-    def call(self: RecordedArray, other: Any) -> Any:
-        if declines(other):
-            return NotImplemented
-        return ufunc(self, other) if self._scalar else ufunc(self, other, out=(self,))
-
-    return call
-
-
-def leaving(function: Callable[..., Any]) -> Any:
-    """What takes the values out of the recording: Python's ``float()``, ``str()`` and the like."""
-
-    def call(self: RecordedArray, *args: Any) -> Any:
-        return function(self._left(f"{function.__name__}()"), *args)
-
-    return call
-
-
-def declines(other: Any) -> bool:
-    """Whether an operand sees to operators with arrays itself, as Tensors do."""
-    return getattr(type(other), "__array_ufunc__", "") is None
+    return property(get, put)
 
 
 class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -193,30 +184,9 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         self._seen: Tensor | None = None
         self._version = -1
 
-    @staticmethod
-    def _fresh(tensor: Tensor, like: Any, live: bool, session: Session) -> Any:
-        """The result of an operation, laid out in memory as NumPy's own result `like`; a number if nothing depends on
-        it."""
-        live = live and tensor.array.dtype.kind in "fcV" and not (records_all() and tensor.stop_gradient)
-        scalar = not isinstance(like, np.ndarray)
-        if tensor.array.dtype.kind not in "fcV" or not live:
-            if scalar:
-                return tensor.array[()]
-            tensor = Tensor(tensor.array)
-        buffer = Buffer(tensor, live, session)
-        if not scalar and not like.flags.c_contiguous:
-            buffer.places = np.empty_like(like, dtype=np.intp, subok=False)
-            buffer.places[...] = np.arange(like.size).reshape(like.shape)
-        return RecordedArray(buffer, None, None, scalar)
-
-    @staticmethod
-    def _gathered(items: Any) -> Any:
-        """An array of a list of arrays and numbers."""
-        return np.stack([RecordedArray._gathered(v) if isinstance(v, (list, tuple)) else v for v in items])
-
     # ----------------------------------------------------------------- reading and writing
     def _here(self) -> Session | None:
-        """The session that this belongs to, if it is in force here. Told of other threads that touch this."""
+        """The session in force here, to which this belongs. Other threads that touch this are told of."""
         buffer, here = self._buffer, session_here()
         if buffer.session is here:
             return here
@@ -226,28 +196,27 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         elif here is not None:  # kept from an earlier call: a constant of this one
             buffer.tensor, buffer.live, buffer.session = Tensor(buffer.tensor.array), False, here
             self._seen = None
-            return here
         return here
 
-    def _positions(self) -> Plain:
+    def _positions(self) -> Any:
         """The positions of its elements in the buffer."""
         if self._where is not None:
             return self._where
         buffer = self._buffer
         if buffer.places is None:
             buffer.places = np.arange(buffer.tensor.size).reshape(buffer.tensor.array.shape)
-        return buffer.places
+        return buffer.places[()] if self._scalar else buffer.places
+
+    def _gathered(self, where: Any) -> Tensor:
+        """The values at positions of the buffer, in their shape; of all if there are none."""
+        found = self._buffer.tensor
+        found = found if where is None else getitem(reshape(found, [-1]), np.array(where, order="C"))
+        return found if self._part is None else self._part(found)
 
     def _tensor(self) -> Tensor:
         """Its present values."""
-        buffer = self._buffer
-        if self._seen is None or self._version != buffer.version:
-            found = buffer.tensor
-            if self._where is not None:
-                found = getitem(reshape(found, [-1]), np.array(self._where, order="C"))
-            if self._part is not None:
-                found = self._part(found)
-            self._seen, self._version = found, buffer.version
+        if self._seen is None or self._version != self._buffer.version:
+            self._seen, self._version = self._gathered(self._where), self._buffer.version
         return self._seen
 
     def _plain(self) -> Any:
@@ -267,66 +236,71 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         values = self._plain()
         return values.copy(order="K") if isinstance(values, np.ndarray) else values
 
-    def _view(self, where: Plain) -> RecordedArray:
-        """A view with these positions."""
-        found = RecordedArray(self._buffer, where, self._part)
-        if self._buffer.live:
-            found._seen, found._version = self._moved(where), self._buffer.version
-        return found
+    def _at(self, where: Any, index: Any = None) -> Any:
+        """What is at positions that NumPy made of its own: a view if they are one, else a new array or number.
 
-    def _moved(self, where: Plain) -> Tensor:
-        """Its values at these positions: as they are in another shape or with axes in another order, if they are."""
+        Args:
+            index: that of ints and slices by which they were made, if they were.
+        """
+        mine, buffer, session = self._positions(), self._buffer, self._here()
+        if where is mine:
+            return self
+        view = isinstance(where, np.ndarray) and np.may_share_memory(where, mine)
+        found = RecordedArray(buffer, where, self._part)
+        if buffer.live or not view:
+            found._seen, found._version = self._moved(where, index), buffer.version
+        if view:
+            return found
+        return found._copied()[()] if session is None else fresh(found._tensor(), where, buffer.live, session)
+
+    def _moved(self, where: Any, index: Any) -> Tensor:
+        """Its values at these positions, or this index: by the engine's operation, if it has one that does that."""
         mine, now = self._positions(), self._tensor()
-        if where.size == mine.size:
-            if where.ndim == mine.ndim and where.shape == mine.shape and np.array_equal(where, mine):
-                return now
-            if np.array_equal(where.ravel(), mine.ravel()):
-                return reshape(now, list(where.shape))
-            order = axes_order(mine, where)
-            if order is not None:
-                return transpose(now, order)
-        found = getitem(reshape(self._buffer.tensor, [-1]), np.array(where, order="C"))
-        return found if self._part is None else self._part(found)
+        if index is not None:
+            return getitem(now, index)
+        if np.size(where) == mine.size:
+            if np.array_equal(np.ravel(where), mine.ravel()):
+                return now if np.shape(where) == mine.shape else reshape(now, list(np.shape(where)))
+            before = list(zip(mine.shape, mine.strides, strict=True))
+            axes = [before.index(axis) for axis in zip(where.shape, where.strides, strict=True) if axis in before]
+            if sorted(axes) == list(range(where.ndim)) and np.array_equal(mine.transpose(axes), where):
+                return transpose(now, axes)
+        return self._gathered(where)
 
-    def _write(self, value: Tensor, at: Plain | None, live: bool) -> None:
-        """Have the elements at these positions, or its own, be `value`, of the same shape and dtype."""
+    def _write(self, value: Tensor, at: Plain, live: bool) -> None:
+        """Have the elements at these positions be `value`, of the same shape and dtype."""
         self._here()
         buffer = self._buffer
-        at = self._where if at is None else at
         base = buffer.tensor
         if self._part is not None:
-            at = self._positions() if at is None else at
-            there = getitem(reshape(base, [-1]), at)
+            there = RecordedArray(buffer, at)._tensor()
             value = complex_(value, imag(there)) if self._part is real else complex_(real(there), value)
-        if at is None:
-            buffer.tensor = value
-        elif at.size == base.size and np.array_equal(at.ravel(), np.arange(at.size)):
-            buffer.tensor = reshape(value, list(base.shape))
+        shape = list(base.array.shape)
+        if at.size == base.size and np.array_equal(at.ravel(), np.arange(at.size)):
+            written = reshape(value, shape)
         else:
-            flat = setitem_(reshape(base, [-1]), np.array(at, order="C"), value)
-            buffer.tensor = reshape(flat, list(base.shape))
-        if buffer.tensor.array.dtype.kind not in "fcV":
-            buffer.tensor = Tensor(buffer.tensor.array)
+            written = reshape(setitem_(reshape(base, [-1]), np.array(at, order="C"), value), shape)
+        buffer.tensor = written if written.array.dtype.kind in "fcV" else Tensor(written.array)
         buffer.live = buffer.live or live
         buffer.version += 1
 
-    def _assign(self, at: Plain, value: Any) -> None:
-        """Write a value at positions of the buffer, cast and broadcast as NumPy does it."""
-        if not self._positions().flags.writeable:
+    def _assign(self, value: Any, at: Any = None) -> None:
+        """Write a value at positions of the buffer, its own if none are given, cast and broadcast as NumPy does it."""
+        mine = self._positions()
+        if not mine.flags.writeable:
             raise ValueError("assignment destination is read-only")
-        session = self._here()
+        at, session, dtype = np.asarray(mine if at is None else at), self._here(), self.dtype
         if isinstance(value, (list, tuple)) and holds_recorded(value):
-            value = RecordedArray._gathered(value)
-        dtype = self.dtype
-        staged = np.empty(at.shape, dtype)
-        staged[...] = replaced(value, RecordedArray._plain)
+            value = gathered(value)
         if isinstance(value, Tensor) and session is not None:
             value = session.handed(value)
+        staged = np.empty(at.shape, dtype)
+        staged[...] = plain(value)
         if type(value) is not RecordedArray or not value._buffer.live or session is None:
             self._write(Tensor(staged), at, False)
             return
-        given = astype(value._tensor(), dtype)
-        if dtype.kind not in "fcV":  # a decision, of which the engine has told
+        given = astype(value._tensor(), dtype)  # which is told of, if it is one to integers
+        if dtype.kind not in "fcV":
             self._write(Tensor(staged), at, False)
             return
         extra = given.ndim - at.ndim
@@ -366,38 +340,14 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return tuple(n // np.dtype(np.intp).itemsize * size for n in self._positions().strides)
 
     @property
-    def real(self) -> Any:
-        return self._as_part(real)
-
-    @real.setter
-    def real(self, value: Any) -> None:
-        self.real[...] = value
-
-    @property
-    def imag(self) -> Any:
-        return self._as_part(imag)
-
-    @imag.setter
-    def imag(self, value: Any) -> None:
-        self.imag[...] = value
-
-    def _as_part(self, part: Any) -> Any:
-        """The view of the real or imaginary part."""
-        if self.dtype.kind != "c":
-            return self if part is real else np.zeros_like(self)
-        session = self._here()
-        if self._scalar and session is not None:
-            return RecordedArray._fresh(part(self._tensor()), self._plain().real, self._buffer.live, session)
-        return RecordedArray(self._buffer, self._positions(), part)
-
-    @property
-    def flat(self) -> Flat:
-        return Flat(self)
+    def flat(self) -> Any:
+        return RecordedArray(self._buffer, self._positions().ravel(), self._part)
 
     @flat.setter
-    def flat(self, value: Any) -> None:
-        self.flat[:] = value
+    def flat(self, values: Any) -> None:
+        self[...] = np.resize(values, self.shape)
 
+    real, imag = part_of(real), part_of(imag)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=np.intp)))
     itemsize = property(lambda self: self.dtype.itemsize)
@@ -407,8 +357,6 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     mT = property(lambda self: np.matrix_transpose(self))  # noqa: N815
     base = property(lambda self: None if self._where is None else self[...])
     device = property(lambda self: "cpu")
-    data = property(lambda self: self._left("its memory").data)
-    ctypes = property(lambda self: self._left("ctypes").ctypes)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -421,31 +369,17 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return (self[k] for k in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        mine, index = self._positions(), replaced(index, RecordedArray._plain)
+        mine, index = self._positions(), plain(index)
         where = mine[index]
-        session = self._here()
-        if session is None:
-            return self._copied()[index]
-        is_array = isinstance(where, np.ndarray)
-        if is_array and (where.base is None or not np.may_share_memory(where, mine)):
-            value = getitem(reshape(self._buffer.tensor, [-1]), np.array(where))
-            value = value if self._part is None else self._part(value)
-            return RecordedArray._fresh(value, where, self._buffer.live, session)
+        if isinstance(where, np.ndarray) and not np.may_share_memory(where, mine):
+            return self._at(where)
         parts = index if isinstance(index, tuple) else (index,)
-        index = tuple(int(v) if isinstance(v, (np.ndarray, np.integer)) else v for v in parts)  # as they are now
-        found = RecordedArray(self._buffer, where, self._part) if is_array else None
-        if found is None:
-            value = getitem(self._tensor(), index) if self._buffer.live else self._tensor()
-            return RecordedArray._fresh(value, where, True, session) if self._buffer.live else value.array[index]
-        if self._buffer.live:
-            found._seen, found._version = getitem(self._tensor(), index), self._buffer.version
-        return found
+        return self._at(where, tuple(int(v) if isinstance(v, (np.ndarray, np.integer)) else v for v in parts))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self._scalar:
             raise TypeError(f"'{self.dtype.name}' object does not support item assignment")
-        at = self._positions()[replaced(index, RecordedArray._plain)]
-        self._assign(np.array(at), value)
+        self._assign(value, self._positions()[plain(index)])
 
     def __bool__(self) -> bool:
         watch = in_force.get()
@@ -475,8 +409,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def astype(
         self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: Any = True
     ) -> Any:
-        wanted, plain = np.dtype(dtype), self._plain()
-        expected = plain.astype(wanted, order=order, casting=casting) if self.ndim else plain.astype(wanted)
+        wanted = np.dtype(dtype)
+        expected = self._plain().astype(wanted, order=order, casting=casting)
         session = self._here()
         if session is None:
             return expected
@@ -484,15 +418,15 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return self
         if wanted not in BY_NUMPY:
             return self._left(f"astype({wanted.name})").astype(wanted)
-        if self.dtype.kind == "c" and wanted.kind not in "cb" and self._buffer.live:
-            return RecordedArray._fresh(astype(real(self._tensor()), wanted), expected, True, session)
-        return RecordedArray._fresh(astype(self._tensor(), wanted), expected, self._buffer.live, session)
+        given = self._tensor()
+        given = real(given) if self.dtype.kind == "c" and wanted.kind not in "cb" else given
+        return fresh(astype(given, wanted), expected, self._buffer.live, session)
 
     def copy(self, order: Any = "C") -> Any:
-        return np.copy(self, order=order) if not self._scalar else self
+        return self if self._scalar else np.copy(self, order=order)
 
     def flatten(self, order: Any = "C") -> Any:
-        return self.copy().ravel(order) if order in ("C", "F") else np.copy(self.ravel(order))
+        return np.copy(np.ravel(self, order))
 
     def __copy__(self) -> Any:
         return self.copy("K")
@@ -517,95 +451,59 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def fill(self, value: Any) -> None:
         self[...] = value
 
-    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-        self[...] = np.sort(self, axis, kind, order, stable=stable)
+    def sort(self, *args: Any, **kwargs: Any) -> None:
+        self[...] = np.sort(self, *args, **kwargs)
 
-    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
-        self[...] = np.partition(self, kth, axis, kind, order)
+    def partition(self, *args: Any, **kwargs: Any) -> None:
+        self[...] = np.partition(self, *args, **kwargs)
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
-        """As NumPy does it, where the size stays."""
-        wanted = shape[0] if len(shape) == 1 else shape
-        if np.prod(wanted) != self.size:
-            self._left(".resize")
-            raise NotImplementedError("an array that grows or shrinks cannot be recorded")
-        self.shape = wanted
+        """As NumPy does it, where the size stays; else it raises."""
+        self.shape = shape[0] if len(shape) == 1 else shape
 
     def setflags(self, **flags: Any) -> None:
         self._positions().setflags(**flags)
 
     def __getattr__(self, name: str) -> Any:
-        plain = type(self._plain())
-        if name.startswith("__") or not hasattr(plain, name):
-            raise AttributeError(f"'{plain.__module__}.{plain.__name__}' object has no attribute '{name}'")
+        kind = type(self._plain())
+        if name.startswith("__") or not hasattr(kind, name):
+            raise AttributeError(f"'{kind.__module__}.{kind.__name__}' object has no attribute '{name}'")
+        function = getattr(np, name, None)
+        if isinstance(function, (Dispatched, np.ufunc)):
+            return functools.partial(function, self)
         return getattr(self._left(f".{name}"), name)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self._left("pickling").__reduce_ex__(protocol)
 
-    __repr__, __str__, __format__ = leaving(repr), leaving(str), leaving(format)
-    __float__, __int__, __complex__ = leaving(float), leaving(int), leaving(complex)
-
     def __round__(self, digits: int | None = None) -> Any:
         return int(self) if digits is None else np.round(self, digits)
 
-    __iadd__, __isub__, __imul__ = in_place(np.add), in_place(np.subtract), in_place(np.multiply)
-    __itruediv__, __ifloordiv__ = in_place(np.true_divide), in_place(np.floor_divide)
-    __imod__, __ipow__, __imatmul__ = in_place(np.remainder), in_place(np.power), in_place(np.matmul)
-    __iand__, __ior__, __ixor__ = in_place(np.bitwise_and), in_place(np.bitwise_or), in_place(np.bitwise_xor)
-    __ilshift__, __irshift__ = in_place(np.left_shift), in_place(np.right_shift)
 
+def in_place(operate: Callable[[Any, Any], Any]) -> Any:
+    """``x ∘= y`` by ``x ∘ y``; of a number a new one, and of a Tensor what it makes of it."""
 
-METHODS = "all any argmax argmin argpartition argsort choose clip conj conjugate cumprod cumsum diagonal dot max mean"
-METHODS += " min nonzero prod put ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
-for _name in METHODS.split():
-    setattr(RecordedArray, _name, method(_name))
-
-
-class Flat:
-    """The elements of an array in order, as ``x.flat`` gives them."""
-
-    def __init__(self, array: RecordedArray) -> None:
-        self.array = array
-        self.at = self.ended = iter(range(array.size))
-
-    def __len__(self) -> int:
-        return int(self.array.size)
-
-    def __iter__(self) -> Flat:
+    def call(self: RecordedArray, other: Any) -> Any:
+        found = operate(self, other)
+        if self._scalar or found is NotImplemented:
+            return found
+        self[...] = found
         return self
 
-    def __next__(self) -> Any:
-        return self[next(self.at)]
-
-    def __getitem__(self, index: Any) -> Any:
-        where = self.array._positions().flat[replaced(index, RecordedArray._plain)]
-        return RecordedArray._view(self.array, np.asarray(where))[() if np.ndim(where) == 0 else ...].copy()
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        at = np.asarray(self.array._positions().flat[replaced(index, RecordedArray._plain)])
-        values = np.ravel(value) if np.ndim(value) else value
-        if np.ndim(value) and values.size != at.size:  # NumPy repeats what is too short
-            values = np.resize(values, at.shape)
-        self.array._assign(at, values)
-
-    def copy(self) -> Any:
-        return self.array.flatten()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self.array.flatten().__array__(dtype)
+    return call
 
 
-def axes_order(before: Plain, after: Plain) -> list[int] | None:
-    """The order of axes in which `before` is `after`, if it is in one."""
-    if sorted(before.shape) != sorted(after.shape):
-        return None
-    axes: list[int] = []
-    for size, stride in zip(after.shape, after.strides, strict=True):
-        for k, (n, s) in enumerate(zip(before.shape, before.strides, strict=True)):
-            if n == size and s == stride and k not in axes:
-                axes.append(k)
-                break
-        else:
-            return None
-    return axes if np.array_equal(before.transpose(axes), after) else None
+def leaving(function: Callable[..., Any]) -> Any:
+    """What takes the values out of the recording: Python's ``float()``, ``str()`` and the like."""
+
+    def call(self: RecordedArray, *args: Any) -> Any:
+        return function(self._left(f"{function.__name__}()"), *args)
+
+    return call
+
+
+IN_PLACE = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+for _name in IN_PLACE.split():
+    setattr(RecordedArray, f"__i{_name}__", in_place(getattr(RecordedArray, f"__{_name}__")))
+for _function in (repr, str, format, float, int, complex):
+    setattr(RecordedArray, f"__{_function.__name__}__", leaving(_function))

@@ -1,12 +1,13 @@
 """How NumPy's operations on recorded arrays are computed: by a rule, which records them, or else as a leak.
 
-NumPy itself computes each operation first, on plain copies. What it raises is raised; its result is what the rule's has
-to be, in shape, dtype and value, or the rule is not believed. Without a rule the values leave the recording: that is
-the only place where they do so.
+NumPy itself computes each operation first, on plain copies. What it raises is raised; its result, and what it writes
+into its arguments, is what the rule's has to be, in shape, dtype and value, or the rule is not believed. Without a rule
+the values leave the recording: that is the only place where they do so.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -22,8 +23,11 @@ from pylayer.watch import tell_computed
 from pylayer.watch.numpy_array import (
     RecordedArray,
     Session,
-    declines,
+    fresh,
+    gathered,
     holds_recorded,
+    like,
+    plain,
     recorded_in,
     replaced,
     session_here,
@@ -32,7 +36,8 @@ from pylayer.watch.numpy_array import (
 Rule = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Rule] = {}
-"""By function of NumPy's: what gives its result, of the same arguments, in operations that are recorded."""
+"""By function of NumPy's: what gives its result, of the same arguments, in operations that are recorded. Under None:
+what does so for any other function, of it and its arguments."""
 NAMED: dict[str, dict[str, Rule]] = {}
 """The same for SciPy, which may not be there: by module and name, ufuncs included."""
 UFUNCS: dict[Any, Rule] = {}
@@ -41,14 +46,14 @@ METHODS: dict[str, Rule] = {}
 """By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
 VIEWS: set[Any] = set()
 """Functions that only place the elements of their first argument anew, perhaps as a view of it."""
-MOVES: dict[Any, Sequence[tuple[int, str]]] = {}
-"""Functions that only place elements anew, and which arguments these are in, by position and name."""
 ASKS: set[Any] = set()
-"""Functions that ask for what an array is, not for its values."""
-SHAPED: set[Any] = set()
-"""Functions that make an array in the shape of another, with nothing of its values."""
+"""Functions that ask for what an array is, or make one in its shape, with nothing of its values."""
 OURS: dict[Any, Rule] = {}
 """Functions that are computed without NumPy: they call the user's own, are about memory, or give views of several."""
+CHANGE_NOTHING = (
+    "out", "casting", "subok", "overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver", "lwork",
+)  # fmt: skip
+"""Keywords of which no rule needs to know: what they ask for is done with the result, or does not change it."""
 DECISIONS = {
     "less": "less_than", "greater": "greater_than", "array_equal": "equal_all", "flatnonzero": "nonzero",
     "argwhere": "nonzero", "lexsort": "argsort", "argpartition": "argsort", "digitize": "searchsorted",
@@ -71,27 +76,19 @@ class Unruled(Exception):  # noqa: N818 - no error: the values leave the recordi
     """There is no rule for this call."""
 
 
-def session_of(arrays: Sequence[RecordedArray]) -> Session | None:
-    """The session in force here, which all of the arrays are told of."""
-    sessions = [array._here() for array in arrays]
-    return sessions[0] if sessions else session_here()
-
-
 # --------------------------------------------------------------------------- results
-def wrapped(value: Any, session: Session, leave: Sequence[Any] = ()) -> Any:
-    """Plain results as arrays that may take recorded values: of a constant, which nothing depends on."""
+def wrapped(value: Any, session: Session | None, given: Sequence[Any] = ()) -> Any:
+    """Plain results as arrays that may take recorded values, of a constant, which nothing depends on; not those that
+    are memory of the plain arrays among what was `given`."""
+    if session is None:
+        return value
     if type(value) is np.ndarray and value.dtype in BY_NUMPY and value.flags.writeable:
-        if any(np.may_share_memory(value, other) for other in leave):
+        if any(type(v) is np.ndarray and np.may_share_memory(value, v) for v in given):
             return value
-        return RecordedArray._fresh(Tensor(value), value, False, session)
+        return fresh(Tensor(value), value, False, session)
     if isinstance(value, (list, tuple)):
-        return like(value, [wrapped(v, session, leave) for v in value])
+        return like(value, [wrapped(v, session) for v in value])
     return value
-
-
-def like(value: Any, items: Sequence[Any]) -> Any:
-    """Items in the same kind of list or tuple."""
-    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
 
 
 def settled(result: Any, expected: Any, session: Session) -> Any:
@@ -103,44 +100,41 @@ def settled(result: Any, expected: Any, session: Session) -> Any:
     if not isinstance(expected, (np.ndarray, np.generic)):
         return expected
     own = type(result) is RecordedArray
-    if not own and isinstance(result, (np.ndarray, np.generic, int, float)):
-        result = Tensor(np.asarray(result))
-    tensor = result._tensor() if own else result
+    tensor = result._tensor() if own else result if isinstance(result, Tensor) else Tensor(np.asarray(result))
+    if tensor.array.shape != expected.shape or expected.dtype not in BY_NUMPY:
+        raise Unruled
     if isinstance(expected, np.ndarray) and type(expected) is not np.ndarray:  # a subclass, with a meaning of its own
         raise Unruled
-    if not isinstance(tensor, Tensor) or tensor.array.shape != expected.shape or expected.dtype not in BY_NUMPY:
-        raise Unruled
-    same = tensor.array.dtype == expected.dtype
-    tensor = tensor if same else astype(tensor, expected.dtype)
+    tensor = tensor if tensor.array.dtype == expected.dtype else astype(tensor, expected.dtype)
     if session.exact and not alike(tensor.array, expected):
         raise Unruled
-    if own and same and result._scalar is not isinstance(expected, np.ndarray):
-        return result
-    return RecordedArray._fresh(tensor, expected, True, session)
+    return fresh(tensor, expected, not own or result._buffer.live, session)
 
 
 def alike(found: Any, expected: Any) -> bool:
     """Whether values are those that NumPy computed, but for rounding: half of the digits, of the largest of them."""
+    same = bool(found.tobytes() == expected.tobytes())
+    if same or found.dtype.kind not in "fcV":
+        return same
     if found.dtype.kind == "V":
         found, expected = found.astype("float32"), expected.astype("float32")
-    if found.dtype.kind not in "fc":
-        return bool(np.array_equal(found, expected))
     with np.errstate(all="ignore"):
+        found, expected = np.atleast_1d(found, expected)
         finite = np.isfinite(expected)
         if not np.array_equal(finite, np.isfinite(found)):
             return False
-        sizes = np.abs(expected[finite]) if finite.ndim else np.abs(np.atleast_1d(expected))[np.atleast_1d(finite)]
-        bound = 16 * np.sqrt(np.finfo(found.dtype).eps) * float(np.max(sizes, initial=0.0))
-        return bool(np.all(np.where(finite, np.abs(found - expected) <= bound, True)))
+        bound = 16 * np.sqrt(np.finfo(found.dtype).eps) * float(np.max(np.abs(expected[finite]), initial=0.0))
+        return bool(np.all(np.abs(found - expected)[finite] <= bound))
 
 
+# --------------------------------------------------------------------------- decisions
 def is_decision(expected: Any) -> bool:
     """Whether a result holds nothing that a derivative could go through."""
     if isinstance(expected, (list, tuple)):
         return bool(expected) and all(map(is_decision, expected))
     if isinstance(expected, (np.ndarray, np.generic)):
         return expected.dtype.kind in "biu"
-    return isinstance(expected, (int, np.dtype, type))
+    return isinstance(expected, int)
 
 
 def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: Any = None) -> Any:
@@ -149,112 +143,79 @@ def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: An
     Returns:
         `made`, which the watch may have changed.
     """
-    scalar = isinstance(made, np.generic)
-    made = np.asarray(made) if scalar else made if isinstance(made, np.ndarray) else None
+    array = np.asarray(made) if isinstance(made, (np.ndarray, np.generic)) else None
     name = DECISIONS.get(name, name)
     read = [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands]
     if name in ALONG:
-        tell_computed(Choice(name, ("x", "axis")), [read[0], axis], made)  # type: ignore[arg-type]
+        tell_computed(Choice(name, ("x", "axis")), [read[0], axis], array)  # type: ignore[arg-type]
     elif len(read) == 2 or name not in OF_TWO:
-        tell_computed(Choice(name, ("x", "y", "z")[: len(read)]), read[:3], made)  # type: ignore[arg-type]
-    return made[()] if scalar else made
+        tell_computed(Choice(name, ("x", "y", "z")[: len(read)]), read[:3], array)  # type: ignore[arg-type]
+    return array[()] if array is not None and isinstance(made, np.generic) else made
 
 
-# --------------------------------------------------------------------------- leaving the recording
-class Copies:
-    """Plain copies of the arrays in the arguments of a call, one per place; what becomes of them goes back."""
+# --------------------------------------------------------------------------- an operation
+def performed(run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What an operation of NumPy's, or of anybody's, gives for arguments with recorded arrays in them.
 
-    def __init__(self) -> None:
-        self.made: list[tuple[RecordedArray, Any]] = []
+    Args:
+        name: as people write it.
+        rule: gives the result in operations that are recorded, of NumPy's own result and the arguments.
+    """
+    copies: list[tuple[RecordedArray, Any]] = []
 
-    def of(self, array: RecordedArray) -> Any:
-        """A copy for one place."""
-        copy = array._copied()
-        self.made.append((array, copy))
-        return copy
+    def copied(array: RecordedArray) -> Any:
+        copies.append((array, array._copied()))
+        return copies[-1][1]
 
-    def array_of(self, value: Any) -> RecordedArray | None:
-        """The array that a value is the copy of, if it is one."""
-        return next((array for array, copy in self.made if copy is value and isinstance(copy, np.ndarray)), None)
+    expected = run(*replaced(list(args), copied), **replaced(kwargs, copied))
+    session = session_of([array for array, _ in copies])
+    memory = [(array, copy) for array, copy in copies if isinstance(copy, np.ndarray)]
 
-    def write_back(self) -> bool:
-        """Give changed values to the arrays that they are copies of. Whether there were any."""
-        changed = [
-            (array, copy)
-            for array, copy in self.made
-            if isinstance(copy, np.ndarray) and copy.tobytes() != array._plain().tobytes()
-        ]
-        for array, copy in changed:
-            array._assign(np.array(array._positions()), copy)
-        return bool(changed)
+    def write_back() -> None:
+        for array, copy in memory:
+            if copy.tobytes() != array._plain().tobytes():
+                array._assign(copy)
 
-
-def leave(name: str, session: Session, arrays: Sequence[RecordedArray]) -> None:
-    """Tell that the values of these arrays left the recording."""
-    for array in arrays:
-        if array._buffer.live:
-            session.leak(array._tensor(), name)
-
-
-def name_of(function: Any) -> str:
-    """A function as people write it."""
-    module = str(getattr(function, "__module__", None) or "numpy").replace("numpy", "np").replace("np._core", "np")
-    return f"{module}.{getattr(function, '__name__', type(function).__name__)}"
-
-
-# --------------------------------------------------------------------------- functions
-def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What a function, of NumPy's or any other, gives for arguments with recorded arrays in them."""
-    arrays = list(recorded_in((args, kwargs)))
-    session = session_of(arrays)
-    if function in ASKS:
-        return function(*replaced(args, RecordedArray._plain), **replaced(kwargs, RecordedArray._plain))
-    if session is not None and function in SHAPED:
-        made = function(*replaced(args, RecordedArray._plain), **replaced(kwargs, RecordedArray._plain))
-        return wrapped(made, session)
-    if session is not None and function in OURS:
-        return OURS[function](*args, **kwargs)
-    copies = Copies()
-    if session is not None and function in VIEWS and args and type(args[0]) is RecordedArray:
-        return placed_anew(function, args[0], replaced(args[1:], RecordedArray._plain), kwargs, session)
-    given = replaced(list(args), copies.of), replaced(kwargs, copies.of)
-    expected = function(*given[0], **given[1])
     if session is None:
-        copies.write_back()
+        write_back()
         return expected
-    live = any(array._buffer.live for array in arrays)
-    target = copies.array_of(expected)
-    if target is not None and live:
-        out, args, kwargs = out_of(function, args, kwargs)
-        if target is out:
-            result = ruled(function, args, kwargs, expected, session)
-            target._assign(np.array(target._positions()), result)
-        elif copies.write_back():  # changed in a way for which there is no rule
-            leave(name_of(function), session, arrays)
-        return target
-    if expected is None and function in MOVES:
+    rest = {k: v for k, v in kwargs.items() if k != "out" or "where" in kwargs}
+    read = [array for array in recorded_in((args, rest)) if array._buffer.live]
+    result, done = expected, False
+    if read:
         try:
-            moved_within(function, args, kwargs)
-            return None
+            result = settled(rule(expected, args, kwargs), expected, session)
+            done = expected is not None or not session.exact or all(alike(a._plain(), copy) for a, copy in memory)
         except Exception:  # whatever it is, there is no rule for it
             pass
-    if not live:
-        copies.write_back()
-        if target is not None:
-            return target
-        return wrapped(expected, session, [v for v in (*args, *kwargs.values()) if type(v) is np.ndarray])
-    if is_decision(expected):
-        name = function.__name__
-        operands = list(args[:2]) if DECISIONS.get(name, name) in OF_TWO else arrays[:1]
-        operands = operands[::-1] if name == "digitize" else operands
-        axis = kwargs.get("axis", args[1] if len(args) > 1 else -1 if "sort" in name else None)
-        made = tell_decision(name, operands, axis, expected)
-        return wrapped(expected if made is None else made, session)
-    result = ruled(function, args, kwargs, expected, session)
-    if result is expected:
-        copies.write_back()
-        return wrapped(expected, session)
-    return result
+        for array in [] if done else read:
+            session.leak(array._tensor(), name)
+    if not done:
+        write_back()
+        result = wrapped(expected, session, args)
+    given_out: dict[int, Any] = {id(copy): array for array, copy in memory}
+    given_out |= {id(v): v for v in (*args, *as_tuple(kwargs.get("out"))) if type(v) is np.ndarray}
+    targets = [given_out.get(id(e)) for e in as_tuple(expected)]
+    if all(target is None for target in targets):
+        return result
+    for target, one in zip(targets, as_tuple(result), strict=True):
+        if type(target) is RecordedArray:
+            target._assign(one)
+        elif target is not None and type(one) is RecordedArray and one._buffer.live:
+            session.leak(one._tensor(), "an array made outside the recording")
+    found = [one if t is None else t for t, one in zip(targets, as_tuple(result), strict=True)]
+    return like(expected, found) if isinstance(expected, tuple) else found[0]
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """The items of a tuple, or a single value in one."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def session_of(arrays: Sequence[RecordedArray]) -> Session | None:
+    """The session in force here, which all of the arrays are told of."""
+    sessions = [array._here() for array in arrays]
+    return sessions[0] if sessions else session_here()
 
 
 def named(function: Any) -> Rule | None:
@@ -266,123 +227,79 @@ def named(function: Any) -> Rule | None:
     return None
 
 
-def out_of(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
-    """The argument `out` of a call, and the arguments without it."""
-    rest = {k: v for k, v in kwargs.items() if k != "out"}
-    if len(rest) < len(kwargs):
-        (out,) = kwargs["out"] if isinstance(kwargs["out"], tuple) else (kwargs["out"],)
-        return out, list(args), rest
-    names = list(inspect.signature(function).parameters)
-    place = names.index("out") if "out" in names else len(args)
-    return (args[place] if place < len(args) else None), [None if k == place else v for k, v in enumerate(args)], rest
+# --------------------------------------------------------------------------- functions
+def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a function, of NumPy's or any other, gives for arguments with recorded arrays in them."""
+    session = session_of(list(recorded_in((args, kwargs))))
+    if function in ASKS:
+        return wrapped(function(*plain(args), **plain(kwargs)), session)
+    if session is not None and function in OURS:
+        return OURS[function](*args, **kwargs)
+    if session is not None and function in VIEWS and args and type(args[0]) is RecordedArray:
+        return placed_anew(function, *args, **kwargs)
+    module = str(getattr(function, "__module__", None) or "numpy").replace("numpy", "np").replace("np._core", "np")
+    name = f"{module}.{getattr(function, '__name__', type(function).__name__)}"
+    return performed(function, name, functools.partial(by_function, function), args, kwargs)
 
 
-def ruled(function: Any, args: Sequence[Any], kwargs: dict[str, Any], expected: Any, session: Session) -> Any:
-    """The result by the rule of a function; `expected` itself, as a leak, if there is none that is right."""
+def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The result by the rule of a function."""
+    if is_decision(expected):
+        name = function.__name__
+        operands = list(args[:2]) if DECISIONS.get(name, name) in OF_TWO else list(recorded_in((args, kwargs)))[:1]
+        operands = operands[::-1] if name == "digitize" else operands
+        axis = kwargs.get("axis", args[1] if len(args) > 1 else -1 if "sort" in name else None)
+        return tell_decision(name, operands, axis, expected)
+    rest = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
+    place = -1 if "out" in kwargs else place_of_out(function)
+    rule = FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
+    return rule(*(None if k == place else v for k, v in enumerate(args)), **rest)
+
+
+@functools.cache
+def place_of_out(function: Any) -> int:
+    """The place of the parameter `out` of a function; -1 if it is not known by place."""
     try:
-        rule = FUNCTIONS.get(function) or named(function)
-        if rule is not None:
-            return settled(rule(*args, **kwargs), expected, session)
-        if function in MOVES:
-            return settled(moved(function, args, kwargs), expected, session)
-        return settled(FUNCTIONS[None](function, *args, **kwargs), expected, session)
-    except Exception:  # whatever it is, there is no rule for it
-        leave(name_of(function), session, list(recorded_in((args, kwargs))))
-        return expected
-
-
-# --------------------------------------------------------------------------- ufuncs
-def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What a ufunc, or one of its methods, gives for recorded arrays."""
-    if any(map(declines, inputs)):
-        return NotImplemented
-    run = getattr(ufunc, method)
-    inputs = [RecordedArray._gathered(v) if type(v) is list and holds_recorded(v) else v for v in inputs]
-    arrays = list(recorded_in((inputs, kwargs)))
-    session = session_of(arrays)
-    copies = Copies()
-    outs = kwargs.get("out", ())
-    outs = () if outs is Ellipsis or any(out is Ellipsis for out in outs) else outs
-    plain = {k: replaced(v, copies.of if k == "out" else RecordedArray._plain) for k, v in kwargs.items()}
-    if method == "at":
-        given = [copies.of(v) if type(v) is RecordedArray else replaced(v, RecordedArray._plain) for v in inputs]
-        run(*given)
-        if session is None or not any(array._buffer.live for array in arrays):
-            copies.write_back()
-            return None
-        try:
-            METHODS["at"](ufunc, *inputs)
-        except Exception:  # whatever it is, there is no rule for it
-            leave(f"np.{ufunc.__name__}.at", session, arrays)
-            copies.write_back()
-        return None
-    expected = run(*replaced(list(inputs), RecordedArray._plain), **plain)
-    if session is None:
-        copies.write_back()
-        return expected
-    read = [a for a in arrays if "where" in kwargs or not any(a is o for o in outs) or any(a is v for v in inputs)]
-    options = {k: v for k, v in kwargs.items() if k not in ("out", "where", "casting", "order", "subok")}
-    if not any(array._buffer.live for array in read):
-        result = wrapped(expected, session)
-    elif is_decision(expected) and method == "__call__":
-        made = tell_decision(ufunc.__name__, inputs, None, expected)
-        result = wrapped(expected if made is None else made, session)
-    else:
-        try:
-            where = kwargs.get("where", True)
-            if method == "__call__":
-                found = called(ufunc, inputs, options, expected)
-                found = selected(found, where, outs) if where is not True else found
-            else:
-                options |= {"where": where} if where is not True else {}
-                found = METHODS[method](ufunc, *inputs, **options)
-            result = settled(found, expected, session)
-        except Exception:  # whatever it is, there is no rule for it
-            leave(f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__"), session, read)
-            result = wrapped(expected, session)
-    if not outs:
-        return result
-    results = result if isinstance(result, tuple) else (result,)
-    given_out = []
-    for target, one in zip(outs, results, strict=True):
-        if type(target) is RecordedArray:
-            target._assign(np.array(target._positions()), one)
-        elif target is not None:  # plain memory, which nothing recorded can be in
-            if type(one) is RecordedArray and one._buffer.live:
-                session.leak(one._tensor(), "an array made outside the recording")
-            target[...] = replaced(one, RecordedArray._plain)
-        given_out.append(one if target is None else target)
-    return tuple(given_out) if len(given_out) > 1 else given_out[0]
-
-
-def called(ufunc: np.ufunc, inputs: Sequence[Any], options: dict[str, Any], expected: Any) -> Any:
-    """The result of a ufunc as a Tensor."""
-    rule = UFUNCS.get(ufunc) or named(ufunc)
-    if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
-        raise Unruled
-    dtype = (expected[0] if isinstance(expected, tuple) else expected).dtype
-    return rule(dtype, *(replaced(v, RecordedArray._tensor) for v in inputs))
-
-
-def selected(found: Any, where: Any, outs: Sequence[Any]) -> Any:
-    """The result where a mask holds, else what was there before."""
-    if not outs or not isinstance(found, Tensor):
-        raise Unruled
-    (target,) = outs
-    mask = np.asarray(replaced(where, RecordedArray._plain))
-    before = target._tensor() if type(target) is RecordedArray else Tensor(np.asarray(target))
-    shape = list(before.array.shape)
-    return where_(Tensor(np.broadcast_to(mask, shape).copy()), broadcast_to(astype(found, before.dtype), shape), before)
-
-
-def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """NumPy's protocol for ufuncs (NEP 13)."""
-    return call_ufunc(ufunc, method, inputs, kwargs)
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError:
+        return -1
+    return next((k for k, p in enumerate(parameters) if p.name == "out" and p.kind == p.POSITIONAL_OR_KEYWORD), -1)
 
 
 def array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """NumPy's protocol for its other functions (NEP 18)."""
+    """NumPy's protocol for functions (NEP 18)."""
     return call(function, args, kwargs)
+
+
+# --------------------------------------------------------------------------- ufuncs
+def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """NumPy's protocol for ufuncs and their methods (NEP 13)."""
+    if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):  # it sees to that itself, as Tensors do
+        return NotImplemented
+    name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
+    given = [gathered(v) if type(v) is list and holds_recorded(v) else v for v in inputs]
+    return performed(getattr(ufunc, method), name, functools.partial(by_ufunc, ufunc, method), given, kwargs)
+
+
+def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The result by the rule of a ufunc, or of one of its methods."""
+    options = {k: v for k, v in kwargs.items() if k not in (*CHANGE_NOTHING, "order") and v is not np._NoValue}
+    if method != "__call__":
+        return METHODS[method](ufunc, *inputs, **options)
+    if is_decision(expected):
+        return tell_decision(ufunc.__name__, inputs, None, expected)
+    where = options.pop("where", True)
+    rule = UFUNCS.get(ufunc) or named(ufunc)
+    if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
+        raise Unruled
+    found = rule(as_tuple(expected)[0].dtype, *replaced(inputs, RecordedArray._tensor))
+    if where is True:
+        return found
+    (target,) = kwargs["out"]  # which keeps its values where the mask does not hold
+    before = target._tensor() if type(target) is RecordedArray else Tensor(np.asarray(target))
+    shape = list(before.array.shape)
+    mask = Tensor(np.broadcast_to(plain(where), shape).copy())
+    return where_(mask, broadcast_to(astype(found, before.dtype), shape), before)
 
 
 RecordedArray.__array_ufunc__ = array_ufunc
@@ -390,71 +307,44 @@ RecordedArray.__array_function__ = array_function
 
 
 # --------------------------------------------------------------------------- placing elements anew
-def placed_anew(function: Any, array: RecordedArray, args: Any, kwargs: dict[str, Any], session: Session) -> Any:
+def placed_anew(function: Any, array: RecordedArray, *args: Any, **kwargs: Any) -> Any:
     """What a function makes of the positions of an array: views of it, or arrays of their own."""
-    mine = array._positions()
 
     def made(where: Any) -> Any:
-        if isinstance(where, (list, tuple)):
-            return like(where, [made(w) for w in where])
-        if where is mine:
-            return array
-        if not isinstance(where, np.ndarray):
-            return array[()]
-        if np.may_share_memory(where, mine):
-            return array._view(where)
-        return RecordedArray._fresh(array._moved(where), where, array._buffer.live, session)
+        return like(where, [made(w) for w in where]) if isinstance(where, (list, tuple)) else array._at(where)
 
-    return made(function(mine, *args, **replaced(kwargs, RecordedArray._plain)))
+    return made(function(array._positions(), *plain(args), **plain(kwargs)))
 
 
-class Numbering:
-    """Numbers for the elements of several arrays, and those elements in one row, a 0 first."""
+def moved(function: Any, places: Sequence[tuple[int, str]], *args: Any, **kwargs: Any) -> Any:
+    """What a function does that only places elements anew, also within its first argument: those of the arguments in
+    these places, by position and name."""
+    parts: list[Any] = [np.zeros(1)]  # what is placed, in one row, a 0 first
 
-    def __init__(self) -> None:
-        self.parts: list[Any] = [np.zeros(1)]
-        self.size = 1
-
-    def of(self, value: Any) -> Any:
-        """The numbers of the elements of an array, of numbers, or of lists of these."""
+    def numbered(value: Any) -> Any:
+        """The numbers in that row of the elements of an array, of numbers, or of lists of these."""
         if isinstance(value, (list, tuple)) and holds_recorded(value):
-            return like(value, [self.of(v) for v in value])
-        shape = np.shape(value)
-        plain = np.empty_like(value._positions()) if type(value) is RecordedArray else np.empty(shape, np.intp)
-        plain[...] = np.arange(self.size, self.size + plain.size).reshape(shape)
-        self.size += plain.size
-        self.parts.append(np.ravel(value))
-        return plain if plain.ndim else plain[()]
+            return like(value, [numbered(v) for v in value])
+        first, shape = sum(part.size for part in parts), np.shape(value)
+        numbers = np.empty_like(value._positions()) if type(value) is RecordedArray else np.empty(shape, np.intp)
+        numbers[...] = np.arange(first, first + numbers.size).reshape(shape)
+        parts.append(np.ravel(value))
+        return numbers if numbers.ndim else numbers[()]
 
-    def at(self, numbers: Any) -> Any:
-        """The elements with these numbers."""
-        dtype = np.result_type(*(p.dtype for p in self.parts[1:]))
-        parts = [v if v.dtype == dtype else v.astype(dtype) for v in self.parts]
-        return np.concatenate(parts)[np.asarray(numbers)]
+    def elements(numbers: Any) -> Any:
+        if isinstance(numbers, (list, tuple)):
+            return [elements(n) for n in numbers]
+        dtype = np.result_type(*(part.dtype for part in parts[1:]))
+        return np.concatenate([v if v.dtype == dtype else v.astype(dtype) for v in parts])[np.asarray(numbers)]
 
-
-def numbered(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Numbering, Any, list[Any]]:
-    """What a function makes of the numbers of the elements that it places anew, and its arguments with these."""
-    numbering = Numbering()
-    given, named = replaced(list(args), RecordedArray._plain), replaced(kwargs, RecordedArray._plain)
-    for position, name in MOVES[function]:
+    given, rest = plain(list(args)), plain(kwargs)
+    for position, name in places:
         if position < len(args):
-            given[position] = numbering.of(args[position])
+            given[position] = numbered(args[position])
         elif name in kwargs:
-            named[name] = numbering.of(kwargs[name])
-    return numbering, function(*given, **named), given
-
-
-def moved(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The result of a function that only places elements anew."""
-    numbering, numbers, _ = numbered(function, args, kwargs)
-    if isinstance(numbers, (list, tuple)):
-        return [numbering.at(n) for n in numbers]
-    return numbering.at(numbers)
-
-
-def moved_within(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Do what a function does that places elements anew within its first argument."""
-    target = args[0]
-    numbering, _, given = numbered(function, args, kwargs)
-    target[...] = numbering.at(given[0])
+            rest[name] = numbered(kwargs[name])
+    numbers = function(*given, **rest)
+    if numbers is not None:
+        return elements(numbers)
+    args[0][...] = elements(given[0])
+    return None

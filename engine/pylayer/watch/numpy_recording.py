@@ -1,39 +1,190 @@
 """Recording NumPy code: the interface.
 
-    with recording_numpy(Code([layer])) as session:
+    with recording_numpy(Code([layer])):
         out = layer.apply(x)
-    session.leaks
 
 In the block ``Tensor.numpy()`` and ``np.asarray(tensor)`` give arrays that stand for the Tensor. What NumPy does to
 them is done by operations of the engine, which any watch in force sees; ``paddle.to_tensor`` takes them back. Values
-that go where that cannot be seen are leaks: `session.leaks` has the file, the line and what took them, and the watch is
-told of each (`Watch.left`). The block changes nothing of NumPy: code reachable from the functions that are given sees
-stand-ins for NumPy's modules and functions until the block ends. Only the thread that entered it is recorded.
+that go where that cannot be seen are leaks, of each of which the watch is told (`Watch.left`). The block changes
+nothing of NumPy: code reachable from the functions that are given sees stand-ins for NumPy's modules and functions
+until the block ends, in its globals, closures and defaults, and in what it imports. Only the thread that entered it is
+recorded.
 
 A cast to a dtype of fewer digits (``x.astype("float32")``) is the engine's operation `cast`.
 """
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from pylayer.ops.creation import to_tensor
+import pylayer
 from pylayer.tensor import Tensor
-from pylayer.watch import exchanged_by
-from pylayer.watch.numpy_array import Session
-from pylayer.watch.numpy_proxy import Code, stand_ins
-from pylayer.watch.scipy_rules import LINALG
+from pylayer.watch import exchange, scipy_rules, watching
+from pylayer.watch.numpy_array import RecordedArray, Session, session_here
+from pylayer.watch.numpy_proxy import LIBRARIES, stand_in, standing
 
-assert LINALG  # its rules, and those of NumPy, are in the tables
+assert scipy_rules.OF_ONE  # the rules, and those of NumPy, are in the tables
+
+ENGINE = f"{Path(pylayer.__file__).parent}/"
+STANDARD = sysconfig.get_path("stdlib")
+INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib")})
+OWN = tuple(
+    f"{folder}/" for spec in map(find_spec, LIBRARIES) if spec for folder in spec.submodule_search_locations or ()
+)
+"""The folders of NumPy and SciPy."""
+WRITTEN_IN_PYTHON = 1 << 9
+"""The flag of classes that a class statement made."""
+PLAIN = (str, bytes, int, float, complex, type(None), np.ndarray, Tensor, RecordedArray, type(object.__init__))
+WRAPPERS = (type(functools.lru_cache(len)),)
+"""Callables in C that hold a function of the user's."""
+MOST_LISTED = 100
+"""The most items of a list that are looked through."""
+MOST_VISITED = 20_000
+"""The most objects that are looked through for references to NumPy."""
 
 
-@contextmanager
-def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
+@functools.cache
+def is_users(path: str, others: tuple[str, ...]) -> bool:
+    """Whether a file of code is neither a library's nor Python's own, nor one of `others`, which are folders."""
+    if path.startswith((*others, *OWN, "<frozen")):
+        return False
+    return not path.startswith(STANDARD) or path.startswith(INSTALLED)
+
+
+class Code:
+    """The user's code that can be reached from some functions, and where it refers to NumPy, which is looked for once.
+
+    Args:
+        functions: what is called: functions, classes such as a PyLayer, objects. Code that can be reached from them is
+            the user's, but for Python's own, that of installed packages, and that of the engine.
+        others: folders with further code that is not the user's.
+    """
+
+    def __init__(self, functions: Iterable[Any], others: tuple[str, ...] = ()) -> None:
+        self.functions, self.others = functions, (ENGINE, *others)
+
+    def holds(self, path: str) -> bool:
+        """Whether a file of code is the user's."""
+        return is_users(path, self.others)
+
+    @functools.cached_property
+    def places(self) -> list[Place]:
+        """Where it refers to NumPy."""
+        found, waiting, seen = list[Place](), list(self.functions), set[int]()
+        while waiting and len(seen) < MOST_VISITED:
+            value = waiting.pop()
+            if id(value) in seen or id(value) in standing or isinstance(value, PLAIN):
+                continue
+            seen.add(id(value))
+            if isinstance(value, FunctionType):
+                places = list(self.held_by(value))
+                found += [place for place in places if stand_in(there(*place)) is not there(*place)]
+                waiting += [there(*place) for place in places]
+                waiting += [cell.cell_contents for cell in cells_of(value)]  # what it calls may be there
+                waiting.append(value.__dict__.get("__wrapped__"))
+            else:
+                waiting += self.within(value)
+        return found
+
+    def held_by(self, function: FunctionType) -> Iterator[Place]:
+        """What a function refers to, if it is the user's."""
+        if not self.holds(function.__code__.co_filename):
+            return
+        yield from ((cell, "cell_contents") for cell in cells_of(function))
+        yield function, "__defaults__"
+        modules = [cell.cell_contents for cell in cells_of(function)]
+        spaces = [function.__globals__, function.__kwdefaults__ or {}]
+        names = names_in(function.__code__) | {*(function.__kwdefaults__ or ())}
+        for space in spaces:
+            for name in names & space.keys():
+                yield space, name
+                modules.append(space[name])
+            while modules:
+                module = modules.pop()
+                if not isinstance(module, ModuleType) or id(module) in standing:
+                    continue
+                known = any(vars(module) is space for space in spaces)
+                if not known and self.holds(getattr(module, "__file__", None) or STANDARD):
+                    spaces.append(vars(module))
+
+    def within(self, value: Any) -> list[Any]:
+        """What a class or object, no function, refers to."""
+        if isinstance(value, (MethodType, functools.partial, staticmethod, classmethod, property)):
+            names = ("__self__", "__func__", "func", "args", "keywords", "fget")
+            return [getattr(value, name, None) for name in names]
+        if isinstance(value, type):
+            return [held for cls in value.__mro__ if self.reaches(cls) for held in list(vars(cls).values())]
+        if isinstance(value, (list, tuple, set, dict)):
+            return list(value.values() if isinstance(value, dict) else value)[:MOST_LISTED]
+        if self.reaches(type(value)) or type(value) in WRAPPERS:
+            with contextlib.suppress(AttributeError):  # it may have no attributes of its own
+                return [type(value), *list(object.__getattribute__(value, "__dict__").values())]
+            return [type(value)]
+        return []
+
+    def reaches(self, cls: type) -> bool:
+        """Whether a class is the user's, or one of the harness or the engine, whose objects hold what the user has
+        made."""
+        path = getattr(sys.modules.get(str(getattr(cls, "__module__", None))), "__file__", None)
+        if not cls.__flags__ & WRITTEN_IN_PYTHON:
+            return False
+        return path is None or path.startswith(self.others) or self.holds(path)
+
+
+Place = tuple[Any, Any]
+"""A namespace, cell or function, and the key by which it holds something."""
+
+
+def there(holder: Any, key: Any) -> Any:
+    """What is in a place."""
+    return holder.get(key) if isinstance(holder, dict) else getattr(holder, key)
+
+
+def put(holder: Any, key: Any, value: Any) -> None:
+    """Have a value in a place."""
+    if isinstance(holder, dict):
+        holder[key] = value
+    else:
+        setattr(holder, key, value)
+
+
+def cells_of(function: FunctionType) -> list[CellType]:
+    """The variables of a function's closure that have been given a value."""
+    cells = []
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):
+            cells += [cell] if cell.cell_contents is not cell else []
+    return cells
+
+
+@functools.lru_cache(4096)
+def names_in(code: CodeType) -> frozenset[str]:
+    """The names of globals and attributes in code and the functions within it."""
+    within = (names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(code.co_names).union(*within)
+
+
+lock = threading.Lock()
+recordings: list[Session] = []
+"""Those in force in all threads: names are replaced for all of them at once, until the last ends."""
+standing_in: dict[tuple[int, Any], tuple[Any, Any, Any, Any]] = {}
+"""Holder, key, what is there outside of recordings, and what now, by the identity of the holder and the key."""
+
+
+@contextlib.contextmanager
+def recording_numpy(code: Code, exact: bool = True) -> Iterator[None]:
     """Record the NumPy code of a call made in the block, in this thread.
 
     Args:
@@ -41,26 +192,46 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
         exact: nothing changes the values that operations give, so a rule whose result is not NumPy's is not believed.
     """
     session = Session(code.holds, exact)
-    with stand_ins(code), exchanged_by(session):
-        try:
-            yield session
-        finally:
-            session.open = False
+    with lock:
+        if not recordings:
+            replace(vars(builtins), "__import__", functools.partial(imported, builtins.__import__))
+        recordings.append(session)
+        for place in code.places:
+            replace(*place, stand_in(there(*place)))
+    watching.append(session)
+    token = exchange.set(session)
+    try:
+        yield
+    finally:
+        session.open = False
+        exchange.reset(token)
+        watching.remove(session)
+        with lock:
+            recordings.remove(session)
+            if not recordings:
+                give_back()
 
 
-def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy arrays as one of Tensors: it gets their values, and what it returns becomes Tensors."""
-
-    @functools.wraps(function)
-    def call(*tensors: Any, **options: Any) -> Any:
-        found = function(*(t.numpy() if isinstance(t, Tensor) else t for t in tensors), **options)
-        return as_tensors(found)
-
-    return call
+def replace(holder: Any, key: Any, other: Any) -> None:
+    """Have something else in a place while anybody records."""
+    before = there(holder, key)
+    if other is not before:
+        standing_in.setdefault((id(holder), key), (holder, key, before, other))
+        put(holder, key, other)
 
 
-def as_tensors(value: Any) -> Any:
-    """Arrays, in lists and tuples as well, as Tensors."""
-    if isinstance(value, (list, tuple)) and any(np.ndim(v) or hasattr(v, "dtype") for v in value):
-        return tuple(as_tensors(v) for v in value)
-    return value if value is None or isinstance(value, Tensor) else to_tensor(value)
+def give_back() -> None:
+    """Have all places as they were, but for those that the code itself has changed."""
+    for holder, key, before, other in standing_in.values():
+        if there(holder, key) == other:
+            put(holder, key, before)
+    standing_in.clear()
+
+
+def imported(real: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """What an import gives: a stand-in to functions of the user's, and the module itself to any other code."""
+    module, session = real(name, *args, **kwargs), session_here()
+    if name.partition(".")[0] not in LIBRARIES or session is None:
+        return module
+    code = sys._getframe(1).f_code
+    return stand_in(module) if code.co_name != "<module>" and session.is_users(code.co_filename) else module

@@ -8,31 +8,26 @@ that NumPy itself writes in Python need none: `numpy_proxy` runs that code on re
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-import pylayer.ops.complexes as complexes
 import pylayer.ops.elementwise as ops
-import pylayer.ops.factors as factors
-import pylayer.ops.fourier as fourier
-import pylayer.ops.linalg as linalg
-import pylayer.ops.reduction as reduction
-import pylayer.ops.shape as shapes
+from pylayer.ops import complexes, factors, fourier, linalg, reduction
+from pylayer.ops import shape as shapes
 from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import RecordedArray, replaced
+from pylayer.watch.numpy_array import RecordedArray, gathered, holds_recorded, plain, replaced
 from pylayer.watch.numpy_dispatch import (
     ASKS,
     FUNCTIONS,
     METHODS,
-    MOVES,
     OURS,
-    SHAPED,
     UFUNCS,
     VIEWS,
     Rule,
@@ -41,24 +36,14 @@ from pylayer.watch.numpy_dispatch import (
     tell_decision,
 )
 
-MISSING: Any = np._NoValue
 LONGEST = 4096
 """The most elements that are reduced one after the other, where no operation of the engine does it."""
-plain_np: Any = np
-"""NumPy without its annotations, which know no recorded arrays."""
 
 
 # --------------------------------------------------------------------------- operands
 def is_recorded(value: Any) -> bool:
     """Whether a value is a recorded array."""
     return type(value) is RecordedArray
-
-
-def plain(value: Any) -> Any:
-    """A value without its place in the graph, for what decides and is not differentiated."""
-    if is_recorded(value):
-        return value._plain()
-    return value.array if isinstance(value, Tensor) else value
 
 
 def as_tensor(value: Any, dtype: Any) -> Any:
@@ -115,33 +100,32 @@ def _mantissa(dtype: Any, x: Any) -> Any:
     return x * Tensor(np.ldexp(1.0, -exponent).astype(x.array.dtype)), Tensor(exponent)
 
 
+def _power_of_two(y: Any) -> Any:
+    return np.ldexp(1.0, y.array if isinstance(y, Tensor) else y)
+
+
+SAME = "exp expm1 log log2 log10 log1p sin cos tan sinh cosh tanh sqrt square reciprocal sign floor ceil trunc fabs"
+SAME += " arcsin arccos arctan arcsinh arccosh arctanh maximum minimum fmax fmin remainder arctan2"
+for _name in SAME.split():
+    _function = getattr(ops, _name.replace("arc", "a").replace("fabs", "abs"))
+    UFUNCS[getattr(np, _name)] = one(_function) if getattr(np, _name).nin == 1 else two(_function)
 UFUNCS |= {
     np.add: two(lambda x, y: x + y, True), np.subtract: two(lambda x, y: x - y, True),
     np.multiply: two(lambda x, y: x * y, True), np.divide: two(lambda x, y: x / y, True),
-    np.power: _power, np.float_power: _power, np.maximum: two(ops.maximum), np.minimum: two(ops.minimum),
-    np.fmax: two(ops.fmax), np.fmin: two(ops.fmin), np.remainder: two(ops.remainder),
-    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y), np.floor_divide: two(lambda x, y: ops.floor(x / y)),
-    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.arctan2: two(ops.atan2),
-    np.hypot: two(ops.hypot_), np.copysign: two(ops.copysign), np.heaviside: two(ops.heaviside),
-    np.logaddexp: two(ops.logaddexp), np.matmul: two(linalg.matmul_),
+    np.power: _power, np.float_power: _power, np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y),
+    np.floor_divide: two(lambda x, y: ops.floor(x / y)), np.hypot: two(ops.hypot_),
+    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.matmul: two(linalg.matmul_),
+    np.logaddexp: two(ops.logaddexp), np.copysign: two(ops.copysign),
+    np.heaviside: two(ops.heaviside),
     np.logaddexp2: two(lambda x, y: ops.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
-    np.negative: one(lambda x: -x), np.positive: one(shapes.clone), np.absolute: _magnitude, np.fabs: one(ops.abs),
-    np.conjugate: one(complexes.conj), np.reciprocal: one(ops.reciprocal), np.square: one(ops.square),
-    np.sqrt: one(ops.sqrt), np.exp: one(ops.exp), np.expm1: one(ops.expm1), np.log: one(ops.log),
-    np.log2: one(ops.log2), np.log10: one(ops.log10), np.log1p: one(ops.log1p), np.sin: one(ops.sin),
-    np.cos: one(ops.cos), np.tan: one(ops.tan), np.arcsin: one(ops.asin), np.arccos: one(ops.acos),
-    np.arctan: one(ops.atan), np.sinh: one(ops.sinh), np.cosh: one(ops.cosh), np.tanh: one(ops.tanh),
-    np.arcsinh: one(ops.asinh), np.arccosh: one(ops.acosh), np.arctanh: one(ops.atanh),
-    np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.sign: one(ops.sign), np.floor: one(ops.floor),
-    np.ceil: one(ops.ceil), np.trunc: one(ops.trunc), np.rint: one(ops.round), np.frexp: _mantissa,
+    np.negative: one(lambda x: -x), np.positive: one(shapes.clone), np.absolute: _magnitude, np.rint: one(ops.round),
+    np.conjugate: one(complexes.conj), np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.frexp: _mantissa,
     np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
     np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))),
+    np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(_power_of_two(y).astype(dtype)),
     np.deg2rad: one(lambda x: x * (math.pi / 180)), np.radians: one(lambda x: x * (math.pi / 180)),
     np.rad2deg: one(lambda x: x * (180 / math.pi)), np.degrees: one(lambda x: x * (180 / math.pi)),
-    np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, plain(y)).astype(dtype)),
 }  # fmt: skip
-
-
 if hasattr(np, "vecdot"):
     UFUNCS[np.vecdot] = two(lambda x, y: reduction.sum(complexes.conj(x) * y, [-1], None, False))
 
@@ -157,39 +141,31 @@ RUNNING: dict[Any, Callable[..., Any]] = {np.add: reduction.cumsum, np.multiply:
 
 def _reduce(
     ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None, keepdims: Any = False,
-    initial: Any = MISSING, where: Any = True,
+    initial: Any = None, where: Any = True,
 ) -> Any:  # fmt: skip
-    keep = keepdims is not MISSING and bool(keepdims)
     array = array if dtype is None else array.astype(dtype)
-    if where is not True and where is not MISSING:
+    if where is not True:
         neutral = initial if ufunc.identity is None else ufunc.identity
-        if neutral is MISSING or neutral is None:
-            raise Unruled
-        array = np.where(where, array, array.dtype.type(neutral))
+        array = np.where(where, array, array.dtype.type(neutral)) if neutral is not None else _unruled()
     axes = axes_of(axis, array.ndim)
     if not array.ndim:
         found = array
     elif ufunc in WHOLE:
-        tensor = WHOLE[ufunc](array._tensor(), axes, keep)
-        like = tensor.array if tensor.ndim else tensor.array[()]
-        found = RecordedArray._fresh(tensor, like, array._buffer.live, array._buffer.session)
+        found = WHOLE[ufunc](array._tensor(), axes, bool(keepdims))
     elif len(axes) == 1 and 0 < array.shape[axes[0]] <= LONGEST:
         found = functools.reduce(ufunc, list(np.moveaxis(array, axes[0], 0)))
-        found = np.expand_dims(found, axes[0]) if keep else found
+        found = np.expand_dims(found, axes[0]) if keepdims else found
     else:
-        raise Unruled
-    return found if initial is MISSING or initial is None else ufunc(found, initial)
+        _unruled()
+    return found if initial is None else UFUNCS[ufunc](array.dtype, found, initial)
 
 
 def _accumulate(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Any:
     array = array if dtype is None else array.astype(dtype)
     if ufunc in RUNNING:
         return RUNNING[ufunc](array._tensor(), int(plain(axis)))
-    first, *rows = np.moveaxis(array, axis, 0)
-    found = [first]
-    for row in rows if len(rows) < LONGEST else _unruled():
-        found.append(ufunc(found[-1], row))
-    return np.stack(found, axis)
+    rows = np.moveaxis(array, axis, 0)
+    return np.stack(list(itertools.accumulate(rows, ufunc)), axis) if len(rows) <= LONGEST else _unruled()
 
 
 def _unruled() -> Any:
@@ -210,37 +186,27 @@ def _outer(ufunc: Any, x: Any, y: Any, **options: Any) -> Any:
 
 def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
     """``ufunc.at``: as often as a place is named, once each time."""
-    at = np.array(array._positions()[replaced(index, RecordedArray._plain)])
+    at = np.array(array._positions()[plain(index)])
     places = at.ravel()
     given: Any = None if value is None else np.broadcast_to(value, at.shape).astype(array.dtype).ravel()
-    if ufunc is np.add and array._part is None and array._where is None:
+    if ufunc in (np.add, np.subtract) and array._part is None and array._where is None:
         live = array._buffer.live or (is_recorded(given) and given._buffer.live)
-        flat = add_at(shapes.reshape(array._tensor(), [-1]), places, as_tensor(given, array.dtype))
-        array._write(shapes.reshape(flat, list(array.shape)), None, live)
+        added = as_tensor(given if ufunc is np.add else -given, array.dtype)
+        flat = add_at(shapes.reshape(array._tensor(), [-1]), places, added)
+        array._write(shapes.reshape(flat, list(array.shape)), array._positions(), live)
         return
-    order = np.argsort(places, kind="stable")
-    rank = np.empty(places.size, np.intp)  # how often a place was named before
-    rank[order] = np.arange(places.size) - np.searchsorted(places[order], places[order])
-    for k in range(int(rank.max(initial=-1)) + 1):
-        chosen = np.flatnonzero(rank == k)
-        now = array._view(places[chosen])
-        array._assign(places[chosen], ufunc(now) if given is None else ufunc(now, given[chosen]))
+    for k, place in enumerate(places if places.size <= LONGEST else _unruled()):
+        now = RecordedArray(array._buffer, np.array([place]), array._part)
+        array._assign(ufunc(now) if given is None else ufunc(now, given[k]), now._positions())
 
 
 METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat, "outer": _outer, "at": _at}
 
 
 # --------------------------------------------------------------------------- reductions
-def _over(ufunc: Any) -> Rule:
-    return lambda a, axis=None, dtype=None, out=None, keepdims=False, initial=MISSING, where=True: _reduce(
-        ufunc, a, axis, dtype, None, keepdims, initial, where
-    )
-
-
-def _extreme(ufunc: Any) -> Rule:
-    return lambda a, axis=None, out=None, keepdims=False, initial=MISSING, where=True: _reduce(
-        ufunc, a, axis, None, None, keepdims, initial, where
-    )
+def _over(ufunc: Any, *dtype: None) -> Rule:
+    """A reduction by a ufunc; the `dtype` is None if the function has no such parameter."""
+    return lambda a, axis=None, *args, **options: _reduce(ufunc, a, axis, *dtype, *args, **options)
 
 
 def _running(ufunc: Any) -> Rule:
@@ -251,44 +217,37 @@ def _running(ufunc: Any) -> Rule:
 
 def _count(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
     """How many elements a mean is of."""
-    mask = np.broadcast_to(plain(where), a.shape)
-    return mask.sum(axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims)
+    return np.broadcast_to(plain(where), a.shape).sum(axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims)
 
 
 def _mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False, *,
           where: Any = True) -> Any:  # fmt: skip
-    keep = keepdims is not MISSING and bool(keepdims)
-    if where is True or where is MISSING:
-        a = a if dtype is None else a.astype(dtype)
-        return reduction.mean(a._tensor(), axes_of(axis, a.ndim), keep)
-    return np.sum(a, axis, dtype, keepdims=keep, where=where) / _count(a, axis, where, keep)
+    if where is not True:
+        return np.sum(a, axis, dtype, keepdims=keepdims, where=where) / _count(a, axis, where, keepdims)
+    a = a if dtype is None else a.astype(dtype)
+    return reduction.mean(a._tensor(), axes_of(axis, a.ndim), bool(keepdims))
 
 
 def _var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0, keepdims: Any = False, *,
-         where: Any = True, mean: Any = MISSING, correction: Any = MISSING) -> Any:  # fmt: skip
-    keep, where = keepdims is not MISSING and bool(keepdims), True if where is MISSING else where
+         where: Any = True, mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
     a = a if dtype is None else a.astype(dtype)
-    centred = a - (np.mean(a, axis, keepdims=True, where=where) if mean is MISSING else mean)
+    centred = a - (np.mean(a, axis, keepdims=True, where=where) if mean is None else mean)
     squares = np.square(centred) if a.dtype.kind != "c" else (centred * np.conj(centred)).real
-    degrees = _count(a, axis, where, keep) - (ddof if correction is MISSING else correction)
-    return np.sum(squares, axis, keepdims=keep, where=where) / np.maximum(degrees, 0)
-
-
-def _std(*args: Any, **kwargs: Any) -> Any:
-    return np.sqrt(_var(*args, **kwargs))
+    degrees = _count(a, axis, where, keepdims) - (ddof if correction is None else correction)
+    return np.sum(squares, axis, keepdims=keepdims, where=where) / np.maximum(degrees, 0)
 
 
 def _sort(a: Any, axis: Any = -1, kind: Any = None, order: None = None, *, stable: Any = None) -> Any:
-    a, axis = (a.reshape(-1), 0) if axis is None else (a, int(axis))
-    return _in_order(a, np.argsort(a._plain(), axis, kind="stable"), axis)
+    return _in_order(a, axis, lambda values, along: np.argsort(values, along, kind="stable"))
 
 
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: None = None) -> Any:
+    return _in_order(a, axis, lambda values, along: np.argpartition(values, plain(kth), along, kind))
+
+
+def _in_order(a: Any, axis: Any, by: Callable[[Any, int], Any]) -> Any:
     a, axis = (a.reshape(-1), 0) if axis is None else (a, int(axis))
-    return _in_order(a, np.argpartition(a._plain(), plain(kth), axis, kind), axis)
-
-
-def _in_order(a: Any, order: Any, axis: int) -> Any:
+    order = by(a._plain(), axis)
     tell_decision("argsort", [a], axis, order)
     return take_along_axis(a._tensor(), Tensor(order), axis % a.ndim)
 
@@ -309,7 +268,7 @@ def _unique(ar: Any, *, axis: Any = None, equal_nan: bool = True) -> Any:
 
 # --------------------------------------------------------------------------- elementwise
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    dtype = np.result_type(*(v if isinstance(v, (int, float)) and not is_recorded(v) else plain(v) for v in (x, y)))
+    dtype = np.result_type(*plain((x, y)))
     sizes = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
     if is_recorded(condition) and condition.dtype.kind in "fc":
         tell_decision("nonzero", [condition])
@@ -317,17 +276,12 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return shapes.broadcast_to(where_(mask, as_tensor(x, dtype), as_tensor(y, dtype)), list(sizes))
 
 
-def _clip(a: Any, a_min: Any = MISSING, a_max: Any = MISSING, out: None = None, *, min: Any = MISSING,
-          max: Any = MISSING) -> Any:  # fmt: skip
-    low, high = (
-        next((v for v in pair if v is not MISSING and v is not None), None) for pair in ((a_min, min), (a_max, max))
-    )
-    given = [v for v in (low, high) if v is not None]
-    if is_recorded(a) and all(np.ndim(v) == 0 and not is_recorded(v) for v in given):
-        numbers: list[Any] = [None if v is None else np.asarray(v).item() for v in (low, high)]
-        in_order = None in numbers or numbers[0] <= numbers[1]
-        if in_order and np.result_type(a._plain(), *given) == a.dtype:
-            return ops.clip_(a._tensor(), *numbers)
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min: Any = None, max: Any = None) -> Any:
+    low, high = a_min if min is None else min, a_max if max is None else max
+    bounds = [v for v in (low, high) if v is not None]
+    if is_recorded(a) and all(np.ndim(v) == 0 and not is_recorded(v) for v in bounds):
+        numbers = [None if v is None else np.asarray(v).item() for v in (low, high)]
+        return ops.clip_(as_tensor(a, np.result_type(a._plain(), *bounds)), *numbers)
     a = a if low is None else np.maximum(a, low)
     return a if high is None else np.minimum(a, high)
 
@@ -357,9 +311,8 @@ def _inner(a: Any, b: Any) -> Any:
     return np.dot(a, b) if not np.ndim(a) or not np.ndim(b) else np.tensordot(a, b, (-1, -1))
 
 
-def _einsum(equation: str, *arrays: Any, out: None = None, dtype: Any = None, order: Any = "K", casting: Any = "safe",
-            optimize: Any = False) -> Any:  # fmt: skip
-    common = np.result_type(*map(plain, arrays)) if dtype is None else np.dtype(dtype)
+def _einsum(equation: str, *arrays: Any, dtype: Any = None, order: Any = "K", optimize: Any = False) -> Any:
+    common = np.result_type(*plain(arrays)) if dtype is None else np.dtype(dtype)
     return linalg.einsum(equation, *(as_tensor(v, common) for v in arrays))
 
 
@@ -372,7 +325,7 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 
 def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    return _unruled() if len(a) < len(v) and mode != "full" else plain_np.convolve(a, np.conj(v[::-1]), mode)
+    return _convolve(a, np.conj(v[::-1]), mode)
 
 
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
@@ -382,19 +335,14 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return total
 
 
-def _concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None, casting: Any = None) -> Any:
-    items = [np.ravel(v) if axis is None else v for v in arrays]
-    common = np.result_type(*map(plain, items)) if dtype is None else np.dtype(dtype)
+def _concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Any:
+    items = [gathered(v) if isinstance(v, (list, tuple)) and holds_recorded(v) else v for v in arrays]
+    items = [np.ravel(v) if axis is None else v for v in items]
+    common = np.result_type(*plain(items)) if dtype is None else np.dtype(dtype)
     return concat([as_tensor(v, common) for v in items], int(axis or 0))
 
 
 # --------------------------------------------------------------------------- linear algebra
-def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    if axis is not None and np.size(shift) != np.size(axis):
-        raise Unruled
-    return shapes.roll(a._tensor(), shift, axis)
-
-
 def of_tensors(function: Callable[..., Any]) -> Rule:
     """A rule on arrays as one on Tensors, all of the common dtype."""
 
@@ -421,27 +369,24 @@ def of_triangle(x: Any, lower: bool) -> Any:
     return below + diagonal + swapped(conjugated(below))
 
 
-def _solve(a: Any, b: Any) -> Any:
-    found = linalg.matmul_(factors.inv(a), shapes.unsqueeze(b, -1) if b.ndim == 1 else b)
-    return shapes.squeeze(found, -1) if b.ndim == 1 else found
-
-
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """The factor, of the triangle that is read."""
     return factors.cholesky(of_triangle(a, not upper), upper)
 
 
+def eigh(a: Any, lower: bool, theirs: Any) -> Any:
+    """The spectrum, with eigenvectors turned as those are that NumPy or SciPy has found."""
+    w, v = factors.eigh(of_triangle(as_tensor(a, a.dtype), lower))
+    return w, v * Tensor(np.round(np.sum(np.conj(v.array) * theirs, axis=-2, keepdims=True)))
+
+
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
-    w, v = factors.eigh(of_triangle(as_tensor(a, a.dtype), UPLO.upper() == "L"))
-    if v.array.dtype.kind == "c":
-        return w, v
-    turned = np.sum(v.array * np.linalg.eigh(a._plain(), UPLO)[1], axis=-2, keepdims=True)
-    return w, v * Tensor(np.sign(turned))
+    return eigh(a, UPLO.upper() == "L", np.linalg.eigh(a._plain(), UPLO)[1])
 
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """U, S and Vᴴ, or S alone; not where U or V has more columns than S has values."""
-    if hermitian or (full_matrices and compute_uv and a.shape[-1] != a.shape[-2]):
+    """U, S and Vᴴ, or S alone; not believed where U or V has more columns than S has values."""
+    if hermitian:  # of which one triangle is read
         raise Unruled
     return factors.svd_(a) if compute_uv else factors.svd_(a)[1]
 
@@ -464,40 +409,38 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 
 FUNCTIONS |= {
-    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _extreme(np.maximum), np.min: _extreme(np.minimum),
-    np.amax: _extreme(np.maximum), np.amin: _extreme(np.minimum), np.mean: _mean, np.var: _var, np.std: _std,
+    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum, None),
+    np.min: _over(np.minimum, None), np.amax: _over(np.maximum, None), np.amin: _over(np.minimum, None),
+    np.mean: _mean, np.var: _var, np.std: lambda *args, **options: np.sqrt(_var(*args, **options)),
     np.cumsum: _running(np.add), np.cumprod: _running(np.multiply), np.sort: _sort, np.partition: _partition,
     np.quantile: _quantile(np.quantile), np.percentile: _quantile(np.percentile), np.unique: _unique,
     np.where: _where, np.clip: _clip, np.interp: _interp, np.dot: _dot, np.inner: _inner, np.einsum: _einsum,
     np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
     np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
     np.round: _round, np.around: _round,
-    np.copy: lambda a, order="K", subok=False: shapes.clone(a._tensor()), np.roll: _roll,
     np.trace: lambda a, offset=0, axis1=0, axis2=1, dtype=None, out=None: np.sum(
         np.diagonal(a, offset, axis1, axis2), -1, dtype
     ),
-    np.linalg.inv: of_tensors(factors.inv), np.linalg.solve: of_tensors(_solve), np.linalg.det: of_tensors(factors.det),
-    np.linalg.slogdet: of_tensors(lambda a: tuple(factors.slogdet(a))), np.linalg.cholesky: of_tensors(cholesky),
-    np.linalg.svd: of_tensors(svd), np.linalg.qr: of_tensors(qr), np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh,
-    np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0], np.linalg.eig: of_tensors(factors.eig),
-    np.linalg.eigvals: of_tensors(factors.eigvals),
+    np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh, np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0],
 }  # fmt: skip
+MATRICES: dict[str, Any] = {
+    "inv": factors.inv, "solve": factors.solve, "det": factors.det, "slogdet": lambda a: tuple(factors.slogdet(a)),
+    "cholesky": cholesky, "svd": svd, "qr": qr, "eig": factors.eig, "eigvals": factors.eigvals,
+}  # fmt: skip
+for _name, _function in MATRICES.items():
+    FUNCTIONS[getattr(np.linalg, _name)] = of_tensors(_function)
 
 
-# --------------------------------------------------------------------------- Fourier transforms
 def _transform(function: Callable[..., Any]) -> Rule:
-    return lambda a, n=None, axis=-1, norm=None, out=None: function(a._tensor(), n, int(axis), norm or "backward")
+    """A Fourier transform; the engine's have the same parameters, but for None, which is no `norm`."""
+    return lambda a, *args, **options: function(
+        a._tensor(), *args, **{k: v for k, v in options.items() if v is not None}
+    )
 
 
-def _transforms(function: Callable[..., Any], last: Any) -> Rule:
-    return lambda a, s=None, axes=last, norm=None, out=None: function(a._tensor(), s, axes, norm or "backward")
-
-
-for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+TRANSFORMS = "hfft ihfft fft ifft rfft irfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
+for _name in TRANSFORMS.split():
     FUNCTIONS[getattr(np.fft, _name)] = _transform(getattr(fourier, _name))
-for _name in ("fft", "ifft", "rfft", "irfft"):
-    FUNCTIONS[getattr(np.fft, f"{_name}2")] = _transforms(getattr(fourier, f"{_name}2"), (-2, -1))
-    FUNCTIONS[getattr(np.fft, f"{_name}n")] = _transforms(getattr(fourier, f"{_name}n"), None)
 
 
 # --------------------------------------------------------------------------- functions that only place elements anew
@@ -506,28 +449,25 @@ def named(module: Any, names: str) -> set[Any]:
     return {getattr(module, name) for name in names.split() if hasattr(module, name)}
 
 
-VIEWS |= named(np, "transpose swapaxes moveaxis rollaxis matrix_transpose permute_dims reshape ravel squeeze")
+VIEWS |= named(np, "copy transpose swapaxes moveaxis rollaxis matrix_transpose permute_dims reshape ravel squeeze")
 VIEWS |= named(np, "expand_dims broadcast_to diagonal flip fliplr flipud rot90 split array_split hsplit vsplit dsplit")
-VIEWS |= named(np, "unstack atleast_1d atleast_2d atleast_3d") | named(np.linalg, "matrix_transpose diagonal")
+VIEWS |= named(np, "unstack") | named(np.linalg, "matrix_transpose diagonal")
 VIEWS |= named(np.lib.stride_tricks, "sliding_window_view")
 
 MOVED = {
-    "take repeat resize": ((0, "a"),), "tile": ((0, "A"),), "delete take_along_axis": ((0, "arr"),),
-    "insert": ((0, "arr"), (2, "values")), "append": ((0, "arr"), (1, "values")), "tril triu": ((0, "m"),),
-    "diag diagflat": ((0, "v"),), "pad": ((0, "array"), (9, "constant_values")), "compress": ((1, "a"),),
-    "extract": ((1, "arr"),), "choose": ((1, "choices"),), "select": ((1, "choicelist"), (2, "default")),
-    "block": ((0, "arrays"),), "vstack hstack dstack column_stack": ((0, "tup"),), "copyto": ((0, "dst"), (1, "src")),
-    "put": ((0, "a"), (2, "v")), "place": ((0, "arr"), (2, "vals")), "putmask": ((0, "a"), (2, "values")),
-    "fill_diagonal": ((0, "a"), (1, "val")), "put_along_axis": ((0, "arr"), (2, "values")),
+    "take": ((0, "a"),), "repeat": ((0, "a"),), "pad": ((0, "array"), (9, "constant_values")), "compress": ((1, "a"),),
+    "choose": ((1, "choices"),), "copyto": ((0, "dst"), (1, "src")), "put": ((0, "a"), (2, "v")),
+    "place": ((0, "arr"), (2, "vals")), "putmask": ((0, "a"), (2, "values")),
 }  # fmt: skip
-for _names, _places in MOVED.items():
-    MOVES |= dict.fromkeys(named(np, _names), _places)
+"""Functions that only place elements anew, and which arguments these are in, by position and name."""
+for _name, _places in MOVED.items():
+    FUNCTIONS[getattr(np, _name)] = functools.partial(moved, getattr(np, _name), _places)
 
 
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, reflect_type: str = "even", **options: Any) -> Any:
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or reflect_type != "even":
         raise Unruled  # it computes
-    return moved(np.pad, (array, pad_width, mode), options)
+    return moved(np.pad, MOVED["pad"], array, pad_width, mode, **options)
 
 
 FUNCTIONS[np.pad] = _pad
@@ -539,19 +479,10 @@ def _broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
     return tuple(np.broadcast_to(v, sizes) for v in arrays)
 
 
-def _sharing(real: Any) -> Rule:
-    """Of positions in buffers what NumPy tells of memory."""
-
-    def rule(a: Any, b: Any, max_work: Any = None) -> bool:
-        both = is_recorded(a) and is_recorded(b) and a._buffer is b._buffer
-        return both and bool(real(a._positions(), b._positions()))
-
-    return rule
-
-
 OURS |= {
-    np.broadcast_arrays: _broadcast_arrays, np.shares_memory: _sharing(np.shares_memory),
-    np.may_share_memory: _sharing(np.may_share_memory), np.real: lambda val: val.real, np.imag: lambda val: val.imag,
+    np.broadcast_arrays: _broadcast_arrays, np.real: lambda val: val.real, np.imag: lambda val: val.imag,
+    np.shares_memory: lambda *args: np.shares_memory(*replaced(args, RecordedArray._positions)),
+    np.may_share_memory: lambda *args: np.may_share_memory(*replaced(args, RecordedArray._positions)),
 }  # fmt: skip
-SHAPED |= {np.zeros_like, np.ones_like, np.empty_like}
+ASKS |= named(np, "zeros_like ones_like empty_like")
 ASKS |= named(np, "shape ndim size iscomplexobj isrealobj result_type can_cast min_scalar_type common_type isscalar")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +19,24 @@ import numpy as np
 
 import pylayer.paddle as paddle
 from gradcheck.backends.bundled import Recording, recorded
-from pylayer.watch.numpy_proxy import Code
-from pylayer.watch.numpy_recording import on_tensors
+from pylayer.watch.numpy_recording import Code
+
+
+def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy arrays as one of Tensors: it gets their values, and what it returns becomes Tensors."""
+
+    @wraps(function)
+    def call(*tensors: Any) -> Any:
+        return as_tensors(function(*(t.numpy() for t in tensors)))
+
+    return call
+
+
+def as_tensors(value: Any) -> Any:
+    """Arrays, in lists and tuples as well, as Tensors."""
+    if isinstance(value, (list, tuple)) and any(np.ndim(v) or hasattr(v, "dtype") for v in value):
+        return tuple(as_tensors(v) for v in value)
+    return value if isinstance(value, paddle.Tensor) else paddle.to_tensor(value)
 
 
 def prelude() -> dict[str, Any]:
