@@ -22,7 +22,7 @@ from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
 from pylayer.dtype import as_dtype
 from pylayer.missing import missing_name
-from pylayer.reading import as_releases
+from pylayer.py_layer import as_releases
 from pylayer.tensor import Tensor
 from pylayer.watch import records_all, watched, watching
 from pylayer.watch.casts import casts_left_out

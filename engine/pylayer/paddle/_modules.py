@@ -10,8 +10,8 @@ MODULES = {
         "cdouble=dtype:complex128 complex=ops.complexes:complex_"
     ),
     "amp": "amp",
-    "autograd": "autograd derivatives grad_mode py_layer py_layer_context saved Function=py_layer:PyLayer",
-    "autograd.py_layer": "py_layer py_layer_context py_layer_node",
+    "autograd": "autograd derivatives grad_mode py_layer saved Function=py_layer:PyLayer",
+    "autograd.py_layer": "py_layer",
     "base": (
         "compatibility device nn.initializer:ParamAttr static.backward static.executor static.in_use "
         "static.program static.scope tensor"
