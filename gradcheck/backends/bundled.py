@@ -21,7 +21,7 @@ from pylayer.distributed.rows import broadcast_ranks
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
 from pylayer.dtype import as_dtype
-from pylayer.missing import missing_name
+from pylayer.install import missing_name
 from pylayer.py_layer import as_releases
 from pylayer.tensor import Tensor
 from pylayer.watch import records_all, watched, watching

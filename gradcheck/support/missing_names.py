@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pylayer.install import StandIn, hands_on
 from pylayer.release import release_modules
-from pylayer.stand_in import StandIn, hands_on
 
 MOST_CODE = 2_000_000
 """Of a file: Python's parser takes about 1 s for it, and some 500 MB."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 MODULES = {
     "": (
-        "ops amp array autograd compatibility device dtype grad_mode nn.initializer saving size "
+        "ops array autograd compatibility device dtype grad_mode nn.initializer saving size "
         "static.recorder tensor dtype=dtype:DType bool=dtype:bool_ half=dtype:float16 float=dtype:float32 "
         "double=dtype:float64 short=dtype:int16 int=dtype:int32 long=dtype:int64 cfloat=dtype:complex64 "
         "cdouble=dtype:complex128 complex=ops.complexes:complex_"
     ),
-    "amp": "amp",
+    "amp": "compatibility device",
     "autograd": "autograd derivatives grad_mode py_layer saved Function=py_layer:PyLayer",
     "autograd.py_layer": "py_layer",
     "base": (
@@ -67,7 +67,7 @@ MODULES = {
     "incubate": "ops.segments",
     "incubate.autograd": "function_derivatives derivatives:jvp,vjp",
     "incubate.autograd.utils": "derivatives:as_tensors",
-    "jit": "jit",
+    "jit": "compatibility",
     "linalg": "ops",
     "nn": "nn parameter optimizer.clip",
     "nn.functional": "nn ops",
@@ -81,7 +81,7 @@ MODULES = {
     "regularizer": "optimizer.regularizer",
     "special": "ops",
     "static": (
-        "compatibility:Variable jit:InputSpec static.backward static.data static.executor static.in_use "
+        "compatibility:Variable,InputSpec static.backward static.data static.executor static.in_use "
         "static.program static.scope setitem=ops.methods:set_items"
     ),
     "static.nn": "static.cond static.nn static.scope static.pylayer_op",
