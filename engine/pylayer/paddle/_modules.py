@@ -65,7 +65,9 @@ MODULES = {
     ),
     "geometric": "ops.segments",
     "incubate": "ops.segments",
-    "incubate.autograd": "function_derivatives derivatives:jvp,vjp",
+    "incubate.autograd": (
+        "Jacobian=derivatives:FunctionJacobian Hessian=derivatives:FunctionHessian derivatives:jvp,vjp"
+    ),
     "incubate.autograd.utils": "derivatives:as_tensors",
     "jit": "compatibility",
     "linalg": "ops",
