@@ -16,7 +16,7 @@ from typing import NamedTuple
 import yaml
 
 FILES = (
-    "autograd.py", "fast/walk.py", "grad_arguments.py", "grad_mode.py", "graph.py", "hooks.py", "op_node.py",
+    "autograd.py", "fast/walk.py", "grad_mode.py", "graph.py", "hooks.py", "op_node.py",
     "parameter.py", "py_layer.py", "recompute.py", "saved.py",
     "versions.py", "static/backward.py", "static/pylayer_op.py", "static/structure.py", "static/values.py",
 )  # fmt: skip
