@@ -35,7 +35,7 @@ from gradcheck.result import Status
 from gradcheck.spec.model import MOST_RANKS, Axis
 from gradcheck.strategies import arrays_of, words_by_input
 from gradcheck.support.foreign import described
-from pylayer.reading import as_releases
+from pylayer.py_layer import as_releases
 
 MOST_SEED = 2**32 - 1
 WORDS = {

@@ -26,11 +26,9 @@ class ByArrayType(dict[type, Any]):
     def __init__(self, make: Callable[[type], Any]) -> None:
         super().__init__()
         self.make = make
-        self.made: dict[type, Any] = {}
-        """What has been made. Python looks up in an exact dict 20 ns faster than in one that makes what is missing."""
 
     def __missing__(self, array_type: type) -> Any:
-        made = self[array_type] = self.made[array_type] = self.make(array_type)
+        made = self[array_type] = self.make(array_type)
         return made
 
 

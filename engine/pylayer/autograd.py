@@ -7,23 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import own
-from pylayer.fast.walk import walk
-from pylayer.grad_arguments import (
-    check_distinct,
-    check_dynamic,
-    check_switch,
-    checked_barred,
-    checked_cotangents,
-    checked_tensors,
-    cotangent_for,
-    not_in_the_graph,
-    target_of,
-    wrong_shape,
-)
+from pylayer.array import XP, own
+from pylayer.fast.walk import backward_walk
 from pylayer.grad_mode import grad_mode_set
-from pylayer.graph import Held, Node, nodes_between
+from pylayer.graph import Cotangent, Held, Node, Target, nodes_between, walk
 from pylayer.hooks import final_hooks
+from pylayer.symbol import recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops
 from pylayer.watch import tell_left, watching
@@ -46,11 +35,11 @@ def backward(
         RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed in place.
     """
     outputs = checked_tensors("tensors", tensors)
-    if len({id(t) for t in outputs}) < len(outputs):
+    if repeated(outputs):
         raise AssertionError(
             "The argument 'tensors' of paddle.autograd.backward contains duplicate paddle.Tensor object."
         )
-    check_switch("retain_graph", retain_graph)
+    check_switches(retain_graph=retain_graph)
     run_backward(outputs, checked_cotangents("tensors", "grad_tensors", outputs, grad_tensors), retain_graph)
 
 
@@ -81,7 +70,7 @@ def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None],
         if not output._stop_gradient
     ]
     with grad_mode_set(False), np.errstate(all="ignore"):
-        found = walk(roots, retain_graph=retain_graph)
+        found = backward_walk(roots, retain_graph=retain_graph)
         for leaf, held in found.leaves.items():
             for hook in tuple((leaf._hooks or {}).values()):
                 held[0] = hook(held[0])
@@ -119,17 +108,29 @@ def grad(
     """
     ends = checked_tensors("outputs", outputs)
     wanted = checked_tensors("inputs", inputs)
-    check_dynamic()
+    if recording.get() is not None:
+        raise AssertionError(
+            "We only support 'grad()' in dynamic graph mode, please call 'paddle.disable_static()' to enter dynamic "
+            "graph mode. In a program take paddle.static.gradients."
+        )
     given = checked_cotangents("outputs", "grad_outputs", ends, grad_outputs)
-    if retain_graph is not None:
-        check_switch("retain_graph", retain_graph)
-    check_switch("create_graph", create_graph)
-    check_switch("allow_unused", allow_unused)
+    check_switches(
+        retain_graph=False if retain_graph is None else retain_graph,
+        create_graph=create_graph,
+        allow_unused=allow_unused,
+    )
     if only_inputs is not True:
         raise AssertionError("only_inputs=False is not supported yet")
-    check_distinct("outputs", ends)
-    check_distinct("inputs", wanted)
-    return gradients_of(ends, wanted, given, create_graph, allow_unused, checked_barred(no_grad_vars))
+    for name, tensors in (("outputs", ends), ("inputs", wanted)):
+        for tensor in repeated(tensors):
+            raise RuntimeError(
+                f"(AlreadyExists) {name} contain duplicate tensor {tensor.name}, please check {name} carefully. "
+                f"Give each Tensor once."
+            )
+    held = [no_grad_vars] if isinstance(no_grad_vars, Tensor) else [] if no_grad_vars is None else no_grad_vars
+    if not isinstance(held, (list, tuple, set, frozenset)) or not all(isinstance(t, Tensor) for t in held):
+        raise AssertionError(f"no_grad_vars must be None, Tensor or list/tuple/set of Tensors, but got {held!r}.")
+    return gradients_of(ends, wanted, given, create_graph, allow_unused, held)
 
 
 def gradients_of(
@@ -168,7 +169,11 @@ def gradients_of(
     for k, tensor in enumerate(wanted):
         here = arrived.get(target_of(tensor), [None])
         if here[0] is None and not allow_unused:
-            raise not_in_the_graph(k, tensor)
+            stopped = ", because its stop_gradient is True" if tensor._stop_gradient else ""
+            raise ValueError(  # observed rule 79
+                f"The {k}-th input does not appear in the backward graph: no output depends on it{stopped}. "
+                f"Pass allow_unused=True to get None for it."
+            )
         if here[0] is None:
             results.append(None)
         elif not isinstance(here[0], Tensor):
@@ -181,3 +186,82 @@ def gradients_of(
         else:
             results.append(here[0])
     return results
+
+
+# --------------------------------------------------------------------------- arguments, checked as Paddle does
+def checked_tensors(name: str, value: Any) -> list[Tensor]:
+    """A Tensor or a list of some, as a list. Raises AssertionError if it is neither, or empty."""
+    if value is None:
+        raise AssertionError(f"{name} should not be None")
+    if not isinstance(value, (Tensor, list, tuple)):
+        raise AssertionError(f"{name} must be Tensor or list of Tensor, but got {type(value).__name__}.")
+    tensors = [value] if isinstance(value, Tensor) else list(value)
+    if not tensors:
+        raise AssertionError(f"{name} cannot be empty")
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise AssertionError(f"Elements of {name} must be paddle.Tensor, but got {type(tensor).__name__}.")
+    return tensors
+
+
+def check_switches(**switches: Any) -> None:
+    """Raise AssertionError unless each is True or False."""
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise AssertionError(f"{name} must be True or False, but got {value!r}.")
+
+
+def repeated(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Those that are given before as well."""
+    return [t for k, t in enumerate(tensors) if any(t is earlier for earlier in tensors[:k])]
+
+
+def checked_cotangents(name: str, own: str, outputs: Sequence[Tensor], value: Any) -> list[Tensor | None]:
+    """One cotangent or None per output, of the argument `own`; none at all for None and an empty list.
+
+    Raises AssertionError if they are not as many, or one is neither a Tensor nor None.
+    """
+    cotangents = [value] if isinstance(value, Tensor) else value
+    if not isinstance(cotangents, (list, tuple, type(None))) or not all(
+        isinstance(c, (Tensor, type(None))) for c in cotangents or ()
+    ):
+        raise AssertionError(f"{own} must be None, a Tensor or a list containing None or Tensors, but got {value!r}.")
+    if not cotangents:
+        return [None] * len(outputs)
+    if len(cotangents) != len(outputs):
+        raise AssertionError(
+            f"The length of {own} must be equal to {name}: {len(outputs)} outputs, but {len(cotangents)} cotangents."
+        )
+    return list(cotangents)
+
+
+def wrong_shape(output: Tensor, given: Tensor) -> AssertionError:
+    """The error for a cotangent that does not fit."""
+    return AssertionError(
+        f"Tensor shape not match, Tensor of grad_tensor [ {given.name} ] with shape {list(given.shape)} mismatch "
+        f"Tensor [ {output.name} ] with shape {list(output.shape)}"
+    )
+
+
+def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool = False) -> Cotangent:
+    """The cotangent to start from, ones unless given, in the shape of `output`: an array.
+
+    With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph, as in Paddle.
+
+    Raises:
+        AssertionError: it has another number of elements. The release goes on, and reads memory that is not there.
+    """
+    if given is None:
+        ones = XP[type(output.array)].ones_like(output.array)
+        return Tensor(ones, None, False) if create_graph else ones
+    if given.array.size != output.array.size:
+        raise wrong_shape(output, given)
+    shaped: Tensor = given if given.array.shape == output.array.shape else given.reshape(output.shape)
+    if not create_graph:
+        return shaped.array
+    return Tensor(shaped.array, None, False) if shaped._stop_gradient else shaped
+
+
+def target_of(tensor: Tensor) -> Target:
+    """Where a cotangent of `tensor` goes: its node, or itself."""
+    return tensor if tensor.node is None else tensor.node

@@ -1,4 +1,4 @@
-"""Names that programs around layers import from Paddle's inner modules: what the process is, and modes to run in."""
+"""Modes of the process, casting and compiling in Paddle's words: there are two modes; nothing is cast or compiled."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import contextlib
 import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext as nullcontext
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from pylayer.dtype import as_dtype
+from pylayer.device import no
+from pylayer.dtype import as_dtype, bfloat16, float16
+from pylayer.ops.arguments import as_ints
 from pylayer.static import variable as static
 from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mode
 from pylayer.tensor import Tensor
@@ -124,3 +127,173 @@ def try_import(module_name: str, err_msg: str | None = None) -> Any:
         return import_module(module_name)
     except ImportError:
         raise ImportError(err_msg or f"Failed importing {module_name}. Install it first.") from None
+
+
+# --------------------------------------------------------------------------- casting
+@contextlib.contextmanager
+def auto_cast(
+    enable: bool = True,
+    custom_white_list: Any = None,
+    custom_black_list: Any = None,
+    level: str = "O1",
+    dtype: Any = "float16",
+    use_promote: bool = True,
+) -> Iterator[None]:
+    """A block in which nothing is cast: as Paddle does where the device has no arithmetic of `dtype`.
+
+    Raises:
+        ValueError: another `level` or `dtype`.
+    """
+    if level.upper() not in ("O0", "OD", "O1", "O2"):
+        raise ValueError("level should be O0, OD, O1 or O2.")
+    if as_dtype(dtype.lower() if isinstance(dtype, str) else dtype) not in (float16, bfloat16):
+        raise ValueError("If enable amp, dtype should be 'float16' or 'bfloat16'.")
+    yield
+
+
+def autocast(
+    device_type: str | None, dtype: Any = "float16", enabled: bool = True, cache_enabled: bool = True
+) -> contextlib.AbstractContextManager[None]:
+    """`auto_cast` in torch's words: Paddle reads neither the device nor the cache's switch."""
+    return auto_cast(enabled, dtype=dtype)
+
+
+def get_autocast_dtype(device_type: Any = None) -> str:
+    """What Paddle says where nothing is cast."""
+    return "float16"
+
+
+get_autocast_cpu_dtype = get_autocast_gpu_dtype = get_autocast_dtype
+
+
+def decorate(
+    models: Any,
+    optimizers: Any = None,
+    level: str = "O1",
+    dtype: str = "float16",
+    master_weight: bool | None = None,
+    save_dtype: str | None = None,
+    master_grad: bool = False,
+    excluded_layers: Any = None,
+) -> Any:
+    """The models, and the optimizers if given, as they are: see `auto_cast`."""
+    return models if optimizers is None else (models, optimizers)
+
+
+class GradScaler:
+    """Scaling of losses against underflow of float16 gradients. Nothing is cast, so nothing is scaled.
+
+    It has Paddle's interface, and does what Paddle's does where float16 is not supported.
+    """
+
+    def __init__(
+        self,
+        enable: bool = True,
+        init_loss_scaling: float = 65536.0,
+        incr_ratio: float = 2.0,
+        decr_ratio: float = 0.5,
+        incr_every_n_steps: int = 2000,
+        decr_every_n_nan_or_inf: int = 1,
+        use_dynamic_loss_scaling: bool = True,
+    ) -> None:
+        """Take Paddle's settings, which change nothing."""
+
+    def scale(self, var: Tensor) -> Tensor:
+        """The loss as it is."""
+        return var
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Nothing was scaled."""
+
+    def minimize(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """``optimizer.minimize``."""
+        return optimizer.minimize(*args, **kwargs)
+
+    def step(self, optimizer: Any) -> None:
+        """``optimizer.step``."""
+        optimizer.step()
+
+    def update(self) -> None:
+        """There is no scale to change."""
+
+    is_enable = is_use_dynamic_loss_scaling = no
+
+    def state_dict(self) -> dict[str, Any]:
+        """Empty: there is no scale."""
+        return {}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take an empty state on."""
+
+
+# --------------------------------------------------------------------------- compiling
+def to_static(
+    function: Any = None, input_spec: Any = None, build_strategy: Any = None, backend: Any = None, **kwargs: Any
+) -> Any:
+    """The function, or the layer, as it is: the bundled engine runs it eagerly, and compiles nothing.
+
+    Its results and gradients are those of the function; what only a compiled program shows is not there: `input_spec`
+    checks nothing, and branches on values are ordinary Python.
+    """
+    if function is None:
+        return functools.partial(to_static, input_spec=input_spec)
+    return function
+
+
+def not_to_static(func: Callable[..., Any] | None = None) -> Any:
+    """The function as it is."""
+    return not_to_static if func is None else func
+
+
+def enable_to_static(enable_to_static_bool: bool) -> None:
+    """Accepted: nothing is ever compiled."""
+
+
+def ignore_module(modules: Sequence[Any]) -> None:
+    """Accepted: nothing is ever compiled."""
+
+
+@dataclass(repr=False, unsafe_hash=True)
+class InputSpec:
+    """What an input of a program is like: its shape, None or -1 for sizes not known, its dtype and its name."""
+
+    shape: Any
+    dtype: Any = "float32"
+    name: str | None = None
+    stop_gradient: bool = False
+
+    def __post_init__(self) -> None:
+        sizes = [self.shape] if isinstance(self.shape, int) else self.shape
+        self.shape, self.dtype = tuple(-1 if n is None else n for n in sizes), as_dtype(self.dtype)
+
+    @classmethod
+    def from_tensor(cls, tensor: Tensor, name: str | None = None) -> InputSpec:
+        """The specification of a Tensor."""
+        return cls(as_ints(tensor.shape), tensor.dtype, name or tensor.name)
+
+    @classmethod
+    def from_numpy(cls, ndarray: Any, name: str | None = None) -> InputSpec:
+        """The specification of an array."""
+        return cls(ndarray.shape, ndarray.dtype, name)
+
+    def batch(self, batch_size: int) -> InputSpec:
+        """With `batch_size` put before the shape, in place."""
+        self.shape = (int(batch_size), *self.shape)
+        return self
+
+    def unbatch(self) -> InputSpec:
+        """Without the first size, in place.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if not self.shape:
+            raise ValueError("Not support to unbatch a InputSpec when len(shape) == 0.")
+        self.shape = self.shape[1:]
+        return self
+
+    def __repr__(self) -> str:
+        return (
+            f"InputSpec(shape={self.shape}, dtype=paddle.{self.dtype.name}, name={self.name}, "
+            f"stop_gradient={self.stop_gradient})"
+        )

@@ -1,4 +1,4 @@
-"""Whole derivatives: Jacobian and Hessian matrices of what was computed, and products with those of a function."""
+"""Whole derivatives: Jacobian and Hessian matrices, of what was computed and of functions, and products with them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,63 @@ from typing import Any
 from pylayer.autograd import grad
 from pylayer.ops.creation import ones_like, zeros_like
 from pylayer.ops.indexing import getitem
-from pylayer.ops.joining import stack
+from pylayer.ops.inplace import assign
+from pylayer.ops.joining import concat, stack
 from pylayer.ops.shape import reshape
 from pylayer.static.backward import gradients as static_gradients
 from pylayer.symbol import recording
 from pylayer.tensor import Tensor
 
 
-class Jacobian:
-    """The derivatives of `ys` by `xs`, computed when they are first used; otherwise as the Tensor of them.
+def gradients(ys: Any, xs: Any, cotangents: Any = None, create_graph: bool = True) -> Sequence[Tensor | None]:
+    """The gradients of what was computed; in static mode as further operators of the program."""
+    if recording.get() is not None:
+        return static_gradients(ys, xs, cotangents)
+    return grad(ys, xs, cotangents, create_graph=create_graph, allow_unused=True)
 
-    Its shape is that of `ys` followed by that of `xs`; with `is_batched` the first axis of both is one, and rows do not
-    mix.
+
+class _Matrix:
+    """The derivatives of all elements of some Tensors by all of others, computed when they are first used.
+
+    They are [outputs, inputs], or batched [batch, outputs, inputs], where entries of the batch do not mix.
+    """
+
+    def __init__(self, ys: Sequence[Tensor], xs: Sequence[Tensor], batched: bool) -> None:
+        self._ys, self._xs, self._batched = ys, xs, batched
+        self._found: Tensor | None = None
+
+    @property
+    def shape(self) -> Any:
+        """The shape of the matrix, or of the batch of them."""
+        return (*self._flat(self._ys).shape, self._flat(self._xs).shape[-1])
+
+    def evaluated(self) -> Tensor:
+        """All of it as a Tensor that can be differentiated again."""
+        if self._found is None:
+            ys = self._flat(self._ys)
+            rows = [self._row(getitem(ys, (..., k))) for k in range(ys.shape[-1])]
+            self._found = reshape(stack(rows, -2), list(self.shape))
+        return self._found
+
+    def _flat(self, tensors: Sequence[Tensor]) -> Tensor:
+        return concat([reshape(t, [t.shape[0], -1] if self._batched else [-1]) for t in tensors], -1)
+
+    def _row(self, y: Tensor) -> Tensor:
+        """The gradient of one output; zeros for what it does not depend on."""
+        found = [None] * len(self._xs) if y.stop_gradient else gradients(y, self._xs)
+        return self._flat([zeros_like(x) if g is None else g for x, g in zip(self._xs, found, strict=True)])
+
+    def __getitem__(self, index: Any) -> Tensor:
+        if any(part is Ellipsis for part in (index if isinstance(index, tuple) else (index,))):
+            raise IndexError("Ellipsis index currently is not supported.")
+        return self.evaluated()[index]
+
+
+# --------------------------------------------------------------------------- of what was computed
+class Jacobian(_Matrix):
+    """The derivatives of `ys` by `xs`, otherwise as the Tensor of them.
+
+    Its shape is that of `ys` followed by that of `xs`; with `is_batched` the first axis of both is one.
 
     Raises:
         ValueError: `ys` or `xs` has more than one axis beside that of the batch.
@@ -33,33 +78,12 @@ class Jacobian:
                 raise ValueError(
                     f"{name}.ndim should be {least} or {most} when is_batched={is_batched} but got {t.ndim}"
                 )
-        self._ys, self._xs, self._batched = ys, xs, is_batched
-        self._found: Tensor | None = None
+        super().__init__([ys], [xs], is_batched)
 
     @property
     def shape(self) -> list[int]:
         """The shape of the matrix, or of the batch of them."""
-        if self._batched:
-            return [self._xs.shape[0], *self._ys.shape[1:], *self._xs.shape[1:]]
-        return [*self._ys.shape, *self._xs.shape]
-
-    def evaluated(self) -> Tensor:
-        """All of it as a Tensor that can be differentiated again."""
-        if self._found is None:
-            self._found = reshape(stack(self._rows(), 1 if self._batched else 0), self.shape)
-        return self._found
-
-    def _rows(self) -> list[Tensor]:
-        if self._batched:
-            columns = reshape(self._ys, [self._ys.shape[0], -1])
-            return [_row(getitem(columns, (slice(None), k)), self._xs) for k in range(columns.shape[1])]
-        flat = reshape(self._ys, [-1])
-        return [_row(getitem(flat, k), self._xs) for k in range(flat.shape[0])]
-
-    def __getitem__(self, index: Any) -> Tensor:
-        if any(part is Ellipsis for part in (index if isinstance(index, tuple) else (index,))):
-            raise IndexError("Ellipsis index currently is not supported.")
-        return self.evaluated()[index]
+        return [*self._ys[0].shape, *self._xs[0].shape[self._batched :]]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -80,19 +104,6 @@ def _delegated(name: str) -> Callable[..., Any]:
 
 for _name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "matmul", "eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Jacobian, f"__{_name}__", _delegated(f"__{_name}__"))
-
-
-def gradients(ys: Any, xs: Any, cotangents: Any = None, create_graph: bool = True) -> Sequence[Tensor | None]:
-    """The gradients of what was computed; in static mode as further operators of the program."""
-    if recording.get() is not None:
-        return static_gradients(ys, xs, cotangents)
-    return grad(ys, xs, cotangents, create_graph=create_graph, allow_unused=True)
-
-
-def _row(y: Tensor, xs: Tensor) -> Tensor:
-    """The gradient of one output, zeros where it does not depend on `xs`."""
-    (found,) = gradients(y, xs) if not y.stop_gradient else (None,)
-    return zeros_like(xs) if found is None else found
 
 
 def jacobian(ys: Any, xs: Any, batch_axis: int | None = None) -> Any:
@@ -116,17 +127,13 @@ def hessian(ys: Tensor, xs: Any, batch_axis: int | None = None) -> Any:
     Raises:
         ValueError: `ys` has several elements, or `batch_axis` is neither None nor 0.
     """
-    if batch_axis is None:
-        if ys.size > 1:
-            raise ValueError(f"Only support ys.numel()({ys.size})==1 when batch_axis is None.")
-        ys = reshape(ys, [])
-    elif batch_axis == 0:
-        if ys[0].size > 1:
-            raise ValueError(f"Only support ys[0].numel()({ys[0].size})==1 when batch_axis is int")
-        ys = reshape(ys, [-1])
-    else:
+    if batch_axis not in (None, 0):
         raise ValueError("Only support batch_axis=0 yet.")
     batched = batch_axis is not None
+    name, one = ("ys[0]", ys[0]) if batched else ("ys", ys)
+    if one.size > 1:
+        raise ValueError(f"Only support {name}.numel()({one.size})==1 when batch_axis is {'int' if batched else None}.")
+    ys = reshape(ys, [-1] if batched else [])
     if isinstance(xs, (list, tuple)):
         return tuple(tuple(Hessian(Jacobian(ys, x, batched), z, batched) for z in xs) for x in xs)
     return Hessian(Jacobian(ys, xs, batched), xs, batched)
@@ -198,3 +205,47 @@ def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     directions = [ones_like(x) for x in _listed(inputs)] if v is None else _listed(v)
     found = _gradients(_listed(backward), list(cotangents), directions)
     return ys, found if isinstance(ys, (list, tuple)) else found[0]
+
+
+# --------------------------------------------------------------------------- of a function
+def _input(x: Tensor) -> Tensor:
+    """The Tensor in a place of its own in the graph; a leaf that needs a gradient, if it needed none."""
+    if not x.stop_gradient:
+        return assign(x)
+    leaf = x.detach()
+    leaf.stop_gradient = False
+    return leaf
+
+
+class FunctionJacobian(_Matrix):
+    """The derivatives of a function: `paddle.incubate.autograd.Jacobian`, all inputs and all outputs flattened.
+
+    Args:
+        func: of as many Tensors as `xs` has; it returns one or several.
+        xs: a Tensor or a list of them; their elements stand one Tensor after the other.
+        is_batched: the first axis is that of a batch, whose entries do not mix.
+    """
+
+    def __init__(self, func: Callable[..., Any], xs: Any, is_batched: bool = False) -> None:
+        inputs = [_input(x) for x in as_tensors(xs)]
+        super().__init__(as_tensors(func(*inputs)), inputs, is_batched)
+
+
+class FunctionHessian(FunctionJacobian):
+    """The second derivatives of a function of one output, or of one per entry of the batch; see `FunctionJacobian`.
+
+    Raises:
+        RuntimeError: it has several outputs.
+    """
+
+    def __init__(self, func: Callable[..., Any], xs: Any, is_batched: bool = False) -> None:
+        def gradient(*inputs: Tensor) -> Tensor:
+            first = FunctionJacobian(func, inputs, is_batched)
+            if first.shape[-2] != 1:
+                raise RuntimeError(
+                    "The function given to Hessian should return as single element Tensor or batched single element "
+                    f"Tensor, but returns {first.shape[-2]} elements."
+                )
+            return first[:, 0, :] if is_batched else first[0, :]
+
+        super().__init__(gradient, xs, is_batched)

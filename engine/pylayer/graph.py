@@ -122,16 +122,13 @@ def walk(
     pending: dict[Target, Held] = {}
     heap: list[tuple[int, Node]] = []
 
-    def wait(target: Target, held: Held) -> None:
-        pending[target] = held
+    def arrive(target: Target, cotangent: Cotangent) -> None:
+        if target in pending:
+            pending[target][0] = sum_of(pending[target][0], cotangent)
+            return
+        pending[target] = [cotangent]
         if isinstance(target, Node):
             heappush(heap, (target.age, target))
-
-    def arrive(target: Target, cotangent: Cotangent) -> None:
-        if target not in pending:
-            wait(target, [cotangent])
-        else:
-            pending[target][0] = sum_of(pending[target][0], cotangent)
 
     for target, cotangent in roots:
         arrive(target, cotangent)
@@ -147,7 +144,7 @@ def walk(
         if node.saved is None:
             raise node.already_released()
         if type(node) is Output:
-            arrive_at_output(node, held[0], pending, wait)
+            arrive_at_output(node, held[0], pending, heap)
             continue
         for target, cotangent in node.pullback(held, create_graph, found):
             arrive(target, cotangent)
@@ -158,12 +155,13 @@ def walk(
 
 
 def arrive_at_output(
-    node: Output, cotangent: Cotangent, pending: dict[Target, Held], wait: Callable[[Target, Held], None]
+    node: Output, cotangent: Cotangent, pending: dict[Target, Held], heap: list[tuple[int, Node]]
 ) -> None:
     """Put the cotangent of one of several outputs among those of the others."""
     parent: Any = node.parents[0]
     if parent not in pending:
-        wait(parent, [[None] * parent.outputs])
+        pending[parent] = [[None] * parent.outputs]
+        heappush(heap, (parent.age, parent))
     cotangents = pending[parent][0]
     before = cotangents[node.index]  # of another node that stands for the same, saved output
     cotangents[node.index] = cotangent if before is None else sum_of(before, cotangent)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.graph import Cotangent, Node, Output
-from pylayer.op_node import ListedOutputs
+from pylayer.op_node import SeveralOutputs
 from pylayer.tensor import Tensor
 
 _hook_ids = itertools.count()
@@ -31,7 +31,7 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
     if hooks is None:
         hooks = {}
         setattr(holder, attribute, hooks)
-        if type(holder) is Output and isinstance(call := holder.parents[0], ListedOutputs):
+        if type(holder) is Output and isinstance(call := holder.parents[0], SeveralOutputs):
             call.hooked[holder.index] = hooks
     return HookHandle(hooks, lambda cotangent: _run_hook(hook, cotangent))
 

@@ -27,7 +27,7 @@ from pylayer.fast.calls import fast_binary, fast_unary
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
 from pylayer.invalid import invalid, no_tensor
-from pylayer.op_node import ListedOutputs, OpNode, SeveralOutputs, parent_of
+from pylayer.op_node import OpNode, SeveralOutputs, parent_of
 from pylayer.promotion import as_floating, reconciled
 from pylayer.symbol import Symbol, is_of_a_program, recording
 from pylayer.tensor import Tensor
@@ -55,26 +55,25 @@ class Op(Row):
             return recorder.operation(self, arguments)
         inputs, values = self.checked([taken(value) for value in arguments] if watching else list(arguments))
         raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
-        array_type = type(next(t.array for t in inputs if isinstance(t, Tensor)))
+        array_type = next(type(t.array) for t in inputs if isinstance(t, Tensor))
         out = self.compute(self.kernels[array_type], raw)
         several = isinstance(out, (tuple, list))
         outs = [o if type(o) is array_type else XP[array_type].asarray(o) for o in (out if several else [out])]
         parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
-        if not any(parent is not None for parent in parents):
-            tensors = [Tensor(o) for o in outs]
+        raw_out = outs if several else outs[0]
+        if parents.count(None) == len(parents):
             if watching:
-                tell_computed(self, values, outs if several else outs[0])
-        else:
-            saved_out = outs if several else outs[0]
-            saved = [
-                vjp.pick(*raw, saved_out, i) if parent is not None else ()
-                for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
-            ]
-            shapes = [t.array.shape if isinstance(t, Tensor) else () for t in inputs]
-            kind = OpNode if not several else ListedOutputs if type(out) is list else SeveralOutputs
-            node = kind(self, parents, saved, shapes, saved_out)
-            tensors = [Tensor(o, Output(node, k) if several else node, False) for k, o in enumerate(outs)]
-        return type(out)(tensors) if several else tensors[0]
+                tell_computed(self, values, raw_out)
+            return type(out)(map(Tensor, outs)) if several else Tensor(raw_out)
+        saved = [
+            () if parent is None else vjp.pick(*raw, raw_out, i)
+            for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
+        ]
+        shapes = [t.array.shape if isinstance(t, Tensor) else () for t in inputs]
+        if not several:
+            return Tensor(raw_out, OpNode(self, parents, saved, shapes, raw_out), False)
+        node = SeveralOutputs(self, parents, saved, shapes, outs, type(out) is list)
+        return type(out)(Tensor(o, Output(node, k), False) for k, o in enumerate(outs))
 
     def checked(self, arguments: list[Any]) -> tuple[list[Any], list[Any]]:
         """The inputs that a gradient may flow to, dtypes reconciled, and all arguments with those in place."""

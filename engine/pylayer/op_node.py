@@ -113,9 +113,13 @@ class OpNode(Node):
 
 
 class SeveralOutputs(OpNode):
-    """A recorded call with several outputs; undefined cotangents reach the vjps as zeros."""
+    """A recorded call with several outputs; undefined cotangents reach the vjps as zeros.
 
-    __slots__ = ("like", "outputs")
+    Hooks of an output in a list, as `split` gives, see these zeros, and `grad` gives them; those of outputs in a tuple
+    see nothing.
+    """
+
+    __slots__ = ("hooked", "like", "listed", "outputs")
 
     def __init__(
         self,
@@ -124,36 +128,12 @@ class SeveralOutputs(OpNode):
         saved: Sequence[tuple[Any, ...]],
         shapes: Sequence[tuple[int, ...]],
         out: Sequence[Array],
+        listed: bool = False,
     ) -> None:
         super().__init__(op, parents, saved, shapes, out)
         self.outputs = len(out)
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
-
-    def pullback(
-        self, held: Held, create_graph: bool, found: Gradients | None = None
-    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        filled = [self.zeros(k, create_graph) if c is None else c for k, c in enumerate(held[0])]
-        return super().pullback([filled], create_graph)
-
-    def zeros(self, k: int, create_graph: bool) -> Cotangent:
-        """The cotangent of an output that took no part."""
-        shape, dtype, xp = self.like[k]
-        return Tensor(xp.zeros(shape, dtype)) if create_graph else xp.zeros(shape, dtype)
-
-    def recorded_output(self, out: Any) -> Any:
-        return [Tensor(o, Output(self, k), False) for k, o in enumerate(out)]
-
-
-class ListedOutputs(SeveralOutputs):
-    """A recorded call that gives a list, as `split` does: an output that took no part has zeros for its gradient.
-
-    So hooks of that output see zeros, and `grad` gives them. Outputs in a tuple, and those of a PyLayer, have none.
-    """
-
-    __slots__ = ("hooked",)
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+        self.listed = listed
         self.hooked: dict[int, dict[int, Callable[[Cotangent], Cotangent]]] = {}
         """The hooks of outputs, by index."""
 
@@ -163,12 +143,21 @@ class ListedOutputs(SeveralOutputs):
         filled = list(held[0])
         for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:
             filled[k] = self.zeros(k, create_graph)
-            for hook in tuple(self.hooked.get(k, {}).values()):
-                filled[k] = hook(filled[k])
-            for output in found.nodes if found else ():
-                if type(output) is Output and output.parents[0] is self and output.index == k:
-                    found.nodes[output] = filled[k]  # type: ignore[union-attr]
+            if self.listed:
+                for hook in tuple(self.hooked.get(k, {}).values()):
+                    filled[k] = hook(filled[k])
+                for output in found.nodes if found else ():
+                    if type(output) is Output and output.parents[0] is self and output.index == k:
+                        found.nodes[output] = filled[k]  # type: ignore[union-attr]
         return super().pullback([filled], create_graph)
+
+    def zeros(self, k: int, create_graph: bool) -> Cotangent:
+        """The cotangent of an output that took no part."""
+        shape, dtype, xp = self.like[k]
+        return Tensor(xp.zeros(shape, dtype)) if create_graph else xp.zeros(shape, dtype)
+
+    def recorded_output(self, out: Any) -> Any:
+        return [Tensor(o, Output(self, k), False) for k, o in enumerate(out)]
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:

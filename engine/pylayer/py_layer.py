@@ -6,22 +6,525 @@ custom dynamic-graph operators); where they are silent, of what Paddle 3.3.1 was
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Sequence
-from typing import Any
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any, NamedTuple, TypeGuard
 
-from pylayer.grad_mode import grad_mode
-from pylayer.graph import Output
+from pylayer.array import XP, Array
+from pylayer.dtype import BY_NUMPY
+from pylayer.grad_mode import grad_mode, grad_mode_set
+from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.op_node import parent_of
-from pylayer.py_layer_context import PyLayerContext, release_outputs, saved_changed
-from pylayer.py_layer_node import PyLayerNode
-from pylayer.slots import input_slots, output_slots
-from pylayer.symbol import is_of_a_program, named, recording
+from pylayer.saved import Packed, active_hooks, packed
+from pylayer.symbol import is_of_a_program, leaves_in, named, recording
 from pylayer.tensor import Tensor
-from pylayer.versions import clock, mark_changed
+from pylayer.versions import check_unchanged, clock, mark_changed
+from pylayer.vjp import OPS
 from pylayer.watch import in_force, records_all
 
+reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=False)
+"""How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as every release takes it.
 
+By the documents a backward that returns too few gradients, or None for an input that needs one, is an error. Releases
+take trailing gradients of inputs that need none to be None, and None to be a gradient of zeros; packages rely on it.
+"""
+
+
+@contextmanager
+def as_releases() -> Iterator[None]:
+    """Within the block the rule is read as every release does."""
+    token = reads_as_releases.set(True)
+    try:
+        yield
+    finally:
+        reads_as_releases.reset(token)
+
+
+# --------------------------------------------------------------------------- what owns a gradient
+class Slot(NamedTuple):
+    """One place in backward's arguments or results: a Tensor, or a list or tuple that directly holds at least one."""
+
+    name: str
+    tensors: list[Tensor]
+    is_list: bool
+
+
+def input_slots(layer: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Slot], list[str]]:
+    """The arguments that own a gradient slot, in call order, and the names of the others (observed rules 9 and 10).
+
+    Warns:
+        UserWarning: a dict, or a list in a list, holds Tensors: their gradients are not tracked.
+    """
+    slots: list[Slot] = []
+    slotless: list[str] = []
+    for name, value in [*((f"#{k}", value) for k, value in enumerate(args)), *kwargs.items()]:
+        slot = as_slot(name, value)
+        if slot:
+            slots.append(slot)
+        else:
+            slotless.append(name)
+        around = value if isinstance(value, (list, tuple)) else [value]
+        nested = [v for v in around if isinstance(v, (dict, list, tuple))]
+        if any(isinstance(v, Tensor) for v in leaves_in(nested)):
+            kind = "a dict" if isinstance(value, dict) else "a list inside a list"
+            warnings.warn(
+                f"{layer}: Tensors in {kind} (argument {name}) are not tracked and get no gradient. "
+                f"Pass them as arguments of their own, or in one flat list.",
+                UserWarning,
+                stacklevel=3,
+            )
+    return slots, slotless
+
+
+def output_slots(layer: str, returned: Any) -> list[Slot]:
+    """What forward returned as the slots of backward's arguments (observed rules 13 to 16).
+
+    Raises:
+        ValueError: there is no Tensor in it.
+    """
+    values = returned if isinstance(returned, (list, tuple)) else [returned]
+    slots = [slot for k, value in enumerate(values) if (slot := as_slot(f"output {k}", value))]
+    if not slots:
+        found = ", ".join(type(v).__name__ for v in values) or "nothing"
+        raise ValueError(
+            f"{layer} : At least one output of `PyLayer.forward` is a `Tensor`. But forward returned {found}: return "
+            f"the Tensor, alone or in a list or tuple."
+        )
+    return slots
+
+
+def as_slot(name: str, value: Any) -> Slot | None:
+    """The slot that `value` owns, if any."""
+    if isinstance(value, Tensor):
+        return Slot(name, [value], False)
+    if isinstance(value, (list, tuple)):
+        tensors = [v for v in value if isinstance(v, Tensor)]
+        if tensors:
+            return Slot(name, tensors, True)
+    return None
+
+
+class Like(NamedTuple):
+    """What the gradient of one Tensor must look like."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    xp: ModuleType
+
+    def zeros(self) -> Tensor:
+        """A gradient of zeros."""
+        return Tensor(self.xp.zeros(self.shape, self.dtype))
+
+
+def likes(slots: Sequence[Slot]) -> list[list[Like]]:
+    """The shape and dtype of every Tensor, slot by slot, without holding the Tensors."""
+    return [[Like(t.array.shape, t.array.dtype, XP[type(t.array)]) for t in slot.tensors] for slot in slots]
+
+
+# --------------------------------------------------------------------------- the context
+class PyLayerContext:
+    """What forward hands to backward: the first argument of both, one per `apply`. Any attribute may be set on it."""
+
+    def __init__(self, layer: str) -> None:
+        self._layer = layer
+        self._in_forward = True
+        self._called: set[str] = set()
+        self._saved: tuple[Any, ...] | None = None
+        self.age = 0
+        """Minus the stamp at which tensors were saved, as of a node."""
+        self._not_inplace: tuple[Any, ...] = ()
+        self._non_differentiable: tuple[Any, ...] = ()
+        self._materialize_grads = True
+        self._grad_in_dtype_consistent = True
+
+    @property
+    def label(self) -> str:
+        """What messages call the layer's node."""
+        return f"GradNodePyLayer_{self._layer}"
+
+    def name(self) -> str:
+        """The name of the layer's node."""
+        return self.label
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep `tensors` for backward (PyLayerContext.save_for_backward).
+
+        Raises:
+            RuntimeError: called twice, or outside forward: "at most once, and only inside forward".
+            ValueError: with saved_tensors_hooks in force, something is not a Tensor or a list of Tensors.
+        """
+        self._allow("save_for_backward", once=True)
+        hooks = active_hooks.get()
+        self._saved = tensors if hooks is None else tuple(_packed_argument(t, hooks) for t in tensors)
+        self.age = next(clock)
+
+    def saved_tensor(self) -> tuple[Any, ...] | None:
+        """What `save_for_backward` kept, or None if it was not called (PyLayerContext.saved_tensor).
+
+        Raises:
+            RuntimeError: a saved Tensor was changed in place since.
+        """
+        if self._saved is None:
+            return None
+        check_unchanged(_arrays(self._saved), self)
+        return tuple(_restored(value) for value in self._saved)
+
+    def mark_not_inplace(self, *args: Any) -> None:
+        """Have an input that forward returns unchanged returned as a new Tensor (PyLayerContext.mark_not_inplace).
+
+        Raises:
+            RuntimeError: called twice, or outside forward.
+        """
+        self._allow("mark_not_inplace", once=True)
+        self._not_inplace = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Give the outputs `args` stop_gradient True (PyLayerContext.mark_non_differentiable).
+
+        Raises:
+            RuntimeError: called twice, or outside forward.
+        """
+        self._allow("mark_non_differentiable", once=True)
+        self._non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether undefined cotangents reach backward as zeros (the default) or as None.
+
+        Raises:
+            RuntimeError: called outside forward.
+            TypeError: `value` is not a bool.
+        """
+        self._allow("set_materialize_grads")
+        self._materialize_grads = _bool("set_materialize_grads", value)
+
+    def set_grad_in_dtype_consistent(self, value: bool) -> None:
+        """Whether cotangents are cast to the dtype of forward's outputs (the default) before backward sees them.
+
+        Raises:
+            RuntimeError: called outside forward.
+            TypeError: `value` is not a bool.
+        """
+        self._allow("set_grad_in_dtype_consistent")
+        self._grad_in_dtype_consistent = _bool("set_grad_in_dtype_consistent", value)
+
+    @property
+    def container(self) -> Any:
+        """What was saved, as one object; may be set as well (observed rule 48)."""
+        return self.saved_tensor()
+
+    @container.setter
+    def container(self, value: Any) -> None:
+        self._saved = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        self.age = next(clock)
+
+    def _allow(self, method: str, once: bool = False) -> None:
+        if not self._in_forward:
+            raise RuntimeError(f"{self._layer}: ctx.{method} must be called inside forward, but forward has returned.")
+        if once and method in self._called:
+            raise RuntimeError(
+                f"{self._layer}: ctx.{method} must be called at most once. Pass all Tensors to one call."
+            )
+        self._called.add(method)
+
+
+def _bool(method: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"(InvalidType) {method}: argument (position 1) must be bool, but got {type(value).__name__}")
+    return value
+
+
+class _SavedOutput(NamedTuple):
+    """An output of forward kept for backward: not the Tensor itself, whose node holds what is saved."""
+
+    tensor: weakref.ref[Tensor]
+    array: Array
+    node: weakref.ref[Node]
+    slot: int
+
+    def restored(self) -> Tensor:
+        """The Tensor that forward returned, or one like it if that is gone."""
+        tensor, node = self.tensor(), self.node()
+        if tensor is not None:
+            return tensor
+        return Tensor(self.array, Output(node, self.slot) if node else None, node is None)
+
+
+def _packed_argument(value: Any, hooks: Any) -> Any:
+    if isinstance(value, (list, tuple)) and all(isinstance(v, Tensor) for v in value):
+        return type(value)(packed(v, hooks) for v in value)
+    if value is not None and not isinstance(value, Tensor):
+        raise ValueError("save_for_backward only support Tensor, list of Tensor, tuple of Tensor.")
+    return packed(value, hooks)  # None goes to the hook too (observed rule 53)
+
+
+def _restored(value: Any) -> Any:
+    if type(value) is _SavedOutput:
+        return value.restored()
+    if type(value) is Packed:
+        return value.unpack(value.value)
+    if type(value) in (list, tuple) and any(type(v) is Packed for v in value):
+        return type(value)(_restored(v) for v in value)
+    return value
+
+
+def _arrays(values: Iterable[Any]) -> Iterator[Array]:
+    """The arrays of the Tensors among saved values, in containers too; what a hook packed is the hook's business."""
+    for value in values:
+        if isinstance(value, (Tensor, _SavedOutput)):
+            yield value.array
+        elif isinstance(value, Mapping):
+            yield from _arrays(value.values())
+        elif isinstance(value, (list, tuple, Set, deque)) and not isinstance(value, Packed):
+            yield from _arrays(value)
+
+
+def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) -> None:
+    """Keep saved outputs by reference only, so that no cycle holds the graph: node, ctx, output, node."""
+    positions = {id(t): k for k, t in enumerate(outputs)}
+    if ctx._saved:
+        this = weakref.ref(node)
+        ctx._saved = tuple(
+            _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)]) if id(v) in positions else v
+            for v in ctx._saved
+        )
+
+
+def saved_changed(ctx: PyLayerContext) -> bool:
+    """Whether a saved Tensor was changed in place since."""
+    try:
+        check_unchanged(_arrays(ctx._saved or ()), ctx)
+    except RuntimeError:
+        return True
+    return False
+
+
+# --------------------------------------------------------------------------- the recorded call
+class PyLayerNode(Node):
+    """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the rules."""
+
+    __slots__ = ("inputs", "layer", "names", "output_likes", "output_lists", "outputs", "slotless", "where")
+
+    def __init__(
+        self,
+        layer: type[Any],
+        ctx: PyLayerContext,
+        inputs: Sequence[Slot],
+        outputs: Sequence[Slot],
+        slotless: Sequence[str],
+        where: str,
+    ) -> None:
+        super().__init__([parent_of(tensor) for slot in inputs for tensor in slot.tensors], saved=ctx)
+        self.layer = layer
+        self.names = [(slot.name, slot.is_list) for slot in inputs]
+        self.inputs = likes(inputs)
+        self.output_lists = [slot.is_list for slot in outputs]
+        self.output_likes = likes(outputs)
+        self.outputs = sum(len(slot.tensors) for slot in outputs)
+        self.slotless = slotless
+        """The arguments that own no slot, for the error of a layer that returns None for them."""
+        self.where = where
+        """File and line of the call of `apply`."""
+
+    @property
+    def label(self) -> str:
+        return f"GradNodePyLayer_{self.layer.__name__}"
+
+    def pullback(
+        self, held: Held, create_graph: bool, found: Gradients | None = None
+    ) -> Iterable[tuple[Target, Cotangent]]:
+        """Call backward.
+
+        Raises:
+            ValueError: wrong number, type or shape of gradients; the message names layer, slot and input.
+            Exception: whatever backward raised, with a note that names the layer and where it was applied.
+        """
+        ctx: PyLayerContext = self.saved
+        arguments = self.cotangent_arguments(held[0], ctx)
+        try:
+            returned = self.layer.backward(ctx, *arguments)
+        except Exception as error:
+            error.add_note(f"in backward of {self.label}, applied at {self.where}")
+            raise
+        pairs = zip(self.parents, self.checked(returned, found.barred if found else ()), strict=True)
+        given = [(parent, gradient) for parent, gradient in pairs if parent is not None and gradient is not None]
+        return given if create_graph else [(parent, gradient.array) for parent, gradient in given]
+
+    # ----------------------------------------------------------------- what backward gets
+    def cotangent_arguments(self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext) -> list[Any]:
+        """One Tensor, or list of Tensors, per output slot."""
+        remaining = iter(cotangents)
+        arguments: list[Any] = []
+        for is_list, slot in zip(self.output_lists, self.output_likes, strict=True):
+            tensors = [self.cotangent_tensor(next(remaining), like, ctx) for like in slot]
+            arguments.append(tensors if is_list else tensors[0])
+        return arguments
+
+    def cotangent_tensor(self, cotangent: Cotangent | None, like: Like, ctx: PyLayerContext) -> Tensor | None:
+        """One cotangent as backward sees it: a copy, since backward may change it in place (observed rule 43)."""
+        if cotangent is None:
+            return like.zeros() if ctx._materialize_grads else None
+        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(cotangent.copy(), None, False)
+        return as_dtype_of(tensor, like) if ctx._grad_in_dtype_consistent else tensor
+
+    # ----------------------------------------------------------------- what backward returns
+    def checked(self, returned: Any, barred: Collection[Target] = ()) -> list[Tensor | None]:
+        """The gradients of all input Tensors, in order, by the reading in force (`reads_as_releases`).
+
+
+        Integers and booleans are never asked for one. An input among `barred`, those of which ``paddle.grad`` wants no
+        gradient, is one that needs none.
+        """
+        parents = iter(self.parents)
+        targets = [[None if (parent := next(parents)) in barred else parent for _ in slot] for slot in self.inputs]
+        values = self.per_slot(returned)
+        if len(values) != len(self.names):
+            values = self.completed(values, targets)
+        gradients: list[Tensor | None] = []
+        rows = zip(self.names, self.inputs, targets, values, strict=True)
+        for k, ((name, is_list), slot, wanted, value) in enumerate(rows):
+            if not is_list:
+                gradients.append(self.checked_gradient(k, name, value, slot[0], wanted[0]))
+                continue
+            if value is None:
+                value = [None] * len(slot)
+            if not isinstance(value, (list, tuple)):
+                raise self.error(k, name, f"argument must be list or tuple, but got {type(value).__name__}")
+            if len(value) != len(slot):
+                raise self.error(
+                    k, name, f"the list has {len(slot)} Tensors, but backward returned {len(value)} gradients"
+                )
+            gradients += [
+                self.checked_gradient(k, f"{name}[{j}]", item, like, parent)
+                for j, (item, like, parent) in enumerate(zip(value, slot, wanted, strict=True))
+            ]
+        return gradients
+
+    def per_slot(self, returned: Any) -> list[Any]:
+        """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list slot, a list of
+        gradients is that slot's value."""
+        if not isinstance(returned, (list, tuple)):
+            return [returned]
+        single_list = len(self.names) == 1 and self.names[0][1]
+        if single_list and isinstance(returned, list) and not any(isinstance(v, (list, tuple)) for v in returned):
+            return [returned]
+        return list(returned)
+
+    def completed(self, values: list[Any], targets: Sequence[Sequence[Target | None]]) -> list[Any]:
+        """As releases read it: those left out at the end are None, if there are others and these need no gradient.
+
+        Raises:
+            ValueError: there are too many, or too few; by the documents always.
+        """
+        count = len(values)
+        left_out = zip(self.inputs[count:], targets[count:], strict=True)
+        missed = any(needs(like, to) for slot, parents in left_out for like, to in zip(slot, parents, strict=True))
+        if not 0 < count < len(targets) or missed or not reads_as_releases.get():
+            raise self.wrong_count(values)
+        return values + [None] * (len(targets) - count)
+
+    def checked_gradient(self, k: int, name: str, value: Any, like: Like, parent: Target | None) -> Tensor | None:
+        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34)."""
+        if parent is None:
+            if value is None:
+                return None
+            raise self.error(
+                k, name, f"should return None at {k} position, because it's forward Tensor's stopgradient is true, or "
+                f"paddle.grad is asked for no gradient of it (backward() asks for all)"
+            )  # fmt: skip
+        if value is None:
+            if reads_as_releases.get() or not needs(like, parent):
+                return None
+            raise self.error(
+                k, name, f"should not return empty at {k} position: the input needs a gradient, so return a Tensor "
+                f"(zeros if the gradient is zero)"
+            )  # fmt: skip
+        if not made(value):
+            raise self.error(
+                k, name, f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"
+            )
+        if value.array.shape != like.shape:
+            raise self.error(
+                k, name, f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}"
+            )
+        return value if takes_any_dtype(parent) else as_dtype_of(value, like)
+
+    def wrong_count(self, values: Sequence[Any]) -> ValueError:
+        """The error for a wrong number of gradients, saying which inputs own the slots."""
+        expected, received = len(self.names), len(values)
+        owners = ", ".join(f"`{self.argument(name)}`" for name, _ in self.names)
+        text = (
+            f"{self.label} : The number of outputs of `PyLayer.backward` should be {expected}, but received "
+            f"{received}. One gradient per Tensor argument of apply: {owners}"
+        )
+        extra_nones = sum(value is None for value in values)
+        if self.slotless and expected < received <= expected + extra_nones:
+            names = ", ".join(f"`{self.argument(name)}`" for name in self.slotless)
+            text += f"; non-Tensor arguments take no slot; drop the None for {names}"
+        return ValueError(f"{text}. (applied at {self.where})")
+
+    def error(self, k: int, name: str, text: str) -> ValueError:
+        """The error for one slot: layer, slot, input, and where the layer was applied."""
+        return ValueError(
+            f"{self.label}'s backward function, gradient {k} (input `{self.argument(name)}`): {text}. "
+            f"(applied at {self.where})"
+        )
+
+    def argument(self, name: str) -> str:
+        """The name of an argument: forward's own name for a positional one, which slots know by its number."""
+        if not name.startswith("#"):
+            return name
+        position, bracket, index = name[1:].partition("[")
+        try:
+            parameters = list(inspect.signature(self.layer.forward).parameters.values())[1:]
+        except (TypeError, ValueError):
+            return name
+        k = int(position)
+        for parameter in parameters[: k + 1]:
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                return f"*{parameter.name}[{k - parameters.index(parameter)}]{bracket}{index}"
+        return f"{parameters[k].name}{bracket}{index}" if k < len(parameters) else name
+
+
+def needs(like: Like, parent: Target | None) -> bool:
+    """Whether a gradient is asked for: one goes on from this input, and it holds no integers or booleans."""
+    return parent is not None and BY_NUMPY[like.dtype].is_differentiable
+
+
+def made(value: Any) -> TypeGuard[Tensor]:
+    """Whether it is a Tensor, and not one of a subclass that left ``Tensor.__init__`` out."""
+    return isinstance(value, Tensor) and hasattr(value, "array")
+
+
+def takes_any_dtype(target: Target) -> bool:
+    """Whether a cotangent goes to a PyLayer that asked for cotangents as they are."""
+    node = target.parents[0] if isinstance(target, Output) else None
+    return isinstance(node, PyLayerNode) and node.saved is not None and not node.saved._grad_in_dtype_consistent
+
+
+def as_dtype_of(tensor: Tensor, like: Like) -> Tensor:
+    """`tensor` in the dtype of `like`: recorded where grad mode is on."""
+    if tensor.array.dtype == like.dtype:
+        return tensor
+    return OPS["cast"].apply(tensor, BY_NUMPY[like.dtype])  # type: ignore[no-any-return]
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a backward that cannot be differentiated again.
+
+    It runs unrecorded, so that a second gradient does not find the input in the graph (observed rule 40).
+    """
+
+    return grad_mode_set(False)(backward)
+
+
+# --------------------------------------------------------------------------- the layer
 class PyLayer:
     """A custom operation: a subclass with static `forward` and `backward`, run through `apply`.
 

@@ -7,8 +7,9 @@ from itertools import repeat
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pylayer.array import XP, ByArrayType
-from pylayer.quiet import quiet
 
 Function = Callable[..., Any]
 
@@ -136,7 +137,8 @@ class Row:
     def compute(self, kernel: Function, raw: Sequence[Any]) -> Any:
         """The forward on raw arrays, with errors that name the operation and the shapes."""
         try:
-            return quiet.run(kernel, *raw)
+            with np.errstate(all="ignore"):  # NumPy's warnings of infinities and NaN are for those who call NumPy
+                return kernel(*raw)
         except (ValueError, IndexError, OverflowError) as error:
             text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
             if "broadcast" in text:

@@ -25,9 +25,9 @@ from pylayer.distributed.world import World, apart
 from pylayer.dtype import as_dtype
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
-from pylayer.missing import missing_name
+from pylayer.install import missing_name
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of, unbroadcast
-from pylayer.reading import as_releases
+from pylayer.py_layer import as_releases
 from pylayer.saved import PackedSaved
 from pylayer.tensor import Tensor
 from pylayer.vjp import Row, Vjp, raw_ops

@@ -32,7 +32,7 @@ from gradcheck.exploring.example_search import explored
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.python import is_static
 from gradcheck.support.foreign import described, text_of
-from pylayer.reading import as_releases
+from pylayer.py_layer import as_releases
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case

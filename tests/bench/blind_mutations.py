@@ -16,8 +16,8 @@ from typing import NamedTuple
 import yaml
 
 FILES = (
-    "autograd.py", "fast/walk.py", "grad_arguments.py", "grad_mode.py", "graph.py", "hooks.py", "op_node.py",
-    "parameter.py", "py_layer.py", "py_layer_context.py", "py_layer_node.py", "recompute.py", "saved.py", "slots.py",
+    "autograd.py", "fast/walk.py", "grad_mode.py", "graph.py", "hooks.py", "op_node.py",
+    "parameter.py", "py_layer.py", "recompute.py", "saved.py",
     "versions.py", "static/backward.py", "static/pylayer_op.py", "static/structure.py", "static/values.py",
 )  # fmt: skip
 """What a PyLayer, a static_pylayer and the taking of gradients consist of."""

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
+from pylayer.fast.calls import run_alone
 from pylayer.op import Op
-from pylayer.quiet import run_alone
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 

@@ -7,8 +7,7 @@ import textwrap
 import pytest
 
 import pylayer
-from pylayer.missing import missing_name
-from pylayer.stand_in import StandIn
+from pylayer.install import StandIn, missing_name
 from pylayer.unsupported import UnsupportedError
 
 NAMES = {

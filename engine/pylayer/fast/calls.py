@@ -6,6 +6,7 @@ Any other call goes to the general one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,16 @@ from pylayer.array import XP, Array
 from pylayer.fast.node import SAVED, ElementwiseNode, new, puller
 from pylayer.grad_mode import grad_mode
 from pylayer.op_node import OpNode
-from pylayer.quiet import run_alone
 from pylayer.tensor import Tensor
 from pylayer.versions import clock
 from pylayer.vjp import Row
 from pylayer.watch import tell_computed, watching
+
+_quiet = copy_context()
+_quiet.run(np.seterr, all="ignore")
+run_alone = _quiet.run
+"""Runs a kernel without NumPy's warnings, whose state is a context variable: ``np.errstate``, as in `Row.compute`,
+would take 24 % of a chain of small operations. A RuntimeError if another thread is in the context."""
 
 FLOAT64, FLOAT32 = np.dtype("float64"), np.dtype("float32")
 """The usual dtypes. Asking for these objects takes a third of what asking for the kind of a dtype does."""
@@ -26,7 +32,7 @@ FLOAT64, FLOAT32 = np.dtype("float64"), np.dtype("float32")
 
 def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation of one Tensor: the usual case at once, any other through `general`."""
-    kernels, differentiable, floating, grad_enabled = row.kernels.made, row.differentiable, row.floating, grad_mode.get
+    kernels, differentiable, floating, grad_enabled = row.kernels, row.differentiable, row.floating, grad_mode.get
     pull, keeps_x, keeps_out = puller(row), "x" in row.reads, "out" in row.reads
     (pick,) = [vjp.pick for vjp in row.vjps] or [row.apply]  # which without a vjp is not called
 
@@ -40,7 +46,7 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
             return general(x)
         try:
             out = run_alone(kernels[type(array)], array)
-        except (KeyError, RuntimeError):
+        except RuntimeError:
             return general(x)
         if x._stop_gradient or not differentiable or not grad_enabled():
             return unrecorded(row, (x,), as_array(out, array))
@@ -68,7 +74,7 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
 
 def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation that `binary` made: the usual case at once, any other through `general`."""
-    kernels, differentiable, floating, grad_enabled = row.kernels.made, row.differentiable, row.floating, grad_mode.get
+    kernels, differentiable, floating, grad_enabled = row.kernels, row.differentiable, row.floating, grad_mode.get
     pull, keeps, (keeps_x, keeps_y, keeps_out) = puller(row), bool(row.reads), [name in row.reads for name in SAVED]
     pick_x, pick_y = [vjp.pick for vjp in row.vjps] or [row.apply] * 2
 
@@ -82,7 +88,7 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
             return general(x, y)
         try:
             out = run_alone(kernels[type(a)], a, b)
-        except (KeyError, RuntimeError, TypeError, ValueError):
+        except (RuntimeError, TypeError, ValueError):
             return general(x, y)  # which says what was wrong
         parent_x = None if x._stop_gradient else x if x.node is None else x.node
         parent_y = None if y._stop_gradient else y if y.node is None else y.node
@@ -125,7 +131,7 @@ def as_array(out: Any, like: Array) -> Array:
 
 def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation of two, one of them a number: beside a real floating Tensor at once, else `general`."""
-    kernels, differentiable = row.kernels.made, row.differentiable
+    kernels, differentiable = row.kernels, row.differentiable
     pick_x, pick_y = [vjp.pick for vjp in row.vjps] or [row.apply] * 2
     grad_enabled = grad_mode.get
 
@@ -137,7 +143,7 @@ def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Ten
         a, b = (array, number) if tensor is x else (number, array)
         try:
             out = run_alone(kernels[type(array)], a, b)
-        except (KeyError, RuntimeError):
+        except RuntimeError:
             return general(x, y)
         out = as_array(out, array)
         if tensor._stop_gradient or not differentiable or not grad_enabled():

@@ -1,9 +1,9 @@
-"""The walk over a graph, spelled out: with it a chain of a thousand multiplications
+"""The walk of a backward, spelled out: with it a chain of a thousand multiplications
 takes a sixth of the time (forward and backward, of ten numbers)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
@@ -14,22 +14,11 @@ from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.versions import changes
 
 
-def spelled_out(
-    roots: Iterable[tuple[Target, Cotangent]],
-    *,
-    create_graph: bool = False,
-    retain_graph: bool = False,
-    enter: set[Node] | None = None,
-    capture: Iterable[Node] = (),
-    barred: Collection[Target] = (),
-) -> Gradients:
-    """What `pylayer.graph.walk` does; in a chain without the heap, and by the `pull` of nodes that have one."""
-    captured: dict[Node, Cotangent] = dict.fromkeys(capture)
-    found = Gradients({}, captured, barred)
+def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool = False) -> Gradients:
+    """What `graph.walk` does of arrays; in a chain without the heap, and by the `pull` of nodes that have one."""
     pending: dict[Target, Held] = {}
     heap: list[tuple[int, Node]] = []
-    at_once = not create_graph
-
+    shaped = True
     newest: Any = None  # a node that need not go through the heap, nor what it holds through `pending`: in a chain none
     newest_held: Any = None
     arriving: Iterable[tuple[Any, Cotangent]] = roots
@@ -52,8 +41,7 @@ def spelled_out(
                 held[0] = XP[type(cotangent)].asarray(held[0])
         if newest is None:
             if not heap:
-                found.leaves.update(pending)
-                return found
+                return Gradients(pending, {}, ())
             node = heappop(heap)[1]
             held = pending.pop(node)
         elif heap and heap[0][0] < newest.age:
@@ -67,34 +55,24 @@ def spelled_out(
         if node.hooks:
             for hook in tuple(node.hooks.values()):
                 held[0] = hook(held[0])
-            at_once = at_once and bool(held[0].ndim)  # NumPy turns 0-d results into scalars
-        if captured and node in captured:
-            captured[node] = held[0]
-        if enter is not None and node not in enter:
-            continue
+            shaped = shaped and bool(held[0].ndim)  # NumPy turns 0-d results into scalars
         if node.saved is None:
             raise node.already_released()
         pull = node.pull
-        if pull and at_once and not changes:
+        if pull and shaped and not changes:
             target, cotangent, arriving = pull(held, node, node.saved)
             if type(target) is ElementwiseNode and target not in pending:  # as in a chain: no pair to be made
                 newest, newest_held = target, [cotangent]
             else:
                 arriving = ((target, cotangent), *arriving)
         elif type(node) is Output:
-            parent: Any = node.parents[0]
-            if parent not in pending:
-                pending[parent] = [[None] * parent.outputs]
-                heappush(heap, (parent.age, parent))
-            cotangent = pending[parent][0][node.index]  # of another node that stands for the same, saved output
-            cotangent = held[0] if cotangent is None else cotangent + held[0]
-            pending[parent][0][node.index] = cotangent if create_graph else XP[type(held[0])].asarray(cotangent)
+            graph.arrive_at_output(node, held[0], pending, heap)
             continue
         else:
-            arriving = node.pullback(held, create_graph, found)
+            arriving = node.pullback(held, False)
         if not retain_graph:
             node.saved = None
 
 
-walk = spelled_out if fast.ON else graph.walk
-"""The one to take."""
+backward_walk = spelled_out if fast.ON else graph.walk
+"""The one to take in a backward."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 MODULES = {
     "": (
-        "ops amp array autograd compatibility device dtype grad_mode nn.initializer saving size "
+        "ops array autograd compatibility device dtype grad_mode nn.initializer saving size "
         "static.recorder tensor dtype=dtype:DType bool=dtype:bool_ half=dtype:float16 float=dtype:float32 "
         "double=dtype:float64 short=dtype:int16 int=dtype:int32 long=dtype:int64 cfloat=dtype:complex64 "
         "cdouble=dtype:complex128 complex=ops.complexes:complex_"
     ),
-    "amp": "amp",
-    "autograd": "autograd derivatives grad_mode py_layer py_layer_context saved Function=py_layer:PyLayer",
-    "autograd.py_layer": "py_layer py_layer_context py_layer_node",
+    "amp": "compatibility device",
+    "autograd": "autograd derivatives grad_mode py_layer saved Function=py_layer:PyLayer",
+    "autograd.py_layer": "py_layer",
     "base": (
         "compatibility device nn.initializer:ParamAttr static.backward static.executor static.in_use "
         "static.program static.scope tensor"
@@ -65,9 +65,11 @@ MODULES = {
     ),
     "geometric": "ops.positions",
     "incubate": "ops.positions",
-    "incubate.autograd": "function_derivatives derivatives:jvp,vjp",
+    "incubate.autograd": (
+        "Jacobian=derivatives:FunctionJacobian Hessian=derivatives:FunctionHessian derivatives:jvp,vjp"
+    ),
     "incubate.autograd.utils": "derivatives:as_tensors",
-    "jit": "jit",
+    "jit": "compatibility",
     "linalg": "ops",
     "nn": "nn parameter optimizer.clip",
     "nn.functional": "nn ops",
@@ -81,7 +83,7 @@ MODULES = {
     "regularizer": "optimizer.regularizer",
     "special": "ops",
     "static": (
-        "compatibility:Variable jit:InputSpec static.backward static.data static.executor static.in_use "
+        "compatibility:Variable,InputSpec static.backward static.data static.executor static.in_use "
         "static.program static.scope setitem=ops.inplace:set_items"
     ),
     "static.nn": "static.cond static.nn static.scope static.pylayer_op",

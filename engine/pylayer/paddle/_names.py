@@ -11,11 +11,11 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from pylayer.install import StandIn, stand_in
 from pylayer.ops.methods import FORMS_IN_PLACE
 from pylayer.ops.spellings import ALIASES, respelled
 from pylayer.paddle._modules import ALSO, MODULES
 from pylayer.release import FACADE, defined, paddles, release_modules, shared_names
-from pylayer.stand_in import StandIn, stand_in
 
 
 class Facade(ModuleType):

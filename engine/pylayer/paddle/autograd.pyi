@@ -3,6 +3,6 @@
 from typing import Any
 
 from pylayer.py_layer import PyLayer as PyLayer
-from pylayer.py_layer_context import PyLayerContext as PyLayerContext
+from pylayer.py_layer import PyLayerContext as PyLayerContext
 
 def __getattr__(name: str) -> Any: ...

@@ -9,7 +9,7 @@ import pytest
 from building import data, fetch
 
 import pylayer.paddle as paddle
-from pylayer.missing import missing_name
+from pylayer.install import missing_name
 from pylayer.unsupported import UnsupportedError
 
 A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
