@@ -22,8 +22,8 @@ from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_dif
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import Broken
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
+from gradcheck.causes.entries import far_off
 from gradcheck.causes.summary import checked
-from gradcheck.causes.wrong_entries import far_off
 from gradcheck.checking.arrays import dtype_name
 from gradcheck.checking.contracts import same
 from gradcheck.checking.problem import Problem

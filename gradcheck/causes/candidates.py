@@ -1,4 +1,5 @@
-"""The mistakes that are tried on one input of an operation: what a backward may hand on in place of its cotangent.
+"""The inputs of recorded operations, what flows through each, and the mistakes that are tried there: what a backward
+may hand on in place of the right cotangent.
 
 A candidate has the input's shape. The right cotangent, and each candidate, may have a factor besides.
 """
@@ -7,14 +8,152 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array
-from gradcheck.causes.edges import Edge
-from gradcheck.checking.arrays import as_array, axes_of, wide
+from gradcheck.backends.base import Array, Step
+from gradcheck.checking.arrays import CLEAR, EPS, as_array, axes_of, wide
+from gradcheck.checking.graph import Flows, Graph
+from gradcheck.checking.precision import MOVES
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """One input of one operation, and what flows through it, in double precision."""
+
+    OUTPUT: ClassVar[int] = -1
+    """The position of the output of an operation, which is only scaled."""
+    INCOMING: ClassVar[int] = -2
+    """That of an output of the call: what comes in."""
+    WHOLE: ClassVar[int] = -3
+    """That of the whole gradient of an input of the call, of which the factor that one operation reads is forgotten."""
+    COMPOSED: ClassVar[int] = -4
+    """That of what a function is computed from of which the operation is the last; see `Graph.composed`."""
+
+    step: Step
+    position: int
+    number: int
+    """Of the value that is the input."""
+    given: Sequence[Any]
+    """The cotangents of the outputs."""
+    right: Array
+    """The cotangent of the input."""
+    arrays: Sequence[Array]
+    """All values, by number."""
+    output: int = 0
+    """Which output of the call, where the position is INCOMING; the number of the factor, where it is WHOLE."""
+    sisters: Mapping[int, Array] = field(default_factory=dict)
+    """The cotangents of the outputs of all operations like this one, by number."""
+
+    @property
+    def g(self) -> Array:
+        """The cotangent of the one output."""
+        return as_array(self.given[0]) if len(self.given) == 1 else np.zeros(())
+
+    @property
+    def x(self) -> Array:
+        return wide(self.arrays[self.number])
+
+    @property
+    def y(self) -> Array:
+        return wide(self.step.values[0])
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is the one input of the operation, or a factor on both sides of a product."""
+        return self.position >= 0 and len(set(self.step.edges)) == 1
+
+    @property
+    def other(self) -> Any:
+        """The other one of two inputs; None if it is not known."""
+        if len(self.step.edges) != 2:
+            return None
+        number = self.step.edges[1 - self.position]
+        return wide(self.arrays[number]) if number >= 0 else self.step.operands().get("yx"[self.position])
+
+    @property
+    def read(self) -> dict[str, Array]:
+        """What of the values the rules of the operation read, by the name of the argument."""
+        found = self.step.operands()
+        return {name: v for name, v in found.items() if type(v) is type(self.right) and v.dtype.kind in "fc"}
+
+    @property
+    def summed(self) -> int:
+        """How many elements are added up to one here, by a sum, a mean or a broadcast; 1 if none are."""
+        sizes = [max(int(np.prod(shape)), 1) for shape in (self.right.shape, *map(np.shape, self.given))]
+        return max(sizes) // min(sizes)
+
+    def fit(self, value: Any) -> Array:
+        """A value of the output's shape, summed over the axes along which the input was broadcast."""
+        value, shape = value + 0 * self.g, self.right.shape
+        extra = value.ndim - len(shape)
+        stretched = [k + extra for k, n in enumerate(shape) if n == 1]
+        return value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
+
+
+# --------------------------------------------------------------------------- what may be wrong
+OF_WORLDS = {"broadcast_ranks", "unbind"}
+"""Operations that take the inputs of a rank from those of a world, which no code of the user's does."""
+
+
+def edges_of(
+    graph: Graph, flows: Flows, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
+) -> Iterator[Edge]:
+    """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
+    arrays = graph.recording.arrays
+    if step.name in OF_WORLDS and step.spot is None:
+        return
+    if step.name == "multiply" and len(set(step.edges)) == 1:
+        pulled = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
+    for position, number, right in pulled:
+        yield Edge(step, position, number, given, right, arrays, sisters=flows.get(step.name, {}))
+    if step in graph.composed:
+        for number, right in pulled_through(graph.composed[step], given[0]).items():
+            yield Edge(step, Edge.COMPOSED, number, given, right, arrays)
+    if len(pulled) > 1 and len(step.values) == 1:
+        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays)
+
+
+def pulled_through(steps: Sequence[Step], given: Any) -> dict[int, Array]:
+    """The cotangent of what a function is computed from, by number, for that of its value; none if nothing flows, or
+    the function is none of single elements."""
+
+    def pulled(start: Array) -> dict[int, Array]:
+        pending = {steps[-1].first: start}
+        for step in reversed(steps):
+            reached = [pending.pop(step.first)] if step.first in pending else []
+            for _, number, cotangent in step.pull(reached) if reached else ():
+                pending[number] = pending[number] + cotangent if number in pending else cotangent
+        return pending
+
+    right, slopes = pulled(given), pulled(0 * given + 1)
+    apart = ((abs(g - given * slopes[k]), abs(g).max(initial=0.0)) for k, g in right.items())
+    return right if all(bool((off <= CLEAR * EPS * size).all()) for off, size in apart) else {}
+
+
+def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
+    """The outputs of the call."""
+    for k, (end, u) in enumerate(zip(graph.recording.ends, cotangents, strict=True)):
+        step = graph.maker(end)
+        while step is not None and step.name in MOVES and len(step.edges) == 1:  # where the user's formula ends
+            step = graph.maker(step.edges[0])
+        if step is not None and u is not None:
+            yield Edge(step, Edge.INCOMING, end, [u], wide(u), graph.recording.arrays, output=k)
+
+
+def whole(graph: Graph, gradients: Mapping[int, Array]) -> Iterator[Edge]:
+    """The gradients of the inputs, with every factor on the way that has no larger shape."""
+    arrays = graph.recording.arrays
+    for step in graph.recording.steps:
+        for factor in {e for e in step.edges if e >= 0} if step.name in ("multiply", "divide") else ():
+            for k, gradient in gradients.items():
+                shape, into = arrays[factor].shape[::-1], gradient.shape[::-1]
+                fits = len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape, into, strict=False))
+                if k != factor and fits:
+                    yield Edge(step, Edge.WHOLE, k, [], gradient, arrays, output=factor)
 
 
 class Candidate(NamedTuple):
@@ -111,23 +250,14 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
     for a, b in itertools.product(range(-2, 3), repeat=2):
         if [a, b] != right and (edge.other is not None or b == right[1]):
             says = f"multiplies by {product(a, b)} in place of {product(*right)}" if a or b else forgets
-            yield Candidate("GC116", cost_of((a, b), right), says, partial(monomial, edge, right, a, b))
-
-
-def cost_of(given: tuple[int, int], right: Sequence[int]) -> float:
-    """How far-fetched other powers than the right ones are: a factor forgotten, times for divided by, one operand for
-    the other are slips."""
-    if given == (0, 0):
-        return 1
-    if given == (right[0], -right[1]):
-        return 2
-    swapped = given == (right[1], right[0])
-    return 2 - swapped + sum(abs(n - m) for n, m in zip(given, right, strict=True))
+            # a factor forgotten, times for divided by, one operand for the other are slips
+            swapped = 2 - ([b, a] == right) + abs(a - right[0]) + abs(b - right[1])
+            cost = 1 if (a, b) == (0, 0) else 2 if [a, -b] == right else swapped
+            yield Candidate("GC116", cost, says, partial(monomial, edge, right, a, b))
 
 
 def monomial(edge: Edge, right: Sequence[int], a: int, b: int) -> Array:
-    """The cotangent of this input with other powers in it than the right ones; the other input need not be known where
-    its power is right."""
+    """The cotangent with other powers than the right ones; of an input whose power is right no value is needed."""
     return edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(powers(edge, a, b))
 
 
@@ -234,15 +364,22 @@ def incoming_forgotten(edge: Edge) -> Iterator[Candidate]:
 
 TRANSPOSED = "transposed"
 
+MOST_PERMUTED = 24
+"""Orders of axes that are tried: all of four."""
+
 
 def orders(value: Array) -> Iterator[tuple[str, Callable[[], Array]]]:
     """An array in other orders, in words."""
-    if value.ndim > 1 and value.shape[-1] == value.shape[-2]:
-        yield TRANSPOSED, partial(np.swapaxes, value, -1, -2)
-    for axis in (k for k, n in enumerate(value.shape) if n > 1):
-        yield f"flipped along axis {axis}", partial(np.flip, value, axis)
+    axes = range(value.ndim)
+    for order in itertools.islice(itertools.permutations(axes), 1, MOST_PERMUTED):
+        if tuple(value.shape[k] for k in order) == value.shape:
+            transposed = order == (*axes[:-2], *axes[:-3:-1])
+            words = TRANSPOSED if transposed else f"with its axes permuted to {list(order)}"
+            yield words, partial(np.transpose, value, order)
+    for axis in (k for k in axes if value.shape[k] > 1):
         for by in (1, -1):
             yield f"rolled by {by} along axis {axis}", partial(np.roll, value, by, axis)
+        yield f"flipped along axis {axis}", partial(np.flip, value, axis)
 
 
 def reordered(edge: Edge) -> Iterator[Candidate]:

@@ -1,40 +1,33 @@
-"""Which entries are wrong, once the verdict is FAIL: from the tape by vjps alone, else by columns; within a budget."""
+"""Which entries of the Jacobian are wrong: by rows from the tape and vjps alone, else by columns from differences."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import math
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gradcheck.causes.likely import likely_causes
-from gradcheck.causes.step_scan import steps_of
-from gradcheck.checking.arrays import Array, flat, module_of, only
-from gradcheck.checking.decide import Ruling
-from gradcheck.checking.derivative import QUICK, quick
-from gradcheck.checking.line import Scan
-from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
+from gradcheck.checking.arrays import EPS, Array, array_and_element, flat, module_of, only
+from gradcheck.checking.decide import POWER, Ruling
+from gradcheck.checking.derivative import QUICK, derivative_of, quick
+from gradcheck.checking.line import RATIO, USUAL, Line, Scan
+from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
 from gradcheck.checking.probe import ROUNDING, Probe, Prober
-from gradcheck.checking.tape_comparison import tape_diff
-from gradcheck.result import Diagnosis, StepScan, absolute_error
-from gradcheck.support.foreign import described
+from gradcheck.checking.tape_comparison import granted, tape_diff
+from gradcheck.result import StepScan
 
-LEAST_BUDGET = 300
-"""Evaluations and vjps that naming may take in any case: some hundredths of a second."""
-BUDGET = 10
-"""Naming costs at most so many times the evaluations and vjps of the check itself."""
 MOST_LOCATED = 5
 """Wrong elements whose output is searched for by halving: as many as reports show."""
 MOST_ROWS_BY_TAPE = 32
 """Outputs up to which all rows of the Jacobian are compared to list every wrong entry."""
 MOST_COLUMNS = 8
 """Wrong columns that a whole scan confirms; then the quick derivative has proved itself for this function."""
+MOST_JACOBIAN_ENTRIES = 2**25
+"""Entries of a Jacobian that mode ``full`` computes at most."""
 FAR_OFF = 2.0**-20
 """An entry that is off by this share of the largest of its row is listed as it is, as its element is known to be wrong:
 rounding is as much only where 32 bits of the row cancel."""
@@ -44,21 +37,15 @@ TAPED = 2.0**-48
 
 @dataclass
 class Named:
-    """Wrong entries, those that carry most of the error first; which elements of which input are wrong; and why."""
+    """Wrong entries, those that carry most of the error first, and which elements of which input are wrong."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: Sequence[Entry] = ()
     wrong: dict[int, Array] = field(default_factory=dict)
     """By input, a mask of its elements that are known to be wrong; none of one that is right."""
     exhaustive: bool = True
     """Whether there are no more."""
     jacobians: dict[int, tuple[Array, Array]] = field(default_factory=dict)
     """By input, the Jacobian or its diagonal, and its bounds, as far as differences gave it."""
-    causes: tuple[Diagnosis, ...] = ()
-    patterns: tuple[str, ...] = ()
-    scan: StepScan | None = None
-    """The differences of the worst entry at all steps, where these gave its value."""
-    unfinished: str = ""
-    """Why not all was looked at, if so."""
 
     @property
     def inputs(self) -> list[int]:
@@ -66,64 +53,28 @@ class Named:
         return [number for number, mask in self.wrong.items() if bool(mask.any())]
 
 
-def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> Named:
-    """What is wrong about a gradient that a probe shows to be wrong, and why."""
-    point = prober.point
-    spent = point.spent.runs
-    budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
-    named = Named()
-    try:
-        named = by_tape(prober, probe, listed) if probe.wrong is not None else by_columns(prober, probe, budget)
-        named.entries.sort(key=lambda e: -absolute_error(e.analytic, e.numeric))
-        named.patterns = tuple(patterns(point, named))
-        own = point.problem.causes() if point.problem.causes else ()
-        named.causes = tuple(
-            own or likely_causes(prober, named.inputs, probe, named.jacobians, budget - (point.spent.runs - spent))
-        )
-        if named.entries and probe.wrong is None:
-            named.scan = steps_of(prober, named.entries[0])
-    except OutOfTimeError:
-        named.unfinished = "no time is left"
-    except Exception as error:  # the verdict stands, whatever happens to the search for its cause
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        named.unfinished = f"{described(error)} ({Path(last.filename).name}:{last.lineno})"
-    return named
-
-
 # --------------------------------------------------------------------------- with the tape
 def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
     """The wrong entries as the tape tells them: counted exactly for a random cotangent, located by vjps."""
-    point, named, said = prober.point, Named(), probe.comparison
+    point, said = prober.point, probe.comparison
     assert said is not None
     assert said.wrong is not None
-    named.exhaustive = said.unsure is None
-    worst = []
-
-    @functools.cache
-    def error_of(start: int, stop: int) -> list[Array]:
-        """What is wrong of the gradients for some of the outputs: the halves are the same for many elements."""
-        part = probe.cotangent * 0
-        part[start:stop] = probe.cotangent[start:stop]
-        return [c - t for c, t in zip(point.vjp(part), point.by_tape(part), strict=True)]
-
-    for number, (g, t, mask) in enumerate(zip(said.claimed, said.taped, said.wrong, strict=True)):
-        named.wrong[number] = mask
-        errors, places = (g - t)[mask], module_of(mask).flatnonzero(mask)
-        first = module_of(mask).argsort(-abs(errors))[:MOST_LOCATED].tolist()
-        worst += [(complex(errors[i]), number, int(places[i])) for i in first]
+    entries: list[Entry] = []
     diagonal = claimed_diagonal(prober, probe.cotangent, probe.gradients, 0) if len(point.x) == 1 else None
     if diagonal is not None:
         true = said.taped[0].reshape(-1) / probe.cotangent
-        wrong = module_of(true).flatnonzero(said.wrong[0].reshape(-1)).tolist()
-        named.entries = [Entry(0, i, i, float(diagonal[i]), float(true[i]), TAPED * abs(float(true[i]))) for i in wrong]
+        pairs = ((i, float(diagonal[i]), float(true[i])) for i in places(said.wrong[0]))
+        entries = [Entry(0, i, i, claim, value, TAPED * abs(value)) for i, claim, value in pairs]
     elif point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
         rows = range(point.outputs.vector.size)
-        named.entries = list(rows_by_tape(prober, said.wrong, listed, rows, rows_at_once(point, probe)))
-    if not named.entries:
-        worst.sort(key=lambda wrong: -abs(wrong[0]))
-        entries = [entry_by_halving(point, error_of, *wrong) for wrong in worst[:MOST_LOCATED]]
-        named.entries = [entry for entry in entries if entry.analytic != entry.numeric]
-    return named
+        entries = list(rows_by_tape(prober, said.wrong, listed, rows, rows_at_once(point, probe)))
+    entries = entries or list(entries_by_halving(point, probe, flat(said.claimed) - flat(said.taped), flat(said.wrong)))
+    return Named(entries, dict(enumerate(said.wrong)), said.unsure is None)
+
+
+def places(mask: Array) -> list[int]:
+    """The flat elements that are in a mask."""
+    return module_of(mask).flatnonzero(mask).tolist()  # type: ignore[no-any-return]
 
 
 def rows_at_once(point: Point, probe: Probe) -> dict[int, list[Array]]:
@@ -181,7 +132,7 @@ def rows_by_tape(
             found = tape_diff(point, one, claimed, None, prober.rtol)
             taped, rejected = list(found.taped), list(found.wrong or ())
         for number, mask in enumerate(rejected):
-            for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist():
+            for i in places(mask):
                 if left.get(number):
                     left[number] -= 1
                     yield entry_of(point, number, i, output, claimed, taped)
@@ -202,21 +153,29 @@ def entry_of(
     return Entry(number, index, point.outputs.element(output), *value, TAPED * abs(t))
 
 
-def entry_by_halving(
-    point: Point, error_of: Callable[[int, int], list[Array]], error: complex, number: int, index: int
-) -> Entry:
-    """For an element of an input, with its error for a cotangent, the entry that carries most of it, by halving the
-    outputs: `error_of` gives what is wrong of the gradients for those from one to another."""
-    start, stop = 0, point.outputs.vector.size
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        half = complex(error_of(start, middle)[number].reshape(-1)[index])
-        if 2 * abs(half) >= abs(error):
-            stop, error = middle, half
-        else:
-            start, error = middle, error - half
-    one = point.outputs.unit(start)
-    return entry_of(point, number, index, start, point.vjp(one), point.by_tape(one))
+def entries_by_halving(point: Point, probe: Probe, errors: Array, wrong: Array) -> Iterator[Entry]:
+    """Of the elements, flat, with the largest errors the entries that carry most of them, by halving the outputs."""
+
+    @functools.cache
+    def errors_of(start: int, stop: int) -> Array:
+        """What is wrong of the gradients for some of the outputs: the halves are the same for many elements."""
+        part = probe.cotangent * 0
+        part[start:stop] = probe.cotangent[start:stop]
+        return flat(point.vjp(part)) - flat(point.by_tape(part))
+
+    for place in sorted(places(wrong), key=lambda i: -abs(complex(errors[i])))[:MOST_LOCATED]:
+        start, stop, error = 0, point.outputs.vector.size, complex(errors[place])
+        while stop - start > 1:
+            middle = (start + stop) // 2
+            half = complex(errors_of(start, middle)[place])
+            if 2 * abs(half) >= abs(error):
+                stop, error = middle, half
+            else:
+                start, error = middle, error - half
+        one = point.outputs.unit(start)
+        entry = entry_of(point, *array_and_element(point.x, place), start, point.vjp(one), point.by_tape(one))
+        if entry.analytic != entry.numeric:
+            yield entry
 
 
 # --------------------------------------------------------------------------- a diagonal Jacobian
@@ -258,25 +217,26 @@ def diagonal_by(first: Probe, second: Probe, number: int) -> tuple[Array, Array]
 
 
 # --------------------------------------------------------------------------- without the tape
-def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
+def by_columns(prober: Prober, budget: float) -> Named:
     """The wrong entries as differences find them: by columns where the budget allows, else by halving."""
-    point, named = prober.point, Named()
+    point, entries, named = prober.point, list[Entry](), Named()
     for number, x in enumerate(point.x):
-        everywhere = module_of(probe.cotangent).ones(x.shape, bool)
-        alone = prober.probe(only(number, everywhere, point.x), whole=True) if x.size else None
+        everywhere = module_of(x).ones(x.shape, bool)
+        masks = only(number, everywhere, point.x)
+        alone = prober.probe(masks, whole=True) if x.size else None
+        named.wrong[number] = ~everywhere
         if alone is None or alone.decision is Ruling.PASS:
-            named.wrong[number] = ~everywhere
             continue
         found, before = list[Entry](), point.spent.runs
         known = claimed = None
-        if 1 < x.size == point.outputs.vector.size:
+        if x.size > 1:
             claimed = claimed_diagonal(prober, alone.cotangent, alone.gradients, number)
         if claimed is not None:
-            known = diagonal_by(alone, prober.probe(only(number, everywhere, point.x), whole=True), number)
+            known = diagonal_by(alone, prober.probe(masks, whole=True), number)
         if known is not None:
             found = beyond_bound(prober, number, claimed, *known)
         elif point.by_rows and 4 * x.size <= budget:
-            known = columns(prober, number, alone, everywhere.reshape(-1))
+            known = columns(prober, number, alone, everywhere)
             if not point.complex and point.outputs.size + 4 * x.size <= budget:
                 found = of_columns(prober, number, alone, claimed_jacobians(point)[number], *known)
         if known is not None:
@@ -285,28 +245,29 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
         if not found:
             found = list(entries_by_search(prober, alone, number))
             named.exhaustive = False
-        named.entries += found
-        if found:
-            wrong = ~everywhere
-            wrong.reshape(-1)[sorted({e.index for e in found})] = True
-            named.wrong[number] = wrong
+        entries += found
+        named.wrong[number].reshape(-1)[[e.index for e in found]] = True
+    named.entries = entries
     return named
 
 
+def column_line(point: Point, number: int, index: int, weights: Array | None = None, part: complex = 1.0) -> Line:
+    """The line along one element of an input, as long as its scale."""
+    scale = float(point.scales[number].reshape(-1)[index])
+    return point.line(point.along_element(number, index, part * scale), weights)
+
+
 def columns(prober: Prober, number: int, like: Probe, mask: Array) -> tuple[Array, Array]:
-    """The Jacobian of one input by differences, both parts of complex elements in one column, and its bounds: inf but
-    for the columns in a mask."""
+    """The columns in a mask of the Jacobian of one input by differences, and their bounds, which are inf elsewhere."""
     point, x, step = prober.point, prober.point.x[number], like.derivative.step
     xp, step = module_of(x), max(QUICK, sorted(step.tolist())[step.size // 2])
     parts, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
     shape, scales = (point.outputs.vector.size, x.size), point.scales[number].reshape(-1)
-    value, bar = xp.zeros(shape, dtype), xp.zeros(shape) + xp.where(mask, 0.0, np.inf)
-    for index in xp.flatnonzero(mask).tolist():
-        size = float(scales[index])
-        for part in parts:
-            found = quick(point.line(point.along_element(number, index, part * size)), like.derivative.noise, step)
-            value[:, index] += part * found.value / size
-            bar[:, index] += found.bar / size
+    value, bar = xp.zeros(shape, dtype), xp.zeros(shape) + xp.where(mask.reshape(-1), 0.0, np.inf)
+    for index, part in itertools.product(places(mask), parts):
+        found = quick(column_line(point, number, index, part=part), like.derivative.noise, step)
+        value[:, index] += part * found.value / scales[index]
+        bar[:, index] += found.bar / scales[index]
     return value, bar
 
 
@@ -320,19 +281,15 @@ def of_columns(prober: Prober, number: int, like: Probe, claimed: Array, value: 
     """The wrong entries of the Jacobian of one input. The first columns that are wrong are held against whole scans."""
     point, scales = prober.point, prober.point.scales[number].reshape(-1)
     for index in sorted({e.index for e in beyond_bound(prober, number, claimed, value, bar)})[:MOST_COLUMNS]:
-        size = float(scales[index])
-        line = point.line(point.along_element(number, index, size))
-        found = prober.scanned(Scan(line), like.derivative.noise, True).both
-        value[:, index], bar[:, index] = found.value / size, found.bar / size
+        found = prober.scanned(Scan(column_line(point, number, index)), like.derivative.noise, True).both
+        value[:, index], bar[:, index] = found.value / scales[index], found.bar / scales[index]
     return beyond_bound(prober, number, claimed, value, bar)
 
 
 def beyond_bound(prober: Prober, number: int, claimed: Array, value: Array, bar: Array) -> list[Entry]:
-    """The entries of a Jacobian, or of its diagonal, in which backward and the differences differ by more than the
-    bound."""
-    xp = module_of(value)
+    """The entries of a Jacobian, or of its diagonal, in which backward and the differences differ beyond the bound."""
     bound = bar + (ROUNDING + prober.rtol) * np.maximum(abs(value), abs(claimed))
-    at = xp.nonzero(~(abs(claimed - value) <= bound) & (bound < np.inf))
+    at = module_of(value).nonzero(~(abs(claimed - value) <= bound) & (bound < np.inf))
     numbers = (values[at].tolist() for values in (claimed, value, bound))
     return [Entry(number, i, k, *three) for k, i, *three in zip(at[0].tolist(), at[-1].tolist(), *numbers, strict=True)]
 
@@ -343,34 +300,111 @@ def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Ent
     assert d is not None
     whole = d.reshape(-1)
 
-    def along(places: range) -> Probe:
+    def along(some: range) -> Probe:
         part = 0 * whole
-        part[places.start : places.stop] = whole[places.start : places.stop]
-        return prober.along(only(number, part.reshape(d.shape), point.x), probe, whole=len(places) == 1)
+        part[some.start : some.stop] = whole[some.start : some.stop]
+        return prober.along(only(number, part.reshape(d.shape), point.x), probe, whole=len(some) == 1)
 
-    wrong = halved(range(whole.size), lambda places: along(places).decision is Ruling.FAIL)
+    wrong = halved(range(whole.size), lambda some: along(some).decision is Ruling.FAIL)
     for index in itertools.islice(wrong, MOST_LOCATED):
         there, step = along(range(index, index + 1)), math.copysign(abs(whole[index]), whole[index].real)
         value, claim = there.seen.value / step, there.claim.value / step
         yield Entry(number, index, SUM_OF_OUTPUTS, claim, value, there.seen.bar / abs(step))
 
 
-def halved(places: range, shows: Callable[[range], bool]) -> Iterator[int]:
+def halved(some: range, shows: Callable[[range], bool]) -> Iterator[int]:
     """The single places for which `shows` holds, found by halving."""
-    if not shows(places):
+    if not shows(some):
         return
-    if len(places) == 1:
-        yield places[0]
+    if len(some) == 1:
+        yield some[0]
         return
-    middle = len(places) // 2
-    yield from halved(places[:middle], shows)
-    yield from halved(places[middle:], shows)
+    middle = len(some) // 2
+    yield from halved(some[:middle], shows)
+    yield from halved(some[middle:], shows)
+
+
+def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
+    """The differences of an entry at all steps; None where it is none of the real Jacobian, or nothing is seen."""
+    point = prober.point
+    if entry.output == SUM_OF_OUTPUTS or point.complex:
+        return None
+    scale = float(point.scales[entry.input].reshape(-1)[entry.index])
+    scan = Scan(column_line(point, entry.input, entry.index, point.outputs.unit(entry.output)))
+    noise = prober.noise(scan, whole=True)
+    scan.extend(USUAL)
+    found = derivative_of(scan, noise)
+    value, bar = float(found.both.value[0]), float(found.both.bar[0])
+    if not bar < float("inf") or bool(found.kinked[0]):
+        return None
+    rows = [(RATIO**k, *(float(sample.change[0]) for sample in scan.samples[k])) for k in USUAL]
+    return StepScan(
+        **point.named(entry).model_dump(include={"input", "index", "output", "output_index", "analytic"}),
+        steps=tuple(h * scale for h, _, _ in rows),
+        differences=tuple((ahead - behind) / (2 * h * scale) for h, ahead, behind in rows),
+        rounding=tuple(float(noise.reshape(-1)[0]) / (h * scale) for h, _, _ in rows),
+        chosen=RATIO ** int(found.step[0]) * scale,
+        value=value / scale,
+        bar=bar / scale,
+    )
+
+
+# --------------------------------------------------------------------------- every entry
+def all_wrong_entries(prober: Prober) -> list[Entry] | None:
+    """Every wrong entry of every Jacobian, for mode ``full``; None where it is too large or complex."""
+    point = prober.point
+    if point.complex or sum(x.size for x in point.x) * point.outputs.size > MOST_JACOBIAN_ENTRIES:
+        return None
+    if point.witnessed:
+        return list(rows_by_tape(prober, None, np.inf, rows_in_doubt(prober)))
+    if not point.by_rows:
+        return None
+    probe, jacobians = prober.probe(by_rows=True, whole=True), claimed_jacobians(point)
+    doubted = columns_in_doubt(prober, probe, jacobians)
+    return [
+        entry
+        for number, (claimed, mask) in enumerate(zip(jacobians, doubted, strict=True))
+        for entry in of_columns(prober, number, probe, claimed, *columns(prober, number, probe, mask))
+    ]
+
+
+def rows_in_doubt(prober: Prober) -> Sequence[int]:
+    """The rows of the Jacobian that have to be compared by themselves: all if backward differs from the tape for a
+    random cotangent, else those with an entry so small beside others of its column that an error of half of its
+    digits would not have shown there."""
+    point = prober.point
+    u, gradients = prober.claimed()
+    found = tape_diff(point, u, gradients, None, prober.rtol)
+    rows = range(u.size)
+    if found.wrong is not None:
+        return rows
+    if all(claimed_diagonal(prober, u, gradients, number) is not None for number in range(len(point.x))):
+        return []  # each column is one entry
+    bounds = flat([granted(point, c, t, prober.rtol) for c, t in zip(found.claimed, found.taped, strict=True)])
+    bounds = np.fmax(bounds, flat(found.bounds)) if found.bounds else bounds
+    terms = (u[k] * flat(point.by_tape(point.outputs.unit(k))) for k in rows)
+    return [k for k, row in enumerate(terms) if bool(hidden_terms(row, bounds, EPS**0.5).any())]
+
+
+def hidden_terms(terms: Array, bounds: Array, share: float) -> Array:
+    """The terms of sums that are so small that an error of such a share of one is within the bound of its sum."""
+    return (share * abs(terms) < bounds) & (terms != 0)
+
+
+def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -> list[Array]:
+    """The same without a tape, as a mask over the columns of each input: all if the differences along a direction are
+    not those of backward, else those with an entry of which an error of `POWER` would not have shown in its row."""
+    both, xp = probe.derivative.both, module_of(probe.cotangent)
+    terms = [j * d.reshape(-1) for j, d in zip(jacobians, probe.direction, strict=True) if d is not None]
+    bars = xp.where(probe.derivative.kinked, np.inf, both.bar)
+    bars = bars + (ROUNDING + prober.rtol) * sum(abs(t).sum(axis=1) for t in terms)
+    agree = bool((abs(sum(t.sum(axis=1) for t in terms) - both.value) <= bars).all())
+    return [hidden_terms(t, bars[:, None], POWER).any(axis=0) | (not agree) for t in terms]
 
 
 # --------------------------------------------------------------------------- whole slices
 def patterns(point: Point, named: Named) -> Iterator[str]:
-    """Per input whose wrong elements make up whole slices along one axis, and not all of it: ``all of x[:, 3]``. Only
-    where all of them are known."""
+    """Per input whose wrong elements, all known, are whole slices along one axis, but not all: ``all of x[:, 3]``."""
     for number in named.inputs if named.exhaustive else ():
         wrong, name = np.asarray(named.wrong[number].tolist()), point.problem.names[point.moved[number]]
         found = (whole_slices(wrong, axis) for axis in range(wrong.ndim))
@@ -379,10 +413,10 @@ def patterns(point: Point, named: Named) -> Iterator[str]:
 
 def whole_slices(wrong: np.ndarray[Any, Any], axis: int) -> str:
     """The slices along an axis that are wrong throughout, if they are all that is wrong, and not everything."""
-    places = np.flatnonzero(wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))).tolist()
-    if not 0 < len(places) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()) < wrong.size or wrong.sum() == 1:
+    at = np.flatnonzero(wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))).tolist()
+    if not 0 < len(at) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()) < wrong.size or wrong.sum() == 1:
         return ""
-    run = places == list(range(places[0], places[-1] + 1)) and len(places) > 1
-    shown = f"{places[0]}:{places[-1] + 1}" if run else ", ".join(map(str, places))
-    shown = shown if run or len(places) == 1 else f"[{shown}]"
+    run = at == list(range(at[0], at[-1] + 1)) and len(at) > 1
+    shown = f"{at[0]}:{at[-1] + 1}" if run else ", ".join(map(str, at))
+    shown = shown if run or len(at) == 1 else f"[{shown}]"
     return ", ".join(shown if k == axis else ":" for k in range(wrong.ndim))
