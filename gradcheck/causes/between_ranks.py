@@ -173,7 +173,7 @@ def diagnosed(code: str, says: str, step: Step, graph: Tape, names: Sequence[str
     if not place.file:
         text = f"{', '.join(names) or 'what all ranks have'}, which all ranks use: {says}"
         return Diagnosis(code=code, text=text, inputs=tuple(names), **backward_of(graph))
-    text = f"backward of `{place.source[place.column : place.end_column] or step.name}`: {says}"
+    text = f"backward of `{place.text or step.name}`: {says}"
     detail = "its gradient (reproduces backward)"
     return Diagnosis(code=code, text=text, operation=step.name, detail=detail, **place.told)
 

@@ -276,10 +276,9 @@ def unsummed(edge: Edge) -> Iterator[Candidate]:
     full = powers(edge, *right)
     axes = range(full.ndim)
     found = [(f"takes the first slice along axis {k} in place of the sum over it", full.take(0, k)) for k in axes]
-    for chosen in (c for k in axes for c in itertools.combinations(axes, k + 1)):
-        along = ", ".join(map(str, chosen))
-        says = f"sums over axis {along} in place of the axes along which {{own}} was broadcast"
-        found.append((says, full.sum(chosen)))
+    for along in (c for k in axes for c in itertools.combinations(axes, k + 1)):
+        says = f"sums over axis {', '.join(map(str, along))} in place of the axes along which {{own}} was broadcast"
+        found.append((says, full.sum(along)))
     for says, value in found:
         if value.size == edge.right.size < full.size:
             yield Candidate("GC106", 2, says, value.reshape(edge.right.shape))
@@ -305,21 +304,18 @@ def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
             yield Candidate("GC106", 2, f"takes the first of {name} in place of their sum over the batch", value[0])
 
 
-def softmax(edge: Edge) -> Iterator[Candidate]:
-    """Their own rules along another axis."""
-    axis, g, y = softmax_axis(edge), edge.g, edge.y
-    for k in (k for k in range(y.ndim) if k != axis):
-        right = y * (g - (y * g).sum(k, keepdims=True)), g - np.exp(y) * g.sum(k, keepdims=True)
-        says = f"sums over axis {k} in place of axis {axis} in {{op}}"
-        yield Candidate("GC119", 2, says, right[edge.step.name == "log_softmax"])
-
-
-def clip_mask(edge: Edge) -> Iterator[Candidate]:
-    """A part of the mask of a clip."""
-    for bound, inside in (("min", np.greater_equal), ("max", np.less_equal)):
-        if edge.step.operands().get(bound) is not None:
-            says = f"masks at the bound {bound} of {{op}} alone"
-            yield Candidate("GC123", 2, says, edge.g * inside(edge.x, edge.step.operands()[bound]))
+def otherwise_set(edge: Edge) -> Iterator[Candidate]:
+    """The operation's own rule along another axis, or without one of two bounds."""
+    given = edge.step.operands()
+    axis = given["axis"] % max(edge.y.ndim, 1) if isinstance(given.get("axis"), int) else None
+    others = [k for k in range(edge.y.ndim) if k != axis] if axis is not None else []
+    rows: list[tuple[str, str, dict[str, float]]]
+    rows = [("GC119", f"sums over axis {k} in place of axis {axis} in {{op}}", {"axis": k}) for k in others]
+    for bound, other, none in (("min", "max", np.inf), ("max", "min", -np.inf)):
+        if given.get(bound) is not None:
+            rows.append(("GC123", f"masks at the bound {bound} of {{op}} alone", {other: none}))
+    for code, says, values in rows:
+        yield Candidate(code, 2, says, partial(edge.step.replaced, edge.position, edge.given, values))
 
 
 def spread_out(edge: Edge) -> Iterator[Candidate]:
@@ -363,23 +359,20 @@ def incoming_forgotten(edge: Edge) -> Iterator[Candidate]:
 
 
 TRANSPOSED = "transposed"
-
 MOST_PERMUTED = 24
 """Orders of axes that are tried: all of four."""
 
 
-def orders(value: Array) -> Iterator[tuple[str, Callable[[], Array]]]:
+def orders(value: Array) -> Iterator[tuple[str, Array]]:
     """An array in other orders, in words."""
     axes = range(value.ndim)
     for order in itertools.islice(itertools.permutations(axes), 1, MOST_PERMUTED):
         if tuple(value.shape[k] for k in order) == value.shape:
             transposed = order == (*axes[:-2], *axes[:-3:-1])
-            words = TRANSPOSED if transposed else f"with its axes permuted to {list(order)}"
-            yield words, partial(np.transpose, value, order)
+            yield TRANSPOSED if transposed else f"with its axes permuted to {list(order)}", value.transpose(order)
     for axis in (k for k in axes if value.shape[k] > 1):
-        for by in (1, -1):
-            yield f"rolled by {by} along axis {axis}", partial(np.roll, value, by, axis)
-        yield f"flipped along axis {axis}", partial(np.flip, value, axis)
+        yield from ((f"rolled by {by} along axis {axis}", np.roll(value, by, axis)) for by in (1, -1))
+        yield f"flipped along axis {axis}", np.flip(value, axis)
 
 
 def reordered(edge: Edge) -> Iterator[Candidate]:
@@ -400,17 +393,13 @@ def substituted(edge: Edge) -> Iterator[Candidate]:
         what = meant.get(name, "a constant")
         others = [(2.0 + (words != TRANSPOSED), f"reads {what} {words}", value) for words, value in orders(present)]
         if edge.step.name not in MASKS:  # what is compared is no factor
-            others.append((3.0, f"leaves {what} out", partial(np.ones_like, present)))
+            others.append((3.0, f"leaves {what} out", np.ones_like(present)))
         for number, value in enumerate(edge.arrays):
             if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
-                others.append((4.0, f"reads #{number} in place of {what}", partial(wide, value)))
+                others.append((4.0, f"reads #{number} in place of {what}", wide(value)))
         for cost, says, other in others:
-            yield Candidate("GC116", cost, f"{says} in the rule of {{op}}", partial(reading, edge, name, other))
-
-
-def reading(edge: Edge, name: str, value: Callable[[], Array]) -> Array:
-    """The operation's own rule with a value in place of one that it reads."""
-    return edge.step.replaced(edge.position, edge.given, {name: value()})
+            value = partial(edge.step.replaced, edge.position, edge.given, {name: other})
+            yield Candidate("GC116", cost, f"{says} in the rule of {{op}}", value)
 
 
 def least_for_largest(edge: Edge) -> Array:
@@ -458,18 +447,12 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
     **dict.fromkeys(("add", "subtract", "broadcast_to", "broadcast_view"), (unsummed,)),
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
-    **dict.fromkeys(("softmax", "log_softmax"), (softmax,)),
-    **dict.fromkeys(("clip", "hardtanh"), (clip_mask,)),
+    **dict.fromkeys(("softmax", "log_softmax", "cumsum", "clip", "hardtanh"), (otherwise_set,)),
     **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (spread_out,)),
 }
 """The mistakes that belong to an operation, of which there are more or fewer."""
 
 
-def softmax_axis(edge: Edge) -> int:
-    """The axis of a softmax."""
-    return int(edge.step.operands().get("axis", -1) % max(edge.y.ndim, 1))
-
-
 def row_sums(edge: Edge, values: Array) -> Array:
-    """The sums over its rows."""
-    return values.sum(softmax_axis(edge), keepdims=True)
+    """The sums over the rows of a softmax."""
+    return values.sum(edge.step.operands().get("axis", -1), keepdims=True)

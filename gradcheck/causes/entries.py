@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -227,20 +226,17 @@ def by_columns(prober: Prober, budget: float) -> Named:
         named.wrong[number] = ~everywhere
         if alone is None or alone.decision is Ruling.PASS:
             continue
-        found, before = list[Entry](), point.spent.runs
-        known = claimed = None
-        if x.size > 1:
-            claimed = claimed_diagonal(prober, alone.cotangent, alone.gradients, number)
+        found, known, before = list[Entry](), None, point.spent.runs
+        claimed = claimed_diagonal(prober, alone.cotangent, alone.gradients, number) if x.size > 1 else None
         if claimed is not None:
             known = diagonal_by(alone, prober.probe(masks, whole=True), number)
-        if known is not None:
-            found = beyond_bound(prober, number, claimed, *known)
-        elif point.by_rows and 4 * x.size <= budget:
-            known = columns(prober, number, alone, everywhere)
-            if not point.complex and point.outputs.size + 4 * x.size <= budget:
-                found = of_columns(prober, number, alone, claimed_jacobians(point)[number], *known)
+        if known is None and point.by_rows and 4 * x.size <= budget:
+            by_rows = not point.complex and point.outputs.size + 4 * x.size <= budget
+            claimed = claimed_jacobians(point)[number] if by_rows else None
+            known = columns(prober, number, alone, everywhere, claimed)
         if known is not None:
             named.jacobians[number] = known
+            found = [] if claimed is None else beyond_bound(prober, number, claimed, *known)
         budget -= point.spent.runs - before
         if not found:
             found = list(entries_by_search(prober, alone, number))
@@ -257,8 +253,9 @@ def column_line(point: Point, number: int, index: int, weights: Array | None = N
     return point.line(point.along_element(number, index, part * scale), weights)
 
 
-def columns(prober: Prober, number: int, like: Probe, mask: Array) -> tuple[Array, Array]:
-    """The columns in a mask of the Jacobian of one input by differences, and their bounds, which are inf elsewhere."""
+def columns(prober: Prober, number: int, like: Probe, mask: Array, claimed: Array | None = None) -> tuple[Array, Array]:
+    """The columns in a mask of the Jacobian of one input by differences, and their bounds, which are inf elsewhere. The
+    first ones in which it is not as claimed are taken from whole scans."""
     point, x, step = prober.point, prober.point.x[number], like.derivative.step
     xp, step = module_of(x), max(QUICK, sorted(step.tolist())[step.size // 2])
     parts, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
@@ -268,6 +265,10 @@ def columns(prober: Prober, number: int, like: Probe, mask: Array) -> tuple[Arra
         found = quick(column_line(point, number, index, part=part), like.derivative.noise, step)
         value[:, index] += part * found.value / scales[index]
         bar[:, index] += found.bar / scales[index]
+    wrong = [] if claimed is None else beyond_bound(prober, number, claimed, value, bar)
+    for index in sorted({e.index for e in wrong})[:MOST_COLUMNS]:
+        found = prober.scanned(Scan(column_line(point, number, index)), like.derivative.noise, True).both
+        value[:, index], bar[:, index] = found.value / scales[index], found.bar / scales[index]
     return value, bar
 
 
@@ -275,15 +276,6 @@ def claimed_jacobians(point: Point) -> list[Array]:
     """The Jacobian of every input that backward claims."""
     rows = [point.vjp(point.outputs.unit(k)) for k in range(point.outputs.vector.size)]
     return [module_of(of_input[0]).stack([g.reshape(-1) for g in of_input]) for of_input in zip(*rows, strict=True)]
-
-
-def of_columns(prober: Prober, number: int, like: Probe, claimed: Array, value: Array, bar: Array) -> list[Entry]:
-    """The wrong entries of the Jacobian of one input. The first columns that are wrong are held against whole scans."""
-    point, scales = prober.point, prober.point.scales[number].reshape(-1)
-    for index in sorted({e.index for e in beyond_bound(prober, number, claimed, value, bar)})[:MOST_COLUMNS]:
-        found = prober.scanned(Scan(column_line(point, number, index)), like.derivative.noise, True).both
-        value[:, index], bar[:, index] = found.value / scales[index], found.bar / scales[index]
-    return beyond_bound(prober, number, claimed, value, bar)
 
 
 def beyond_bound(prober: Prober, number: int, claimed: Array, value: Array, bar: Array) -> list[Entry]:
@@ -364,7 +356,7 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     return [
         entry
         for number, (claimed, mask) in enumerate(zip(jacobians, doubted, strict=True))
-        for entry in of_columns(prober, number, probe, claimed, *columns(prober, number, probe, mask))
+        for entry in beyond_bound(prober, number, claimed, *columns(prober, number, probe, mask, claimed))
     ]
 
 
@@ -407,16 +399,11 @@ def patterns(point: Point, named: Named) -> Iterator[str]:
     """Per input whose wrong elements, all known, are whole slices along one axis, but not all: ``all of x[:, 3]``."""
     for number in named.inputs if named.exhaustive else ():
         wrong, name = np.asarray(named.wrong[number].tolist()), point.problem.names[point.moved[number]]
-        found = (whole_slices(wrong, axis) for axis in range(wrong.ndim))
-        yield from itertools.islice((f"all of {name}[{place}]" for place in found if place), 1)
-
-
-def whole_slices(wrong: np.ndarray[Any, Any], axis: int) -> str:
-    """The slices along an axis that are wrong throughout, if they are all that is wrong, and not everything."""
-    at = np.flatnonzero(wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))).tolist()
-    if not 0 < len(at) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()) < wrong.size or wrong.sum() == 1:
-        return ""
-    run = at == list(range(at[0], at[-1] + 1)) and len(at) > 1
-    shown = f"{at[0]}:{at[-1] + 1}" if run else ", ".join(map(str, at))
-    shown = shown if run or len(at) == 1 else f"[{shown}]"
-    return ", ".join(shown if k == axis else ":" for k in range(wrong.ndim))
+        for axis in range(wrong.ndim):
+            at = np.flatnonzero(wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))).tolist()
+            if 1 < len(at) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()) < wrong.size:
+                run = at == list(range(at[0], at[-1] + 1)) and len(at) > 1
+                shown = f"{at[0]}:{at[-1] + 1}" if run else ", ".join(map(str, at))
+                shown = shown if run or len(at) == 1 else f"[{shown}]"
+                yield f"all of {name}[{', '.join(shown if k == axis else ':' for k in range(wrong.ndim))}]"
+                break

@@ -129,22 +129,20 @@ def likely_causes(
 
     Without a tape the right gradients are those of `jacobians`, as far as these are known.
     """
-    point = prober.point
+    point, said = prober.point, probe.comparison
     claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
     claims += [prober.claimed() for _ in range(COTANGENTS - len(claims))]
     cotangents, claimed = zip(*claims, strict=True)
-    taped = [point.by_tape(u) for u in cotangents] if point.witnessed else []
-    if point.witnessed:
-        rounding = [0 * abs(t) for t in taped[0]] if probe.comparison is None else probe.comparison.rounding
-        # where a gradient of zeros was written there is nothing to search for; at second order it is what was cut off
-        if point.problem.order > 1 or any(bool((g[number] != 0).any()) for g in claimed for number in wrong):
-            explained = explained_by_tape(point, [*claims, prober.claimed()], rounding, budget / OF_BUDGET)
-            yield from explained
-            wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in explained)]
+    # where a gradient of zeros was written there is nothing to search for; at second order it is what was cut off
+    sought = point.problem.order > 1 or any(bool((g[number] != 0).any()) for g in claimed for number in wrong)
+    if said is not None and sought:
+        explained = explained_by_tape(point, [*claims, prober.claimed()], said.rounding, budget / OF_BUDGET)
+        yield from explained
+        wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in explained)]
     for number in wrong:
-        if point.witnessed:  # rounding of one cotangent is as large as that of another, if not at the same elements
-            bound = rounding[number]
-            rows = [(taped[0][number], bound), (taped[1][number], 0 * bound + bound.max(initial=0.0))]
+        if said is not None:  # rounding of one cotangent is as large as that of another, if not at the same elements
+            bounds = said.rounding[number], 0 * said.rounding[number] + said.rounding[number].max(initial=0.0)
+            rows = [(point.by_tape(u)[number], bound) for u, bound in zip(cotangents, bounds, strict=True)]
         elif number in jacobians:
             rows = [gradient(*jacobians[number], u, point.x[number].shape) for u in cotangents]
         else:
@@ -223,7 +221,7 @@ def rearranged(s: Evidence) -> Iterator[Hypothesis]:
             yield Hypothesis(says, s.stacked([gradients[other] for gradients in s.claimed]))
     for (words, first), (_, second) in zip(*map(orders, s.gradients), strict=True):
         code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
-        yield Hypothesis(f"{code} numeric = analytic {words}", s.stacked([first(), second()]))
+        yield Hypothesis(f"{code} numeric = analytic {words}", s.stacked([first, second]))
     if s.out is None or s.out.ndim > 4 or s.point.outputs.complex:
         return
     for summed in (some for n in range(s.out.ndim) for some in itertools.combinations(range(s.out.ndim), n + 1)):

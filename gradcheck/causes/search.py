@@ -177,15 +177,13 @@ class CauseSearch:
         self.reruns = point.problem.reruns
         self.cotangents = [point.outputs.split(u) for u, _ in claims]
         self.graph = Graph(tape.recording, dead_steps(tape, self.cotangents[0]))
-        self.claimed = list[Claimed]()
-        for k, rights in enumerate(zip(*map(self.graph.gradient, self.cotangents), strict=True)):
-            right, rounded, place = np.stack(rights), 0.0, point.moved.index(k) if k in point.moved else None
-            gradients = 0 * right
-            if place is not None:
-                gradients = np.stack([wide(of_inputs[place]) for _, of_inputs in claims])
-                rounded = float(rounding[place].max(initial=0))
-            self.claimed.append(Claimed.of(gradients, right, rounded, min(len(claims), point.outputs.size)))
-        self.wrong = [k for k, claimed in enumerate(self.claimed) if claimed.wrong]
+        self.claimed = dict[int, Claimed]()
+        truth = list(map(self.graph.gradient, self.cotangents))
+        for place, k in enumerate(point.moved):
+            gradients, right = np.stack([wide(g[place]) for _, g in claims]), np.stack([t[k] for t in truth])
+            rounded = float(rounding[place].max(initial=0))
+            self.claimed[k] = Claimed.of(gradients, right, rounded, min(len(claims), point.outputs.size))
+        self.wrong = [k for k, claimed in self.claimed.items() if claimed.wrong]
         self.most = self.graph.walks + max(walks, LEAST_PULLED / max(len(tape.recording.steps), 1))
 
     def chosen(self) -> Iterator[tuple[Cause, list[Cause]]]:
@@ -194,7 +192,7 @@ class CauseSearch:
         def same(cause: Cause) -> Any:
             return cause.explains, [(mistake.code, f"{factor:.6g}") for mistake, factor in cause.mistakes]
 
-        finite = all(np.isfinite(claimed.error).all() for claimed in self.claimed)
+        finite = all(np.isfinite(claimed.error).all() for claimed in self.claimed.values())
         causes = self.causes() if self.wrong and finite and self.reruns is not None else []
         left = set(self.wrong)
         while useful := [cause for cause in causes if cause.explains & left]:
@@ -298,17 +296,17 @@ class CauseSearch:
             complete = [c for c in found if not c.spoils and len(c.explains) == len(self.wrong)]
             if self.graph.walks >= self.most or (complete and cause.cost > complete[-1].cost):
                 break
-            worst, explains = np.zeros(len(self.claimed)), frozenset(self.wrong)
+            worst, explains = dict.fromkeys(self.claimed, 0.0), frozenset(self.wrong)
             for draw, cotangents in enumerate(self.cotangents):
-                rows = zip(self.claimed, mistaken(self.graph, cotangents, cause), strict=True)
-                apart = [float(abs(c.gradients[draw] - g).max(initial=0)) / c.bar for c, g in rows]
-                worst = np.maximum(worst, apart)  # NaN stays
-                explains = frozenset(k for k in explains if worst[k] <= 1)
+                gradients = mistaken(self.graph, cotangents, cause)
+                for k, c in self.claimed.items():
+                    worst[k] = np.maximum(worst[k], abs(c.gradients[draw] - gradients[k]).max(initial=0) / c.bar)
+                explains = frozenset(k for k in explains if worst[k] <= 1)  # NaN stays
                 if not explains:
                     break
-            spoils = int((~(worst <= 1)).sum()) - len(self.wrong) + len(explains)
+            spoils = sum(not off <= 1 for off in worst.values()) - len(self.wrong) + len(explains)
             if explains and (not spoils or cause.mistakes[0][0].ordinal is not None):
-                residual = EXACT_TO * float(max(worst[[*explains]]))
+                residual = EXACT_TO * float(max(worst[k] for k in explains))
                 found.append(cause._replace(explains=explains, spoils=spoils, residual=residual))
         return found
 
@@ -423,9 +421,7 @@ def repeated(graph: Graph, mistakes: Sequence[Mistake], within: float) -> list[C
         for factor in mistake.simple:
             change = tuple(np.rint((factor * mistake.along - mistake.right) / within))
             found.append((change, Cause([(again, factor)], mistake.cost)))
-    found.sort(key=lambda alike: alike[1].rank)
     first: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
-    for change, cause in found:
-        first.setdefault(change, cause)
-    others = [c for change, c in found if c is not first[change] and c.mistakes[0][0].ordinal is not None]
-    return [*first.values(), *others]
+    found.sort(key=lambda alike: alike[1].rank)
+    others = [c for change, c in found if first.setdefault(change, c) is not c]
+    return [*first.values(), *(c for c in others if c.mistakes[0][0].ordinal is not None)]

@@ -129,7 +129,7 @@ def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
     if others:
         return name_of_value(tape, others[0], names, edge.step.spot)
     place, own = source_place(edge.step.spot), name_of_value(tape, edge.number, names).strip("`…")
-    text = place.source[place.column : place.end_column]
+    text = place.text
     with contextlib.suppress(SyntaxError):  # of an expression over several lines
         node = ast.parse(text, mode="eval").body
         if isinstance(node, ast.BinOp):
@@ -159,9 +159,8 @@ def quoted_step(tape: Tape, step: Step) -> str:
 
 def quoted(place: SourcePlace, name: str) -> str:
     """An expression of the source, shortened if it is too long, or the name of the operation where it is not known."""
-    text = place.source[place.column : place.end_column]
-    whole = len(text) <= LONGEST_QUOTE and not text.endswith(("(", ","))
-    return f"`{text if whole else text[:LONGEST_QUOTE] + '…'}`" if text else name
+    whole = len(place.text) <= LONGEST_QUOTE and not place.text.endswith(("(", ","))
+    return f"`{place.text if whole else place.text[:LONGEST_QUOTE] + '…'}`" if place.text else name
 
 
 def factor_text(value: float, simple: int = SIMPLE) -> str:
@@ -174,12 +173,17 @@ def factor_text(value: float, simple: int = SIMPLE) -> str:
 class SourcePlace(NamedTuple):
     """A piece of a line of source: its file, the line from 1, and the columns from 0, the last not included."""
 
-    file: str
-    line: int
-    column: int
-    end_column: int
-    source: str
+    file: str = ""
+    """Empty for an operation that no code of the user's stands behind."""
+    line: int = 0
+    column: int = 0
+    end_column: int = 0
+    source: str = ""
     """The line as it stands in the file; empty if that cannot be read."""
+
+    @property
+    def text(self) -> str:
+        return self.source[self.column : self.end_column]
 
     @property
     def told(self) -> dict[str, Any]:
@@ -188,13 +192,9 @@ class SourcePlace(NamedTuple):
         return {"line": line, "source_line": self.source, "column": self.column, "end_column": self.end_column}
 
 
-NOWHERE = SourcePlace("", 0, 0, 0, "")
-"""That of an operation that no code of the user's stands behind."""
-
-
 def source_place(spot: Spot | None) -> SourcePlace:
     """Where an instruction stands. An expression over several lines is cut at the end of its first."""
-    return NOWHERE if spot is None else place_in(spot[0].co_filename, *spot)
+    return SourcePlace() if spot is None else place_in(spot[0].co_filename, *spot)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -203,10 +203,10 @@ def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
     positions = list(code.co_positions())
     line, end_line, column, end_column = positions[offset // 2]
     if line is None:
-        return SourcePlace(file, code.co_firstlineno, 0, 0, "")
+        return SourcePlace(file, code.co_firstlineno)
     source = linecache.getline(file, line).rstrip("\n")
     if column is None or end_column is None or not source:
-        return SourcePlace(file, line, 0, 0, source)
+        return SourcePlace(file, line, source=source)
     # The columns are of the source as it was compiled, which in a spec is indented further; where the code begins on
     # the line tells by how much. They count bytes. What the interpreter does on entry stands at no column, 0 to 0.
     starts = (start for at, _, start, end in positions if at == line and start is not None and end)
