@@ -24,8 +24,8 @@ from gradcheck.case.function import Broken, Call, NamespaceCall, TensorFunction,
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.user_code import import_reference
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
+from gradcheck.causes.entries import far_off
 from gradcheck.causes.summary import checked
-from gradcheck.causes.wrong_entries import far_off
 from gradcheck.checking.arrays import dtype_name
 from gradcheck.checking.contracts import same
 from gradcheck.checking.problem import Problem

@@ -17,53 +17,34 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
-from gradcheck.causes.lines import SourcePlace, source_place
+from gradcheck.causes.words import SourcePlace, source_place
 from gradcheck.checking.arrays import wide
 from gradcheck.checking.graph import Graph, dead_steps
 from gradcheck.checking.tape import Tape
 from gradcheck.result import Diagnosis
 
 Pull = Callable[[int, list[Array], Array], Array]
-"""What flows to the k-th input of a collective, given the cotangents of its outputs and what should flow."""
-
-
-def part_alone(k: int, given: list[Array], right: Array) -> Array:
-    """Of a reduce-scatter's gathered cotangents the own part, zeros for the rest."""
-    return np.stack([g * (j == k) for j, g in enumerate(given)])
-
+"""What flows to the k-th input of an operation, given the cotangents of its outputs and what should flow."""
 
 OWN: Mapping[str, Pull] = {
     "all_reduce": lambda k, given, right: given[k],
     "all_gather": lambda k, given, right: given[k][k],
-    "reduce_scatter": part_alone,
+    "reduce_scatter": lambda k, given, right: np.stack([g * (j == k) for j, g in enumerate(given)]),
     "all_to_all": lambda k, given, right: given[k],
     "broadcast_ranks": lambda k, given, right: given[0],
 }
-"""By collective: each rank keeps what belongs to its own output."""
+"""By collective: each rank keeps what belongs to its own output; of a reduce-scatter zeros for the rest."""
 SENT_BACK = {"reduce_scatter": "gathered from", "all_to_all": "sent back to"}
 """What has to be done to the cotangents of a collective, if it is not to sum them over the ranks."""
+SUMMED = "the gradient is summed over the ranks, where each has its own"
 
 
-class RankMistake(NamedTuple):
-    """One mistake at one collective: a code, what it is in words, and the wrong vjp."""
-
-    code: str
-    says: str
-    pull: Pull
-
-
-def mistakes(step: Step) -> Iterator[RankMistake]:
-    """Those that a collective invites."""
-    done = SENT_BACK.get(step.name, "summed over")
-    yield RankMistake("GC152", f"the gradient is not {done} the ranks: each keeps its own part", OWN[step.name])
-    yield from too_often(max(len(step.edges), len(step.values)))
-
-
-def too_often(count: int) -> Iterator[RankMistake]:
-    """The gradient times or over the number of ranks."""
-    times = f"the gradient is {count} times what it should be, counted once for each rank"
-    yield RankMistake("GC151", times, lambda k, g, r: r * count)
-    yield RankMistake("GC151", f"the gradient is divided by the number of ranks, {count}", lambda k, g, r: r / count)
+def too_often(count: int) -> list[tuple[str, float]]:
+    """The factors of a gradient that counts ranks, in words."""
+    return [
+        (f"the gradient is {count} times what it should be, counted once for each rank", count),
+        (f"the gradient is divided by the number of ranks, {count}", 1 / count),
+    ]
 
 
 class WorldGradient(NamedTuple):
@@ -75,6 +56,10 @@ class WorldGradient(NamedTuple):
     """As the world's gradient."""
     ranks: Sequence[Array]
     """As the ranks gave it."""
+
+
+Trial = tuple[str, str, Step, list[Array]]
+"""A code, a mistake in words, the first of the operations that it is made at, and the gradients that it gives."""
 
 
 def between_ranks(
@@ -94,69 +79,66 @@ def between_ranks(
             forgotten where each rank has its part is such a sum as well. None if nothing was sought yet: then only a
             mistake at a collective counts that explains every wrong gradient.
     """
-    right = graph.gradient(cotangents)
     close = graph.coarsest**0.5 or 1e-8
-    wrong = [k for k, c in enumerate(claims) if c is not None and not same_gradient(wide(c.whole), right[k], close)]
-    if not wrong:
-        return []
+    claimed = {k: c for k, c in enumerate(claims) if c is not None}
+
+    def reproduced(gradients: Sequence[Array]) -> set[int]:
+        return {k for k, c in claimed.items() if same_gradient(wide(c.whole), gradients[k], close)}
+
+    right = graph.gradient(cotangents)
+    wrong = sorted(claimed.keys() - reproduced(right))
     some: list[Diagnosis] = []
     written = Graph(graph.recording, dead_steps(graph, cotangents))
     at_lines = summed_at_lines(written, cotangents, size) if named is False else ()
-    for found, tell in chain(at_collectives(written, cotangents), at_lines):
-        same = {k for k, c in enumerate(claims) if c is not None and same_gradient(wide(c.whole), found[k], close)}
-        if not same.issuperset(wrong):
-            continue
-        diagnosis = tell(graph, [c if k in wrong else None for k, c in enumerate(claims)])
-        if all(c is None or k in same for k, c in enumerate(claims)):
-            return [diagnosis]
-        some.append(diagnosis)  # made for some of the inputs alone
+    for code, says, step, gradients in chain(at_collectives(written, cotangents), at_lines) if wrong else ():
+        explained = reproduced(gradients)
+        if explained.issuperset(wrong):
+            some.append(diagnosed(code, says, step, graph, [claimed[k].name for k in wrong if k in step.edges]))
+            if len(explained) == len(claimed):
+                return some[-1:]  # else it is made for some of the inputs alone
     if named is None:
         return []
-    if some:
-        return some[:1]
-    return [one for k in wrong for one in whole_cause(graph, claims[k], right[k], size, close)]  # type: ignore[arg-type]
+    return some[:1] or [one for k in wrong for one in whole_cause(graph, claimed[k], right[k], size, close)]
 
 
-Tell = Callable[[Tape, Sequence["WorldGradient | None"]], Diagnosis]
-"""Makes a diagnosis, given the recording and the claims that are wrong."""
+def at_collectives(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
+    """One mistake at the collectives of one line and of one input together; then at each by itself, as one line of a
+    helper may serve several."""
+    lines = [line for line in graph.lines if line[0].name in OWN]
+    for steps in [*lines, *([step] for line in lines if len(line) > 1 for step in line)]:
+        name, count = steps[0].name, max(len(steps[0].edges), len(steps[0].values))
+        says = f"the gradient is not {SENT_BACK.get(name, 'summed over')} the ranks: each keeps its own part"
+        rows: list[tuple[str, str, Pull]] = [("GC152", says, OWN[name])]
+        rows += [("GC151", says, partial(scaled, factor)) for says, factor in too_often(count)]
+        for code, says, pull in rows:
+            yield code, says, steps[0], with_wrong_vjps(graph, cotangents, steps, pull)
 
 
-def at_collectives(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[tuple[list[Array], Tell]]:
-    """The gradients with one mistake at one collective."""
-    for steps in lines_of(graph):
-        for mistake in mistakes(steps[0]):
-            yield with_wrong_vjps(graph, cotangents, steps, mistake.pull), partial(diagnosed, mistake, steps[0])
+def scaled(factor: float, k: int, given: list[Array], right: Array) -> Array:
+    """What should flow, times a factor."""
+    return right * factor
 
 
-def summed_at_lines(graph: Graph, cotangents: Sequence[Array | None], size: int) -> Iterator[tuple[list[Array], Tell]]:
-    """The gradients if what flows to one operand of one line, each rank's own, were summed over the ranks."""
+def summed_at_lines(graph: Graph, cotangents: Sequence[Array | None], size: int) -> Iterator[Trial]:
+    """What flows to one operand of one line, each rank's own, summed over the ranks."""
     flows = {step.first: pulled[:] for step, _, pulled in graph.walk(graph.starts(cotangents))}
+
+    def total(position: int, own: Sequence[Array], k: int, given: list[Array], right: Array) -> Array:
+        return sum(own[1:], own[0]) if k == position else right
+
     for steps in graph.runs:
         if len(steps) != size or steps[0].name in OWN or any(step.first not in flows for step in steps):
             continue
         for position in {p for p, _, _ in flows[steps[0].first]}:
             own = [flow for step in steps for p, _, flow in flows[step.first] if p == position]
-            if len(own) != size or len({flow.shape for flow in own}) > 1:
-                continue
-            total = sum(own[1:], own[0])
-            if all(step.edges[position] < graph.recording.inputs for step in steps):
-                continue  # that of an input is told as such
-            found = with_wrong_vjps(graph, cotangents, steps, lambda k, g, r, p=position, t=total: t if k == p else r)  # type: ignore[misc]
-            yield found, partial(diagnosed, RankMistake("GC151", SUMMED, lambda k, g, r: r), steps[0])
-
-
-SUMMED = "the gradient is summed over the ranks, where each has its own"
-
-
-def lines_of(graph: Graph) -> list[list[Step]]:
-    """The collectives of a recording, those of one line and those of one input together; then each by itself, as one
-    line of a helper may serve several."""
-    found = [steps for steps in graph.lines if steps[0].name in OWN]
-    return [*found, *([step] for steps in found if len(steps) > 1 for step in steps)]
+            of_inputs = all(step.edges[position] < graph.recording.inputs for step in steps)  # told as such
+            if len(own) == size and len({flow.shape for flow in own}) == 1 and not of_inputs:
+                pull = partial(total, position, own)
+                yield "GC151", SUMMED, steps[0], with_wrong_vjps(graph, cotangents, steps, pull)
 
 
 def with_wrong_vjps(graph: Graph, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:
-    """The gradient if the vjps of some collectives were others."""
+    """The gradient if the vjps of some operations were others."""
     pending = graph.starts(cotangents)
     for step, given, pulled in graph.walk(pending):
         if step in steps:
@@ -167,7 +149,7 @@ def with_wrong_vjps(graph: Graph, cotangents: Sequence[Array | None], steps: Seq
     return graph.filled(pending)
 
 
-def whole_cause(graph: Tape, claim: WorldGradient, right: Array, size: int, close: float) -> list[Diagnosis]:
+def whole_cause(graph: Tape, claim: WorldGradient, right: Array, size: int, close: float) -> Iterator[Diagnosis]:
     """Why the gradient of one input is wrong as a whole."""
     whole = wide(claim.whole)
     rows = []
@@ -179,36 +161,22 @@ def whole_cause(graph: Tape, claim: WorldGradient, right: Array, size: int, clos
         rows.append(("GC152", says, sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0])), right))
     if claim.stands == "split":
         rows.append(("GC151", SUMMED, whole, right * 0 + right.sum(0)))
-    if size > 1:
-        counted, divided = (m.says for m in too_often(size))
-        rows += [("GC151", counted, whole, right * size), ("GC151", divided, whole, right / size)]
+    rows += [("GC151", says, whole, right * factor) for says, factor in (too_often(size) if size > 1 else ())]
     for code, says, given, wanted in rows:
         if same_gradient(given, wanted, close):
-            text = f"{claim.name}: {says}"
-            return [Diagnosis(code=code, text=text, inputs=(claim.name,), **backward_of(graph))]
-    return []
+            yield Diagnosis(code=code, text=f"{claim.name}: {says}", inputs=(claim.name,), **backward_of(graph))
+            return
 
 
-def diagnosed(mistake: RankMistake, step: Step, graph: Tape, claims: Sequence[WorldGradient | None]) -> Diagnosis:
-    """A mistake at a collective, with its line in forward; or in backward, where forward has none for it."""
+def diagnosed(code: str, says: str, step: Step, graph: Tape, names: Sequence[str]) -> Diagnosis:
+    """A mistake with its line in forward; where that has none for it, in backward, told of the inputs in `names`."""
     place = source_place(step.spot)
-    if place.file:
-        code = place.source[place.column : place.end_column] or step.name
-        return Diagnosis(
-            code=mistake.code,
-            text=f"backward of `{code}`: {mistake.says}",
-            operation=step.name,
-            detail="its gradient (reproduces backward)",
-            **place.told,
-        )
-    names = [c.name for k, c in enumerate(claims) if c is not None and k in step.edges]
-    who = ", ".join(names) or "what all ranks have"
-    return Diagnosis(
-        code=mistake.code,
-        text=f"{who}, which all ranks use: {mistake.says}",
-        inputs=tuple(names),
-        **backward_of(graph),
-    )
+    if not place.file:
+        text = f"{', '.join(names) or 'what all ranks have'}, which all ranks use: {says}"
+        return Diagnosis(code=code, text=text, inputs=tuple(names), **backward_of(graph))
+    text = f"backward of `{place.text or step.name}`: {says}"
+    detail = "its gradient (reproduces backward)"
+    return Diagnosis(code=code, text=text, operation=step.name, detail=detail, **place.told)
 
 
 def backward_of(graph: Tape) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The mistakes that are tried on one input of an operation: what a backward may hand on in place of its cotangent.
+"""The inputs of recorded operations, what flows through each, and the mistakes that are tried there: what a backward
+may hand on in place of the right cotangent.
 
 A candidate has the input's shape. The right cotangent, and each candidate, may have a factor besides.
 """
@@ -7,14 +8,153 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.causes.edges import Edge
-from gradcheck.checking.arrays import as_array, axes_of, wide
+from gradcheck.backends.bundled import Step
+from gradcheck.checking.arrays import CLEAR, EPS, as_array, axes_of, wide
+from gradcheck.checking.graph import Flows, Graph
+from gradcheck.checking.precision import MOVES
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """One input of one operation, and what flows through it, in double precision."""
+
+    OUTPUT: ClassVar[int] = -1
+    """The position of the output of an operation, which is only scaled."""
+    INCOMING: ClassVar[int] = -2
+    """That of an output of the call: what comes in."""
+    WHOLE: ClassVar[int] = -3
+    """That of the whole gradient of an input of the call, of which the factor that one operation reads is forgotten."""
+    COMPOSED: ClassVar[int] = -4
+    """That of what a function is computed from of which the operation is the last; see `Graph.composed`."""
+
+    step: Step
+    position: int
+    number: int
+    """Of the value that is the input."""
+    given: Sequence[Any]
+    """The cotangents of the outputs."""
+    right: Array
+    """The cotangent of the input."""
+    arrays: Sequence[Array]
+    """All values, by number."""
+    output: int = 0
+    """Which output of the call, where the position is INCOMING; the number of the factor, where it is WHOLE."""
+    sisters: Mapping[int, Array] = field(default_factory=dict)
+    """The cotangents of the outputs of all operations like this one, by number."""
+
+    @property
+    def g(self) -> Array:
+        """The cotangent of the one output."""
+        return as_array(self.given[0]) if len(self.given) == 1 else np.zeros(())
+
+    @property
+    def x(self) -> Array:
+        return wide(self.arrays[self.number])
+
+    @property
+    def y(self) -> Array:
+        return wide(self.step.values[0])
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is the one input of the operation, or a factor on both sides of a product."""
+        return self.position >= 0 and len(set(self.step.edges)) == 1
+
+    @property
+    def other(self) -> Any:
+        """The other one of two inputs; None if it is not known."""
+        if len(self.step.edges) != 2:
+            return None
+        number = self.step.edges[1 - self.position]
+        return wide(self.arrays[number]) if number >= 0 else self.step.operands().get("yx"[self.position])
+
+    @property
+    def read(self) -> dict[str, Array]:
+        """What of the values the rules of the operation read, by the name of the argument."""
+        found = self.step.operands()
+        return {name: v for name, v in found.items() if type(v) is type(self.right) and v.dtype.kind in "fc"}
+
+    @property
+    def summed(self) -> int:
+        """How many elements are added up to one here, by a sum, a mean or a broadcast; 1 if none are."""
+        sizes = [max(int(np.prod(shape)), 1) for shape in (self.right.shape, *map(np.shape, self.given))]
+        return max(sizes) // min(sizes)
+
+    def fit(self, value: Any) -> Array:
+        """A value of the output's shape, summed over the axes along which the input was broadcast."""
+        value, shape = value + 0 * self.g, self.right.shape
+        extra = value.ndim - len(shape)
+        stretched = [k + extra for k, n in enumerate(shape) if n == 1]
+        return value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
+
+
+# --------------------------------------------------------------------------- what may be wrong
+OF_WORLDS = {"broadcast_ranks", "unbind"}
+"""Operations that take the inputs of a rank from those of a world, which no code of the user's does."""
+
+
+def edges_of(
+    graph: Graph, flows: Flows, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
+) -> Iterator[Edge]:
+    """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
+    arrays = graph.recording.arrays
+    if step.name in OF_WORLDS and step.spot is None:
+        return
+    if step.name == "multiply" and len(set(step.edges)) == 1:
+        pulled = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
+    for position, number, right in pulled:
+        yield Edge(step, position, number, given, right, arrays, sisters=flows.get(step.name, {}))
+    if step in graph.composed:
+        for number, right in pulled_through(graph.composed[step], given[0]).items():
+            yield Edge(step, Edge.COMPOSED, number, given, right, arrays)
+    if len(pulled) > 1 and len(step.values) == 1:
+        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays)
+
+
+def pulled_through(steps: Sequence[Step], given: Any) -> dict[int, Array]:
+    """The cotangent of what a function is computed from, by number, for that of its value; none if nothing flows, or
+    the function is none of single elements."""
+
+    def pulled(start: Array) -> dict[int, Array]:
+        pending = {steps[-1].first: start}
+        for step in reversed(steps):
+            reached = [pending.pop(step.first)] if step.first in pending else []
+            for _, number, cotangent in step.pull(reached) if reached else ():
+                pending[number] = pending[number] + cotangent if number in pending else cotangent
+        return pending
+
+    right, slopes = pulled(given), pulled(0 * given + 1)
+    apart = ((abs(g - given * slopes[k]), abs(g).max(initial=0.0)) for k, g in right.items())
+    return right if all(bool((off <= CLEAR * EPS * size).all()) for off, size in apart) else {}
+
+
+def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
+    """The outputs of the call."""
+    for k, (end, u) in enumerate(zip(graph.recording.ends, cotangents, strict=True)):
+        step = graph.maker(end)
+        while step is not None and step.name in MOVES and len(step.edges) == 1:  # where the user's formula ends
+            step = graph.maker(step.edges[0])
+        if step is not None and u is not None:
+            yield Edge(step, Edge.INCOMING, end, [u], wide(u), graph.recording.arrays, output=k)
+
+
+def whole(graph: Graph, gradients: Mapping[int, Array]) -> Iterator[Edge]:
+    """The gradients of the inputs, with every factor on the way that has no larger shape."""
+    arrays = graph.recording.arrays
+    for step in graph.recording.steps:
+        for factor in {e for e in step.edges if e >= 0} if step.name in ("multiply", "divide") else ():
+            for k, gradient in gradients.items():
+                shape, into = arrays[factor].shape[::-1], gradient.shape[::-1]
+                fits = len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape, into, strict=False))
+                if k != factor and fits:
+                    yield Edge(step, Edge.WHOLE, k, [], gradient, arrays, output=factor)
 
 
 class Candidate(NamedTuple):
@@ -111,23 +251,14 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
     for a, b in itertools.product(range(-2, 3), repeat=2):
         if [a, b] != right and (edge.other is not None or b == right[1]):
             says = f"multiplies by {product(a, b)} in place of {product(*right)}" if a or b else forgets
-            yield Candidate("GC116", cost_of((a, b), right), says, partial(monomial, edge, right, a, b))
-
-
-def cost_of(given: tuple[int, int], right: Sequence[int]) -> float:
-    """How far-fetched other powers than the right ones are: a factor forgotten, times for divided by, one operand for
-    the other are slips."""
-    if given == (0, 0):
-        return 1
-    if given == (right[0], -right[1]):
-        return 2
-    swapped = given == (right[1], right[0])
-    return 2 - swapped + sum(abs(n - m) for n, m in zip(given, right, strict=True))
+            # a factor forgotten, times for divided by, one operand for the other are slips
+            swapped = 2 - ([b, a] == right) + abs(a - right[0]) + abs(b - right[1])
+            cost = 1 if (a, b) == (0, 0) else 2 if [a, -b] == right else swapped
+            yield Candidate("GC116", cost, says, partial(monomial, edge, right, a, b))
 
 
 def monomial(edge: Edge, right: Sequence[int], a: int, b: int) -> Array:
-    """The cotangent of this input with other powers in it than the right ones; the other input need not be known where
-    its power is right."""
+    """The cotangent with other powers than the right ones; of an input whose power is right no value is needed."""
     return edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(powers(edge, a, b))
 
 
@@ -146,10 +277,9 @@ def unsummed(edge: Edge) -> Iterator[Candidate]:
     full = powers(edge, *right)
     axes = range(full.ndim)
     found = [(f"takes the first slice along axis {k} in place of the sum over it", full.take(0, k)) for k in axes]
-    for chosen in (c for k in axes for c in itertools.combinations(axes, k + 1)):
-        along = ", ".join(map(str, chosen))
-        says = f"sums over axis {along} in place of the axes along which {{own}} was broadcast"
-        found.append((says, full.sum(chosen)))
+    for along in (c for k in axes for c in itertools.combinations(axes, k + 1)):
+        says = f"sums over axis {', '.join(map(str, along))} in place of the axes along which {{own}} was broadcast"
+        found.append((says, full.sum(along)))
     for says, value in found:
         if value.size == edge.right.size < full.size:
             yield Candidate("GC106", 2, says, value.reshape(edge.right.shape))
@@ -175,21 +305,18 @@ def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
             yield Candidate("GC106", 2, f"takes the first of {name} in place of their sum over the batch", value[0])
 
 
-def softmax(edge: Edge) -> Iterator[Candidate]:
-    """Their own rules along another axis."""
-    axis, g, y = softmax_axis(edge), edge.g, edge.y
-    for k in (k for k in range(y.ndim) if k != axis):
-        right = y * (g - (y * g).sum(k, keepdims=True)), g - np.exp(y) * g.sum(k, keepdims=True)
-        says = f"sums over axis {k} in place of axis {axis} in {{op}}"
-        yield Candidate("GC119", 2, says, right[edge.step.name == "log_softmax"])
-
-
-def clip_mask(edge: Edge) -> Iterator[Candidate]:
-    """A part of the mask of a clip."""
-    for bound, inside in (("min", np.greater_equal), ("max", np.less_equal)):
-        if edge.step.operands().get(bound) is not None:
-            says = f"masks at the bound {bound} of {{op}} alone"
-            yield Candidate("GC123", 2, says, edge.g * inside(edge.x, edge.step.operands()[bound]))
+def otherwise_set(edge: Edge) -> Iterator[Candidate]:
+    """The operation's own rule along another axis, or without one of two bounds."""
+    given = edge.step.operands()
+    axis = given["axis"] % max(edge.y.ndim, 1) if isinstance(given.get("axis"), int) else None
+    others = [k for k in range(edge.y.ndim) if k != axis] if axis is not None else []
+    rows: list[tuple[str, str, dict[str, float]]]
+    rows = [("GC119", f"sums over axis {k} in place of axis {axis} in {{op}}", {"axis": k}) for k in others]
+    for bound, other, none in (("min", "max", np.inf), ("max", "min", -np.inf)):
+        if given.get(bound) is not None:
+            rows.append(("GC123", f"masks at the bound {bound} of {{op}} alone", {other: none}))
+    for code, says, values in rows:
+        yield Candidate(code, 2, says, partial(edge.step.replaced, edge.position, edge.given, values))
 
 
 def spread_out(edge: Edge) -> Iterator[Candidate]:
@@ -233,16 +360,20 @@ def incoming_forgotten(edge: Edge) -> Iterator[Candidate]:
 
 
 TRANSPOSED = "transposed"
+MOST_PERMUTED = 24
+"""Orders of axes that are tried: all of four."""
 
 
-def orders(value: Array) -> Iterator[tuple[str, Callable[[], Array]]]:
+def orders(value: Array) -> Iterator[tuple[str, Array]]:
     """An array in other orders, in words."""
-    if value.ndim > 1 and value.shape[-1] == value.shape[-2]:
-        yield TRANSPOSED, partial(np.swapaxes, value, -1, -2)
-    for axis in (k for k, n in enumerate(value.shape) if n > 1):
-        yield f"flipped along axis {axis}", partial(np.flip, value, axis)
-        for by in (1, -1):
-            yield f"rolled by {by} along axis {axis}", partial(np.roll, value, by, axis)
+    axes = range(value.ndim)
+    for order in itertools.islice(itertools.permutations(axes), 1, MOST_PERMUTED):
+        if tuple(value.shape[k] for k in order) == value.shape:
+            transposed = order == (*axes[:-2], *axes[:-3:-1])
+            yield TRANSPOSED if transposed else f"with its axes permuted to {list(order)}", value.transpose(order)
+    for axis in (k for k in axes if value.shape[k] > 1):
+        yield from ((f"rolled by {by} along axis {axis}", np.roll(value, by, axis)) for by in (1, -1))
+        yield f"flipped along axis {axis}", np.flip(value, axis)
 
 
 def reordered(edge: Edge) -> Iterator[Candidate]:
@@ -263,17 +394,13 @@ def substituted(edge: Edge) -> Iterator[Candidate]:
         what = meant.get(name, "a constant")
         others = [(2.0 + (words != TRANSPOSED), f"reads {what} {words}", value) for words, value in orders(present)]
         if edge.step.name not in MASKS:  # what is compared is no factor
-            others.append((3.0, f"leaves {what} out", partial(np.ones_like, present)))
+            others.append((3.0, f"leaves {what} out", np.ones_like(present)))
         for number, value in enumerate(edge.arrays):
             if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
-                others.append((4.0, f"reads #{number} in place of {what}", partial(wide, value)))
+                others.append((4.0, f"reads #{number} in place of {what}", wide(value)))
         for cost, says, other in others:
-            yield Candidate("GC116", cost, f"{says} in the rule of {{op}}", partial(reading, edge, name, other))
-
-
-def reading(edge: Edge, name: str, value: Callable[[], Array]) -> Array:
-    """The operation's own rule with a value in place of one that it reads."""
-    return edge.step.replaced(edge.position, edge.given, {name: value()})
+            value = partial(edge.step.replaced, edge.position, edge.given, {name: other})
+            yield Candidate("GC116", cost, f"{says} in the rule of {{op}}", value)
 
 
 def least_for_largest(edge: Edge) -> Array:
@@ -321,18 +448,12 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
     **dict.fromkeys(("add", "subtract", "broadcast_to", "broadcast_view"), (unsummed,)),
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
-    **dict.fromkeys(("softmax", "log_softmax"), (softmax,)),
-    **dict.fromkeys(("clip", "hardtanh"), (clip_mask,)),
+    **dict.fromkeys(("softmax", "log_softmax", "cumsum", "clip", "hardtanh"), (otherwise_set,)),
     **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (spread_out,)),
 }
 """The mistakes that belong to an operation, of which there are more or fewer."""
 
 
-def softmax_axis(edge: Edge) -> int:
-    """The axis of a softmax."""
-    return int(edge.step.operands().get("axis", -1) % max(edge.y.ndim, 1))
-
-
 def row_sums(edge: Edge, values: Array) -> Array:
-    """The sums over its rows."""
-    return values.sum(softmax_axis(edge), keepdims=True)
+    """The sums over the rows of a softmax."""
+    return values.sum(edge.step.operands().get("axis", -1), keepdims=True)

@@ -1,4 +1,5 @@
-"""Formulas of the right gradient in what backward gives: a factor, a term, another order, another input's gradient.
+"""The likely cause of a wrong gradient: what the tape explains, else a formula of the right gradient in what backward
+gives: a factor, a term, another order, another input's gradient.
 
 A row says what the right gradients are if it is true, one for each of two random cotangents. The first one that holds,
 element by element, is the cause: the simplest come first.
@@ -8,17 +9,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from gradcheck.causes.candidates import FORMULAS, products
+from gradcheck.causes.candidates import FORMULAS, orders, products
+from gradcheck.causes.words import SIMPLE, explained_by_tape, factor_text
 from gradcheck.checking.arrays import SMALLEST, Array, module_of, wide
-from gradcheck.checking.outputs import FlatOutputs
+from gradcheck.checking.point import Point
+from gradcheck.checking.probe import ROUNDING, Probe, Prober
+from gradcheck.result import Diagnosis
 
 LEAST_KNOWN_DIGITS = 6.0
 """Digits of the right gradient that have to be known for a formula with a free factor: of 200 tried, one fits four of
@@ -30,103 +33,147 @@ LEAST_SIGNS = 16
 those of one of 30 functions once in 2^(n − 6)."""
 FIRST_ELEMENTS = 1000
 """Elements, about, on which a factor is tried before all are."""
-SIMPLE = 12
-"""Factors that are fractions of numbers up to this are simple."""
+OF_BUDGET = 10
+"""The search on the tape takes a tenth of what naming may cost."""
+COTANGENTS = 2
+"""Random ones that a hypothesis has to hold for: with one, any number can be explained."""
 
 
 class Hypothesis(NamedTuple):
-    """One hypothesis."""
+    """One hypothesis; arrays have a first axis for the cotangents."""
 
     says: str | Callable[[float], str]
     """Its code and what it says; of the factor, where one is free, with nothing where that is not worth a word."""
-    values: Sequence[Array]
+    values: Array
     """The right gradients, or what they are a constant times of, plus `rests`."""
-    rests: Sequence[Array] = ()
+    rests: Array | float = 0.0
 
 
 @dataclass
 class Evidence:
-    """What hypotheses about one input are made from; one gradient of all inputs per cotangent, one right gradient of
-    this input, and how far what is right may be off it."""
+    """What hypotheses about one moved input are made from."""
 
+    point: Point
     number: int
-    names: Sequence[str]
-    inputs: Sequence[Array]
-    outputs: FlatOutputs
     cotangents: Sequence[Array]
     claimed: Sequence[Sequence[Array]]
-    truth: Sequence[Array]
-    bars: Sequence[Array]
-    vjp: Callable[[Array], list[Array]]
+    """The gradients of all moved inputs that backward gives, per cotangent."""
+    truth: Array
+    """The right ones of this input, one row per cotangent, and how far what is right may be off them."""
+    bars: Array
     wrong: Sequence[int]
     """The inputs whose gradients are wrong."""
 
     def __post_init__(self) -> None:
+        self.inputs, outputs = self.point.x, self.point.outputs
+        self.names = [self.point.problem.names[k] for k in self.point.moved]
         self.x, self.name = self.inputs[self.number], self.names[self.number]
-        self.gradients = [gradients[self.number] for gradients in self.claimed]
+        self.gradients = self.stacked([gradients[self.number] for gradients in self.claimed])
         """Of this input, as backward gives them."""
-        active = self.outputs.active
-        self.out = self.outputs.arrays[active[0]] if len(active) == 1 else None
+        self.outputs = [outputs.arrays[k] for k in outputs.active]
+        self.out = self.outputs[0] if len(self.outputs) == 1 else None
         """The one output, if there is only one."""
-        parts = [self.outputs.split(u)[active[0]] for u in self.cotangents]
-        self.of_out = [wide(part).reshape(self.outputs.arrays[active[0]].shape) for part in parts if part is not None]
+        parts = [outputs.split(u)[outputs.active[0]] for u in self.cotangents]
+        self.of_out = self.stacked([wide(part) for part in parts if part is not None])
         """The cotangents of the first output in its shape."""
 
-    def holds(self, candidates: Sequence[Array]) -> bool:
-        """Whether gradients, one per cotangent, are the right ones."""
-        return all(bool((abs(c - t) <= b).all()) for c, t, b in zip(candidates, self.truth, self.bars, strict=True))
+    def stacked(self, rows: Sequence[Array]) -> Array:
+        """One row per cotangent."""
+        return module_of(self.x).stack(rows)
+
+    def holds(self, values: Array) -> bool:
+        """Whether gradients are the right ones."""
+        return bool((abs(values - self.truth) <= self.bars).all())
+
+    def told(self, row: Hypothesis) -> str:
+        """The code of a hypothesis and what it says, if it holds."""
+        if isinstance(row.says, str):
+            return row.says if self.holds(row.values) else ""
+        c = self.factor(row.values, row.rests)
+        return "" if c is None else row.says(c)
 
     def known(self, values: Array) -> bool:
-        """Whether enough digits are known of values of the right gradient's size, those of one element left out: a
-        factor fits that."""
+        """Whether enough digits are known of such values, those of one element left out: a factor fits that."""
         xp = module_of(values)
         digits = xp.log10(xp.maximum(abs(values) / xp.maximum(self.bars[0], SMALLEST["float64"]), 1.0))
         return float(digits.sum() - digits.max()) >= LEAST_KNOWN_DIGITS
 
-    def factor(self, candidates: Sequence[Array], rests: Sequence[Array] = ()) -> float | None:
-        """The simple factor c for which c · candidate (plus rest) is right; None if there is none."""
-        rests = rests or [0 * a for a in candidates]
-        place = int(abs(candidates[0]).argmax())
-        base, wanted = (complex(a.reshape(-1)[place]) for a in (candidates[0], self.truth[0] - rests[0]))
+    def factor(self, values: Array, rests: Array | float) -> float | None:
+        """The simple factor c for which c · values, plus rests, is right; None if there is none."""
+        found = [v.reshape(len(self.truth), -1) for v in (values, self.truth - rests, self.bars)]
+        place = int(abs(found[0][0]).argmax())
+        base, wanted, bar = (complex(v[0, place]) for v in found)
         if not base or not np.isfinite(abs(base)) or not np.isfinite(abs(wanted)):
             return None
-        ratio, bar = (wanted / base).real, float(self.bars[0].reshape(-1)[place]) / abs(base)
-        if abs(ratio) <= 4 * bar or not np.isfinite(ratio):
+        ratio, off = (wanted / base).real, bar.real / abs(base)
+        if abs(ratio) <= 4 * off or not np.isfinite(ratio):
             return None
-        c = nice(ratio, bar)
+        c = nice(ratio, off)
 
         def fits(step: int) -> bool:
             """Whether every so many elements are right."""
-            arrays = zip(candidates, rests, self.truth, self.bars, strict=True)
-            flat = ([v.reshape(-1)[::step] for v in four] for four in arrays)
-            return all(bool((abs(c * a + r - t) <= b).all()) for a, r, t, b in flat)
+            a, t, b = (v[:, ::step] for v in found)
+            return bool((abs(c * a - t) <= b).all())
 
         return c if fits(1 + self.x.size // FIRST_ELEMENTS) and fits(1) else None
 
 
-def likely(s: Evidence) -> tuple[str, str] | None:
-    """The code of the first hypothesis that holds, and what it says."""
-    for row in itertools.chain.from_iterable(family(s) for family in HYPOTHESES):
-        if isinstance(row.says, str):
-            says = row.says if s.holds(row.values) else ""
+def likely_causes(
+    prober: Prober,
+    wrong: Sequence[int],
+    probe: Probe,
+    jacobians: Mapping[int, tuple[Array, Array]],
+    budget: float,
+) -> Iterator[Diagnosis]:
+    """What explains the gradients of the inputs that are `wrong`: of all at once by the tape, or one by one.
+
+    Without a tape the right gradients are those of `jacobians`, as far as these are known.
+    """
+    point, said = prober.point, probe.comparison
+    claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
+    claims += [prober.claimed() for _ in range(COTANGENTS - len(claims))]
+    cotangents, claimed = zip(*claims, strict=True)
+    # where a gradient of zeros was written there is nothing to search for; at second order it is what was cut off
+    sought = point.problem.order > 1 or any(bool((g[number] != 0).any()) for g in claimed for number in wrong)
+    if said is not None and sought:
+        explained = explained_by_tape(point, [*claims, prober.claimed()], said.rounding, budget / OF_BUDGET)
+        yield from explained
+        wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in explained)]
+    for number in wrong:
+        if said is not None:  # rounding of one cotangent is as large as that of another, if not at the same elements
+            bounds = said.rounding[number], 0 * said.rounding[number] + said.rounding[number].max(initial=0.0)
+            rows = [(point.by_tape(u)[number], bound) for u, bound in zip(cotangents, bounds, strict=True)]
+        elif number in jacobians:
+            rows = [gradient(*jacobians[number], u, point.x[number].shape) for u in cotangents]
         else:
-            c = s.factor(row.values, row.rests)
-            says = "" if c is None else row.says(c)
-        if says:
-            code, _, text = says.partition(" ")
-            return code, text
-    return None
+            continue
+        truth, bars = map(module_of(point.x[number]).stack, zip(*rows, strict=True))
+        largest = abs(truth).max(axis=tuple(range(1, truth.ndim)), keepdims=True, initial=0.0)
+        subject = Evidence(point, number, cotangents, claimed, truth, bars + ROUNDING * largest, wrong)
+        if subject.holds(subject.gradients):  # the bounds are too wide to tell them from the right ones
+            continue
+        with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
+            tried = itertools.chain.from_iterable(family(subject) for family in HYPOTHESES)
+            code, _, text = next(filter(None, map(subject.told, tried)), "").partition(" ")
+        if code:
+            yield Diagnosis.of(code, f"{subject.name}: {text}", (subject.name,))
+
+
+def gradient(jacobian: Array, bounds: Array, cotangent: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """That of a cotangent by a Jacobian, or its diagonal, and its bound."""
+    u, size = cotangent, abs(cotangent)
+    found = (u * jacobian, size * bounds) if jacobian.ndim == 1 else (u @ jacobian, size @ bounds)
+    return found[0].reshape(shape), found[1].reshape(shape)
 
 
 # --------------------------------------------------------------------------- nothing but the gradient
 def trivial_gradients(s: Evidence) -> Iterator[Hypothesis]:
     """The cotangent passed on where the derivative is 0, all zeros, the same for every cotangent."""
     first, second = s.gradients
-    alike = s.out is not None and s.out.shape == s.x.shape
-    if alike and all(bool((g == u).all()) for g, u in zip(s.gradients, s.of_out, strict=True)):
+    if s.out is not None and s.out.shape == s.x.shape and bool((s.gradients == s.of_out).all()):
         says = "GC122 the derivative is 0 here and backward passes the cotangent on (straight-through)"
-        yield Hypothesis(says, [0 * t for t in s.truth])
-    if not bool((first != 0).any() or (second != 0).any()):
+        yield Hypothesis(says, 0 * s.truth)
+    if not bool((s.gradients != 0).any()):
         yield Hypothesis("GC108 backward gives 0 everywhere, or None, but the derivative is not 0", s.truth)
     if bool((first == second).all()):
         yield Hypothesis("GC109 backward gives the same whatever the incoming gradient is", s.truth)
@@ -134,13 +181,17 @@ def trivial_gradients(s: Evidence) -> Iterator[Hypothesis]:
 
 def constant_factor(s: Evidence) -> Iterator[Hypothesis]:
     """A constant factor; −1 and the numbers of elements have names of their own."""
+    sizes = []
+    for name, array in ((s.name, s.x), *(("the output", out) for out in s.outputs)):
+        sizes.append((f"the number of elements of {name}", array.size))
+        sizes += [(f"the length of axis {axis} of {name}", n) for axis, n in enumerate(array.shape)]
 
     def said(c: float) -> str:
         if c == -1:
             return "GC102 numeric = −analytic: the sign is wrong"
         if abs(c - 1) <= 1e-6 or (s.x.size < 2 and factor_text(c) == f"{c:.6g}" and c != int(c)):
             return ""  # of one number any factor can be found
-        for what, n in sizes(s):
+        for what, n in sizes:
             if n >= LEAST_LENGTH and min(abs(abs(c) / n - 1), abs(abs(c) * n - 1)) <= 1e-9:
                 times = f"{factor_text(c)} · analytic" if abs(c) > 1 else f"analytic / {factor_text(1 / c)}"
                 return f"GC112 numeric = {times}, and {n} is {what}"
@@ -149,53 +200,34 @@ def constant_factor(s: Evidence) -> Iterator[Hypothesis]:
     yield Hypothesis(said, s.gradients)
 
 
-def sizes(s: Evidence) -> Iterator[tuple[str, int]]:
-    """The numbers of elements that a factor may be."""
-    for name, array in ((s.name, s.x), *(("the output", s.outputs.arrays[k]) for k in s.outputs.active)):
-        yield f"the number of elements of {name}", array.size
-        yield from ((f"the length of axis {axis} of {name}", n) for axis, n in enumerate(array.shape))
-
-
 def parts(s: Evidence) -> Iterator[Hypothesis]:
     """Without its conjugate; zero at some elements, right at all others."""
     if s.x.dtype.kind == "c":
-        yield Hypothesis("GC115 numeric = conj(analytic)", [g.conj() for g in s.gradients])
-    mask = sum(abs(g - t) > b for g, t, b in zip(s.gradients, s.truth, s.bars, strict=True)) > 0
+        yield Hypothesis("GC115 numeric = conj(analytic)", s.gradients.conj())
+    mask = (abs(s.gradients - s.truth) > s.bars).any(0)
     count = int(mask.sum())
     if 0 < count < s.x.size:
         where = f"{s.name}{np.argwhere(np.asarray(mask.tolist()))[0].tolist() or ''}"
         says = f"GC107 {count} of {s.x.size} elements get 0 where it is not ({where} …)"
-        put = module_of(mask).where
-        yield Hypothesis(says, [put(mask & (g == 0), t, g) for g, t in zip(s.gradients, s.truth, strict=True)])
+        yield Hypothesis(says, module_of(mask).where(mask & (s.gradients == 0), s.truth, s.gradients))
 
 
 # --------------------------------------------------------------------------- the gradient rearranged
 def rearranged(s: Evidence) -> Iterator[Hypothesis]:
-    """That of another input, which is wrong as well; transposed, its axes permuted, rolled by one, flipped; what
-    backward gives for the cotangent summed over some axes."""
-    xp, shape = module_of(s.x), s.x.shape
+    """That of another wrong input; in another order; what backward gives for the cotangent summed over some axes."""
     for other in s.wrong:
-        if other != s.number and s.inputs[other].shape == shape:
+        if other != s.number and s.inputs[other].shape == s.x.shape:
             says = f"GC105 numeric = the gradient that backward gives for {s.names[other]}"
-            yield Hypothesis(says, [gradients[other] for gradients in s.claimed])
-    axes = range(len(shape))
-    moves: list[tuple[str, Callable[[Array], Array]]] = []
-    for order in itertools.islice(itertools.permutations(axes), 1, 24):
-        if tuple(shape[k] for k in order) == shape:
-            words = "transposed" if order == (*axes[:-2], *axes[:-3:-1]) else f"with its axes permuted to {list(order)}"
-            moves.append((f"GC103 numeric = analytic {words}", partial(xp.transpose, axes=order)))
-    for k in (k for k in axes if shape[k] > 1):
-        beginning = "GC104 numeric = analytic"
-        for step in (1, -1):
-            moves.append((f"{beginning} rolled by {step} along axis {k}", partial(xp.roll, shift=step, axis=k)))
-        moves.append((f"{beginning} flipped along axis {k}", partial(xp.flip, axis=k)))
-    yield from (Hypothesis(says, [move(g) for g in s.gradients]) for says, move in moves)
-    if s.out is None or s.out.ndim > 4 or s.outputs.complex:
+            yield Hypothesis(says, s.stacked([gradients[other] for gradients in s.claimed]))
+    for (words, first), (_, second) in zip(*map(orders, s.gradients), strict=True):
+        code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
+        yield Hypothesis(f"{code} numeric = analytic {words}", s.stacked([first, second]))
+    if s.out is None or s.out.ndim > 4 or s.point.outputs.complex:
         return
     for summed in (some for n in range(s.out.ndim) for some in itertools.combinations(range(s.out.ndim), n + 1)):
         sums = [(u.sum(axis=summed, keepdims=True) + 0 * u).reshape(-1) for u in s.of_out]
         says = f"GC106 the cotangent must be summed over axis {', '.join(map(str, summed))}"
-        yield Hypothesis(says, [s.vjp(u)[s.number] for u in sums])
+        yield Hypothesis(says, s.stacked([s.point.vjp(u)[s.number] for u in sums]))
 
 
 # --------------------------------------------------------------------------- an operand, a factor or a term
@@ -205,25 +237,20 @@ def operands(s: Evidence) -> Iterator[Hypothesis]:
         return
     others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if v.ndim == 2 and n != s.name]
     found = [dict(products(("dy", u), others)) for u in s.of_out]
-    fitting = {name: [f[name] for f in found] for name, value in found[0].items() if value.shape == s.x.shape}
-    claimed = replace(s, truth=s.gradients)
-    if any(claimed.holds(values) for values in fitting.values()):
+    fitting = {name: s.stacked([f[name] for f in found]) for name, v in found[0].items() if v.shape == s.x.shape}
+    if any(bool((abs(values - s.gradients) <= s.bars).all()) for values in fitting.values()):
         yield from (Hypothesis(f"GC116 numeric = {name}", values) for name, values in fitting.items())
 
 
 def functions(s: Evidence) -> Iterator[tuple[str, Array]]:
-    """Simple functions of input, output and the other inputs, elementwise, of the input's shape."""
-    several = len(s.outputs.active) > 1
-    outputs = [(f"out[{k}]" if several else "out", wide(s.outputs.arrays[k])) for k in s.outputs.active]
+    """Simple functions of input, output and the other inputs, elementwise, of the input's shape, where that is real."""
+    active = zip(s.point.outputs.active, s.outputs, strict=True)
+    outputs = [("out" if s.out is not None else f"out[{k}]", wide(out)) for k, out in active]
     others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if n != s.name]
     for name, v in [(s.name, s.x), *outputs, *others]:
-        if v.shape == s.x.shape and v.dtype.kind != "c":
-            yield from ((bracketed(text.format(name)), formula(v)) for text, formula in FORMULAS.items())
-
-
-def bracketed(formula: str) -> str:
-    """A formula as a factor."""
-    return f"({formula})" if " " in formula else formula
+        if v.shape == s.x.shape and "c" not in (v.dtype.kind, s.x.dtype.kind):
+            for text, formula in FORMULAS.items():
+                yield (f"({text})" if " " in text else text).format(name), formula(v)
 
 
 def usable(values: Array) -> bool:
@@ -234,12 +261,10 @@ def usable(values: Array) -> bool:
 
 def ratios(s: Evidence) -> Iterator[Hypothesis]:
     """Analytic times or over a simple function."""
-    if s.x.dtype.kind == "c" or not s.known(s.truth[0]):
-        return
-    for name, f in functions(s):
+    for name, f in functions(s) if s.known(s.truth[0]) else ():
         for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
             if usable(values):
-                yield Hypothesis(partial(ratio, text), [g * values for g in s.gradients])
+                yield Hypothesis(partial(ratio, text), s.gradients * values)
 
 
 def ratio(text: str, c: float) -> str:
@@ -254,17 +279,12 @@ def ratio(text: str, c: float) -> str:
 
 def terms(s: Evidence) -> Iterator[Hypothesis]:
     """Analytic plus the cotangent times a simple function."""
-    out = s.out
-    if s.x.dtype.kind == "c" or out is None or out.size != s.x.size or s.outputs.complex:
+    if s.out is None or s.out.size != s.x.size or s.point.complex or not s.known(s.truth[0] - s.gradients[0]):
         return
-    if not s.known(s.truth[0] - s.gradients[0]):
-        return
-
     for name, f in (("", s.x * 0 + 1), *functions(s)):
         if usable(f) or not name:
-            yield Hypothesis(
-                partial(term, f"dy{name and f' · {name}'}"), [u.reshape(s.x.shape) * f for u in s.of_out], s.gradients
-            )
+            values = s.of_out.reshape(s.truth.shape) * f
+            yield Hypothesis(partial(term, f"dy{name and f' · {name}'}"), values, s.gradients)
 
 
 def term(text: str, c: float) -> str:
@@ -284,9 +304,3 @@ def nice(value: float, bar: float) -> float:
         if near and abs(near - value) <= 4 * bar + 1e-9 * abs(value):
             return near
     return value
-
-
-def factor_text(value: float, simple: int = SIMPLE) -> str:
-    """A factor as a person would write it: 2, 1/3, 0.1234."""
-    fraction = Fraction(value).limit_denominator(simple)
-    return str(fraction) if abs(float(fraction) - value) <= 1e-9 * abs(value) else f"{value:.6g}"

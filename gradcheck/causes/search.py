@@ -9,287 +9,307 @@ t. Those that agree along a few directions are pulled back for several cotangent
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
-from gradcheck.causes.candidates import all_candidates
-from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, edges_of, factors, incoming, whole
-from gradcheck.checking.arrays import EPSILON, inner, wide
-from gradcheck.checking.graph import Graph
+from gradcheck.causes.candidates import Edge, all_candidates, edges_of, incoming, whole
+from gradcheck.checking.arrays import EPSILON, SMALLEST, inner, wide
+from gradcheck.checking.graph import Graph, dead_steps
 from gradcheck.checking.line import moved, random_direction, scale_of
-from gradcheck.checking.problem import Reruns
+from gradcheck.checking.point import Point
+from gradcheck.checking.precision import MOVES
+from gradcheck.checking.tape import Tape
 
+EXACT_TO = 1e-10
+"""To what part of the largest error each element must be reproduced, beside the rounding."""
+LEAST_NUMBERS, LEAST_DIGITS = 3, 12
+"""Independent numbers of a wrong gradient, and digits in all of them that are no rounding, below which it is not
+explained: any share fits one number, and of a million pairs of candidates one fits 6 digits by chance."""
 DIRECTIONS = 6
 """Along which each wrong input is moved: numbers that a candidate must agree with, or a pair of them."""
-
 SCREEN, SCREEN_UNITS = 1e-4, 32
 """To what part of the error a candidate must agree along the directions, and to how many ε of the coarsest dtype if
 that is more. Tangents are central differences with a step of ε^⅓, right to about ε^⅔: 1e-10 in float64, 2e-5 where
 values are rounded to float32. A projection on the tape adds up a few values, each rounded by an ε."""
-
 MOST_CONFIRMED = 40
 """Candidates that are pulled back, the least far-fetched first."""
-
 MOST_TAPE_NUMBERS, MOST_RULED = 10_000_000, 1_000_000
 """Numbers on a tape on which causes are sought, and on which those are that are not plain shares. Tangents hold them
 `DIRECTIONS` times; the search takes about 0.3 µs a number for shares and 2 µs for all (LayerNorm of 256 × 1024)."""
-
 LEAST_PULLED = 20_000
 """Operations that a search may pull back through in any case: some tenths of a second."""
-
 ANY_FACTOR = 9.0
 """How far-fetched a share is that is off by a factor that explains nothing."""
-
+NO_FACTOR = 3.0
+"""How much more far-fetched a factor is where an operation only moves values."""
 SIMPLER = 2.0
 """How much less far-fetched a mistake is that is made in all equal computations: half of all (1.5) is simpler than one
 of two missing (0)."""
-
 SHARES = (0.0, -1.0, 2.0, 0.5)
 """Factors of a share that is missing, of the wrong sign, counted twice or by half."""
-
 DEAREST = 2.0
-"""How far-fetched a rule may be that is tried each time that a line is run, which costs a walk, and with a second
-mistake: in a pair, or with a factor."""
+"""How far-fetched a rule may be that is tried in all runs of a line, in a pair, or with a factor."""
 
 
-def found_causes(graph: Graph, reruns: Reruns, claim: Unexplained, walks: float) -> list[Cause]:
-    """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains.
+@dataclass(frozen=True, eq=False)
+class Mistake:
+    """What is handed on in place of the right cotangent of an edge, or that one scaled; and projections of both."""
 
-    First those that explain all wrong inputs at once, also if they are made each time that a line is run; only what is
-    left is looked at input by input. Where the walks that it may take are used up, the search ends.
-    """
-    size, steps = sum(array.size for array in graph.recording.arrays), max(len(graph.recording.steps), 1)
-    found, most = list[Cause](), graph.walks + max(walks, LEAST_PULLED / steps)
-    ruled = set(graph.recording.steps) if size <= MOST_RULED else set[Step]()
-    if (
-        steps > most - graph.walks
-    ):  # rules that read each other's values are steps² candidates, as many as so many walks
-        ruled -= {step for run in graph.runs for step in run[:-1]}
-    groups = [] if size > MOST_TAPE_NUMBERS else [claim.wrong, *([k] for k in claim.wrong if len(claim.wrong) > 1)]
+    edge: Edge
+    along: Array
+    right: Array
+    steps: frozenset[Step]
+    """All operations that it is made in."""
+    ordinal: int | None = None
+    """Among the edge's candidates; None for the right cotangent, which is scaled."""
+    code: str = ""
+    cost: float = 0.0
+    """How far-fetched it is."""
+    says: str = ""
+    when: str = ""
+    """In which runs of its line it is made, as in a loop, if it is not in one alone."""
 
-    def unexplained(group: Sequence[int]) -> bool:
-        return graph.walks < most and not any(k in cause.explains for cause in found for k in group)
+    @property
+    def simple(self) -> list[float]:
+        """The plainest of its factors; none if it is too far-fetched."""
+        return [] if self.cost > DEAREST else list(SHARES) if self.ordinal is None else [1.0]
 
-    for group in groups:
-        probes = probed(graph, reruns, claim, group, ruled) if unexplained(group) else None
-        if probes is None:
-            continue
-        graph.walks += 2 * DIRECTIONS + len(probes.mistakes) / steps  # a candidate costs as much as an operation
-        found += confirmed(graph, claim, proposed(probes), most)
-        if group is claim.wrong and ruled and unexplained(group):
-            found += confirmed(graph, claim, repeated(graph, probes), most)
-        if len(group) == 1 and ruled and unexplained(group) and group[0] not in claim.scaled:
-            found += confirmed(graph, claim, paired(probes), most)
-    return [cause for cause in found if not (cause.spoils and cause.explains <= set(claim.scaled))]
+    @property
+    def factors(self) -> dict[float, float]:
+        """Factors that explain themselves, of a share or beside a wrong rule, and how far-fetched each is."""
+        if self.cost > DEAREST:
+            return {1.0: 0.0}
+        if self.ordinal is not None:
+            return {1.0: 0.0, -1.0: 0.5, **dict.fromkeys((2, 0.5), 1.0), **dict.fromkeys((-2, -0.5, 3, 1 / 3), 2.0)}
+        edge = self.edge
+        name, shapes, together = edge.step.name, [edge.right.shape, *map(np.shape, edge.given)], edge.summed
+        square = name in ("square", "pow", "sqrt", "rsqrt") or (name == "multiply" and edge.alone)
+        signed = name in ("neg", "subtract") or (name == "divide" and edge.position == 1)  # the sign is written there
+        found = {0.0: 0.0, -1.0: 0.5 if signed else 1.0, **dict.fromkeys((2.0, 0.5), 1.0 if square else 1.5)}
+        found |= dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)
+        for n in {n for shape in shapes for n in (*shape, int(np.prod(shape)), together) if n > 1}:
+            added_up = 1.0 if n == together else 2.0
+            found = {n: added_up, 1 / n: added_up, n / (n - 1): 2.0, (n - 1) / n: 2.0, -n: 3.0, -1 / n: 3.0} | found
+        if name in MOVES:  # what reads elements several times may count them
+            as_many = len({int(np.prod(shape)) for shape in shapes}) == 1
+            found = {c: cost + NO_FACTOR * (c < 0 or (c > 0 and as_many)) for c, cost in found.items()}
+        return found
 
 
-# --------------------------------------------------------------------------- along directions
-class Probes(NamedTuple):
-    """What is seen along a few directions of some wrong inputs."""
+class Cause(NamedTuple):
+    """Mistakes, each with its factor, that together reproduce the claim for the inputs that they explain."""
 
-    errors: Array
-    """The projections of the claim's error."""
-    mistakes: Sequence[Mistake]
-    screen: float
-    """To what part of the error a candidate must agree."""
+    mistakes: Sequence[tuple[Mistake, float]]
+    cost: float
+    explains: frozenset[int] = frozenset()
+    spoils: int = 0
+    """How many inputs it would change whose gradient is right."""
+    residual: float = 0.0
+    """How far it is off, relative to the largest error."""
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """How far-fetched it is, then how late in the forward it stands."""
+        return self.cost, sum(mistake.edge.step.first for mistake, _ in self.mistakes)
+
+
+class Claimed(NamedTuple):
+    """The gradient of one input that is claimed for several cotangents, beside the tape's."""
+
+    gradients: Array
+    """One row per draw of cotangents."""
+    error: Array
+    """How far the first of them is from the tape."""
+    bar: float
+    """How far apart may be what reproduces the claim."""
+    wrong: bool
+    scaled: bool
+    """Whether it is wrong by one and the same factor as a whole."""
     several: bool
     """Whether more than one number is wrong: any factor fits one."""
 
-    @property
-    def within(self) -> float:
-        """The same, as a number."""
-        return self.screen * float(abs(self.errors).max())
+    @classmethod
+    def of(cls, gradients: Array, right: Array, rounded: float, independent: int) -> Claimed:
+        """One row per draw, of which so many are `independent`; `rounded` is how far rounding may put them apart."""
+        error = gradients - right
+        largest = float(abs(error).max(initial=0))
+        bar = rounded + EXACT_TO * largest or SMALLEST["float64"]
+        drawn = abs(error[:independent])
+        wrong = drawn.size >= LEAST_NUMBERS and LEAST_DIGITS <= np.log10(np.maximum(drawn / bar, 1.0)).sum() < np.inf
+        if not wrong:  # rounding is not measured where both agree to many digits
+            bar = rounded + EXACT_TO * float(abs(right).max(initial=0)) or SMALLEST["float64"]
+        off = abs(error - np.vdot(right, error) / np.vdot(right, right) * right)
+        one = parallel(error) and not parallel(right)  # a number per draw, such as one that is broadcast on the way
+        several = not one and int((abs(error[0]) > bar).sum()) > 1
+        return cls(gradients, error[0], bar, wrong, wrong and bool((off <= SCREEN * largest).all()), several)
 
 
-def probed(graph: Graph, reruns: Reruns, claim: Unexplained, group: Sequence[int], ruled: set[Step]) -> Probes | None:
-    """All mistakes along directions of some inputs; rules too of the operations in `ruled`.
+def parallel(draws: Array) -> bool:
+    """Whether the rows of an array are one and the same but for a factor each."""
+    rows = draws.reshape(len(draws), -1)
+    longest = rows[abs(rows).sum(axis=1).argmax()]
+    along = np.outer(rows @ longest.conj() / np.vdot(longest, longest), longest)
+    return bool(abs(rows - along).max(initial=0.0) <= SCREEN * abs(rows).max(initial=0.0))
 
-    None if no operation depends on these inputs, or another branch is taken beside the point.
+
+class CauseSearch:
+    """For the mistakes that reproduce what backward gives at a point, each with its line.
+
+    Args:
+        tape: the call there, recorded with lines.
+        claims: cotangents, independent random draws, three or more, and the gradients of the moved inputs for each.
+        rounding: per moved input, how far each element of claim and tape may be apart by rounding.
+        walks: how many walks over the tape it may take.
     """
-    arrays = graph.recording.arrays
-    start = [wide(x) if x.dtype.name in EPSILON else x for x in arrays[: graph.recording.inputs]]
-    random, step = np.random.default_rng(3), graph.coarsest ** (1 / 3)
-    held = {number: arrays[number] for number in graph.dead}
 
-    def hold(name: str, out: Array, number: int) -> None:
-        if number in held:
-            out[...] = held[number]
+    def __init__(
+        self,
+        point: Point,
+        tape: Tape,
+        claims: Sequence[tuple[Array, Sequence[Array]]],
+        rounding: Sequence[Array],
+        walks: float,
+    ) -> None:
+        self.reruns = point.problem.reruns
+        self.cotangents = [point.outputs.split(u) for u, _ in claims]
+        self.graph = Graph(tape.recording, dead_steps(tape, self.cotangents[0]))
+        self.claimed = dict[int, Claimed]()
+        truth = list(map(self.graph.gradient, self.cotangents))
+        for place, k in enumerate(point.moved):
+            gradients, right = np.stack([wide(g[place]) for _, g in claims]), np.stack([t[k] for t in truth])
+            rounded = float(rounding[place].max(initial=0))
+            self.claimed[k] = Claimed.of(gradients, right, rounded, min(len(claims), point.outputs.size))
+        self.wrong = [k for k, claimed in self.claimed.items() if claimed.wrong]
+        self.most = self.graph.walks + max(walks, LEAST_PULLED / max(len(tape.recording.steps), 1))
 
-    errors, rows = [], []
-    for _ in range(DIRECTIONS):
-        direction = [random_direction(x, scale_of(x), random) if k in group else None for k, x in enumerate(start)]
-        errors.append(sum(inner(claim.errors[k], direction[k]) for k in group))
-        sides = [reruns.recording(moved(start, direction, h), hold) for h in (step, -step)]
-        after, before = ([] if side is None else side.arrays for side in sides)
-        if not len(after) == len(before) == len(arrays):
-            return None
-        pairs = zip(after, before, strict=True)  # times 1.0: masks among the inputs count as numbers
-        rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
-    mistakes = projected(graph, claim, [np.stack(changes) for changes in zip(*rows, strict=True)], ruled)
-    several = any(k in claim.several for k in group)
-    return Probes(np.array(errors), mistakes, max(SCREEN, SCREEN_UNITS * graph.coarsest), several) if mistakes else None
+    def chosen(self) -> Iterator[tuple[Cause, list[Cause]]]:
+        """The fewest and simplest causes that explain the most inputs, each with all that say the same."""
 
+        def same(cause: Cause) -> Any:
+            return cause.explains, [(mistake.code, f"{factor:.6g}") for mistake, factor in cause.mistakes]
 
-def projected(graph: Graph, claim: Unexplained, tangents: Sequence[Array], ruled: set[Step]) -> list[Mistake]:
-    """The right cotangents of all edges, to be scaled, and of the operations in `ruled` all candidates in their place.
+        finite = all(np.isfinite(claimed.error).all() for claimed in self.claimed.values())
+        causes = self.causes() if self.wrong and finite and self.reruns is not None else []
+        left = set(self.wrong)
+        while useful := [cause for cause in causes if cause.explains & left]:
+            best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, *c.rank))
+            yield best, [cause for cause in useful if same(cause) == same(best)]
+            left -= best.explains
 
-    `tangents` are the changes of each value, one row per direction, flat.
-    """
-    found: list[Mistake] = []
-    cotangents = claim.cotangents[0]
-    flows = graph.flows(cotangents) if ruled else {}
-    edges = (edge for passed in graph.walk(graph.starts(cotangents)) for edge in edges_of(graph, *passed, flows))
-    for edge in itertools.chain(incoming(graph, cotangents), edges, whole(graph, flows)):
-        if not tangents[edge.number].any():
-            continue
-        adjoint = tangents[edge.number].conj()
-        right = np.real(adjoint @ edge.right.reshape(-1))
-        steps = frozenset([edge.step] if edge.position not in (Edge.INCOMING, Edge.WHOLE) else [])
-        chained = edge.position in (Edge.WHOLE, Edge.COMPOSED) or (
-            edge.position == Edge.INCOMING and len(cotangents) == 1
-        )
-        if not chained:  # else as a share it is that of an operation of its own
-            found.append(Mistake(edge, right, right, steps))
-        for ordinal, candidate in enumerate(all_candidates(edge) if edge.step in ruled else ()):
-            if (value := candidate.fitting(edge)) is not None:
-                along = np.real(adjoint @ wide(value).reshape(-1))
-                if float(abs(along - right).max()) <= EXACT_TO * float(abs(right).max()):
-                    continue  # no mistake: the rule does not read what would be another
-                found.append(Mistake(edge, along, right, steps, ordinal, *candidate[:3]))
-    return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]
+    def causes(self) -> list[Cause]:
+        """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains.
 
+        First those that explain all wrong inputs at once, also if they are made each time that a line is run; only
+        what is left is looked at input by input. Where the walks that it may take are used up, the search ends.
+        """
+        graph, wrong, found = self.graph, self.wrong, list[Cause]()
+        steps, size = graph.recording.steps, sum(array.size for array in graph.recording.arrays)
+        ruled = set(steps) if size <= MOST_RULED else set[Step]()
+        if len(steps) > self.most - graph.walks:  # rules that read each other's values are as many as so many walks
+            ruled -= {step for run in graph.runs for step in run[:-1]}
+        groups = [] if size > MOST_TAPE_NUMBERS else [wrong, *([k] for k in wrong if len(wrong) > 1)]
 
-def in_all_equals(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
-    """A mistake made in all operations that compute the same of the same: their effects add up, where they have any."""
-    groups: dict[Any, list[Mistake]] = {}
-    for m in mistakes:
-        if m.steps and m.edge.step in graph.equals:
-            groups.setdefault((graph.equals[m.edge.step], m.edge.position, m.ordinal, m.says), []).append(m)
-    for members in groups.values():
-        sizes = [float(max(abs(m.along).max(), abs(m.right).max())) for m in members]
-        group = [m for m, size in zip(members, sizes, strict=True) if size > SCREEN * max(sizes)]
-        if len(group) > 1:
-            yield replace(together(group), cost=group[-1].cost - SIMPLER)
+        def unexplained(group: Sequence[int]) -> bool:
+            return graph.walks < self.most and not any(k in cause.explains for cause in found for k in group)
 
+        for group in groups:
+            probed = self.probed(group, ruled) if unexplained(group) else None
+            if probed is None:
+                continue
+            errors, mistakes = probed
+            within = max(SCREEN, SCREEN_UNITS * graph.coarsest) * float(abs(errors).max())
+            several = any(self.claimed[k].several for k in group)
+            graph.walks += 2 * DIRECTIONS + len(mistakes) / len(steps)  # a candidate costs as much as an operation
+            found += self.confirmed(single(mistakes, errors, within, several))
+            if group is wrong and ruled and unexplained(group):
+                found += self.confirmed(repeated(graph, mistakes, within))
+            if len(group) == 1 and ruled and unexplained(group) and not self.claimed[group[0]].scaled:
+                found += self.confirmed(paired(mistakes, errors, within))
+        scaled = {k for k in wrong if self.claimed[k].scaled}
+        return [cause for cause in found if not (cause.spoils and cause.explains <= scaled)]
 
-def in_all_runs_but_one(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
-    """Shares of a value that all runs of a line read, but that of one: a sum over the runs that is overwritten."""
-    shares = {(m.edge.step, m.edge.position): m for m in mistakes if m.ordinal is None and m.steps}
-    for run in (run for run in graph.runs if len(run) > 2):
-        for position, number in enumerate(run[0].edges):
-            found = [shares[step, position] for step in run if (step, position) in shares]
-            if len(found) == len(run) and all(m.edge.number == number for m in found):
-                for which, one, rest in (("first", found[0], found[1:]), ("last", found[-1], found[:-1])):
-                    if float(abs(one.right).max()) <= SCREEN * max(float(abs(m.right).max()) for m in rest):
-                        continue  # what has no share is no exception
-                    yield replace(together(rest), when=f", in all runs but the {which}")
+    # ----------------------------------------------------------------- along directions
+    def probed(self, group: Sequence[int], ruled: set[Step]) -> tuple[Array, list[Mistake]] | None:
+        """The projections of the claim's error along directions of some inputs, and all mistakes with theirs; rules
+        too of the operations in `ruled`.
 
+        None if no operation depends on these inputs, or another branch is taken beside the point.
+        """
+        assert self.reruns is not None
+        graph, arrays = self.graph, self.graph.recording.arrays
+        start = [wide(x) if x.dtype.name in EPSILON else x for x in arrays[: graph.recording.inputs]]
+        random, step = np.random.default_rng(3), graph.coarsest ** (1 / 3)
 
-def together(mistakes: Sequence[Mistake]) -> Mistake:
-    """One mistake made in several operations, whose effects add up."""
-    along, right = sum(m.along for m in mistakes), sum(m.right for m in mistakes)
-    return replace(mistakes[-1], along=along, right=right, steps=frozenset[Step]().union(*(m.steps for m in mistakes)))
+        def hold(name: str, out: Array, number: int) -> None:
+            if number in graph.dead:
+                out[...] = arrays[number]
 
+        errors, rows = [], []
+        for _ in range(DIRECTIONS):
+            direction = [random_direction(x, scale_of(x), random) if k in group else None for k, x in enumerate(start)]
+            errors.append(sum(inner(self.claimed[k].error, direction[k]) for k in group))
+            sides = [self.reruns.recording(moved(start, direction, h), hold) for h in (step, -step)]
+            after, before = ([] if side is None else side.arrays for side in sides)
+            if not len(after) == len(before) == len(arrays):
+                return None
+            pairs = zip(after, before, strict=True)  # times 1.0: masks among the inputs count as numbers
+            rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
+        mistakes = self.projected([np.stack(changes) for changes in zip(*rows, strict=True)], ruled)
+        return (np.array(errors), mistakes) if mistakes else None
 
-# --------------------------------------------------------------------------- proposals
-def likeliest(causes: Iterable[Cause]) -> list[Cause]:
-    """The least far-fetched, the first in the forward before others."""
-    return sorted(causes, key=lambda cause: cause.rank)[:MOST_CONFIRMED]
+    def projected(self, tangents: Sequence[Array], ruled: set[Step]) -> list[Mistake]:
+        """The shares of all edges, and all candidates of operations in `ruled`; `tangents` are the changes of each
+        value, one row per direction, flat."""
+        graph, cotangents, found = self.graph, self.cotangents[0], list[Mistake]()
+        flows = graph.flows(cotangents) if ruled else {}
+        edges = (edge for passed in graph.walk(graph.starts(cotangents)) for edge in edges_of(graph, flows, *passed))
+        for edge in itertools.chain(incoming(graph, cotangents), edges, whole(graph, flows.get("", {}))):
+            if not tangents[edge.number].any():
+                continue
+            adjoint = tangents[edge.number].conj()
+            right = np.real(adjoint @ edge.right.reshape(-1))
+            steps = frozenset([edge.step] if edge.position not in (Edge.INCOMING, Edge.WHOLE) else [])
+            chained = edge.position in (Edge.WHOLE, Edge.COMPOSED)
+            if not chained and not (edge.position == Edge.INCOMING and len(cotangents) == 1):
+                found.append(Mistake(edge, right, right, steps))  # else that is the share of another edge
+            for ordinal, candidate in enumerate(all_candidates(edge) if edge.step in ruled else ()):
+                if (value := candidate.fitting(edge)) is not None:
+                    along = np.real(adjoint @ wide(value).reshape(-1))
+                    if float(abs(along - right).max()) <= EXACT_TO * float(abs(right).max()):
+                        continue  # no mistake: the rule does not read what would be another
+                    found.append(Mistake(edge, along, right, steps, ordinal, *candidate[:3]))
+        return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]
 
+    # ----------------------------------------------------------------- on a walk over the tape
+    def confirmed(self, causes: Sequence[Cause]) -> list[Cause]:
+        """Those that reproduce the claim for all cotangents, with what they explain; the simplest are given first.
 
-def proposed(probes: Probes) -> list[Cause]:
-    """What agrees with the errors along the directions. A share of several numbers may be off by any factor."""
-    found = []
-    along = np.stack([m.along for m in probes.mistakes])
-    wanted = probes.errors + np.stack([m.right for m in probes.mistakes])
-    unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
-    best = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
-    off = abs(wanted - best[:, None] * along).max(1)
-    for k in map(int, np.flatnonzero(off <= probes.within)):
-        mistake, factor = probes.mistakes[k], float(best[k])
-        known = factors(mistake) if mistake.cost <= DEAREST else {1.0: 0.0}
-        if mistake.ordinal is None and probes.several:
-            known |= {factor: ANY_FACTOR}
-        near = [(cost, c) for c, cost in known.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
-        found += [Cause([(mistake, c)], mistake.cost + cost) for cost, c in sorted(near)[:1]]
-    return likeliest(found)
-
-
-def simple(mistakes: Sequence[Mistake]) -> list[tuple[Mistake, float]]:
-    """Rules that are not too far-fetched, as they are, and shares by the plainest of factors."""
-    return [(m, c) for m in mistakes if m.cost <= DEAREST for c in (SHARES if m.ordinal is None else (1.0,))]
-
-
-def paired(probes: Probes) -> list[Cause]:
-    """Two mistakes at once, one of them a share."""
-    found = []
-    both = simple(probes.mistakes)
-    changes = np.stack([c * mistake.along - mistake.right for mistake, c in both])
-    size = probes.within
-    felt = abs(changes).max(1) > size
-    order = np.argsort(changes[:, 0])
-    wanted = probes.errors[0] - changes[:, 0]
-    low, high = (np.searchsorted(changes[order, 0], wanted + margin) for margin in (-size, size))
-    for first in np.flatnonzero(felt & [mistake.ordinal is None for mistake, _ in both]):
-        fits = order[low[first] : high[first]]
-        for second in fits[felt[fits] & (abs(changes[first] + changes[fits] - probes.errors).max(1) <= size)]:
-            pair = [both[first], both[second]]
-            if pair[0][0].edge is not pair[1][0].edge:
-                found.append(Cause(pair, sum(mistake.cost for mistake, _ in pair)))
-    return likeliest(found)
-
-
-def repeated(graph: Graph, probes: Probes) -> list[Cause]:
-    """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up.
-
-    Each of their projections is that of one run; of those that agree in it the simplest comes first, the others last.
-    """
-    runs = {run[-1]: run for run in graph.runs}
-    found = []
-    for mistake, factor in simple([m for m in probes.mistakes if m.steps and m.edge.step in runs]):
-        steps = mistake.steps.union(runs[mistake.edge.step])
-        change = tuple(np.rint((factor * mistake.along - mistake.right) / probes.within))
-        found.append((change, Cause([(replace(mistake, steps=steps, when=", each time"), factor)], mistake.cost)))
-    found.sort(key=lambda alike: alike[1].rank)
-    first: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
-    for change, cause in found:
-        first.setdefault(change, cause)
-    others = [c for change, c in found if c is not first[change] and c.mistakes[0][0].ordinal is not None]
-    return [*first.values(), *others]
-
-
-# --------------------------------------------------------------------------- on a walk over the tape
-def confirmed(graph: Graph, claim: Unexplained, causes: Sequence[Cause], most: float) -> list[Cause]:
-    """Those that reproduce the claim for all cotangents, with what they explain; the simplest are given first.
-
-    None is tried that is more far-fetched than one that explains everything, or after so many walks. A share that would
-    be scaled for some inputs and not for others is no cause: backward computes it once.
-    """
-    found = list[Cause]()
-    for cause in causes:
-        complete = [c for c in found if not c.spoils and len(c.explains) == len(claim.wrong)]
-        if graph.walks >= most or (complete and cause.cost > complete[-1].cost):
-            break
-        worst = np.zeros(len(claim.bars))
-        for draw, cotangents in enumerate(claim.cotangents):
-            gradients = mistaken(graph, cotangents, cause)
-            rows = zip(claim.gradients, gradients, strict=True)
-            apart = [float(abs(c[draw] - g).max(initial=0)) for c, g in rows]
-            worst = np.maximum(worst, np.array(apart) / claim.bars)  # NaN stays
-            explains = frozenset(k for k in claim.wrong if worst[k] <= 1)
-            if not explains:
+        None is tried that is more far-fetched than one that explains everything, or after so many walks. A share that
+        would be scaled for some inputs and not for others is no cause: backward computes it once.
+        """
+        found = list[Cause]()
+        for cause in causes:
+            complete = [c for c in found if not c.spoils and len(c.explains) == len(self.wrong)]
+            if self.graph.walks >= self.most or (complete and cause.cost > complete[-1].cost):
                 break
-        else:
-            spoils = int((~(worst <= 1)).sum()) - len(claim.wrong) + len(explains)
-            residual = EXACT_TO * float(max(worst[[*explains]]))
-            if not spoils or cause.mistakes[0][0].ordinal is not None:
+            worst, explains = dict.fromkeys(self.claimed, 0.0), frozenset(self.wrong)
+            for draw, cotangents in enumerate(self.cotangents):
+                gradients = mistaken(self.graph, cotangents, cause)
+                for k, c in self.claimed.items():
+                    worst[k] = np.maximum(worst[k], abs(c.gradients[draw] - gradients[k]).max(initial=0) / c.bar)
+                explains = frozenset(k for k in explains if worst[k] <= 1)  # NaN stays
+                if not explains:
+                    break
+            spoils = sum(not off <= 1 for off in worst.values()) - len(self.wrong) + len(explains)
+            if explains and (not spoils or cause.mistakes[0][0].ordinal is not None):
+                residual = EXACT_TO * float(max(worst[k] for k in explains))
                 found.append(cause._replace(explains=explains, spoils=spoils, residual=residual))
-    return found
+        return found
 
 
 def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
@@ -299,12 +319,12 @@ def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> 
         edge = mistake.edge
         if edge.position == Edge.INCOMING:
             right = wide(cotangents[edge.output])
-            incoming_edge = replace(edge, given=[right], right=right)
-            pending[edge.number] = pending[edge.number] + factor * handed_on(mistake, incoming_edge) - right
+            change = factor * handed_on(mistake, replace(edge, given=[right], right=right)) - right
+            pending[edge.number] = pending[edge.number] + change
     flows = graph.flows(cotangents) if any(m.ordinal is not None for m, _ in cause.mistakes) else {}
     for step, given, pulled in graph.walk(pending):
         here = [(mistake, factor) for mistake, factor in cause.mistakes if step in mistake.steps]
-        edges = list(edges_of(graph, step, given, pulled, flows)) if here else []
+        edges = list(edges_of(graph, flows, step, given, pulled)) if here else []
         for mistake, factor in here:  # of a constant, the first time that a line is run, there is no edge
             for edge in (edge for edge in edges if edge.position == mistake.edge.position):
                 change = factor * handed_on(mistake, edge) - edge.right
@@ -322,3 +342,87 @@ def handed_on(mistake: Mistake, edge: Edge) -> Array:
     found = () if mistake.ordinal is None else itertools.islice(all_candidates(edge), mistake.ordinal, None)
     value = next((candidate.fitting(edge) for candidate in found), None)
     return edge.right if value is None else value
+
+
+# --------------------------------------------------------------------------- made in several operations
+def in_all_equals(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
+    """A mistake made in all operations that compute the same of the same: their effects add up, where they have any."""
+    groups: dict[Any, list[Mistake]] = {}
+    for m in mistakes:
+        if m.steps and m.edge.step in graph.equals:
+            groups.setdefault((graph.equals[m.edge.step], m.edge.position, m.ordinal, m.says), []).append(m)
+    for members in groups.values():
+        sizes = [float(max(abs(m.along).max(), abs(m.right).max())) for m in members]
+        group = [m for m, size in zip(members, sizes, strict=True) if size > SCREEN * max(sizes)]
+        if len(group) > 1:
+            yield together(group, cost=group[-1].cost - SIMPLER)
+
+
+def in_all_runs_but_one(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
+    """Shares of a value that all runs of a line read, but that of one: a sum over the runs that is overwritten."""
+    shares = {(m.edge.step, m.edge.position): m for m in mistakes if m.ordinal is None and m.steps}
+    for run in (run for run in graph.runs if len(run) > 2):
+        for position, number in enumerate(run[0].edges):
+            found = [shares[step, position] for step in run if (step, position) in shares]
+            if len(found) == len(run) and all(m.edge.number == number for m in found):
+                for which, one, rest in (("first", found[0], found[1:]), ("last", found[-1], found[:-1])):
+                    if float(abs(one.right).max()) > SCREEN * max(float(abs(m.right).max()) for m in rest):
+                        yield together(rest, when=f", in all runs but the {which}")  # no share is no exception
+
+
+def together(mistakes: Sequence[Mistake], **changes: Any) -> Mistake:
+    """One mistake made in several operations, whose effects add up."""
+    along, right = sum(m.along for m in mistakes), sum(m.right for m in mistakes)
+    steps = frozenset[Step]().union(*(m.steps for m in mistakes))
+    return replace(mistakes[-1], along=along, right=right, steps=steps, **changes)
+
+
+# --------------------------------------------------------------------------- proposals: what agrees along directions
+def single(mistakes: Sequence[Mistake], errors: Array, within: float, several: bool) -> list[Cause]:
+    """One mistake, with a factor. A share of `several` numbers may be off by any."""
+    found = []
+    along, wanted = np.stack([m.along for m in mistakes]), errors + np.stack([m.right for m in mistakes])
+    unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
+    best = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
+    screen = within / float(abs(errors).max())
+    for k in map(int, np.flatnonzero(abs(wanted - best[:, None] * along).max(1) <= within)):
+        mistake, factor = mistakes[k], float(best[k])
+        known = mistake.factors | ({factor: ANY_FACTOR} if mistake.ordinal is None and several else {})
+        near = [(cost, c) for c, cost in known.items() if abs(factor - c) <= screen * max(1.0, abs(c))]
+        found += [Cause([(mistake, c)], mistake.cost + cost) for cost, c in sorted(near)[:1]]
+    return sorted(found, key=lambda cause: cause.rank)[:MOST_CONFIRMED]
+
+
+def paired(mistakes: Sequence[Mistake], errors: Array, within: float) -> list[Cause]:
+    """Two mistakes at once, one of them a share."""
+    found, both = [], [(m, c) for m in mistakes for c in m.simple]
+    changes = np.stack([c * mistake.along - mistake.right for mistake, c in both])
+    felt = abs(changes).max(1) > within
+    order = np.argsort(changes[:, 0])
+    wanted = errors[0] - changes[:, 0]
+    low, high = (np.searchsorted(changes[order, 0], wanted + margin) for margin in (-within, within))
+    for first in np.flatnonzero(felt & [mistake.ordinal is None for mistake, _ in both]):
+        fits = order[low[first] : high[first]]
+        for second in fits[felt[fits] & (abs(changes[first] + changes[fits] - errors).max(1) <= within)]:
+            pair = [both[first], both[second]]
+            if pair[0][0].edge is not pair[1][0].edge:
+                found.append(Cause(pair, sum(mistake.cost for mistake, _ in pair)))
+    return sorted(found, key=lambda cause: cause.rank)[:MOST_CONFIRMED]
+
+
+def repeated(graph: Graph, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
+    """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up.
+
+    Each of their projections is that of one run; of those that agree in it the simplest comes first, the others last.
+    """
+    runs = {run[-1]: run for run in graph.runs}
+    found = []
+    for mistake in (m for m in mistakes if m.steps and m.edge.step in runs):
+        again = replace(mistake, steps=mistake.steps.union(runs[mistake.edge.step]), when=", each time")
+        for factor in mistake.simple:
+            change = tuple(np.rint((factor * mistake.along - mistake.right) / within))
+            found.append((change, Cause([(again, factor)], mistake.cost)))
+    first: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
+    found.sort(key=lambda alike: alike[1].rank)
+    others = [c for change, c in found if first.setdefault(change, c) is not c]
+    return [*first.values(), *(c for c in others if c.mistakes[0][0].ordinal is not None)]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from gradcheck.causes.every_entry import all_wrong_entries
-from gradcheck.causes.wrong_entries import Named, name_wrong
+from gradcheck.causes.entries import Named, all_wrong_entries, by_columns, by_tape, patterns, steps_of
+from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.checking.found import Found
-from gradcheck.checking.point import Entry
+from gradcheck.checking.point import OutOfTimeError
+from gradcheck.checking.probe import Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Precision
-from gradcheck.result import UNFINISHED, GradientSummary, Status
+from gradcheck.result import UNFINISHED, GradientSummary, Status, absolute_error
+from gradcheck.support.foreign import described
 
 Mode = Literal["auto", "probe", "full"]
 Effort = Literal["usual", "full"]
@@ -24,6 +27,10 @@ Effort = Literal["usual", "full"]
 
 MOST_LISTED = 20
 """Wrong entries that a summary lists of an input; all are counted."""
+LEAST_BUDGET = 300
+"""Evaluations and vjps that naming may take in any case: some hundredths of a second."""
+BUDGET = 10
+"""Naming costs at most so many times the evaluations and vjps of the check itself."""
 
 
 def check_gradient(
@@ -55,9 +62,17 @@ def check_gradient(
     deadline = time.monotonic() + seconds
     with np.errstate(all="ignore"):  # steps lead out of the domain, weights of what is not seen overflow
         check, found = checked(problem, seed, rtol or 0.0, mode != "probe", precision)
-        if mode == "full" and found.verdict in (Status.PASS, Status.KINK) and not check.point.held:
-            found = entry_by_entry(check, found)
-        return summarised(check, found, listed, effort, deadline)
+        if mode == "full" and found.verdict is Status.PASS and not check.point.held:
+            wrong = all_wrong_entries(check.prober)
+            check.certified |= wrong == []
+            found = Found(Status.FAIL, wrong=wrong) if wrong else found
+        if found.probe is None or found.verdict is not Status.FAIL:
+            return summary_of(check, found, Named(found.wrong, exhaustive=found.exhaustive), listed)
+        prober = found.prober or check.prober
+        prober.point.spent.deadline = deadline
+        named, said = name_wrong(prober, found.probe, listed, effort == "full")
+        named.exhaustive &= found.prober is None
+        return summary_of(check, found, named, listed, **said)
 
 
 def checked(problem: Problem, *options: Any) -> tuple[Check, Found]:
@@ -72,36 +87,32 @@ def checked(problem: Problem, *options: Any) -> tuple[Check, Found]:
     return check, check.run()
 
 
-def entry_by_entry(check: Check, found: Found) -> Found:
-    """FAIL if some entry of some Jacobian is wrong."""
-    if found.verdict is Status.KINK:
-        return found
-    wrong = all_wrong_entries(check.prober)
-    if wrong is None:
-        return found
-    check.certified = not wrong
-    return Found(Status.FAIL, wrong=wrong) if wrong else found
+def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tuple[Named, dict[str, Any]]:
+    """What is wrong about a gradient that a probe shows to be wrong, and what a summary says of it: why, and the
+    differences of the worst entry where these gave its value."""
+    point, named, said = prober.point, Named(), dict[str, Any]()
+    spent = point.spent.runs
+    budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
+    try:
+        named = by_tape(prober, probe, listed) if probe.wrong is not None else by_columns(prober, budget)
+        named.entries = sorted(named.entries, key=lambda e: -absolute_error(e.analytic, e.numeric))
+        said["patterns"] = tuple(patterns(point, named))
+        own = point.problem.causes() if point.problem.causes else ()
+        left = budget - (point.spent.runs - spent)
+        said["diagnosis"] = tuple(own or likely_causes(prober, named.inputs, probe, named.jacobians, left))
+        if named.entries and probe.wrong is None:
+            said["scan"] = steps_of(prober, named.entries[0])
+    except OutOfTimeError:
+        said["marks"] = (f"{UNFINISHED}: no time is left",)
+    except Exception as error:  # the verdict stands, whatever happens to the search for its cause
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        said["marks"] = (f"{UNFINISHED}: {described(error)} ({Path(last.filename).name}:{last.lineno})",)
+    return named, said
 
 
-def summarised(check: Check, found: Found, listed: int, effort: Effort, deadline: float) -> GradientSummary:
-    """The summary of a verdict; after FAIL with the wrong entries and why, and, where differences gave their values,
-    with these."""
-    probe = found.probe
-    if probe is None or found.verdict is not Status.FAIL:
-        return summary_of(check, found, listed, Named(exhaustive=found.exhaustive))
-    prober = found.prober or check.prober
-    prober.point.spent.deadline = deadline
-    named = name_wrong(prober, probe, listed, effort == "full")
-    named.exhaustive &= found.prober is None
-    if named.unfinished:
-        found = replace(found, marks=(*found.marks, f"{UNFINISHED}: {named.unfinished}"))
-    found = replace(found, wrong=named.entries, diagnosis=(*found.diagnosis, *named.causes))
-    return summary_of(check, found, listed, named)
-
-
-def summary_of(check: Check, found: Found, listed: int, named: Named) -> GradientSummary:
-    """The result, with everything that was counted so far."""
-    point, wrong = check.point, found.wrong
+def summary_of(check: Check, found: Found, named: Named, listed: int, **said: Any) -> GradientSummary:
+    """The result, with everything that was counted so far, and what else is said."""
+    point, wrong = check.point, named.entries
     elements = Counter(number for number, _ in {(entry.input, entry.index) for entry in wrong})
     counts: dict[str, tuple[int, int]] = {}
     for number, name in enumerate(check.problem.names[k] for k in point.moved):
@@ -109,25 +120,19 @@ def summary_of(check: Check, found: Found, listed: int, named: Named) -> Gradien
         count = max(elements[number], known)
         if count or number in named.wrong or found.verdict is not Status.FAIL:
             counts[name] = (count, point.x[number].size)
-    shown = [e for k in range(len(point.x)) for e in of_input(wrong, k)[:listed]]
+    by_input = ([entry for entry in wrong if entry.input == number] for number in range(len(point.x)))
     worst = [abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in wrong]
     return GradientSummary(
         verdict=found.verdict,
         why=found.why,
-        wrong=tuple(point.named(entry) for entry in shown),
-        scan=named.scan,
+        wrong=tuple(point.named(entry) for entries in by_input for entry in entries[:listed]),
         wrong_counts=counts,
         exhaustive=named.exhaustive,
         worst_error=max(worst, default=check.worst),
-        diagnosis=found.diagnosis,
+        diagnosis=(*found.diagnosis, *said.pop("diagnosis", ())),
         certified=check.certified and found.verdict in (Status.PASS, Status.KINK),
-        marks=found.marks,
-        patterns=named.patterns,
+        marks=(*found.marks, *said.pop("marks", ())),
         seed=check.seed,
         evaluations=point.spent.evaluations,
+        **said,
     )
-
-
-def of_input(wrong: Sequence[Entry], number: int) -> list[Entry]:
-    """The entries that belong to one input."""
-    return [entry for entry in wrong if entry.input == number]

@@ -11,7 +11,7 @@ from samples import SAMPLES
 from taped import drawn, problem_of, rounding_of
 
 import pylayer.paddle  # noqa: F401 - fills the table
-from gradcheck.causes.likely import explained_by_tape
+from gradcheck.causes.words import explained_by_tape
 from gradcheck.checking.point import Point
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS

@@ -14,7 +14,7 @@ from few import seeds
 from taped import drawn, layer, problem_of, rounding_of
 
 import pylayer.paddle as paddle
-from gradcheck.causes.likely import explained_by_tape
+from gradcheck.causes.words import explained_by_tape
 from gradcheck.checking.point import Point
 from gradcheck.report.result_text import gradient_lines
 from gradcheck.result import Diagnosis, GradientSummary, Status

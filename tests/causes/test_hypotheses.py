@@ -11,8 +11,9 @@ from few import seeds
 from layers import problem
 
 import gradcheck
-from gradcheck.causes.hypotheses import factor_text, nice
+from gradcheck.causes.hypotheses import nice
 from gradcheck.causes.summary import check_gradient
+from gradcheck.causes.words import factor_text
 from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Status
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcheck.causes.lines import source_place
+from gradcheck.causes.words import source_place
 
 BLOCK = """
 class Layer:

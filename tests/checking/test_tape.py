@@ -10,7 +10,7 @@ import pytest
 from taped import layer, problem_of, tape_of
 
 import pylayer.paddle as paddle
-from gradcheck.causes.lines import source_place
+from gradcheck.causes.words import source_place
 from gradcheck.checking.point import Point
 
 X = np.array([0.3, -1.2, 2.5])

@@ -14,7 +14,7 @@ import pylayer.paddle as engine
 from gradcheck.backends.base import load_backend
 from gradcheck.case.arguments import tensor_function
 from gradcheck.case.engine_twin import twin_of
-from gradcheck.causes.lines import source_place
+from gradcheck.causes.words import source_place
 from gradcheck.result import Status
 
 X = np.random.default_rng(0).standard_normal((3, 4))

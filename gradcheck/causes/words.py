@@ -1,33 +1,29 @@
-"""The cause of a wrong gradient, with the line of the forward whose share of it is wrong."""
+"""The cause of a wrong gradient in words, with the line of the forward whose share of it is wrong."""
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import itertools
+import linecache
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any
+from fractions import Fraction
+from types import CodeType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Spot
 from gradcheck.backends.bundled import Step
-from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, summed
-from gradcheck.causes.hypotheses import factor_text
-from gradcheck.causes.lines import SourcePlace, source_place
-from gradcheck.causes.search import SCREEN, found_causes
-from gradcheck.checking.arrays import SMALLEST, wide
-from gradcheck.checking.graph import Graph, dead_steps
+from gradcheck.causes.candidates import Edge
+from gradcheck.causes.search import SCREEN, Cause, CauseSearch, Mistake
+from gradcheck.checking.point import Point
 from gradcheck.checking.precision import MOVES
-from gradcheck.checking.problem import Reruns
 from gradcheck.checking.tape import Tape
 from gradcheck.result import Diagnosis
-
-LEAST_NUMBERS, LEAST_DIGITS = 3, 12
-"""Independent numbers of a wrong gradient, and digits in all of them that are no rounding, below which it is not
-explained: any share fits one number, and of a million pairs of candidates one fits 6 digits by chance."""
 
 ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")
 """The beginning of a line that gives values names."""
@@ -35,87 +31,23 @@ ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")
 LONGEST_QUOTE = 40
 """Characters of an expression that a sentence quotes."""
 
+SIMPLE = 12
+"""Factors that are fractions of numbers up to this are simple."""
 
-def explain_from_tape(
-    tape: Tape,
-    reruns: Reruns | None,
-    claims: Sequence[tuple[Sequence[Array | None], Sequence[Array | None]]],
-    names: Sequence[str],
-    rounding: Sequence[Array | None],
-    walks: float = np.inf,
+
+def explained_by_tape(
+    point: Point, claims: Sequence[tuple[Array, Sequence[Array]]], rounding: Sequence[Array], walks: float
 ) -> list[Diagnosis]:
-    """The mistakes that reproduce a wrong gradient, each with its line; none if no single one, or pair, does.
-
-    Args:
-        tape: the call, recorded with lines.
-        reruns: the same call at other inputs.
-        claims: what is claimed at the same point for three or more independent random draws: cotangents per output,
-            and gradients per input; None counts as zero.
-        names: of the inputs.
-        rounding: per input, how far each element of claim and tape may be apart by rounding; None for not at all.
-        walks: how many walks over the tape the search may take.
-    """
-    graph = Graph(tape.recording, dead_steps(tape, claims[0][0]))
+    """The mistakes that reproduce what backward gives for some cotangents, each with its line; none if no single one,
+    or pair, does. See `CauseSearch` for the arguments."""
+    tape = point.recorded(point.inputs, lines=True)
+    if tape is None:
+        return []
     with np.errstate(all="ignore"):
-        claim = wrong_of(graph, claims, rounding)
-        finite = all(np.isfinite(e).all() for e in claim.errors)
-        causes = found_causes(graph, reruns, claim, walks) if claim.wrong and finite and reruns is not None else []
-    return [d for cause, alike in chosen(causes, claim.wrong) for d in said(tape, cause, alike, names)]
+        chosen = list(CauseSearch(point, tape, claims, rounding, walks).chosen())
+    return [d for cause, alike in chosen for d in said(tape, cause, alike, point.problem.names)]
 
 
-def wrong_of(
-    graph: Graph,
-    claims: Sequence[tuple[Sequence[Array | None], Sequence[Array | None]]],
-    rounding: Sequence[Array | None],
-) -> Unexplained:
-    """What is claimed beside what the tape gives, and what of it is wrong."""
-    cotangents, gradients = zip(*claims, strict=True)
-    truth = [np.stack(rights) for rights in zip(*map(graph.gradient, cotangents), strict=True)]
-    draws = min(len(claims), sum(np.size(u) for u in cotangents[0] if u is not None))
-    claim = Unexplained(cotangents, [], [], [], [], [], [])
-    for k, (right, given, round_off) in enumerate(zip(truth, zip(*gradients, strict=True), rounding, strict=True)):
-        gradient = np.stack([0 * right[0] if g is None else wide(g) for g in given])
-        bounds = 0 * abs(right[0]) if round_off is None else round_off
-        error, rounded = gradient - right, float(bounds.max(initial=0))
-        bar = rounded + EXACT_TO * float(abs(error).max(initial=0)) or SMALLEST["float64"]
-        digits = float(np.log10(np.maximum(abs(error[:draws]) / bar, 1.0)).sum())
-        wrong = error[:draws].size >= LEAST_NUMBERS and LEAST_DIGITS <= digits < np.inf
-        if not wrong:  # rounding is not measured where both agree to many digits
-            bar = rounded + EXACT_TO * float(abs(right).max(initial=0)) or SMALLEST["float64"]
-        factor = np.vdot(right, error) / np.vdot(right, right)
-        scaled = wrong and bool((abs(error - factor * right) <= SCREEN * abs(error).max()).all())
-        claim.gradients.append(gradient)
-        claim.errors.append(error[0])
-        claim.bars.append(bar)
-        claim.wrong.extend([k] * wrong)
-        claim.scaled.extend([k] * scaled)
-        one = parallel(error) and not parallel(right)  # a number per draw, such as one that is broadcast on the way
-        claim.several.extend([k] * (not one and int((abs(error[0]) > bar).sum()) > 1))
-    return claim
-
-
-def parallel(draws: Array) -> bool:
-    """Whether the rows of an array are one and the same but for a factor each."""
-    rows = draws.reshape(len(draws), -1)
-    longest = rows[abs(rows).sum(axis=1).argmax()]
-    along = np.outer(rows @ longest.conj() / np.vdot(longest, longest), longest)
-    return bool(abs(rows - along).max(initial=0.0) <= SCREEN * abs(rows).max(initial=0.0))
-
-
-def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> Iterator[tuple[Cause, list[Cause]]]:
-    """The fewest and simplest causes that explain the most inputs, each with those that say the same, itself too."""
-
-    def same(cause: Cause) -> Any:
-        return cause.explains, [(mistake.code, f"{factor:.6g}") for mistake, factor in cause.mistakes]
-
-    left = set(wrong)
-    while useful := [cause for cause in causes if cause.explains & left]:
-        best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, *c.rank))
-        yield best, [cause for cause in useful if same(cause) == same(best)]
-        left -= best.explains
-
-
-# --------------------------------------------------------------------------- in words
 def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> Iterator[Diagnosis]:
     """A cause as reports print it; of a pair, both."""
     for k, (mistake, factor) in enumerate(cause.mistakes):
@@ -161,7 +93,7 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     if factor == -1:
         return "GC118", f"takes {gradient} with the wrong sign", "its share has the wrong sign"
     says, detail = f"takes {times} times {gradient}", f"its share is {times} times what it should be"
-    if summed(edge) > 1 and any(abs(c * summed(edge) - 1) < SCREEN for c in (factor, 1 / factor)):
+    if edge.summed > 1 and any(abs(c * edge.summed - 1) < SCREEN for c in (factor, 1 / factor)):
         return "GC112", says, f"{detail}: the number of elements there, as of a mean for a sum"
     return "GC118", says, detail
 
@@ -198,7 +130,7 @@ def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
     if others:
         return name_of_value(tape, others[0], names, edge.step.spot)
     place, own = source_place(edge.step.spot), name_of_value(tape, edge.number, names).strip("`…")
-    text = place.source[place.column : place.end_column]
+    text = place.text
     with contextlib.suppress(SyntaxError):  # of an expression over several lines
         node = ast.parse(text, mode="eval").body
         if isinstance(node, ast.BinOp):
@@ -228,6 +160,69 @@ def quoted_step(tape: Tape, step: Step) -> str:
 
 def quoted(place: SourcePlace, name: str) -> str:
     """An expression of the source, shortened if it is too long, or the name of the operation where it is not known."""
-    text = place.source[place.column : place.end_column]
-    whole = len(text) <= LONGEST_QUOTE and not text.endswith(("(", ","))
-    return f"`{text if whole else text[:LONGEST_QUOTE] + '…'}`" if text else name
+    whole = len(place.text) <= LONGEST_QUOTE and not place.text.endswith(("(", ","))
+    return f"`{place.text if whole else place.text[:LONGEST_QUOTE] + '…'}`" if place.text else name
+
+
+def factor_text(value: float, simple: int = SIMPLE) -> str:
+    """A factor as a person would write it: 2, 1/3, 0.1234."""
+    fraction = Fraction(value).limit_denominator(simple)
+    return str(fraction) if abs(float(fraction) - value) <= 1e-9 * abs(value) else f"{value:.6g}"
+
+
+# --------------------------------------------------------------------------- the line on which an operation stands
+class SourcePlace(NamedTuple):
+    """A piece of a line of source: its file, the line from 1, and the columns from 0, the last not included."""
+
+    file: str = ""
+    """Empty for an operation that no code of the user's stands behind."""
+    line: int = 0
+    column: int = 0
+    end_column: int = 0
+    source: str = ""
+    """The line as it stands in the file; empty if that cannot be read."""
+
+    @property
+    def text(self) -> str:
+        return self.source[self.column : self.end_column]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As the parts of a diagnosis."""
+        line = f"{self.file}:{self.line}" if self.line else ""
+        return {"line": line, "source_line": self.source, "column": self.column, "end_column": self.end_column}
+
+
+def source_place(spot: Spot | None) -> SourcePlace:
+    """Where an instruction stands. An expression over several lines is cut at the end of its first."""
+    return SourcePlace() if spot is None else place_in(spot[0].co_filename, *spot)
+
+
+@functools.lru_cache(maxsize=4096)
+def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
+    """Where an instruction stands. The same code in another file is equal to it, so that the file is asked for too."""
+    positions = list(code.co_positions())
+    line, end_line, column, end_column = positions[offset // 2]
+    if line is None:
+        return SourcePlace(file, code.co_firstlineno)
+    source = linecache.getline(file, line).rstrip("\n")
+    if column is None or end_column is None or not source:
+        return SourcePlace(file, line, source=source)
+    # The columns are of the source as it was compiled, which in a spec is indented further; where the code begins on
+    # the line tells by how much. They count bytes. What the interpreter does on entry stands at no column, 0 to 0.
+    starts = (start for at, _, start, end in positions if at == line and start is not None and end)
+    shift = begins(source) - min(starts, default=column) if not file.endswith(".py") else 0
+    encoded = source.encode()
+    start = len(encoded[: column + shift].decode(errors="ignore"))
+    end = len(encoded[: end_column + shift].decode(errors="ignore")) if end_line == line else len(source)
+    return SourcePlace(file, line, start, end, source)
+
+
+def begins(source: str) -> int:
+    """The column at which the code on a line begins: its first token, or the body of a function that is on it whole."""
+    indent = len(source) - len(source.lstrip())
+    try:
+        (node,) = ast.parse(source.strip()).body
+    except (SyntaxError, ValueError):  # a part of a statement, or several
+        return indent
+    return indent + (node.body[0].col_offset if isinstance(node, ast.FunctionDef) else 0)
