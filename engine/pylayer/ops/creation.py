@@ -59,8 +59,8 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
         raise TypeError(f"Can't constructs a 'paddle.Tensor' with data type {type(data)}, {text}")
     if dtype is None and values.dtype not in BY_NUMPY:
         raise TypeError(f"Can't constructs a 'paddle.Tensor' of dtype {values.dtype}; convert it first.")
-    if XP.get(type(values)) is not xp:
-        values = to_numpy(values) if type(values) in XP else values
+    if type(values) in XP and XP[type(values)] is not xp:
+        values = to_numpy(values)
     wanted = values.dtype if dtype is None else as_dtype(dtype).numpy
     return Tensor(_quiet_cast(values, wanted, xp.array), None, bool(stop_gradient))
 

@@ -185,16 +185,16 @@ scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_red
 def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
     """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last; or by their sum."""
     _same_dtype("scatter", x, updates)
-    one_axis = index.ndim < 2 or (index.ndim == 2 and index.shape[1] == 1)
-    require(one_axis, "scatter(): the index should have one axis, or a second one of size 1", index)
+    require(index.ndim != 2 or index.shape[1] == 1, "scatter(): The last dim of a 2D index should be 1", index)
+    if index.ndim > 2:
+        text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
+        raise invalid(f"{text} {index.ndim}")
     if not index.ndim:  # one row
         updates = reshape(updates, [1, *updates.shape])
     rows = index if index.ndim == 1 else reshape(index, [-1])
     fits = updates.shape == [rows.size, *x.shape[1:]]
     require(fits, "scatter(): the updates should be as many rows as the index has", x, index, updates)
-    if overwrite:
-        return setitem(x, rows, updates)
-    return add_at(setitem(x, rows, 0), rows, updates)
+    return setitem(x, rows, updates) if overwrite else add_at(setitem(x, rows, 0), rows, updates)
 
 
 def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:

@@ -161,10 +161,9 @@ def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
 def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
     """Ones with the probabilities in `x` (or with `p`), else zeros; an IndexError if one is not in [0, 1]."""
     array: Array = x.array
-    chance = array if p is None else p
     if p is None and bool((array > 1).any() | (array < 0).any()):
         raise IndexError("(OutOfRange) bernoulli(): the probabilities should be from 0 to 1.")
-    drawn = generator().source.random(array.shape) < chance
+    drawn = generator().source.random(array.shape) < (array if p is None else p)
     return Tensor(XP[type(array)].asarray(drawn, array.dtype))
 
 

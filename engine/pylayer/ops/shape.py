@@ -19,7 +19,7 @@ from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
 from pylayer.invalid import invalid
 from pylayer.op import Operation, composed, op
-from pylayer.ops.arguments import Ints, as_ints, normal_axis, require, spread
+from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
 from pylayer.size import Size
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
@@ -155,8 +155,8 @@ def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
 def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
     """The axes `source` moved to `destination`, as many (else an AssertionError), the others in their order."""
     given, wanted = ([normal_axis(k, x.ndim) for k in as_ints(axes)] for axes in (source, destination))
-    as_many = len(given) == len(wanted)
-    require(as_many, "'source' must have the same number of axes as 'destination'", x, error=AssertionError)
+    if len(given) != len(wanted):
+        raise AssertionError("'source' must have the same number of axes as 'destination'.")
     moved = dict(zip(wanted, given, strict=True))
     others = (k for k in range(x.ndim) if k not in given)
     return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])
