@@ -18,8 +18,7 @@ from pylayer.tensor import Tensor
 
 def _adjoint(F: Any, x: Any) -> Any:
     """The conjugate of `x` with its last two axes swapped."""
-    axes = list(range(x.ndim))
-    return F.transpose(x, [*axes[:-2], axes[-1], axes[-2]]).conjugate()
+    return x.swapaxes(-2, -1).conjugate()
 
 
 def column(F: Any, x: Any) -> Any:
