@@ -90,6 +90,11 @@ def to_numpy(array: Array) -> np.ndarray[Any, Any]:
     return array if type(array) is np.ndarray else array.get()
 
 
+def as_array(value: Any, array_type: type) -> Array:
+    """`value` as an array of that type: NumPy turns 0-d results into scalars."""
+    return value if type(value) is array_type else XP[array_type].asarray(value)
+
+
 def owner(array: Array) -> Array:
     """The array that owns the memory of `array`: itself, or what it is a view of."""
     while type(array.base) in XP:

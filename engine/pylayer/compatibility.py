@@ -118,11 +118,7 @@ def name_guard(new_generator: Any = None) -> Iterator[None]:
 
 
 def try_import(module_name: str, err_msg: str | None = None) -> Any:
-    """The module of that name.
-
-    Raises:
-        ImportError: there is none; with `err_msg` if given.
-    """
+    """The module of that name. Raises ImportError where there is none; with `err_msg` if given."""
     try:
         return import_module(module_name)
     except ImportError:
@@ -282,11 +278,7 @@ class InputSpec:
         return self
 
     def unbatch(self) -> InputSpec:
-        """Without the first size, in place.
-
-        Raises:
-            ValueError: there is none.
-        """
+        """Without the first size, in place. Raises ValueError where there is none."""
         if not self.shape:
             raise ValueError("Not support to unbatch a InputSpec when len(shape) == 0.")
         self.shape = self.shape[1:]

@@ -93,11 +93,7 @@ def get_default_dtype() -> str:
 
 
 def set_default_dtype(dtype: Any) -> None:
-    """Set it: a floating dtype.
-
-    Raises:
-        TypeError: `dtype` is not a floating dtype.
-    """
+    """Set it: a floating dtype. Raises TypeError where `dtype` is not a floating dtype."""
     global _default
     wanted = as_dtype(dtype)
     if not wanted.is_floating:
@@ -157,11 +153,7 @@ class finfo:  # noqa: N801 - Paddle's name
 
 
 class iinfo:  # noqa: N801 - Paddle's name
-    """The limits of an integer dtype.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """The limits of an integer dtype. Raises ValueError where it is none."""
 
     def __init__(self, dtype: Any) -> None:
         wanted = as_dtype(dtype)

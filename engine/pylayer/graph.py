@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from pylayer.array import XP
+from pylayer.array import as_array
 from pylayer.versions import clock
 
 Cotangent = Any
@@ -33,9 +33,6 @@ class Node:
     """
 
     __slots__ = ("__weakref__", "age", "hooks", "parents", "saved")
-
-    pull: Callable[[Held, Node, Any], Iterable[tuple[Target, Cotangent]]] | None = None
-    """For a node that needs no check at all: `pullback` in one call, of what is held, the node and its `saved`."""
 
     outputs = 1
     """How many outputs the call has. With several, each output Tensor belongs to an `Output` node of its own and the
@@ -87,8 +84,7 @@ class Output(Node):
 
     @property
     def label(self) -> str:
-        parent: Any = self.parents[0]
-        return str(parent.label)
+        return self.parents[0].label  # type: ignore[no-any-return, union-attr]
 
 
 class Gradients(NamedTuple):
@@ -124,7 +120,7 @@ def walk(
 
     def arrive(target: Target, cotangent: Cotangent) -> None:
         if target in pending:
-            pending[target][0] = sum_of(pending[target][0], cotangent)
+            pending[target][0] = as_array(pending[target][0] + cotangent, type(cotangent))
             return
         pending[target] = [cotangent]
         if isinstance(target, Node):
@@ -164,13 +160,7 @@ def arrive_at_output(
         heappush(heap, (parent.age, parent))
     cotangents = pending[parent][0]
     before = cotangents[node.index]  # of another node that stands for the same, saved output
-    cotangents[node.index] = cotangent if before is None else sum_of(before, cotangent)
-
-
-def sum_of(first: Cotangent, second: Cotangent) -> Cotangent:
-    """Their sum: NumPy turns 0-d results into scalars."""
-    total = first + second
-    return total if type(total) is type(second) else XP[type(second)].asarray(total)
+    cotangents[node.index] = cotangent if before is None else as_array(before + cotangent, type(cotangent))
 
 
 def nodes_between(roots: Iterable[Node], targets: set[Any], barred: set[Any]) -> set[Node]:

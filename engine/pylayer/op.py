@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer import fast
-from pylayer.array import XP
+from pylayer.array import as_array
 from pylayer.fast.calls import fast_binary, fast_unary
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
@@ -58,10 +58,10 @@ class Op(Row):
         array_type = next(type(t.array) for t in inputs if isinstance(t, Tensor))
         out = self.compute(self.kernels[array_type], raw)
         several = isinstance(out, (tuple, list))
-        outs = [o if type(o) is array_type else XP[array_type].asarray(o) for o in (out if several else [out])]
+        outs = [as_array(o, array_type) for o in (out if several else [out])]
         parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
         raw_out = outs if several else outs[0]
-        if parents.count(None) == len(parents):
+        if all(parent is None for parent in parents):
             if watching:
                 tell_computed(self, values, raw_out)
             return type(out)(map(Tensor, outs)) if several else Tensor(raw_out)
@@ -78,14 +78,14 @@ class Op(Row):
     def checked(self, arguments: list[Any]) -> tuple[list[Any], list[Any]]:
         """The inputs that a gradient may flow to, dtypes reconciled, and all arguments with those in place."""
         inputs = list(arguments[0]) if self.many else [arguments[k] for k in self.positions]
-        positions = [0] * len(inputs) if self.many else self.positions
-        any_tensor = any(isinstance(value, Tensor) for value in inputs)
-        for value, position in zip(inputs, positions, strict=True):
-            if not isinstance(value, Tensor) and not (any_tensor and isinstance(value, (int, float, complex))):
-                raise no_tensor(self.name, self.arguments[position], position, value)
+        others = [k for k, value in enumerate(inputs) if not isinstance(value, Tensor)]
+        for k in others:
+            if len(others) == len(inputs) or not isinstance(inputs[k], (int, float, complex)):
+                position = 0 if self.many else self.positions[k]
+                raise no_tensor(self.name, self.arguments[position], position, inputs[k])
         if not inputs:
             raise invalid(f"{self.name}(): needs at least one Tensor, but got an empty list")
-        if self.promote:
+        if self.promote and (others or len({value.array.dtype for value in inputs}) > 1):
             inputs = reconciled(self.name, inputs)
         if self.floating:
             inputs = [as_floating(value) for value in inputs]
@@ -135,20 +135,14 @@ def binary(
     forward = forward or (lambda xp: getattr(xp, name))
     vjps = {"x": x, "y": y} if x and y else {}
     row = Op(name, forward, ("x", "y"), vjps, inputs=("x", "y"), promote=promote, **flags)
-    general = row.apply if numbers else tensors_only(row)
-    return as_function(fast_binary(row, general) if fast.ON else lambda x, y, name=None: general(x, y), row)
 
-
-def tensors_only(row: Row) -> Function:
-    """The general call of an operation of two, neither of which may be a number."""
-
-    def general(x: Any, y: Any) -> Any:
-        for position, value in enumerate((x, y)):
+    def general(x: Any, y: Any, name: Any = None) -> Any:
+        for position, value in enumerate(() if numbers else (x, y)):
             if not isinstance(value, (Tensor, Symbol)):
                 raise no_tensor(row.name, row.arguments[position], position, value)
         return row.apply(x, y)
 
-    return general
+    return as_function(fast_binary(row, general) if fast.ON else general, row)
 
 
 def op(
@@ -176,16 +170,16 @@ def op(
             inputs=inputs,
             zeros=zeros,
         )
-        defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
-        arguments, apply, count = row.arguments, row.apply, len(row.arguments)
-        least, last = count - len(defaults), tuple(defaults.values())
+        defaults = [p.default for p in signature.parameters.values() if p.default is not p.empty]
+        apply, count, least = row.apply, len(row.arguments), len(row.arguments) - len(defaults)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if not kwargs and least <= len(args) <= count:
-                return apply(*args, *last[len(args) - least :])
+                return apply(*args, *defaults[len(args) - least :])
             kwargs.pop("name", None)
-            bound = signature.bind(*args, **kwargs).arguments
-            return apply(*[bound[n] if n in bound else defaults[n] for n in arguments])
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            return apply(*bound.arguments.values())
 
         call.__doc__ = forward.__doc__
         call.__signature__ = signature  # type: ignore[attr-defined]

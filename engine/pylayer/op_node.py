@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from pylayer.array import XP, Array
+from pylayer.array import XP, Array, as_array
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output
 from pylayer.saved import PackedSaved, packed_saved
 from pylayer.tensor import Tensor
@@ -72,7 +72,7 @@ class OpNode(Node):
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         cotangent = held[0]
         if changes and type(self.saved) is not PackedSaved:
-            check_unchanged(chain.from_iterable(self.values()), self)
+            check_unchanged(chain.from_iterable(self.values()), self.age, self.label)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
         gradients = []
         for vjp, parent, values, shape in zip(self.op.vjps, self.parents, self.values(), self.shapes):  # noqa: B905 - see there
@@ -84,8 +84,7 @@ class OpNode(Node):
                 gradient = vjp.function(cotangent, recorded_ops if create_graph else raw_ops[kind], *values)
             else:
                 gradient = vjp.function(cotangent, *values)
-            if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
-                gradient = XP[kind].asarray(gradient)
+            gradient = as_array(gradient, kind)
             if shape is not None and tuple(gradient.shape) != shape:
                 gradient = unbroadcast(recorded_ops if create_graph else raw_ops[kind], gradient, shape)
             if create_graph and vjp.zeros and not any(type(value) in NUMBERS for value in values):
@@ -97,8 +96,10 @@ class OpNode(Node):
         """Saved arrays as Tensors in their place in the graph, for a vjp that is itself recorded."""
         recorded = []
         for name, value in zip(vjp.reads, values, strict=True):
-            if name == "out":
-                value = self.recorded_output(value)
+            if name == "out" and isinstance(self, SeveralOutputs):
+                value = [Tensor(o, Output(self, k), False) for k, o in enumerate(value)]
+            elif name == "out":
+                value = Tensor(value, self, False)
             elif self.op.many and name == self.op.arguments[0]:
                 value = [Tensor(v, p, p is None) for v, p in zip(value, self.parents, strict=True)]
             elif name in self.op.inputs and type(value) in XP:
@@ -106,10 +107,6 @@ class OpNode(Node):
                 value = Tensor(value, parent, parent is None)
             recorded.append(value)
         return recorded
-
-    def recorded_output(self, out: Any) -> Any:
-        """The saved output as a Tensor of this node."""
-        return Tensor(out, self, False)
 
 
 class SeveralOutputs(OpNode):
@@ -142,7 +139,8 @@ class SeveralOutputs(OpNode):
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         filled = list(held[0])
         for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:
-            filled[k] = self.zeros(k, create_graph)
+            shape, dtype, xp = self.like[k]
+            filled[k] = Tensor(xp.zeros(shape, dtype)) if create_graph else xp.zeros(shape, dtype)
             if self.listed:
                 for hook in tuple(self.hooked.get(k, {}).values()):
                     filled[k] = hook(filled[k])
@@ -150,14 +148,6 @@ class SeveralOutputs(OpNode):
                     if type(output) is Output and output.parents[0] is self and output.index == k:
                         found.nodes[output] = filled[k]  # type: ignore[union-attr]
         return super().pullback([filled], create_graph)
-
-    def zeros(self, k: int, create_graph: bool) -> Cotangent:
-        """The cotangent of an output that took no part."""
-        shape, dtype, xp = self.like[k]
-        return Tensor(xp.zeros(shape, dtype)) if create_graph else xp.zeros(shape, dtype)
-
-    def recorded_output(self, out: Any) -> Any:
-        return [Tensor(o, Output(self, k), False) for k, o in enumerate(out)]
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:
@@ -170,5 +160,6 @@ def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangen
         return F.broadcast_to(gradient, shape)
     stretched = [k + extra for k, n in enumerate(shape) if n == 1 and gradient.shape[k + extra] != 1]
     if extra or stretched:
-        gradient = F.sum(gradient, [*range(extra), *stretched], None, True)
-    return F.reshape(gradient, shape)
+        keep = bool(stretched) or not shape  # NumPy turns 0-d results into scalars
+        gradient = F.sum(gradient, [*range(extra), *stretched], None, keep)
+    return gradient if tuple(gradient.shape) == shape else F.reshape(gradient, shape)

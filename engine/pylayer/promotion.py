@@ -29,7 +29,7 @@ def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     # NumPy's float64 is a float, but an array would follow it; `item` makes it a Python number.
     inputs = [v.item() if hasattr(v, "dtype") and not isinstance(v, Tensor) else v for v in inputs]
     tensors = [t for t in inputs if isinstance(t, Tensor)]
-    if len({t.dtype for t in tensors}) == 1:
+    if len({t.array.dtype for t in tensors}) == 1:
         weak_float = any(isinstance(value, float) for value in inputs)
         return [as_floating(value) for value in inputs] if weak_float else list(inputs)
     common = common_dtype(name, {t.dtype for t in tensors if t.ndim}, {t.dtype for t in tensors if not t.ndim})

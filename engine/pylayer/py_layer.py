@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from pylayer.array import XP, Array
 from pylayer.dtype import BY_NUMPY
@@ -25,7 +25,7 @@ from pylayer.op_node import parent_of
 from pylayer.saved import Packed, active_hooks, packed
 from pylayer.symbol import is_of_a_program, leaves_in, named, recording
 from pylayer.tensor import Tensor
-from pylayer.versions import check_unchanged, clock, mark_changed
+from pylayer.versions import changed_since, check_unchanged, clock, mark_changed
 from pylayer.vjp import OPS
 from pylayer.watch import in_force, records_all
 
@@ -130,7 +130,11 @@ def likes(slots: Sequence[Slot]) -> list[list[Like]]:
 
 # --------------------------------------------------------------------------- the context
 class PyLayerContext:
-    """What forward hands to backward: the first argument of both, one per `apply`. Any attribute may be set on it."""
+    """What forward hands to backward: the first argument of both, one per `apply`. Any attribute may be set on it.
+
+    Methods named save, mark or set raise RuntimeError outside forward; the first two also where called twice ("at most
+    once, and only inside forward"), the last TypeError where the value is not a bool.
+    """
 
     def __init__(self, layer: str) -> None:
         self._layer = layer
@@ -156,9 +160,7 @@ class PyLayerContext:
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep `tensors` for backward (PyLayerContext.save_for_backward).
 
-        Raises:
-            RuntimeError: called twice, or outside forward: "at most once, and only inside forward".
-            ValueError: with saved_tensors_hooks in force, something is not a Tensor or a list of Tensors.
+        Raises ValueError where saved_tensors_hooks are in force and something is not a Tensor or a list of Tensors.
         """
         self._allow("save_for_backward", once=True)
         hooks = active_hooks.get()
@@ -168,49 +170,30 @@ class PyLayerContext:
     def saved_tensor(self) -> tuple[Any, ...] | None:
         """What `save_for_backward` kept, or None if it was not called (PyLayerContext.saved_tensor).
 
-        Raises:
-            RuntimeError: a saved Tensor was changed in place since.
+        Raises RuntimeError where a saved Tensor was changed in place since.
         """
         if self._saved is None:
             return None
-        check_unchanged(_arrays(self._saved), self)
+        check_unchanged(_arrays(self._saved), self.age, self.label)
         return tuple(_restored(value) for value in self._saved)
 
     def mark_not_inplace(self, *args: Any) -> None:
-        """Have an input that forward returns unchanged returned as a new Tensor (PyLayerContext.mark_not_inplace).
-
-        Raises:
-            RuntimeError: called twice, or outside forward.
-        """
+        """Have an input that forward returns unchanged returned as a new Tensor (PyLayerContext.mark_not_inplace)."""
         self._allow("mark_not_inplace", once=True)
         self._not_inplace = args
 
     def mark_non_differentiable(self, *args: Any) -> None:
-        """Give the outputs `args` stop_gradient True (PyLayerContext.mark_non_differentiable).
-
-        Raises:
-            RuntimeError: called twice, or outside forward.
-        """
+        """Give the outputs `args` stop_gradient True (PyLayerContext.mark_non_differentiable)."""
         self._allow("mark_non_differentiable", once=True)
         self._non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether undefined cotangents reach backward as zeros (the default) or as None.
-
-        Raises:
-            RuntimeError: called outside forward.
-            TypeError: `value` is not a bool.
-        """
+        """Whether undefined cotangents reach backward as zeros (the default) or as None."""
         self._allow("set_materialize_grads")
         self._materialize_grads = _bool("set_materialize_grads", value)
 
     def set_grad_in_dtype_consistent(self, value: bool) -> None:
-        """Whether cotangents are cast to the dtype of forward's outputs (the default) before backward sees them.
-
-        Raises:
-            RuntimeError: called outside forward.
-            TypeError: `value` is not a bool.
-        """
+        """Whether cotangents are cast to the dtype of forward's outputs (the default) before backward sees them."""
         self._allow("set_grad_in_dtype_consistent")
         self._grad_in_dtype_consistent = _bool("set_grad_in_dtype_consistent", value)
 
@@ -294,15 +277,6 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
             _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)]) if id(v) in positions else v
             for v in ctx._saved
         )
-
-
-def saved_changed(ctx: PyLayerContext) -> bool:
-    """Whether a saved Tensor was changed in place since."""
-    try:
-        check_unchanged(_arrays(ctx._saved or ()), ctx)
-    except RuntimeError:
-        return True
-    return False
 
 
 # --------------------------------------------------------------------------- the recorded call
@@ -445,7 +419,7 @@ class PyLayerNode(Node):
                 k, name, f"should not return empty at {k} position: the input needs a gradient, so return a Tensor "
                 f"(zeros if the gradient is zero)"
             )  # fmt: skip
-        if not made(value):
+        if not isinstance(value, Tensor) or not hasattr(value, "array"):  # of a subclass that left out Tensor.__init__
             raise self.error(
                 k, name, f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"
             )
@@ -495,11 +469,6 @@ class PyLayerNode(Node):
 def needs(like: Like, parent: Target | None) -> bool:
     """Whether a gradient is asked for: one goes on from this input, and it holds no integers or booleans."""
     return parent is not None and BY_NUMPY[like.dtype].is_differentiable
-
-
-def made(value: Any) -> TypeGuard[Tensor]:
-    """Whether it is a Tensor, and not one of a subclass that left ``Tensor.__init__`` out."""
-    return isinstance(value, Tensor) and hasattr(value, "array")
 
 
 def takes_any_dtype(target: Target) -> bool:
@@ -622,7 +591,7 @@ def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) ->
             f"{ctx._layer} : Leaf Var ({output.name}) that doesn't stop gradient can't use inplace strategy. forward "
             f"returned an input unchanged: call ctx.mark_not_inplace on it to get a new Tensor, or return a clone()."
         )
-    changed_before = saved_changed(ctx)
+    changed_before = changed_since(_arrays(ctx._saved or ()), ctx.age) is not None
     mark_changed(output.array)
     if not changed_before:
         ctx.age = next(clock)

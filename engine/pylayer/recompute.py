@@ -19,24 +19,23 @@ class _Recomputed(PyLayer):
     """The function as a layer of the Tensors among its arguments, those in tuples too."""
 
     @staticmethod
-    def forward(ctx: Any, function: Callable[..., Any], random: Any, kwargs: Any, shape: Any, *args: Any) -> Any:
-        ctx.function, ctx.random, ctx.kwargs, ctx.shape, ctx.args = function, random, kwargs, shape, args
-        ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
-        return function(*_folded(args, shape), **kwargs)
+    def forward(ctx: Any, function: Callable[..., Any], random: Any, kwargs: Any, *args: Any) -> Any:
+        ctx.function, ctx.random, ctx.kwargs, ctx.args = function, random, kwargs, args
+        ctx.save_for_backward(*(t for given in args for t in _tensors(given)))
+        return function(*args, **kwargs)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
         saved = iter(ctx.saved_tensor() or ())
-        inputs = []
+        inputs: list[Any] = []
         for given in ctx.args:
-            if isinstance(given, Tensor):
-                tensor = next(saved).detach()
-                tensor.stop_gradient = given.stop_gradient
-                inputs.append(tensor)
-            else:
-                inputs.append(given)
+            leaves = []
+            for tensor in _tensors(given):
+                leaves.append(next(saved).detach())
+                leaves[-1].stop_gradient = tensor.stop_gradient
+            inputs.append(given if not leaves else tuple(leaves) if isinstance(given, tuple) else leaves[0])
         with _random_from(ctx.random), enable_grad():
-            outputs = ctx.function(*_folded(inputs, ctx.shape), **ctx.kwargs)
+            outputs = ctx.function(*inputs, **ctx.kwargs)
         listed = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
         pairs = [
             (o, g)
@@ -46,8 +45,13 @@ class _Recomputed(PyLayer):
         if not pairs:
             raise RuntimeError("none of output has stop_gradient=False, this recompute() is not necessary")
         backward([o for o, _ in pairs], [g for _, g in pairs])
-        tensors = [t for t in inputs if isinstance(t, Tensor)]
-        return tuple(None if t.stop_gradient else t.grad for t in tensors)
+        found = [[None if t.stop_gradient else t.grad for t in _tensors(value)] for value in inputs]
+        return tuple(g if isinstance(value, tuple) else g[0] for value, g in zip(inputs, found, strict=True) if g)
+
+
+def _tensors(given: Any) -> list[Tensor]:
+    """The Tensors that an argument is, or that are in it if it is a tuple."""
+    return [value for value in (given if isinstance(given, tuple) else (given,)) if isinstance(value, Tensor)]
 
 
 def _recorded(function: Callable[..., Any], random: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -84,31 +88,6 @@ def _random_from(state: Any) -> Iterator[None]:
         generator().set_state(here)
 
 
-def _unfolded(args: Sequence[Any]) -> tuple[list[Any], list[int | None]]:
-    """The arguments with what is in tuples of Tensors beside them, and the lengths of those tuples, None for no tuple.
-
-    Raises:
-        ValueError: a tuple holds both Tensors and other things, or Tensors that need a gradient and some that do not.
-    """
-    flat: list[Any] = []
-    shape: list[int | None] = []
-    for value in args:
-        tensors = [v for v in value if isinstance(v, Tensor)] if isinstance(value, tuple) else []
-        shape.append(len(value) if tensors else None)
-        flat += value if tensors else [value]
-        if tensors and len(tensors) < len(value):
-            raise ValueError("Recompute receive a tuple containing tensor and non-tensor at same time.")
-        if len({t.stop_gradient for t in tensors}) > 1:
-            raise ValueError("Recompute receive a tuple containing tensor holds different stop gradient.")
-    return flat, shape
-
-
-def _folded(flat: Sequence[Any], shape: Sequence[int | None]) -> list[Any]:
-    """The arguments that `_unfolded` laid out."""
-    rest = iter(flat)
-    return [next(rest) if n is None else tuple(itertools.islice(rest, n)) for n in shape]
-
-
 def recompute(
     function: Callable[..., Any],
     *args: Any,
@@ -130,5 +109,9 @@ def recompute(
     random = generator().get_state() if preserve_rng_state else None
     if not use_reentrant:
         return _recorded(function, random, args, kwargs)
-    flat, shape = _unfolded(args)
-    return _Recomputed.apply(function, random, kwargs, shape, *flat)
+    for given in args:
+        if 0 < len(tensors := _tensors(given)) < len(given if isinstance(given, tuple) else tensors):
+            raise ValueError("Recompute receive a tuple containing tensor and non-tensor at same time.")
+        if len({t.stop_gradient for t in tensors}) > 1:
+            raise ValueError("Recompute receive a tuple containing tensor holds different stop gradient.")
+    return _Recomputed.apply(function, random, kwargs, *args)

@@ -54,11 +54,7 @@ class Packed(NamedTuple):
     unpack: Callable[[Any], Tensor]
 
     def unpacked(self) -> Tensor:
-        """The Tensor again.
-
-        Raises:
-            TypeError: the unpack hook returned something else.
-        """
+        """The Tensor again. Raises TypeError where the unpack hook returned something else."""
         tensor = self.unpack(self.value)
         if not isinstance(tensor, Tensor):
             raise TypeError(

@@ -88,30 +88,28 @@ def named(value: Any) -> str:
     return f" ({'; '.join(found)})" if found else ""
 
 
-def creates(function: F, repeatable: bool = True) -> F:
-    """Have the call of a function that makes a Tensor recorded in static mode."""
+def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
+    """Have the call of a function that makes a Tensor recorded in static mode.
+
+    One `like` its argument ``x`` has the stop_gradient of that, as in Paddle.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = recording.get()
-        return function(*args, **kwargs) if recorder is None else recorder.call(function, args, kwargs, repeatable)
+        if recorder is None:
+            return function(*args, **kwargs)
+        made = recorder.call(function, args, kwargs, repeatable)
+        if like:
+            made._stop_gradient = (args[0] if args else kwargs["x"])._stop_gradient or not grad_mode.get()
+        return made
 
     return call  # type: ignore[return-value]
 
 
 def creates_like(function: F) -> F:
-    """The same for one that makes a Tensor like its first argument, whose stop_gradient it then has, as in Paddle."""
-
-    @functools.wraps(function)
-    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = recording.get()
-        if recorder is None:
-            return function(x, *args, **kwargs)
-        made = recorder.call(function, (x, *args), kwargs)
-        made._stop_gradient = x._stop_gradient or not grad_mode.get()
-        return made
-
-    return call  # type: ignore[return-value]
+    """The same for one that makes a Tensor like its first argument."""
+    return creates(function, like=True)
 
 
 def draws(function: F) -> F:

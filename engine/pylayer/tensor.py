@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pylayer.array import XP, Array, constructed, place_of, to_numpy
+from pylayer.array import XP, Array, as_array, constructed, place_of, to_numpy
 from pylayer.device import Place
 from pylayer.dtype import BY_NUMPY, DType
 from pylayer.graph import Cotangent, Node
@@ -256,6 +256,5 @@ class Tensor:
             self._grad = self._grad._replaced(self._grad.array + gradient)
 
     def _replaced(self, array: Any) -> Tensor:
-        self.array = array if type(array) in XP else XP[type(self.array)].asarray(array)
-        self.node = None
+        self.array, self.node = array if type(array) in XP else as_array(array, type(self.array)), None
         return self

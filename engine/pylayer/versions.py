@@ -10,22 +10,12 @@ import weakref
 from collections import deque
 from collections.abc import Iterable
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pylayer.array import XP, Array, owner
 
 clock = count(0, -1)
 """Stamps nodes and in-place changes in the order in which they happen: the newest has the smallest."""
-
-
-class Saver(Protocol):
-    """What saves arrays for backward: a node."""
-
-    age: int
-
-    @property
-    def label(self) -> str:
-        """What messages call it."""
 
 
 STAMPS = 64
@@ -63,21 +53,27 @@ def version_of(array: Array) -> int:
     return change.version if change else 0
 
 
-def check_unchanged(values: Iterable[Any], node: Saver) -> None:
-    """Raise RuntimeError if an array among `values`, also in lists and tuples, was changed since `node` saved them.
-
-    The key phrases are Paddle's (observed rules 18 and 47).
-    """
+def changed_since(values: Iterable[Any], age: int) -> Array | None:
+    """The first array among `values`, also in lists and tuples, changed since a node of that age saved them, if any."""
     for value in values:
         if isinstance(value, (list, tuple)):
-            check_unchanged(value, node)
-        if type(value) not in XP:
-            continue
-        change = changes.get(id(owner(value)))
-        if change and change.stamps[-1] < node.age:
-            raise RuntimeError(
-                f"(PermissionDenied) A Tensor of shape {list(value.shape)} used in gradient computation of "
-                f"{node.label} has been modified by an inplace operation since it was saved. Use the out-of-place "
-                f"form, or clone() the Tensor before changing it. (received tensor_version:{change.version} != "
-                f"wrapper_version_snapshot:{change.version_at(node.age)})"
-            )
+            found = changed_since(value, age)
+            if found is not None:
+                return found
+        change = changes.get(id(owner(value))) if type(value) in XP else None
+        if change and change.stamps[-1] < age:
+            return value
+    return None
+
+
+def check_unchanged(values: Iterable[Any], age: int, label: str) -> None:
+    """Raise RuntimeError if one is `changed_since`. The key phrases are Paddle's (observed rules 18 and 47)."""
+    value = changed_since(values, age)
+    if value is not None:
+        change = changes[id(owner(value))]
+        raise RuntimeError(
+            f"(PermissionDenied) A Tensor of shape {list(value.shape)} used in gradient computation of {label} has "
+            f"been modified by an inplace operation since it was saved. Use the out-of-place form, or clone() the "
+            f"Tensor before changing it. (received tensor_version:{change.version} != "
+            f"wrapper_version_snapshot:{change.version_at(age)})"
+        )

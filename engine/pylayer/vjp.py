@@ -17,34 +17,22 @@ OPS: dict[str, Row] = {}
 """The op table, by name."""
 
 
-class RawOps:
-    """`F` on raw arrays of one type."""
+class _Ops:
+    """`F`: by name what `find` has of a row. Raises AttributeError if there is no operation of that name."""
 
-    def __init__(self, array_type: type) -> None:
-        self._array_type = array_type
-
-    def __getattr__(self, name: str) -> Function:
-        kernel: Function = named(name).kernels[self._array_type]
-        setattr(self, name, kernel)
-        return kernel
-
-
-class RecordedOps:
-    """`F` on Tensors."""
+    def __init__(self, find: Callable[[Row], Function]) -> None:
+        self._find = find
 
     def __getattr__(self, name: str) -> Function:
-        return named(name).function
+        if name not in OPS:
+            raise AttributeError(name)
+        return self.__dict__.setdefault(name, self._find(OPS[name]))  # type: ignore[no-any-return]
 
 
-def named(name: str) -> Row:
-    """An operation. Raises AttributeError if there is none of that name."""
-    if name not in OPS:
-        raise AttributeError(name)
-    return OPS[name]
-
-
-raw_ops = ByArrayType(RawOps)
-recorded_ops = RecordedOps()
+raw_ops = ByArrayType(lambda array_type: _Ops(lambda row: row.kernels[array_type]))
+"""`F` on raw arrays, by their type."""
+recorded_ops = _Ops(lambda row: row.function)
+"""`F` on Tensors."""
 
 
 class Derivative(NamedTuple):
@@ -105,6 +93,8 @@ class Row:
 
     apply: Function
     """The general call, all arguments given in order."""
+    pull: Function
+    """Of an elementwise operation, unless `pylayer.fast` is off: all its vjps in one call."""
 
     def __init__(
         self,
@@ -120,7 +110,7 @@ class Row:
         zeros: Sequence[str] = (),
     ) -> None:
         self.name = name
-        self.kernels = ByArrayType(lambda array_type: bind(XP[array_type]))
+        self.kernels: ByArrayType = ByArrayType(lambda array_type: bind(XP[array_type]))
         self.arguments = tuple(arguments)
         self.inputs = tuple(vjps or inputs) or self.arguments[:1]
         self.positions = tuple(self.arguments.index(name) for name in self.inputs)

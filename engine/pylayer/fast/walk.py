@@ -8,8 +8,8 @@ from heapq import heappop, heappush, heapreplace
 from typing import Any
 
 from pylayer import fast, graph
-from pylayer.array import XP
-from pylayer.fast.node import ElementwiseNode
+from pylayer.array import as_array
+from pylayer.fast.calls import ElementwiseNode
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.versions import changes
 
@@ -19,6 +19,7 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
     pending: dict[Target, Held] = {}
     heap: list[tuple[int, Node]] = []
     shaped = True
+    node: Any
     newest: Any = None  # a node that need not go through the heap, nor what it holds through `pending`: in a chain none
     newest_held: Any = None
     arriving: Iterable[tuple[Any, Cotangent]] = roots
@@ -37,8 +38,8 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
                     heappush(heap, (target.age, target))
                 continue
             held.append(held.pop() + cotangent)  # NumPy adds in place to a large array that nobody else holds
-            if type(held[0]) is not type(cotangent):  # NumPy turns 0-d results into scalars
-                held[0] = XP[type(cotangent)].asarray(held[0])
+            if type(held[0]) is not type(cotangent):
+                held[0] = as_array(held[0], type(cotangent))
         if newest is None:
             if not heap:
                 return Gradients(pending, {}, ())
@@ -58,9 +59,8 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
             shaped = shaped and bool(held[0].ndim)  # NumPy turns 0-d results into scalars
         if node.saved is None:
             raise node.already_released()
-        pull = node.pull
-        if pull and shaped and not changes:
-            target, cotangent, arriving = pull(held, node, node.saved)
+        if type(node) is ElementwiseNode and shaped and not changes:
+            target, cotangent, arriving = node.op.pull(held, node, node.saved)
             if type(target) is ElementwiseNode and target not in pending:  # as in a chain: no pair to be made
                 newest, newest_held = target, [cotangent]
             else:

@@ -29,8 +29,8 @@ def swapped(xp: ModuleType, x: Array) -> Array:
 
 
 def _adjoint(F: Any, x: Any) -> Any:
-    """The conjugate of `x` with its last two axes exchanged."""
-    return F.swapped(x).conjugate()
+    """The conjugate of `x` with its last two axes swapped."""
+    return x.swapaxes(-2, -1).conjugate()
 
 
 def column(F: Any, x: Any) -> Any:
