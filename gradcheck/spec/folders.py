@@ -30,35 +30,22 @@ def find(
     files: dict[str, Path] = {}
     mistakes: list[Diagnostic] = []
     for path in map(Path, paths):
-        below = [path]
-        if os.path.isdir(path):
-            below = spec_files(path, whole_project=whole_project)
-            if not below and not whole_project:
-                help = f"spec files are named <topic>{SUFFIX}"
-                mistakes.append(Diagnostic(str(path), 0, 0, 0, f"there is no *{SUFFIX} file in this folder", help))
-        kept, leading_out = _inside(below, path if os.path.isdir(path) else path.parent)
-        mistakes += leading_out
-        for file in kept:
-            files.setdefault(os.path.realpath(file), file)
+        is_folder = os.path.isdir(path)
+        below = spec_files(path, whole_project=whole_project) if is_folder else [path]
+        if not below and not whole_project:
+            message, help = f"there is no *{SUFFIX} file in this folder", f"spec files are named <topic>{SUFFIX}"
+            mistakes.append(Diagnostic(str(path), 0, 0, 0, message, help))
+        # A mistake is shown with its line: a stranger's link would have the user's own files printed, or written.
+        named = Path(os.path.abspath(path if is_folder else path.parent))
+        root = Path(os.path.realpath(root_of(named)))
+        for file in below:
+            real = os.path.realpath(file)
+            if Path(real).is_relative_to(root) or named.is_relative_to(bundled_specs()):
+                files.setdefault(real, file)
+            else:
+                message = f"this is a link that leads out of the project, to {real}"
+                mistakes.append(Diagnostic(str(file), 0, 0, 0, message, "name the file itself"))
     return list(files.values()), mistakes
-
-
-def _inside(files: Iterable[Path], folder: Path) -> tuple[list[Path], list[Diagnostic]]:
-    """Those of the files that lie in the project of `folder`, and a diagnostic for each that a link leads out of it.
-
-    A mistake is shown with its line: a stranger's link would have the user's own files printed, or written by `fmt`.
-    """
-    named = Path(os.path.abspath(folder))
-    root = Path(os.path.realpath(root_of(named)))
-    kept, mistakes = [], []
-    for file in files:
-        real = Path(os.path.realpath(file))
-        if real.is_relative_to(root) or named.is_relative_to(bundled_specs()):
-            kept.append(file)
-        else:
-            message = f"this is a link that leads out of the project, to {real}"
-            mistakes.append(Diagnostic(str(file), 0, 0, 0, message, "name the file itself"))
-    return kept, mistakes
 
 
 def spec_files(folder: Path, *, whole_project: bool = False) -> list[Path]:

@@ -245,7 +245,7 @@ class Output(Format):
     )
 
 
-# `world_rules` checks that there is one: pydantic counts only those without mistakes.
+# `scenario_rules` checks that there is one: pydantic counts only those without mistakes.
 SeveralOutputs = Annotated[tuple[Output, ...], LAX, Field(json_schema_extra={"minItems": 1})]
 Outputs = Annotated[
     Annotated[Output, Tag("(output)")] | Annotated[SeveralOutputs, Tag("(outputs)")],

@@ -136,7 +136,7 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
     parts += [(input, model.Input) for _, input in scenario.under("inputs").values()]
     parts += [(one, model.BackendExpectation) for entries in backend_entries(scenario) for one in entries]
     for part, kind in parts:
-        part.incomplete |= not part.entries.keys() <= {*known_keys(kind)}
+        part.incomplete |= any(key not in known_keys(kind) for key in part.entries)
     if (written := scenario.get("inputs")) and written.kind != "mapping":
         scenario.incomplete = True
     _check_program(scenario, text)
@@ -167,9 +167,10 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
             text.report_all(_of_a_backend(entry))
     code = functools.cache(functools.partial(words_of, scenario, text))  # few scenarios have use for them
     check_parameters(scenario, code, text)
+    has_gradient = default_verdict(scenario, defaults) == "matches"
     for expect in all_expectations(scenario):
         if expect.kind == "mapping":
-            text.report_all(_conflicts(expect, scenario, default_verdict(scenario, defaults) == "matches"))
+            text.report_all(_conflicts(expect, scenario, has_gradient))
             _check_expect(expect, scenario, shapes, text)
             check_exceptions(expect, code, text)
 

@@ -95,12 +95,8 @@ def content_of(file: Path) -> dict[str, Any]:
     """What a TOML file holds. Raises ConfigError: it is unreadable, too large, or no TOML."""
     try:
         return parse_toml(read_bounded(file, MOST_PYPROJECT_BYTES).decode("utf-8"))
-    except (UnfitFileError, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(
-            f"{file}: {error.strerror or error}" if isinstance(error, OSError) else f"{file}: {error}"
-        ) from None
-    except ConfigError as error:
-        raise ConfigError(f"{file}: {error}") from None
+    except (UnfitFileError, UnicodeDecodeError, OSError, ConfigError) as error:
+        raise ConfigError(f"{file}: {(error.strerror if isinstance(error, OSError) else None) or error}") from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:
