@@ -1,4 +1,4 @@
-"""The executor of runs on a Dask cluster: the same workers as here, one in each thread of the cluster's workers.
+"""The executor of runs on a Dask cluster: the same workers as here, one for each thread of the cluster's workers.
 
 A case runs in a process below a worker process below a Dask worker, so that whatever it breaks is seen there and comes
 back as its result. Where a whole Dask worker is lost, the cases that it had are run again, one after the other and
@@ -8,6 +8,7 @@ nothing beside them, so that only one that loses its Dask worker again is to bla
 from __future__ import annotations
 
 import atexit
+import functools
 import logging
 import threading
 from concurrent.futures import CancelledError, Future
@@ -18,9 +19,9 @@ from typing import Any
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.answer import relayed, settled
-from gradcheck.run.interpreter import EXECUTE, START
-from gradcheck.run.pool import Worker
+from gradcheck.run.answer import relayed
+from gradcheck.run.interpreter import EXECUTE
+from gradcheck.run.pool import Pool
 from gradcheck.run.supervisor import ExecutorError
 
 CONNECT = 10.0
@@ -37,9 +38,6 @@ LOGGERS = (
 """What Dask's client reports to when it loses the scheduler, with tracebacks; we say it ourselves, once."""
 
 
-_local = threading.local()
-
-
 def run_case(text: str, version: str, execute: str = EXECUTE) -> str:
     """On the cluster: the result of the case `text`, both as JSON.
 
@@ -47,22 +45,15 @@ def run_case(text: str, version: str, execute: str = EXECUTE) -> str:
     """
     if version != __version__:
         raise RuntimeError(f"the cluster has gradcheck {__version__}, this machine {version}: install the same version")
-    case = Case.model_validate_json(text)
-
-    def run(one: Case) -> Result:
-        return worker_for(one.backend, one.interpreter, execute).run(one)
-
-    return (case.not_run() or settled(case, run)).model_dump_json()
+    return pool_here(execute).result(Case.model_validate_json(text)).model_dump_json()
 
 
-def worker_for(backend: str, interpreter: str, execute: str) -> Worker:
-    """The worker of this thread for a backend."""
-    workers: dict[tuple[str, str, str], Worker] = vars(_local).setdefault("workers", {})
-    worker = workers.get((execute, backend, interpreter))
-    if worker is None:
-        worker = workers[execute, backend, interpreter] = Worker(START, execute, backend, interpreter)
-        atexit.register(worker.end)
-    return worker
+@functools.cache
+def pool_here(execute: str) -> Pool:
+    """What runs the cases of this Dask worker, as many at a time as it has threads."""
+    pool = Pool(1, execute)
+    atexit.register(pool.__exit__, None, None, None)
+    return pool
 
 
 class DaskPool:

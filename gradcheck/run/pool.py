@@ -31,7 +31,7 @@ class Worker:
     """Runs cases of a backend one by one, each in a process of its own; what a case has spoiled is replaced."""
 
     def __init__(self, start: str, execute: str, backend: str, interpreter: str = "") -> None:
-        self.kind, self.backend, self.started_as = PROCESSES[start], backend, (execute, backend, interpreter)
+        self.kind, self.started_as = PROCESSES[start], (execute, backend, interpreter)
         self.process: WorkerProcess | Interpreter | None = None
         self.ahead: WorkerProcess | Interpreter | None = None
         """One that was started before it is needed, and is the next to be used."""
@@ -167,8 +167,12 @@ class Pool:
         return next((worker.lacking for worker in self.workers if worker.lacking), "")
 
     def submit(self, case: Case) -> Future[Result]:
-        """The result of `case`, as soon as a worker is free and done with it; of one that is not run at all, too."""
-        return self.threads.submit(lambda: case.not_run() or settled(case, self.run))
+        """The result of `case`, as soon as a worker is free and done with it."""
+        return self.threads.submit(self.result, case)
+
+    def result(self, case: Case) -> Result:
+        """The result of `case`; of one that is not run at all, too."""
+        return case.not_run() or settled(case, self.run)
 
     def run(self, case: Case) -> Result:
         """The result of `case` from an idle worker or a new one.
@@ -177,15 +181,16 @@ class Pool:
             ExecutorError: the worker was killed each time it started, or is of another interpreter and does not start.
             RuntimeError: the worker could not start, or the pool is closed.
         """
+        started_as = (self.execute, case.backend, case.interpreter)
         with self.lock:
             if self.closed:
                 raise RuntimeError("the pool is closed")
-            worker = next((one for one in self.idle if one.backend == case.backend), None)
+            worker = next((one for one in self.idle if one.started_as == started_as), None)
             if worker is not None:
                 self.idle.remove(worker)
             else:
-                worker = Worker(self.start, self.execute, case.backend, case.interpreter)
-                if self.start == "fork" and self.ahead and self.ahead.started_as == worker.started_as:
+                worker = Worker(self.start, *started_as)
+                if self.start == "fork" and self.ahead and self.ahead.started_as == started_as:
                     worker.ahead, self.ahead = self.ahead, None
                 self.workers.append(worker)
         try:

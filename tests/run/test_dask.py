@@ -17,7 +17,7 @@ import pytest
 
 from gradcheck import __version__
 from gradcheck.result import Result, Status
-from gradcheck.run.dask import _local, run_case, worker_for
+from gradcheck.run.dask import pool_here, run_case
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask")
 
@@ -156,8 +156,8 @@ def test_nothing_that_a_case_leaves_answers_for_one_of_a_later_run(case, monkeyp
             for script in (FORGES, "said = 'honest'")
         )
     finally:
-        worker_for("numpy", "", "fake_execute:execute").end()
-        vars(_local).clear()
+        pool_here("fake_execute:execute").__exit__(None, None, None)
+        pool_here.cache_clear()
     assert (first.status, first.message) == (Status.PASS, "")
     assert later.message == "honest"
 
