@@ -226,26 +226,19 @@ class GradientSummary(_Record):
 
     def headline(self) -> str:
         """Which gradients are wrong, and which are right, in one line; or the first broken contract; and where."""
-        return f"{self.finding()} (at {self.where})" if self.where else self.finding()
-
-    def finding(self) -> str:
-        """As `headline`, without the point."""
-        wrong = []
+        wrong, right = list[str](), list[str]()
         for name, (n, total) in self.wrong_counts.items():
             least = "" if self.exhaustive or n == total else "at least "
-            wrong += [f"{name}: {least}{n} of {total} entries wrong{self.pattern(name)}"] if n else []
-        right = [name for name, (n, _) in self.wrong_counts.items() if not n]
-        if not wrong:
-            if self.verdict is Status.FAIL and not self.diagnosis and not self.why:
-                entries = "" if self.unfinished else "; no single entry is outside of its own bar"
-                return f"the gradient is wrong along a random direction{entries}"
-            return self.diagnosis[0].text if self.diagnosis else self.why
-        tail = f"; {', '.join(right)} right" if right else ""
-        return f"gradient of {'; '.join(wrong)}{tail}"
-
-    def pattern(self, name: str) -> str:
-        """The whole slices of an input that are wrong, in brackets; empty if it is not such."""
-        return next((f" ({text})" for text in self.patterns if text.startswith(f"all of {name}[")), "")
+            slices = next((f" ({text})" for text in self.patterns if text.startswith(f"all of {name}[")), "")
+            (wrong if n else right).append(f"{name}: {least}{n} of {total} entries wrong{slices}" if n else name)
+        if wrong:
+            found = f"gradient of {'; '.join(wrong)}" + (f"; {', '.join(right)} right" if right else "")
+        elif self.verdict is Status.FAIL and not self.diagnosis and not self.why:
+            entries = "" if self.unfinished else "; no single entry is outside of its own bar"
+            found = f"the gradient is wrong along a random direction{entries}"
+        else:
+            found = self.diagnosis[0].text if self.diagnosis else self.why
+        return f"{found} (at {self.where})" if self.where else found
 
 
 class Result(_Record):
