@@ -18,8 +18,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Step
 from gradcheck.causes.lines import SourcePlace, source_place
 from gradcheck.checking.arrays import wide
-from gradcheck.checking.graph import Graph, dead_steps
-from gradcheck.checking.tape import Tape
+from gradcheck.checking.graph import Graph, Tape, dead_steps
 from gradcheck.result import Diagnosis
 
 Pull = Callable[[int, list[Array], Array], Array]

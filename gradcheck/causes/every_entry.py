@@ -10,8 +10,7 @@ from gradcheck.causes.wrong_entries import claimed_diagonal, claimed_jacobians, 
 from gradcheck.checking.arrays import EPS, Array, flat, module_of
 from gradcheck.checking.decide import POWER
 from gradcheck.checking.point import Entry
-from gradcheck.checking.probe import ROUNDING, Probe, Prober
-from gradcheck.checking.tape_comparison import granted, tape_diff
+from gradcheck.checking.probe import ROUNDING, Probe, Prober, granted, tape_diff
 
 MOST_JACOBIAN_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""

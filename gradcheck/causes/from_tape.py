@@ -18,10 +18,9 @@ from gradcheck.causes.hypotheses import factor_text
 from gradcheck.causes.lines import SourcePlace, source_place
 from gradcheck.causes.search import SCREEN, found_causes
 from gradcheck.checking.arrays import SMALLEST, wide
-from gradcheck.checking.graph import Graph, dead_steps
+from gradcheck.checking.graph import Graph, Tape, dead_steps
 from gradcheck.checking.precision import MOVES
 from gradcheck.checking.problem import Reruns
-from gradcheck.checking.tape import Tape
 from gradcheck.result import Diagnosis
 
 LEAST_NUMBERS, LEAST_DIGITS = 3, 12

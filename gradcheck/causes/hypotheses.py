@@ -18,7 +18,7 @@ import numpy as np
 
 from gradcheck.causes.candidates import FORMULAS, products
 from gradcheck.checking.arrays import SMALLEST, Array, module_of, wide
-from gradcheck.checking.outputs import FlatOutputs
+from gradcheck.checking.point import FlatOutputs
 
 LEAST_KNOWN_DIGITS = 6.0
 """Digits of the right gradient that have to be known for a formula with a free factor: of 200 tried, one fits four of

@@ -19,8 +19,8 @@ from gradcheck.backends.base import Array, Step
 from gradcheck.causes.candidates import all_candidates
 from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, edges_of, factors, incoming, whole
 from gradcheck.checking.arrays import EPSILON, inner, wide
+from gradcheck.checking.differences import moved, random_direction, scale_of
 from gradcheck.checking.graph import Graph
-from gradcheck.checking.line import moved, random_direction, scale_of
 from gradcheck.checking.problem import Reruns
 
 DIRECTIONS = 6

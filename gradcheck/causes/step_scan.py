@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gradcheck.checking.derivative import derivative_of
-from gradcheck.checking.line import RATIO, USUAL, Scan
+from gradcheck.checking.differences import RATIO, USUAL, derivative_of
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry
 from gradcheck.checking.probe import Prober
 from gradcheck.result import StepScan
@@ -16,14 +15,14 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
         return None
     scale = float(point.scales[entry.input].reshape(-1)[entry.index])
     direction = point.along_element(entry.input, entry.index, scale)
-    scan = Scan(point.line(direction, point.outputs.unit(entry.output)))
-    noise = prober.noise(scan, whole=True)
-    scan.extend(USUAL)
-    found = derivative_of(scan, noise)
+    line = point.line(direction, point.outputs.unit(entry.output))
+    noise = prober.noise(line, whole=True)
+    line.extend(USUAL)
+    found = derivative_of(line, noise)
     value, bar = float(found.both.value[0]), float(found.both.bar[0])
     if not bar < float("inf") or bool(found.kinked[0]):
         return None
-    rows = [(RATIO**k, *(float(sample.change[0]) for sample in scan.samples[k])) for k in USUAL]
+    rows = [(RATIO**k, *(float(sample.change[0]) for sample in line.samples[k])) for k in USUAL]
     named = point.named(entry)
     return StepScan(
         input=named.input,

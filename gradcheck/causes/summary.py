@@ -12,10 +12,9 @@ import numpy as np
 
 from gradcheck.causes.every_entry import all_wrong_entries
 from gradcheck.causes.wrong_entries import Named, name_wrong
-from gradcheck.checking.found import Found
 from gradcheck.checking.point import Entry
 from gradcheck.checking.problem import Problem
-from gradcheck.checking.verdict import Check, Precision
+from gradcheck.checking.verdict import Check, Found, Precision
 from gradcheck.result import UNFINISHED, GradientSummary, Status
 
 Mode = Literal["auto", "probe", "full"]

@@ -17,11 +17,9 @@ from gradcheck.causes.likely import likely_causes
 from gradcheck.causes.step_scan import steps_of
 from gradcheck.checking.arrays import Array, flat, module_of, only
 from gradcheck.checking.decide import Ruling
-from gradcheck.checking.derivative import QUICK, quick
-from gradcheck.checking.line import Scan
+from gradcheck.checking.differences import QUICK, quick
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
-from gradcheck.checking.probe import ROUNDING, Probe, Prober
-from gradcheck.checking.tape_comparison import tape_diff
+from gradcheck.checking.probe import ROUNDING, Probe, Prober, tape_diff
 from gradcheck.result import Diagnosis, StepScan, absolute_error
 from gradcheck.support.foreign import described
 
@@ -322,7 +320,7 @@ def of_columns(prober: Prober, number: int, like: Probe, claimed: Array, value: 
     for index in sorted({e.index for e in beyond_bound(prober, number, claimed, value, bar)})[:MOST_COLUMNS]:
         size = float(scales[index])
         line = point.line(point.along_element(number, index, size))
-        found = prober.scanned(Scan(line), like.derivative.noise, True).both
+        found = prober.scanned(line, like.derivative.noise, True).both
         value[:, index], bar[:, index] = found.value / size, found.bar / size
     return beyond_bound(prober, number, claimed, value, bar)
 

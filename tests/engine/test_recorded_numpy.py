@@ -17,7 +17,7 @@ from snippets.run import function_of, inputs, prelude, snippets, tape_of, told
 import pylayer.paddle as paddle
 from gradcheck.backends.recording import Moving, Recorded, recorded
 from gradcheck.checking.graph import Graph
-from gradcheck.checking.kinked_operations import kinks
+from gradcheck.checking.kinks import kinks
 from pylayer.watch import watched
 from pylayer.watch.numpy_proxy import Code
 from pylayer.watch.numpy_recording import on_tensors, recording_numpy
