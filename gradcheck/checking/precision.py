@@ -15,18 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import (
-    EPS,
-    EPSILON,
-    FEW,
-    FLOAT32,
-    MANY,
-    SMALLEST,
-    Array,
-    distance,
-    dtype_name,
-    finite_or_zero,
-)
+from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, MANY, SMALLEST, Array, distance, dtype_name
 
 Change = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
@@ -166,7 +155,7 @@ class Measured:
 
     def bound(self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool) -> Array:
         """η of one array. One entry's response may be small by chance; half of the entries of its row are not."""
-        size = finite_or_zero(plain, abs(plain))
+        size = np.where(np.isfinite(plain), abs(plain), 0.0)
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * median_response(response, size))
         bound = MANY * self.epsilon / PERTURBATION_SIZES[self.epsilon] * response

@@ -162,7 +162,14 @@ class Check:
         if probe.decision is Ruling.FAIL:
             return self.failed(probe)
         if probe.decision is Ruling.CONTRADICTION:
-            return self.contradicted(probe)
+            assert self.point.tape is not None
+            names = ", ".join(sorted({kink.name for kink in kinks(self.point.tape)}))
+            return undecided(
+                f"the differences give {probe.seen.value:.6g} ± {probe.seen.bar:.1g} where backward gives "
+                f"{probe.claim.value:.6g}, and the operations' own derivatives agree with backward"
+                f"{f' ({names} at a kink)' if names else ''}: the forward is noisier than its operations tell, or one "
+                "has a wrong rule"
+            )
         if probe.kinked and self.point.tape is None:
             return undecided(PIECES)
         if probe.decision is Ruling.UNSEEN:
@@ -269,17 +276,6 @@ class Check:
             return Found(Status.PASS, marks=("nothing changes here",))
         at_edge = not self.point.raised and not bool((found.both.bar < np.inf).all())
         return undecided((EDGE if at_edge else UNSEEN).format(self.point.raised))
-
-    def contradicted(self, probe: Probe) -> Found:
-        """The differences exclude what both backward and the tape say."""
-        assert self.point.tape is not None
-        names = sorted({kink.name for kink in kinks(self.point.tape)})
-        blamed = f" ({', '.join(names)} at a kink)" if names else ""
-        return undecided(
-            f"the differences give {probe.seen.value:.6g} ± {probe.seen.bar:.1g} where backward gives "
-            f"{probe.claim.value:.6g}, and the operations' own derivatives agree with backward{blamed}: "
-            "the forward is noisier than its operations tell, or one has a wrong rule"
-        )
 
     # ----------------------------------------------------------------- the layer's own precision
     def in_own_precision(self, found: Found) -> Found:
