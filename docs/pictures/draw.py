@@ -24,8 +24,12 @@ from charts import text
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "docs")]
 
-from gradcheck.checking.derivative import derivative_of  # noqa: E402
-from gradcheck.checking.line import RATIO, USUAL, Line, Scan  # noqa: E402
+from gradcheck.checking.differences import (  # noqa: E402
+    RATIO,
+    USUAL,
+    Line,
+    derivative_of,
+)
 
 HERE = Path(__file__).parent
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 360, 70, 52, 34
@@ -81,11 +85,10 @@ class Plot:
         (HERE / name).write_text("\n".join([*self.parts, "</svg>"]) + "\n", encoding="utf-8")
 
 
-def scan(f: Callable[[np.ndarray], np.ndarray], at: float) -> Scan:
+def scan(f: Callable[[np.ndarray], np.ndarray], at: float) -> Line:
     """A function of one number looked at with every usual step, 4^-16 to 1/4."""
     x = np.array([at])
-    line = Line(lambda v: [f(v[0])], [x], [np.ones(1)], f(x), None)
-    looked = Scan(line)
+    looked = Line(lambda v: [f(v[0])], [x], [np.ones(1)], f(x), None)
     looked.extend(USUAL)
     return looked
 

@@ -28,8 +28,8 @@ from gradcheck.causes.entries import far_off
 from gradcheck.causes.summary import checked
 from gradcheck.checking.arrays import dtype_name
 from gradcheck.checking.contracts import same
+from gradcheck.checking.graph import Tape
 from gradcheck.checking.problem import Problem
-from gradcheck.checking.tape import Tape
 from gradcheck.checking.verdict import Check
 from gradcheck.codes import is_cause, is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element

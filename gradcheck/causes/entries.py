@@ -12,11 +12,9 @@ import numpy as np
 
 from gradcheck.checking.arrays import EPS, Array, array_and_element, flat, module_of, only
 from gradcheck.checking.decide import POWER, Ruling
-from gradcheck.checking.derivative import QUICK, derivative_of, quick
-from gradcheck.checking.line import RATIO, USUAL, Line, Scan
+from gradcheck.checking.differences import QUICK, RATIO, USUAL, Line, derivative_of, quick
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
-from gradcheck.checking.probe import ROUNDING, Probe, Prober
-from gradcheck.checking.tape_comparison import granted, tape_diff
+from gradcheck.checking.probe import ROUNDING, Probe, Prober, granted, tape_diff
 from gradcheck.result import StepScan
 
 MOST_LOCATED = 5
@@ -267,7 +265,7 @@ def columns(prober: Prober, number: int, like: Probe, mask: Array, claimed: Arra
         bar[:, index] += found.bar / scales[index]
     wrong = [] if claimed is None else beyond_bound(prober, number, claimed, value, bar)
     for index in sorted({e.index for e in wrong})[:MOST_COLUMNS]:
-        found = prober.scanned(Scan(column_line(point, number, index)), like.derivative.noise, True).both
+        found = prober.scanned(column_line(point, number, index), like.derivative.noise, True).both
         value[:, index], bar[:, index] = found.value / scales[index], found.bar / scales[index]
     return value, bar
 
@@ -322,14 +320,14 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
     if entry.output == SUM_OF_OUTPUTS or point.complex:
         return None
     scale = float(point.scales[entry.input].reshape(-1)[entry.index])
-    scan = Scan(column_line(point, entry.input, entry.index, point.outputs.unit(entry.output)))
-    noise = prober.noise(scan, whole=True)
-    scan.extend(USUAL)
-    found = derivative_of(scan, noise)
+    line = column_line(point, entry.input, entry.index, point.outputs.unit(entry.output))
+    noise = prober.noise(line, whole=True)
+    line.extend(USUAL)
+    found = derivative_of(line, noise)
     value, bar = float(found.both.value[0]), float(found.both.bar[0])
     if not bar < float("inf") or bool(found.kinked[0]):
         return None
-    rows = [(RATIO**k, *(float(sample.change[0]) for sample in scan.samples[k])) for k in USUAL]
+    rows = [(RATIO**k, *(float(sample.change[0]) for sample in line.samples[k])) for k in USUAL]
     return StepScan(
         **point.named(entry).model_dump(include={"input", "index", "output", "output_index", "analytic"}),
         steps=tuple(h * scale for h, _, _ in rows),

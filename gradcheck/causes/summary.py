@@ -13,11 +13,10 @@ import numpy as np
 
 from gradcheck.causes.entries import Named, all_wrong_entries, by_columns, by_tape, patterns, steps_of
 from gradcheck.causes.hypotheses import likely_causes
-from gradcheck.checking.found import Found
 from gradcheck.checking.point import OutOfTimeError
 from gradcheck.checking.probe import Probe, Prober
 from gradcheck.checking.problem import Problem
-from gradcheck.checking.verdict import Check, Precision
+from gradcheck.checking.verdict import Check, Found, Precision
 from gradcheck.result import UNFINISHED, GradientSummary, Status, absolute_error
 from gradcheck.support.foreign import described
 

@@ -24,16 +24,13 @@ EPSILON = {
 FLOAT32 = EPSILON["float32"]
 FEW = 4.0
 """Epsilons that few roundings make: a result's own, those of what it was computed from, the sums inside of one
-operation. Each is half of one at most. With 1 the same benches and 831 tests of the verdict give the same: what is
-measured decides, and this is what is granted beside it."""
+operation. What is measured decides, and this is granted beside it."""
 MANY = 16.0
 """Epsilons that a dozen operations make whose errors do not cancel: 4 bits; so many times the response to perturbations
 of one epsilon is granted (`checking.precision`). A rounding is 0.29 epsilon in the mean square, so this is 55 of its
 standard deviations: room for one entry's two responses that are small by chance (fewer than one in 1,000 is small by a
-factor of 55 in both), and for operations that are off by some epsilon (tanh, erf). With 4 and with 64 beside what is
-measured tests/bench/mutants.py gives the same (401 of 401 caught, no false alarm in 544), and so does
-tests/bench/fresh.py on 8 layers in float64 and float32; what moves is how small an effect is told from nothing where
-nothing sees the code."""
+factor of 55 in both), and for operations that are off by some epsilon (tanh, erf). With 4 and with 64 the benches give
+the same; what moves is how small an effect is told from nothing where nothing sees the code."""
 CLEAR = 2.0**10
 """What is so many times its bound, or so many epsilons, is so by no chance."""
 SMALLEST = {
@@ -88,6 +85,11 @@ def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | Non
 def finite(a: Array | None) -> bool:
     """Whether all elements are finite; None has none."""
     return a is None or bool((abs(a) < np.inf).all())
+
+
+def finite_or_zero(of: Array, values: Array) -> Array:
+    """Values, 0 where those of another array are not finite."""
+    return module_of(of).where(np.isfinite(of), values, 0.0)
 
 
 def flat(arrays: Sequence[Array]) -> Array:

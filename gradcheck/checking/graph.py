@@ -11,8 +11,9 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording, Step
-from gradcheck.checking.arrays import EPSILON, MANY, dtype_name, wide
-from gradcheck.checking.precision import MOVES
+from gradcheck.checking.arrays import EPSILON, MANY, dtype_name, module_of, wide
+from gradcheck.checking.precision import MOVES, VJP, Change
+from gradcheck.support.foreign import described
 
 SUMMING = {
     "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile", "getitem", "gather",
@@ -186,3 +187,50 @@ def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[in
             for _, number, r in pulled:
                 sizes[number] = sizes.get(number, 0.0) + max(float(abs(r).max(initial=0)), summed / max(r.size, 1))
     return frozenset(dead)
+
+
+class Tape(Graph):
+    """A call recorded at one point: its exact gradient.
+
+    It is the derivative of what is computed: everything is on it, whatever the layer detaches, and no hand-written
+    backward takes part. It is complete unless values leave it, which `incomplete` then says.
+
+    Args:
+        recording: the call.
+        choices: what was chosen on the way, in order; see `gradcheck.checking.precision`.
+    """
+
+    def __init__(self, recording: Recording, choices: Sequence[Array] = ()) -> None:
+        super().__init__(recording)
+        self.choices = choices
+        self.outputs = recording.outputs
+        """The outputs that claim a gradient, in order."""
+        self.independent = bool(recording.layers)
+        """Whether the claim is another's: without a hand-written backward it is the tape's own."""
+
+    @cached_property
+    def incomplete(self) -> str:
+        """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``; empty if it is."""
+        if self.recording.leaks:  # first: what is taken inside may be why recording raises
+            return self.recording.leaks[0]
+        return "" if self.recording.error is None else f"recording it raised {described(self.recording.error)}"
+
+
+def perturbed_gradient(graph: Graph, cotangents: Sequence[Array | None], change: Change) -> list[Array]:
+    """The gradient by a graph, with a change of every product that flows back."""
+
+    def changed(kind: str) -> list[Array]:
+        """`kind` precedes the names of operations whose vjp rounds."""
+        pending = graph.starts(cotangents)
+        for step, _, pulled in graph.walk(pending):
+            for k, (position, number, cotangent) in enumerate(pulled):
+                fresh = cotangent.copy()  # an addition hands the same array to both of its inputs
+                change(kind + step.name, fresh, -1)
+                pulled[k] = position, number, fresh
+        return graph.filled(pending)
+
+    found = changed(VJP)
+    if all(bool(np.isfinite(g).all()) for g in found):
+        return found
+    # a product that is 0 for good may have moved, and met a slope without bound
+    return [module_of(f).where(np.isfinite(f), f, a) for f, a in zip(found, changed(""), strict=True)]

@@ -1,27 +1,39 @@
 """Where the function has no derivative: the gradient has to lie between the one-sided ones, and be right beside them.
 
-A gradient is one of many at a kink (an element of Clarke's subdifferential, 1983) only if along every direction it is
-between the derivatives at points as near as one likes. Their gradients are the tape's, exact; where there is no tape
-they are differences. Along a direction d the points x ± δ·d are among them: where the function is convex or concave
-their slopes are the whole range (Rockafellar 1970).
+The operations' table says where. A gradient is one of many at a kink (an element of Clarke's subdifferential, 1983)
+only if along every direction it is between the derivatives at points as near as one likes: their gradients are the
+tape's, exact. Along a direction d the points x ± δ·d are among them: where the function is convex or concave their
+slopes are the whole range (Rockafellar 1970).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.checking.arrays import CLEAR, Array, array_and_element, flat, flat_real, inner, module_of
+from gradcheck.backends.base import Array
+from gradcheck.backends.bundled import Step
+from gradcheck.checking.arrays import (
+    CLEAR,
+    EPSILON,
+    FEW,
+    NumpyArray,
+    array_and_element,
+    axes_of,
+    flat,
+    flat_real,
+    inner,
+    module_of,
+    wide,
+)
 from gradcheck.checking.decide import Ruling
-from gradcheck.checking.found import MOST_NAMED, listed
-from gradcheck.checking.line import Line, moved
-from gradcheck.checking.noise import from_close_values, noise_by_perturbation
-from gradcheck.checking.point import Entry, Point
-from gradcheck.checking.probe import Probe, Prober
-from gradcheck.checking.tape_comparison import Masks
+from gradcheck.checking.differences import RATIO, USUAL, moved
+from gradcheck.checking.graph import Graph, dead_steps
+from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
+from gradcheck.checking.probe import SMALL, Masks, Probe, Prober
 
 Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
@@ -35,86 +47,139 @@ FURTHER = 120
 is neither convex nor concave: of 30 pieces that meet (30 equal values, sorted) one is missed once in 3,000."""
 MOST_LOOKED_AT = 16
 """Kinked outputs, or elements with an infinite gradient, that are looked at by themselves, drawn at random."""
-NEAR = 2.0**-30
+MOST_NAMED = 3
+"""Places that a sentence names."""
+NEAR_STEP = -15
+NEAR = RATIO**NEAR_STEP
 """How far off the points are, relative to the inputs' scale: rounding (2^-52) does not lead across a kink, curvature of
-the inputs' scale changes a slope by this share alone."""
+the inputs' scale changes a slope by this share (2^-30) alone."""
 AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60, NEAR)
 """The same for elements that are exactly 0, which have no scale of their own: the first that the outputs respond to."""
-NEAR_BY_DIFFERENCES = CLEAR * NEAR
-"""The same where slopes are differences, whose step is `NEAR`: so much smaller that few reach over a kink."""
 CLOSE = 1e-5
 """How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`, curvature up to
-10,000 times the inputs' scale; ten times the distance by differences."""
+10,000 times the inputs' scale."""
 BESIDE = 2.0**-7
 """How far off, relative to the inputs' scale, a gradient is looked at once more, and elements are moved to see which
 outputs depend on them."""
+SMALL_STEPS = USUAL[: len(USUAL) // 2 + 1]
+"""The smaller half: the shape of a function at an element that is 0 shows there, whatever the size of the others."""
+GROWS = 0.9
+"""The slope grows without bound if from step to step it grows by no less than this times what it grew before. With
+steps of ratio 4 that is 4^(1 − p) beside a power p: more than 1 for p < 1, and 1 for a logarithm, but less where the
+slope has a limit (1/2 for x^1.5, 1/4 for what is smooth). Powers from 1 to 1.07 are taken for logarithms."""
 
 EDGE = (
     "the outputs are not finite at points beside the inputs, which lie at the edge of the function's domain: there is "
     "no derivative to compare with{}. Choose inputs inside of it"
 )
-PIECES = (
-    "more pieces of the function meet here than differences can tell of, and the gradient is of none that was seen: "
-    "choose inputs without ties, or operations that can be recorded"
-)
 
 
-@dataclass
-class Kinks:
-    """What was found: wrong entries, or where the kinks are, named; neither if there is none."""
+class Kinks(NamedTuple):
+    """What was found: wrong entries, or where the kinks are; neither if there is none."""
 
-    wrong: list[Entry]
-    places: list[str]
     kinked: Array
     """The outputs that may have one, and are not to be compared with the tape."""
+    wrong: list[Entry]
+    text: str = ""
+    """Where the function has no derivative."""
     unknown: str = ""
     """Why of some output it cannot be told."""
     wrong_beside: tuple[Prober, Probe] | None = None
     """A probe from a point beside, at which backward is wrong."""
 
-    @property
-    def text(self) -> str:
-        """Where the function has no derivative."""
-        return listed(self.places, max(int(self.kinked.sum()), len(self.places)))
+
+def listed(names: Sequence[str], count: int) -> str:
+    """The first of some names, and how many more of all there are."""
+    return ", ".join(names[:MOST_NAMED]) + (f" and {count - MOST_NAMED} more" if count > MOST_NAMED else "")
 
 
+def judge_kinks(prober: Prober, masks: Masks | None) -> Kinks:
+    """Hold the gradient against the slopes at points nearby, over the elements in `masks`."""
+    point, random = prober.point, prober.random
+    affected = point.outputs.vector != point.outputs.vector
+    for _ in range(2):
+        line = point.line(point.direction(random, masks))
+        affected |= (line.at(BESIDE).change != 0) | (line.at(-BESIDE).change != 0)
+    which = module_of(affected).flatnonzero(affected).tolist()
+    which = sorted(random.permutation(which)[:MOST_LOOKED_AT].tolist())
+    directions = [point.direction(random, masks) for _ in range(KINK_DIRECTIONS)]
+    directions.append([d if d is None else abs(d) for d in directions[0]])
+    found = slopes_nearby(prober, directions, which)
+    wrong, places, kinked = list[Entry](), dict[int, str](), affected.copy()
+    for output, pieces in found.items():
+        one = point.outputs.unit(output)
+        gradients, taped = point.vjp(one), point.by_tape(one)
+        claims, rules = ([along(rows, direction) for direction in directions] for rows in (gradients, taped))
+        outside = pieces.outside(claims)
+        if outside and not pieces.complete:
+            if wrong:
+                continue
+            further = [point.direction(random, masks) for _ in range(FURTHER)]
+            pieces = slopes_nearby(prober, directions, [output], further).get(output, pieces)
+            outside = pieces.outside(claims)
+        low, high = pieces.ranges()
+        if outside:
+            off = rounding(prober, one, directions)
+            outside = [i for i in outside if not low[i] - off[i] <= claims[i] <= high[i] + off[i]]
+        # where all is of one piece an operation's own rule may be wrong, as that of sign at 0
+        kinked[output] = not pieces.smooth or bool(((rules < low) | (rules > high)).any())
+        if outside and kinked[output]:  # else the differences say so of every entry
+            i = outside[0]
+            wrong.append(entry_outside(point, directions[i], gradients, (low[i], high[i]), output, claims[i]))
+        elif not pieces.smooth and len(places) < MOST_NAMED:
+            name_kink(places, point, directions, pieces)
+    unknown = EDGE.format(point.raised) if len(found) < len(which) else ""
+    if wrong or not (places or unknown):
+        return Kinks(kinked, wrong)
+    text = listed(list(places.values()), max(int(kinked.sum()), len(places)))
+    return Kinks(kinked, [], text, unknown, beside_is_wrong(prober, masks))
+
+
+def rounding(prober: Prober, cotangent: Array, directions: Sequence[Direction]) -> list[float]:
+    """How far the derivative that backward gives along each direction may be off by rounding, and that of a tape."""
+    measured = prober.point.measured_claim(prober.point.outputs.split(cotangent), prober.random)
+    measured.draw()
+    bounds = [2 * bound for bound in measured.bounds(absolute=True)]  # the tape's is computed from the same numbers
+    return [sum(float(abs(b * d).sum()) for b, d in zip(bounds, e, strict=True) if d is not None) for e in directions]
+
+
+def along(gradients: Sequence[Array], direction: Direction) -> float:
+    """The derivative along a direction."""
+    return sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
+
+
+def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe] | None:
+    """A probe from a point beside, on either side, at which backward is wrong, if there is one."""
+    direction = prober.point.direction(prober.random, masks)
+    for sign in (1.0, -1.0):
+        try:
+            beside = prober.point.beside(moved(prober.point.x, direction, sign * BESIDE))
+            there = Prober(beside, prober.random, prober.rtol)
+            probe = there.look()
+        except Exception:  # it is not asked to work elsewhere
+            return None
+        if probe.decision is Ruling.FAIL:
+            return there, probe
+    return None
+
+
+# --------------------------------------------------------------------------- slopes at points nearby
 @dataclass
 class Pieces:
-    """The slopes of one output: ``along[i, j]`` is that at point j along direction i, NaN outside of the domain; points
-    2i and 2i + 1 are ahead and behind along direction i."""
+    """The slopes of one output: ``along[i, j]`` is that at point j along direction i, NaN where it is not known, as
+    outside of the domain; points 2i and 2i + 1 are ahead and behind along direction i."""
 
-    along: np.ndarray[Any, Any]
+    along: NumpyArray
     tolerance: float
     jumps: bool
-    rows: Sequence[Sequence[Array]] | None = None
-    """The gradients at the points, where there is a tape."""
+    rows: Sequence[Sequence[Array]] = ()
+    """The gradients at the points."""
 
-    @classmethod
-    def of(
-        cls,
-        slopes: np.ndarray[Any, Any],
-        changes: Sequence[float],
-        reach: float,
-        noise: float,
-        *,
-        around: float = 0.0,
-        floor: float = 0.0,
-        rows: Sequence[Sequence[Array]] | None = None,
-    ) -> Pieces | None:
-        """Those with these slopes; None where no point is inside of the domain.
-
-        Args:
-            changes: of the output at the points, which are so far off as `reach`.
-            around: how large a slope is farther off.
-            floor: how far slopes may be off by rounding.
-        """
-        slopes = np.where(np.isfinite(slopes), slopes, np.nan)
-        if np.isnan(slopes).all():
-            return None
-        largest = float(np.nanmax(abs(slopes)))
-        # a change that is so many times what the slopes explain is a jump
-        jumps = any(change > CLEAR * (reach * largest + noise) for change in changes)
-        return cls(slopes, floor + CLOSE * (largest if jumps else max(largest, around)), jumps, rows)
+    @property
+    def ends(self) -> tuple[NumpyArray, NumpyArray]:
+        """Per direction, the least and the largest slope; inf and −inf where all points are outside of the domain."""
+        missing = np.isnan(self.along)
+        return np.where(missing, np.inf, self.along).min(axis=1), np.where(missing, -np.inf, self.along).max(axis=1)
 
     @property
     def smooth(self) -> bool:
@@ -125,22 +190,14 @@ class Pieces:
     @property
     def complete(self) -> bool:
         """Whether the slopes ahead and behind are the whole range: of a convex or concave function."""
-        which = np.arange(len(self.along))
-        ends = self.along[which, 2 * which], self.along[which, 2 * which + 1]
+        which, (low, high) = np.arange(len(self.along)), self.ends
+        ahead, behind = self.along[which, 2 * which], self.along[which, 2 * which + 1]
+        return any(
+            bool(((first <= low + self.tolerance) & (last >= high - self.tolerance)).all())
+            for first, last in ((ahead, behind), (behind, ahead))
+        )
 
-        def between(low: np.ndarray[Any, Any], high: np.ndarray[Any, Any]) -> bool:
-            least, largest = self.ends
-            return bool((low <= least + self.tolerance).all() and (high >= largest - self.tolerance).all())
-
-        return between(*ends) or between(*reversed(ends))
-
-    @property
-    def ends(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Per direction, the least and the largest slope; inf and −inf where all points are outside of the domain."""
-        missing = np.isnan(self.along)
-        return np.where(missing, np.inf, self.along).min(axis=1), np.where(missing, -np.inf, self.along).max(axis=1)
-
-    def ranges(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def ranges(self) -> tuple[NumpyArray, NumpyArray]:
         """Per direction, between which a gradient may be."""
         low, high = self.ends
         # else what was not seen may lie beyond by as much as the pieces that were are apart
@@ -152,157 +209,53 @@ class Pieces:
 
     def outside(self, claims: Sequence[float]) -> list[int]:
         """The directions along which a gradient is not between the slopes."""
-        return [i for i, (low, high) in enumerate(zip(*self.ranges(), strict=True)) if not low <= claims[i] <= high]
-
-    def far_off(self, claims: Sequence[float]) -> bool:
-        """Whether a gradient is outside by more than the slopes are apart: no piece that was not seen reaches there."""
-        (low, high), values = self.ranges(), np.asarray(claims)
-        width = high - low
-        return bool(((values < low - width) | (values > high + width)).any())
+        low, high = self.ranges()
+        return np.flatnonzero(~((low <= claims) & (claims <= high))).tolist()
 
 
-def kinked_by_tape(point: Point) -> list[Array] | None:
-    """Per moved input the elements that feed an operation at its kink, as the tape tells; None if none do."""
-    tape = point.tape
-    if tape is None:
-        return None
-    masks = [~np.isfinite(g) for g in point.by_tape(point.outputs.vector * 0 + 1)]  # a slope without bound
-    for kink in tape.kinks:
-        for number, k in enumerate(point.moved):
-            if kink.inputs[k] is not None:
-                masks[number] |= kink.inputs[k]
-    masks = [m & ~h for m, h in zip(masks, point.held, strict=True)] if point.held else masks
-    return masks if any(bool(m.any()) for m in masks) else None
+def points_beside(point: Point, direction: Direction, at_zero: float, near: float) -> list[list[Array]]:
+    """The points ahead and behind along a direction."""
+
+    def off(x: Array, d: Array | None, sign: float) -> Array:
+        return x if d is None else module_of(x).asarray(x + sign * module_of(x).where(x == 0, at_zero, near) * d)
+
+    return [[off(x, d, sign) for x, d in zip(point.x, direction, strict=True)] for sign in (1.0, -1.0)]
 
 
-def judge_kinks(prober: Prober, masks: Masks | None) -> Kinks:
-    """Hold the gradient against the slopes at points nearby, over the elements in `masks`."""
-    point, random = prober.point, prober.random
-    xp = module_of(point.outputs.vector)
-    affected = xp.zeros(point.outputs.vector.size, bool)
-    for _ in range(2):
-        line = point.line(point.direction(random, masks))
-        affected |= (line.at(BESIDE).change != 0) | (line.at(-BESIDE).change != 0)
-    which = xp.flatnonzero(affected).tolist()
-    if len(which) > MOST_LOOKED_AT:
-        which = sorted(random.choice(np.asarray(which), MOST_LOOKED_AT, replace=False).tolist())
-    directions = [point.direction(random, masks) for _ in range(KINK_DIRECTIONS)]
-    directions.append([d if d is None else abs(d) for d in directions[0]])
-    found = (slopes_by_tape if point.tape is not None else by_differences)(prober, directions, which)
-    wrong, places, kinked = list[Entry](), dict[int, str](), affected.copy()
-    unknown = EDGE.format(point.raised) if len(found) < len(which) else ""
-    for output, pieces in found.items():
-        one = point.outputs.unit(output)
-        gradients = point.vjp(one)
-        claims = [along(gradients, direction) for direction in directions]
-        outside = pieces.outside(claims)
-        if outside and not pieces.complete:
-            if wrong:
-                continue
-            if point.tape is None and not pieces.far_off(claims):
-                unknown = PIECES
-                continue
-            if point.tape is not None:
-                further = [point.direction(random, masks) for _ in range(FURTHER)]
-                pieces = slopes_by_tape(prober, directions, [output], further).get(output, pieces)
-                outside = pieces.outside(claims)
-        low, high = pieces.ranges()
-        if outside:
-            off = rounding(prober, one, directions)
-            outside = [i for i in outside if not low[i] - off[i] <= claims[i] <= high[i] + off[i]]
-        kinked[output] = not pieces.smooth
-        if pieces.smooth and point.tape is not None:  # an operation's own rule may be wrong there, as that of sign at 0
-            taped = [along(point.by_tape(one), direction) for direction in directions]
-            kinked[output] = not all(a <= t <= b or t != t for a, t, b in zip(low, taped, high, strict=True))
-        if outside and kinked[output]:  # else the differences say so of every entry
-            i = outside[0]
-            wrong.append(
-                entry_outside(point, directions[i], gradients, (float(low[i]), float(high[i])), output, claims[i])
-            )
-        elif not pieces.smooth and len(places) < MOST_NAMED:
-            name_kink(places, point, directions, pieces)
-    if wrong or not (places or unknown):
-        return Kinks(wrong, [], kinked)
-    return Kinks([], list(places.values()), kinked, unknown, beside_is_wrong(prober, masks))
-
-
-def rounding(prober: Prober, cotangent: Array, directions: Sequence[Direction]) -> list[float]:
-    """How far the derivative that backward gives along each direction may be off by rounding, and that of a tape."""
-    point = prober.point
-    measured = point.measured_claim(point.outputs.split(cotangent), prober.random)
-    measured.draw()
-    bounds = [2 * bound for bound in measured.bounds(absolute=True)]  # the tape's is computed from the same numbers
-    return [sum(float(abs(b * d).sum()) for b, d in zip(bounds, e, strict=True) if d is not None) for e in directions]
-
-
-def along(gradients: Sequence[Array], direction: Direction) -> float:
-    """The derivative along a direction."""
-    return sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
-
-
-# --------------------------------------------------------------------------- slopes at points nearby
-def offsets(point: Point, directions: Sequence[Direction], at_zero: float, near: float) -> list[list[Array]]:
-    """The points ahead and behind along each direction."""
-    points = []
-    for direction in directions:
-        for sign in (1.0, -1.0):
-            steps = [None if d is None else sign * module_of(x).where(x == 0, at_zero, near) * d
-                     for x, d in zip(point.x, direction, strict=True)]  # fmt: skip
-            points.append(
-                [x if s is None else module_of(x).asarray(x + s) for x, s in zip(point.x, steps, strict=True)]
-            )
-    return points
-
-
-def slopes_by_tape(
+def slopes_nearby(
     prober: Prober, directions: Sequence[Direction], outputs: Sequence[int], further: Sequence[Direction] = ()
 ) -> dict[int, Pieces]:
-    """The slopes of some outputs from the tapes at the points, along `further` directions as well."""
+    """The slopes of some outputs from the tapes at points nearby, along `further` directions as well."""
     point, here = prober.point, prober.point.outputs.vector
     for at_zero in AT_ZERO:
-        change = point.vector(offsets(point, directions[:1], at_zero, NEAR)[0]) - here
+        change = point.vector(points_beside(point, directions[0], at_zero, NEAR)[0]) - here
         if bool((change[list(outputs)] != 0).all()):
             break
-    tapes = [point.recorded(point.at(x)) for x in offsets(point, [*directions, *further], at_zero, NEAR)]
+    points = [x for direction in (*directions, *further) for x in points_beside(point, direction, at_zero, NEAR)]
+    tapes = [point.recorded(point.at(x)) for x in points]
     values = [flat_real([tape.outputs[k] for k in point.outputs.active]) for tape in tapes if tape is not None]
-    noise, _ = noise_by_perturbation(point, directions[0], NEAR, prober.random)
-    around = abs(point.line(directions[0]).at(NEAR).change) / NEAR  # beside it slopes at elements that are 0 are small
+    line = point.line(directions[0])
+    noise = point.noise(line, NEAR_STEP, prober.random)
+    around = line.samples[NEAR_STEP][0].size / NEAR  # beside it slopes at elements that are 0 are small
     pairs = [(x, d) for x, d in zip(point.x, directions[0], strict=True) if d is not None]
     reach = NEAR if any(bool((x[d != 0] != 0).any()) for x, d in pairs) else at_zero
-    outside = [x * np.nan for x in point.x]
     found = {}
     for output in outputs:
         cotangents = point.outputs.split(point.outputs.unit(output))
-        rows = [outside if tape is None else point.of_moved(tape.gradient(cotangents)) for tape in tapes]
+        rows = [
+            [x * np.nan for x in point.x] if tape is None else point.of_moved(tape.gradient(cotangents))
+            for tape in tapes
+        ]
         slopes = np.array([[along(row, direction) for row in rows] for direction in directions])
-        changes = [abs(float(v[output] - here[output])) for v in values]
-        found[output] = Pieces.of(slopes, changes, reach, float(noise[output]), around=float(around[output]), rows=rows)
-    return {output: pieces for output, pieces in found.items() if pieces is not None}
-
-
-def by_differences(prober: Prober, directions: Sequence[Direction], outputs: Sequence[int]) -> dict[int, Pieces]:
-    """The slopes of some outputs from differences at the points."""
-    point, here = prober.point, prober.point.outputs.vector
-    if point.opaque:
-        noise = from_close_values(point.line(directions[0]), True)
-    else:
-        noise, _ = noise_by_perturbation(point, directions[0], NEAR, prober.random)
-    points = offsets(point, directions, NEAR_BY_DIFFERENCES, NEAR_BY_DIFFERENCES)
-    values = [point.vector(x) for x in points]
-    slopes = [[slope(point, x, direction) for x in points] for direction in directions]
-    found = {}
-    for output in outputs:
-        of_output = np.array([[float(s[output]) for s in row] for row in slopes])
-        changes = [abs(float(v[output] - here[output])) for v in values]
-        error = float(noise[output])
-        found[output] = Pieces.of(of_output, changes, NEAR_BY_DIFFERENCES, error, floor=error / NEAR)
-    return {output: pieces for output, pieces in found.items() if pieces is not None}
-
-
-def slope(point: Point, x: Sequence[Array], direction: Direction) -> Array:
-    """The slope of every output at another point."""
-    line = Line(point.forward, x, direction, point.outputs.vector)
-    return (line.at(NEAR).change - line.at(-NEAR).change) / (2 * NEAR)
+        slopes = np.where(np.isfinite(slopes), slopes, np.nan)
+        if not np.isnan(slopes).all():
+            largest = float(np.nanmax(abs(slopes)))
+            changes = [abs(float(v[output] - here[output])) for v in values]
+            # a change that is so many times what the slopes explain is a jump
+            jumps = any(change > CLEAR * (reach * largest + float(noise[output])) for change in changes)
+            largest = largest if jumps else max(largest, float(around[output]))
+            found[output] = Pieces(slopes, CLOSE * largest, jumps, rows)
+    return found
 
 
 # --------------------------------------------------------------------------- what is told of them
@@ -315,15 +268,14 @@ def entry_outside(
     claim: float,
 ) -> Entry:
     """The entry that carries most of a claim that lies outside of a range; its derivative is the nearer end."""
-    low, high = between
-    moves = [(k, d) for k, d in enumerate(direction) if d is not None and d.size]
-    number, d = max(moves, key=lambda move: float(abs(gradients[move[0]] * move[1]).max()))
-    parts = abs(gradients[number] * d)
-    if not bool((parts > 0).any()):  # nothing is given: then to what moves most
-        number, d = max(moves, key=lambda move: float(abs(move[1]).max()))
-        parts = abs(d)
-    index = int(parts.argmax())
-    step = float(d.reshape(-1)[index].real)
+    low, high = map(float, between)
+    moves = {k: d for k, d in enumerate(direction) if d is not None and d.size}
+    parts = {k: abs(gradients[k] * d) for k, d in moves.items()}
+    if not any(bool((part > 0).any()) for part in parts.values()):  # nothing is given: then to what moves most
+        parts = {k: abs(d) for k, d in moves.items()}
+    number = max(parts, key=lambda k: float(parts[k].max()))
+    index = int(parts[number].argmax())
+    step = float(moves[number].reshape(-1)[index].real)
     own = float(gradients[number].reshape(-1)[index].real)
     value = own + ((low if claim < low else high) - claim) / step
     return Entry(number, index, point.outputs.element(output), own, value, abs(high - low) / abs(step) / 2)
@@ -333,9 +285,6 @@ def name_kink(places: dict[int, str], point: Point, directions: Sequence[Directi
     """Put the input element that has most of a kink, and the derivatives on both its sides, among the `places`, by its
     number; of elements that are there already the next one, if the kink is of several."""
     jump = ", with a jump" if pieces.jumps else ""
-    if pieces.rows is None:
-        places[-1 - len(places)] = f"points beside the inputs{jump}"
-        return
     rows = np.stack([np.asarray(flat(row).real.tolist()) for row in pieces.rows[: 2 * len(directions)]])
     moves = [flat([x * 0 if d is None else d for x, d in zip(point.x, one, strict=True)]) for one in directions]
     steps = np.stack([sign * np.asarray(move.real.tolist()) for move in moves for sign in (1, -1)])
@@ -344,29 +293,207 @@ def name_kink(places: dict[int, str], point: Point, directions: Sequence[Directi
     index = int(apart.argmax())
     if places and not apart[index] > pieces.tolerance:
         return
-    left, right = (median(rows[steps[:, index] * sign > 0, index]) for sign in (-1, 1))
+    sides = (rows[steps[:, index] * sign > 0, index] for sign in (-1, 1))
+    known = (side[np.isfinite(side)] for side in sides)
+    left, right = (float(np.median(side)) + 0.0 if side.size else np.nan for side in known)  # no −0
     number, own = array_and_element(point.x, index)
     element = point.place(Entry(number, own, 0, 0.0, 0.0, 0.0))
     places[index] = f"{element} (left {left:.6g}, right {right:.6g}{jump})"
 
 
-def median(values: np.ndarray[Any, Any]) -> float:
-    """The median of those that are finite, with no sign of 0; NaN if there are none."""
-    known = values[np.isfinite(values)]
-    return float(np.median(known)) + 0.0 if known.size else np.nan
+# --------------------------------------------------------------------------- slopes without bound, as of √x at 0
+class Infinite(NamedTuple):
+    """The elements at which a gradient is not finite."""
+
+    elements: list[Array]
+    """As masks, per moved input."""
+    text: str
+    """Those at which the slope of the function grows without bound on a side, as the gradient says."""
+    wrong: list[Entry]
+    """Those at which it does not."""
+    exhaustive: bool
+    """Whether all were looked at."""
 
 
-def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe] | None:
-    """A probe from a point beside, on either side, at which backward is wrong, if there is one."""
-    direction = prober.point.direction(prober.random, masks)
-    for sign in (1.0, -1.0):
-        try:
-            there = prober.at(moved(prober.point.x, direction, sign * BESIDE))
-            probe = there.probe()
-            if probe.decision is Ruling.FAIL:
-                probe = there.probe(whole=True)
-                if probe.decision is Ruling.FAIL:
-                    return there, probe
-        except Exception:  # it is not asked to work elsewhere
-            return None
-    return None
+def infinite(prober: Prober) -> Infinite | None:
+    """Where the gradient is not finite, held against the slopes on both sides; None if it is finite everywhere."""
+    point, claim = prober.point, prober.claimed()
+    prober.claims.append(claim)
+    if all(bool(np.isfinite(g).all()) for g in claim[1]):
+        return None
+    cotangent = abs(claim[0])  # of one sign: what is said of the slopes then holds for the outputs
+    gradients = point.vjp(SMALL * cotangent)
+    elements = [~np.isfinite(g) for g in gradients]
+    places = [(k, int(i)) for k, mask in enumerate(elements) for i in module_of(mask).flatnonzero(mask).tolist()]
+    if not places:
+        return None
+    drawn = sorted(prober.random.permutation(len(places))[:MOST_LOOKED_AT].tolist())
+    right, wrong = list[str](), list[Entry]()
+    for number, index in [places[k] for k in drawn]:
+        value = complex(gradients[number].reshape(-1)[index]).real
+        sides = slopes_of_sides(point, number, index, cotangent)
+        slope, bar = next((side for side in sides.values() if np.isfinite(side[0])), (np.nan, np.nan))
+        entry = Entry(number, index, SUM_OF_OUTPUTS, value, slope, bar)
+        if value in (slope for slope, _ in sides.values()):
+            unbounded = ", ".join(f"{side} {slope:g}" for side, (slope, _) in sides.items() if np.isinf(slope))
+            right.append(f"{point.place(entry)} ({unbounded})")
+        else:
+            wrong.append(entry)
+    return Infinite(elements, listed(right, len(places)), wrong, len(drawn) == len(places))
+
+
+def slopes_of_sides(point: Point, number: int, index: int, cotangent: Array) -> dict[str, tuple[float, float]]:
+    """The slopes of the weighted outputs on both sides along one element: ±inf where they grow without bound, else
+    those at the smallest step, and how far they are from those at the next."""
+    size = float(point.scales[number].reshape(-1)[index])
+    line = point.line(point.along_element(number, index, size), cotangent)
+    line.extend(SMALL_STEPS)
+    found = {}
+    for name, side, sign in (("left", 1, -1.0), ("right", 0, 1.0)):
+        values = np.array([sign * float(line.samples[k][side].change[0]) / (size * RATIO**k) for k in SMALL_STEPS])
+        growth = values[:-1] - values[1:]
+        unbounded = bool((growth[:-1] / growth[1:] >= GROWS).all())
+        slope = float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0]) + 0.0  # no −0
+        found[name] = slope, float(abs(growth[0]))
+    return found
+
+
+# --------------------------------------------------------------------------- where an operation has none
+class Kink(NamedTuple):
+    """An operation that is at a kink, a tie or a jump for some of its elements."""
+
+    name: str
+    """Of the operation."""
+    inputs: list[Array]
+    """Per input of the call, which of its elements those depend on."""
+
+
+class Arguments(NamedTuple):
+    """What an operation read: arrays and numbers by position, units of rounding of each, other arguments by name."""
+
+    values: Sequence[Any]
+    units: Sequence[Any]
+    named: dict[str, Any]
+
+    def near(self, *places: Any) -> list[Array]:
+        """Which elements of the first argument lie at one of some places, which are exact."""
+        return [sum((abs(self.values[0] - p) <= FEW * self.units[0] for p in places), self.values[0] != self.values[0])]
+
+    def axes(self) -> tuple[int, ...] | None:
+        """The axes of a reduction; None for all."""
+        return axes_of(self.named.get("axis"))
+
+
+KinkRule = Callable[[Arguments], Sequence[Any]]
+"""Gives, per argument, which of its elements are at a kink; None for none of them."""
+
+
+def where_equal(a: Arguments) -> Sequence[Any]:
+    """Two arguments that are equal."""
+    equal = abs(a.values[0] - a.values[1]) <= FEW * (a.units[0] + a.units[1])
+    return [equal, equal]
+
+
+def where_multiples(a: Arguments) -> Sequence[Any]:
+    """A first argument that is a multiple of the second, where that is known."""
+    x, y = a.values[:2]
+    return [abs(x - np.round(x / y) * y) <= FEW * (a.units[0] + a.units[1])] * 2 if y is not None else []
+
+
+def tied(a: Arguments, extreme: str) -> Sequence[Any]:
+    """Several elements that are the extreme, "max" or "min"."""
+    x, axes = a.values[0], a.axes()
+    near = abs(x - getattr(x, extreme)(axis=axes, keepdims=True)) <= FEW * a.units[0]
+    return [near & (near.sum(axis=axes, keepdims=True) > 1)]
+
+
+def tied_neighbours(a: Arguments) -> Sequence[Any]:
+    """Elements that are equal to the next one in order along the axis."""
+    x, axis = np.atleast_1d(a.values[0]), a.named.get("axis", -1)
+    order, places = np.argsort(x, axis), np.arange(x.shape[axis])
+    gaps = np.diff(np.take_along_axis(x, order, axis), axis=axis, prepend=-np.inf, append=np.inf)
+    close = gaps <= FEW * float(np.max(a.units[0], initial=0))
+    either = close.take(places, axis) | close.take(places + 1, axis)
+    return [np.take_along_axis(either, np.argsort(order, axis), axis).reshape(np.shape(a.values[0]))]
+
+
+def among(a: Arguments) -> Sequence[Any]:
+    """Values that are equal to one of a sorted sequence."""
+    sequence, values = a.values[:2]
+    equal = abs(values[..., None] - sequence) <= FEW * float(np.max(a.units[1], initial=0))
+    return (
+        [equal.reshape(-1, sequence.size).any(0).reshape(sequence.shape), equal.any(-1)] if sequence.ndim == 1 else []
+    )
+
+
+KINKED: dict[str, KinkRule] = {
+    **dict.fromkeys(("relu", "leaky_relu", "elu", "abs", "sign", "sqrt"), lambda a: a.near(0)),
+    **dict.fromkeys(("bool", "nonzero", "count_nonzero", "any", "all"), lambda a: a.near(0)),
+    **dict.fromkeys(("floor", "ceil", "trunc", "cast to integers"), lambda a: a.near(np.round(a.values[0]))),
+    "round": lambda a: a.near(np.floor(a.values[0]) + 0.5),
+    **dict.fromkeys(("clip", "hardtanh"), lambda a: a.near(*(a.named[k] for k in a.named if k in ("min", "max")))),
+    "softplus": lambda a: a.near(a.named["threshold"] / a.named["beta"]),
+    "norm": lambda a: [abs(a.values[0]).max(axis=a.axes(), keepdims=True, initial=0) + 0 * abs(a.values[0]) == 0],
+    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), where_equal),
+    **dict.fromkeys(("less_than", "less_equal", "greater_than", "greater_equal", "equal", "not_equal"), where_equal),
+    **dict.fromkeys(("isclose", "allclose", "equal_all"), where_equal),
+    **dict.fromkeys(("remainder", "floor_divide"), where_multiples),
+    **dict.fromkeys(("max", "argmax"), lambda a: tied(a, "max")),
+    **dict.fromkeys(("min", "argmin"), lambda a: tied(a, "min")),
+    "argsort": tied_neighbours,
+    "searchsorted": among,
+}
+"""The operations that can have a kink or a jump, and where they have one."""
+
+
+def kinks(graph: Graph) -> list[Kink]:
+    """The operations and decisions at a kink, a tie or a jump, in order of execution, those left out whose output
+    cancels."""
+    recording, random, found = graph.recording, np.random.default_rng(0), []
+    steps = [step for step in recording.steps if step.name in KINKED]
+    if steps:
+        dead = dead_steps(graph, [random.standard_normal(out.shape) for out in recording.outputs])
+        steps = [step for step in steps if step.first not in dead]
+    keyed: list[tuple[int, int, Any]] = [(step.first, 1, step) for step in steps]
+    keyed += [(decision.at, 0, decision) for decision in recording.decisions if decision.name in KINKED]
+    for _, _, step in sorted(keyed, key=lambda entry: entry[:2]):
+        starts: dict[int, Array] = {}
+        for edge, mask in zip(step.edges, elements_at_kinks(graph, step), strict=False):
+            if edge >= 0 and mask is not None and bool(mask.any()):
+                shape = recording.arrays[edge].shape
+                mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
+                mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
+                starts[edge] = random.uniform(1, 2, shape) * mask
+        if starts:
+            found.append(Kink(step.name, [g != 0 for g in graph.pulled(starts)]))
+    return found
+
+
+def elements_at_kinks(graph: Graph, step: Any) -> Sequence[Any]:
+    """Per argument of an operation or decision, which of its elements are at a kink."""
+    arrays, units = graph.recording.arrays, []
+    if isinstance(step, Step):
+        named = {name: value for name, value in step.operands().items() if value is not None}
+        values: list[Any] = [arrays[e] if e >= 0 else named.get("xy"[k]) for k, e in enumerate(step.edges[:2])]
+    else:
+        values, named = list(step.inputs), dict(zip(step.arguments, step.inputs, strict=False))
+    values = [wide(v) if getattr(getattr(v, "dtype", None), "name", "") in EPSILON else v for v in values]
+    for edge, value in zip(step.edges, values, strict=False):
+        maker = graph.maker(edge) if edge >= 0 else None
+        cancelled = maker.edges if maker is not None and maker.name in ("add", "subtract") else ()
+        size = 0.0 if edge < 0 else abs(value) + sum(abs(wide(arrays[e])) for e in cancelled if e >= 0)
+        units.append(size * EPSILON.get(arrays[edge].dtype.name, 0.0))
+    with np.errstate(all="ignore"):
+        return KINKED[step.name](Arguments(values, units, named))
+
+
+def kinked_by_tape(point: Point) -> list[Array] | None:
+    """Per moved input the elements that feed an operation at its kink, as the tape tells; None if none do."""
+    tape = point.tape
+    if tape is None:
+        return None
+    masks = [~np.isfinite(g) for g in point.by_tape(point.outputs.vector * 0 + 1)]  # a slope without bound
+    for kink in kinks(tape):
+        masks = [mask | kink.inputs[k] for mask, k in zip(masks, point.moved, strict=True)]
+    masks = [m & ~h for m, h in zip(masks, point.held, strict=True)] if point.held else masks
+    return masks if any(bool(m.any()) for m in masks) else None

@@ -9,21 +9,36 @@ from functools import cached_property
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, Array, distance, flat_real, module_of, only, spacing, wide
-from gradcheck.checking.line import MOST_ROWS, Line, random_direction, scale_of
-from gradcheck.checking.outputs import FlatOutputs
+from gradcheck.backends.base import is_differentiable
+from gradcheck.checking.arrays import (
+    EPS,
+    Array,
+    array_and_element,
+    distance,
+    finite_or_zero,
+    flat,
+    flat_real,
+    module_of,
+    only,
+    spacing,
+    wide,
+)
+from gradcheck.checking.differences import RATIO, Line, moved, random_direction, scale_of
+from gradcheck.checking.graph import Tape, perturbed_gradient
 from gradcheck.checking.precision import Change, Measured, noting
 from gradcheck.checking.problem import Problem
-from gradcheck.checking.tape import Tape, perturbed_gradient
 from gradcheck.result import WrongEntry, element
 from gradcheck.support.foreign import text_of
 
+MOST_ROWS = 2**14
+"""Outputs up to which each gets a derivative of its own; of more, their weighted sum does. A scan keeps some 60 values
+a row: 8 MB of these."""
 SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""
 
 
-class OutOfTimeError(Exception):
-    """The deadline of a check is over."""
+class OutOfTimeError(BaseException):
+    """The deadline of a check is over: what catches the errors of a layer lets it through."""
 
 
 @dataclass
@@ -60,6 +75,82 @@ class Entry:
     bar: float
 
 
+@dataclass
+class FlatOutputs:
+    """The outputs at the point; those that have a derivative one after the other in a flat vector of float64.
+
+    If one of them is complex, all are: real and imaginary parts in turn.
+    """
+
+    arrays: list[Array]
+    active: list[int]
+
+    @cached_property
+    def complex(self) -> bool:
+        """Whether every element has two places in the vector."""
+        return any(self.arrays[k].dtype.kind == "c" for k in self.active)
+
+    @cached_property
+    def vector(self) -> Array:
+        """The active outputs, flat, in float64."""
+        return flat_real([self.arrays[k] for k in self.active])
+
+    @property
+    def size(self) -> int:
+        """Elements of the active outputs."""
+        return sum(self.arrays[k].size for k in self.active)
+
+    def split(self, cotangent: Array) -> list[Array | None]:
+        """A flat real cotangent as one array per output, of its dtype; None for outputs without a derivative.
+
+        What is too large for the dtype becomes its largest number: that is no finding about the layer.
+        """
+        vector = cotangent.view("complex128") if self.complex else cotangent
+        parts: list[Array | None] = [None] * len(self.arrays)
+        start = 0
+        for k in self.active:
+            array = self.arrays[k]
+            part = vector[start : start + array.size]
+            start += array.size
+            if array.dtype.kind != "c":
+                part = part.real
+                if array.dtype.kind == "f" and array.dtype.itemsize < 8:
+                    largest = float(np.finfo(array.dtype).max)
+                    part = part.clip(-largest, largest)
+            parts[k] = part.astype(array.dtype).reshape(array.shape)
+        return parts
+
+    def held(self, cotangent: Array) -> Array:
+        """A flat cotangent as the outputs' dtypes can hold it: what backward is given."""
+        parts = self.split(cotangent)
+        return flat_real([part for part in parts if part is not None])
+
+    def unit(self, position: int) -> Array:
+        """The cotangent that is 1 at one place of the vector and 0 elsewhere."""
+        one = self.vector * 0
+        one[position] = 1
+        return one
+
+    def element(self, position: int) -> int:
+        """The flat element that a place of the vector belongs to."""
+        return position // 2 if self.complex else position
+
+    def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
+        """Which output, and which element of it, an element of the flat outputs is."""
+        number, own = array_and_element([self.arrays[k] for k in self.active], position)
+        k = self.active[number]
+        return k, tuple(int(i) for i in np.unravel_index(own, self.arrays[k].shape))
+
+    def not_finite(self) -> tuple[int, tuple[int, ...]] | None:
+        """The first element that is inf or NaN, if any."""
+        for k in self.active:
+            array = self.arrays[k]
+            if array.size and not bool(np.isfinite(abs(wide(array)).max())):
+                bad = np.argwhere(~np.isfinite(np.asarray(abs(wide(array)).tolist())))
+                return k, tuple(int(i) for i in bad[0])
+        return None
+
+
 class Point:
     """The function with float64 copies of the inputs, casts to fewer digits left out; with the inputs as they were
     given where the layer takes nothing else.
@@ -87,7 +178,8 @@ class Point:
         self.recording: Tape | None = None
         """The recorded forward, if that was the first look."""
         self.inputs = [wide(x) for x in problem.inputs]
-        self.outputs = FlatOutputs.of(self.first_outputs())
+        outputs = self.first_outputs()
+        self.outputs = FlatOutputs(outputs, [k for k, a in enumerate(outputs) if is_differentiable(a)])
         self.casts = frozenset(() if self.reruns is None else self.reruns.left_out_last)
         """The dtypes of the casts that forward makes."""
         self.x = [self.inputs[k] for k in self.moved]
@@ -107,8 +199,6 @@ class Point:
                     return list(self.problem.outputs)
             try:
                 return self.compute(inputs)
-            except OutOfTimeError:
-                raise
             except Exception:
                 if reruns is None and self.as_given:
                     raise
@@ -164,8 +254,6 @@ class Point:
         """The active outputs with the moved inputs replaced; NaN where the layer raises."""
         try:
             outputs = self.compute(self.at(moved), change)
-        except OutOfTimeError:
-            raise
         except Exception as error:  # outside of its domain, for at the point itself it did not
             self.raised = f"; the forward raises {type(error).__name__} at points nearby: {text_of(error)}"
             outputs = [array * np.nan for array in self.outputs.arrays]
@@ -179,13 +267,9 @@ class Point:
         """A random direction over all moved inputs, or over the elements in their masks (None: that input stays)."""
         found: list[Array | None] = []
         for k, (x, scale) in enumerate(zip(self.x, self.scales, strict=True)):
-            mask = None if masks is None else masks[k]
-            if masks is not None and mask is None:
-                found.append(None)
-                continue
-            d = random_direction(x, scale, random)
-            d = d * ~self.held[k] if self.held else d
-            found.append(d if mask is None else d * mask)
+            mask = True if masks is None else masks[k]
+            free = ~self.held[k] if self.held else True
+            found.append(None if mask is None else random_direction(x, scale, random) * (mask & free))
         return found
 
     def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
@@ -253,12 +337,12 @@ class Point:
         plain = self.outputs.arrays
         if len(outputs) != len(plain) or any(a.shape != b.shape for a, b in zip(outputs, plain, strict=True)):
             return False
-        if all(bool((distance(wide(a), wide(b)) == 0).all()) for a, b in zip(outputs, plain, strict=True)):
+        apart = [distance(wide(a), wide(b)) for a, b in zip(outputs, plain, strict=True)]
+        if not any(bool(d.any()) for d in apart):
             return True
         measured = Measured(lambda c: self.compute(self.inputs, c), self.epsilon, np.random.default_rng(0))
         measured.draw()
-        rows = zip(outputs, plain, measured.bounds(), strict=True)
-        return all(bool((distance(wide(a), wide(b)) <= bound).all()) for a, b, bound in rows)
+        return all(bool((d <= bound).all()) for d, bound in zip(apart, measured.bounds(), strict=True))
 
     @property
     def witnessed(self) -> bool:
@@ -271,6 +355,35 @@ class Point:
         return self.of_moved(self.tape.gradient(self.outputs.split(cotangent)))
 
     # ----------------------------------------------------------------- rounding, measured
+    def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
+        """η of the change of every flat real output between the point and a step ahead on a line, which takes its
+        samples at that step."""
+        known = None
+        if self.tape is not None:
+            known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
+        ahead, behind = (moved(self.x, line.direction, t) for t in (RATIO**step, -(RATIO**step)))
+        here, there = self.measured_outputs(self.x, random, known), self.measured_outputs(ahead, random)
+        line.samples[step] = line.of(there.plain), line.of(self.forward(behind))
+        bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
+        # outside of the domain nothing is known, and nothing asked
+        bounds = np.maximum(bounds, finite_or_zero(farther, farther))
+        return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)  # of a change both ends are rounded
+
+    def measured_outputs(
+        self,
+        moved: Sequence[Array],
+        random: np.random.Generator,
+        known: tuple[Sequence[Array], Sequence[Array]] | None = None,
+    ) -> Measured:
+        """The active outputs with the moved inputs replaced, and how far each may be off; if they are `known`, with the
+        choices made on the way, they are not computed."""
+        measured = Measured(
+            lambda c: self.forward([rounded_input(x, c) for x in moved], c), self.epsilon, random, known
+        )
+        measured.draw()
+        self.opaque |= self.reruns is None or bool(self.reruns.leaks)
+        return measured
+
     def measured_claim(
         self, cotangents: Sequence[Array | None], random: np.random.Generator, own: bool = False
     ) -> Measured:
@@ -297,9 +410,7 @@ class Point:
 
         def compute(change: Change) -> list[Array]:
             self.spent.on(evaluations=1)
-            inputs = [x.copy() for x in given]
-            for k in self.moved:  # what rules compute from them inside is rounded as well
-                change("input", inputs[k], -1)
+            inputs = [rounded_input(x, change) if k in self.moved else x.copy() for k, x in enumerate(given)]
             again = reruns.recording(inputs, change, own)
             assert again is not None
             return self.of_moved(perturbed_gradient(Tape(again), cotangents, change))
@@ -334,3 +445,10 @@ class Point:
             numeric=entry.numeric,
             bar=entry.bar,
         )
+
+
+def rounded_input(x: Array, change: Change) -> Array:
+    """An input with a change, as what an operation computes from it inside is rounded as well (an elimination)."""
+    fresh = x.copy()
+    change("input", fresh, -1)
+    return fresh

@@ -10,7 +10,7 @@ Choices are no rounding: a perturbed run takes the comparisons, orders and integ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,8 +155,7 @@ class Measured:
 
     def bound(self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool) -> Array:
         """η of one array. One entry's response may be small by chance; half of the entries of its row are not."""
-        size = abs(plain)
-        size = np.where(np.isfinite(size), size, 0.0)
+        size = np.where(np.isfinite(plain), abs(plain), 0.0)
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * median_response(response, size))
         bound = MANY * self.epsilon / PERTURBATION_SIZES[self.epsilon] * response
@@ -179,13 +178,3 @@ def median_response(response: Array, size: Array) -> Array:
     known = (relative < np.inf).sum(axis=-1, keepdims=True)
     middle = np.take_along_axis(relative, np.maximum((known - 1) // 2, 0), axis=-1)
     return np.where(known > 0, middle, 0.0)
-
-
-def draws(measured: Sequence[Measured], most: int, enough: Callable[[], bool]) -> Iterator[None]:
-    """Perturb all of them up to so many times, until what is known is enough."""
-    for _ in range(most):
-        for one in measured:
-            one.draw()
-        yield
-        if enough():
-            return

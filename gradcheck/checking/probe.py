@@ -1,32 +1,50 @@
-"""One probe of uᵀJ d: what backward claims, what the differences see, what the tape says."""
+"""One probe of uᵀJ d: what backward claims, what the differences see, what the tape says, entry by entry."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from gradcheck.checking.arrays import (
+    CLEAR,
     EPS,
+    FEW,
     FLOAT32,
     MANY,
     RANDOM_SIGNS,
     SMALLEST,
     Array,
+    distance,
     even_weights,
+    finite_or_zero,
     module_of,
     root_of_squares,
     shares,
 )
 from gradcheck.checking.decide import POWER, Claim, Heard, Ruling, Seen, decide
-from gradcheck.checking.derivative import BRIEF, Derivative, Interval, derivative_of
-from gradcheck.checking.line import RATIO, USUAL, Scan
-from gradcheck.checking.noise import from_close_values, noise_by_perturbation
+from gradcheck.checking.differences import (
+    BRIEF,
+    RATIO,
+    USUAL,
+    Derivative,
+    Interval,
+    Line,
+    derivative_of,
+    from_close_values,
+)
 from gradcheck.checking.point import Point
-from gradcheck.checking.tape_comparison import Comparison, Masks, tape_diff
 
+Masks = Sequence[Array | None]
+"""One per moved input; None for one of which nothing takes part."""
+
+MOST_DRAWS = 8
+"""Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an entry's are small by
+chance."""
+MOST_PROBES = 3
+"""Probes over all steps that are taken where the first ones do not tell: along some directions nothing is seen."""
 OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
 """Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
 by more than a factor of 10 (along one direction, of 1,000)."""
@@ -46,12 +64,112 @@ SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """Of an output in a projection: cotangents have to leave room for the derivatives."""
 
 
-def within_range(gradients: Sequence[Array], direction: Sequence[Array | None]) -> bool:
-    """Whether a projection of gradients on a direction does not overflow."""
-    parts = (shares(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
-    return all(bool(abs(part).sum() < np.inf) for part in parts)
+# --------------------------------------------------------------------------- the claim beside the tape
+@dataclass
+class Comparison:
+    """The gradients claimed for one cotangent beside the tape's; everything per moved input."""
+
+    claimed: Sequence[Array]
+    taped: Sequence[Array]
+    bounds: Sequence[Array] = ()
+    """How far both may be apart by rounding, inf where no digit is known; none where they agree without measuring."""
+    of_claim: Sequence[Array] = ()
+    of_tape: Sequence[Array] = ()
+    """How far each may be off by its own rounding, finite where no digit is known as well."""
+    wrong: Sequence[Array] | None = None
+    """The entries in which both differ by more; None if there are none."""
+    unsure: Sequence[Array] | None = None
+    """The entries in which both differ by less, where an error of `POWER` would not show; None if there are none."""
+    mostly_rounding: bool = False
+    """Whether more of the whole gradient may be rounding than not, as that of a chaotic recurrence."""
+
+    @property
+    def rounding(self) -> list[Array]:
+        """How far both may be apart by rounding, finite where no digit is known as well: a number that cancels to 0 has
+        no digit, and is no large one."""
+        return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)] or [0 * abs(t) for t in self.taped]
+
+    @property
+    def blank(self) -> bool:
+        """Whether of some input's gradient no entry is known to any digit."""
+        rows = zip(self.claimed, self.taped, self.bounds, strict=False)
+        return any(c.size and bool((b >= np.fmax(abs(c), abs(t))).all()) for c, t, b in rows)
+
+    def heard(self, direction: Masks) -> Heard | None:
+        """What the tape says of the projection on a direction; None where its gradient is mostly rounding."""
+        if self.bounds and self.wrong is None and self.mostly_rounding:
+            return None
+        value = sum(float(part.real.sum()) for part in parts_of(self.taped, direction))
+        bar, of_claim = (
+            sum(float(abs(part).sum()) for part in parts_of(bounds, direction)) if bounds else 0.0
+            for bounds in (self.of_tape, self.of_claim)
+        )
+        return Heard(value, self.wrong is not None, bar, of_claim)
 
 
+def parts_of(gradients: Sequence[Array], direction: Masks) -> list[Array]:
+    """The shares of a projection, by the inputs that move."""
+    return [shares(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None]
+
+
+def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
+    """How far both may be apart without measuring, relative to themselves; 0 where one is not finite."""
+    found = (MANY * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
+    return finite_or_zero(found, found)
+
+
+def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float) -> Comparison:
+    """The gradients `claimed` for a cotangent beside the tape's; entries in `masks` alone can be wrong."""
+    taped = point.by_tape(cotangent)
+    apart = [distance(c, t) for c, t in zip(claimed, taped, strict=True)]
+    doubted = [~(a <= granted(point, c, t, rtol)) for a, c, t in zip(apart, claimed, taped, strict=True)]
+    if masks is not None:
+        doubted = [d & (m if m is not None else False) for d, m in zip(doubted, masks, strict=True)]
+    if point.held:  # there the gradient is infinite, and was held against the slopes
+        doubted = [d & ~h for d, h in zip(doubted, point.held, strict=True)]
+    if some(doubted) is None:
+        return Comparison(claimed, taped)
+    random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
+    assert point.tape is not None
+    measured = point.measured_claim(parts, random), point.measured_tape(point.tape, parts, taped, random)
+    besides = [unmeasured(point) * float(finite_or_zero(t, abs(t)).max(initial=0.0)) for t in taped]
+    for _ in range(MOST_DRAWS):
+        for one in measured:
+            one.draw()
+        of_claim, of_tape = (one.bounds() for one in measured)
+        # a claim that is not finite has no digits to lose: only the tape may be unknown there
+        rounding = [finite_or_zero(c, a) + b for c, a, b in zip(claimed, of_claim, of_tape, strict=True)]
+        bounds = [np.fmax(b + rtol * abs(t), b) for b, t in zip(rounding, taped, strict=True)]
+        bounds = [module_of(d).where(d, b, 0.0) + more for d, b, more in zip(doubted, bounds, besides, strict=True)]
+        wrong = [d & ~(a <= b) for d, a, b in zip(doubted, apart, bounds, strict=True)]
+        if some(w & (a <= CLEAR * b) for w, a, b in zip(wrong, apart, bounds, strict=True)) is None:
+            break  # nothing is wrong by less than far: else a disagreement does not count after one draw
+    rows = zip(doubted, wrong, bounds, claimed, taped, strict=True)
+    unsure = [d & ~w & (b > POWER * np.fmax(abs(c), abs(t))) for d, w, b, c, t in rows]
+    of_claim, of_tape = (one.bounds(absolute=True) for one in measured)
+    of_claim = [b + more for b, more in zip(of_claim, besides, strict=True)]
+    sizes = [s * finite_or_zero(t, abs(t)) for s, t in zip(point.scales, taped, strict=True)]
+    lost = [np.minimum(z, s * b) for z, s, b in zip(sizes, point.scales, bounds, strict=True)]
+    whole, of_rounding = (sum(float(a.sum()) for a in arrays) for arrays in (sizes, lost))
+    mostly_rounding = not (whole and 2 * of_rounding <= whole)
+    return Comparison(claimed, taped, bounds, of_claim, of_tape, some(wrong), some(unsure), mostly_rounding)
+
+
+def unmeasured(point: Point) -> float:
+    """The rounding, relative to the largest entry, of what is not perturbed: operations of a backward that nothing
+    sees, and constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer was given
+    such inputs or casts to such dtypes."""
+    unseen = MANY * point.epsilon if point.reruns is not None and point.reruns.leaks else 0.0
+    return unseen + (FEW * FLOAT32 if point.casts_left_out or point.may_round else 0.0)
+
+
+def some(masks: Iterable[Array]) -> list[Array] | None:
+    """Masks, if any element is in some of them."""
+    masks = list(masks)
+    return masks if any(bool(mask.any()) for mask in masks) else None
+
+
+# --------------------------------------------------------------------------- a probe
 @dataclass
 class Probe:
     """What one direction d and one cotangent u show."""
@@ -80,15 +198,14 @@ class Probe:
         return None if self.comparison is None else self.comparison.wrong
 
     @property
-    def by_tape(self) -> bool:
-        """Whether the tape says what the gradient is here."""
-        tells = {Ruling.BY_TAPE, Ruling.PASS if self.wrong is None else Ruling.FAIL}
-        return self.heard is not None and self.decision in tells
-
-    @property
     def decision(self) -> Ruling:
         """See `decide`."""
         return decide(self.claim, self.seen, self.heard)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the differences and the tape, if there is one, say the same."""
+        return self.decision is (Ruling.PASS if self.wrong is None else Ruling.FAIL)
 
     @property
     def unresolved(self) -> Array:
@@ -100,11 +217,10 @@ class Probe:
     @property
     def error(self) -> float:
         """|claim − value| over the error bound."""
-        difference = abs(self.claim.value - self.seen.value)
-        if not difference < np.inf:
-            return float("inf")
-        bar = self.seen.bar + self.seen.allowed
-        return difference / bar if bar else float("inf") if difference else 0.0
+        difference, bar = abs(self.claim.value - self.seen.value), self.seen.bar + self.seen.allowed
+        if not difference < np.inf or not bar:
+            return float("inf") if difference else 0.0
+        return difference / bar
 
 
 @dataclass
@@ -116,10 +232,8 @@ class Prober:
     rtol: float
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
     """Random cotangents that nothing was compared with yet, and the gradients that backward gives for them."""
-
-    def at(self, moved: Sequence[Array]) -> Prober:
-        """Probes at another point."""
-        return Prober(self.point.beside(moved), self.random, self.rtol)
+    noises: dict[bool, Array] = field(default_factory=dict)
+    """The rounding error of every output, by whether it was measured for a scan over all steps."""
 
     def claimed(self, without: Array | None = None) -> tuple[Array, list[Array]]:
         """A random cotangent of one size over all outputs but some, and the gradients that backward gives for it."""
@@ -129,12 +243,26 @@ class Prober:
         cotangent = cotangent if without is None else cotangent * ~without
         return cotangent, self.point.vjp(cotangent)
 
+    def look(self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None) -> Probe:
+        """A brief probe; where that does not tell, probes over all steps, until one does or two say the same: FAIL by
+        the differences is not believed once. The arguments are those of `probe`."""
+        first = self.probe(masks, by_rows=by_rows, without=without)
+        if first.settled and not (first.kinked and self.point.tape is None):
+            return first
+        before = None
+        for _ in range(MOST_PROBES):
+            probe = self.probe(masks, whole=True, by_rows=by_rows, without=without)
+            unseen = probe.decision is Ruling.UNSEEN and self.point.tape is not None
+            if probe.settled or probe.wrong is not None or unseen or probe.decision in (Ruling.BY_TAPE, before):
+                break
+            before = probe.decision
+        return probe
+
     def probe(
         self,
         masks: Masks | None = None,
         *,
         whole: bool = False,
-        like: Probe | None = None,
         by_rows: bool = False,
         without: Array | None = None,
     ) -> Probe:
@@ -142,65 +270,70 @@ class Prober:
 
         Args:
             whole: steps of all sizes, where the first ones were not enough.
-            like: a probe along another direction, whose noise is here as well.
             by_rows: a derivative for every output, also where there is a tape.
             without: outputs that take no part, as a mask.
         """
         point, direction = self.point, self.point.direction(self.random, masks)
         by_rows = point.by_rows and (by_rows or point.tape is None)
-        if not by_rows:
+        if by_rows:
+            line = point.line(direction)
+        else:
             cotangent, gradients = self.claimed(without)
-            if not within_range(gradients, direction):
+            if not all(bool(abs(part).sum() < np.inf) for part in parts_of(gradients, direction)):
                 cotangent = cotangent * SMALL
                 gradients = point.vjp(cotangent)
-            scan = Scan(point.line(direction, cotangent))
-            derivative = self.scanned(scan, self.noise(scan, whole), whole)
-            return self.compared(direction, derivative, cotangent, gradients, by_rows, masks)
-        scan = Scan(point.line(direction))
-        noise = self.noise(scan, whole) if like is None else like.derivative.noise
-        derivative = self.scanned(scan, noise, whole)
-        cotangent = equal_weights(derivative.both, self.slopes(masks), self.random)
-        if not bool(cotangent.any()):  # of no output is anything seen: a cotangent of 0 would have everyone agree
-            cotangent = even_weights(point.outputs.vector, self.random)
-        cotangent = cotangent * ~derivative.kinked
-        if without is not None:
-            cotangent = cotangent * ~without
-        return self.compared(direction, derivative, cotangent, point.vjp(cotangent), by_rows, masks)
+            line = point.line(direction, cotangent)
+        derivative = self.scanned(line, self.noise(line, whole), whole)
+        if by_rows:
+            cotangent = self.equal_weights(derivative.both, masks) * ~derivative.kinked
+            cotangent = cotangent if without is None else cotangent * ~without
+            gradients = point.vjp(cotangent)
+        return self.compared(direction, derivative, cotangent, gradients, by_rows, masks)
 
     def along(self, direction: list[Array | None], like: Probe, whole: bool) -> Probe:
         """A probe along a given direction, with the cotangent and the noise of another one."""
-        scan = Scan(self.point.line(direction, None if like.by_rows else like.cotangent))
-        derivative = self.scanned(scan, like.derivative.noise, whole)
+        line = self.point.line(direction, None if like.by_rows else like.cotangent)
+        derivative = self.scanned(line, like.derivative.noise, whole)
         masks = [None if d is None else d != 0 for d in direction]
         return self.compared(direction, derivative, like.cotangent, like.gradients, like.by_rows, masks)
 
-    def noise(self, scan: Scan, whole: bool) -> Array:
-        """The rounding error of every row."""
-        line, point = scan.line, self.point
-        noise = None
+    def noise(self, line: Line, whole: bool) -> Array:
+        """The rounding error of every row; that of every output is measured along one direction alone."""
+        point, rows = self.point, self.noises.get(whole) if line.weights is None else None
+        if rows is not None:
+            return rows
         if point.tape is not None or not point.opaque:
-            noise, ends = noise_by_perturbation(point, line.direction, RATIO ** PERTURBED_STEPS[-1], self.random)
-            scan.take(PERTURBED_STEPS[-1], *ends)
-        if noise is None or point.opaque:
-            return from_close_values(line, whole, point.epsilon)
+            rows = point.noise(line, PERTURBED_STEPS[-1], self.random)
+        if rows is None or point.opaque:
+            noise = from_close_values(line, whole, point.epsilon)
+        elif line.weights is None:
+            noise = rows
+        else:
+            terms = abs(line.weights) * rows
+            total = min(float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms))  # the signs are the cotangent's
+            noise = np.full_like(terms[:1], total if total == total else np.inf)
         if line.weights is None:
-            return noise
-        terms = abs(line.weights) * noise
-        total = min(float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms))  # the signs are the cotangent's
-        return np.full_like(terms[:1], total if total == total else np.inf)
+            self.noises[whole] = noise
+        return noise
 
-    def scanned(self, scan: Scan, noise: Array, whole: bool) -> Derivative:
+    def scanned(self, line: Line, noise: Array, whole: bool) -> Derivative:
         """The derivative by the first steps; by all of them if it shall be `whole`."""
-        scan.extend(USUAL if whole else BRIEF if self.point.opaque else PERTURBED_STEPS)
-        return derivative_of(scan, noise)
+        line.extend(USUAL if whole else BRIEF if self.point.opaque else PERTURBED_STEPS)
+        return derivative_of(line, noise)
 
-    def slopes(self, masks: Masks | None) -> Array:
-        """How large the slope of every output is along `OTHERS` more directions."""
-        xp, largest = module_of(self.point.outputs.vector), abs(self.point.outputs.vector) * 0
+    def equal_weights(self, found: Interval, masks: Masks | None) -> Array:
+        """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative, which
+        was `found` along one direction. One that is small there by chance would otherwise drown the rest, with its
+        rounding: so along `OTHERS` as well."""
+        size, known = abs(found.value), abs(found.bar) < np.inf
         for _ in range(OTHERS):
             change = self.point.line(self.point.direction(self.random, masks)).at(SLOPE_STEP).size
-            largest = xp.maximum(largest, xp.where(xp.isfinite(change), change / SLOPE_STEP, 0.0))
-        return largest
+            size = np.maximum(size, np.where(np.isfinite(change), change / SLOPE_STEP, 0.0))
+        size = np.maximum(size, STANDS_OUT * np.where(known, found.bar, 0.0))
+        weights = even_weights(size, self.random)
+        # where of no output anything is seen all count: a cotangent of 0 would have everyone agree
+        known = known if bool(known.any()) else ~known
+        return weights * np.where(known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0)
 
     def compared(
         self,
@@ -212,14 +345,13 @@ class Prober:
         masks: Masks | None,
     ) -> Probe:
         """What backward claims, the differences see and the tape says for this cotangent."""
-        parts = [shares(gradients[k], d) for k, d in enumerate(direction) if d is not None]
+        parts = parts_of(gradients, direction)
         claim = Claim(
             sum(float(part.real.sum()) for part in parts),
             sum(float(abs(part).sum()) for part in parts),
             math.hypot(*(root_of_squares(part) for part in parts)),
         )
-        u = cotangent if by_rows else np.ones_like(cotangent[:1])
-        seen = self.seen(derivative, u, claim)
+        seen = self.seen(derivative, cotangent if by_rows else np.ones_like(cotangent[:1]), claim)
         probe = Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows)
         if self.point.witnessed:
             probe.comparison = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
@@ -230,36 +362,18 @@ class Prober:
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""
-        used, both, weight = u != 0, derivative.both, abs(u)
+        used = u != 0
 
-        def total(values: Array) -> float:
-            return float(np.where(used, values, 0.0).sum())
+        def weighted(values: Array) -> Array:
+            return np.where(used, u * values, 0.0)
 
-        def root(values: Array) -> float:
-            return root_of_squares(np.where(used, values, 0.0))
-
-        value = total(u * both.value)
-        bar = min(total(weight * both.bar), RANDOM_SIGNS * root(weight * both.bar))
+        value, bars = float(weighted(derivative.both.value).sum()), abs(weighted(derivative.both.bar))
+        bar = min(float(bars.sum()), RANDOM_SIGNS * root_of_squares(bars)) if bool(used.any()) else np.inf
         if np.isfinite(claim.size):
             bar += ROUNDING * claim.size
-        if not bool(used.any()):
-            bar = np.inf
         allowed = self.rtol * max(abs(value), abs(claim.value))
         if self.point.opaque and self.point.may_round:
             allowed += LOW_PRECISION * claim.size
-        gap = root(weight * derivative.gap)  # there is no kink in all outputs at once
-        return Seen(value, bar, root(weight * derivative.nearby), gap, allowed if allowed < np.inf else 0.0)
-
-
-def equal_weights(found: Interval, slopes: Array, random: np.random.Generator) -> Array:
-    """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative.
-
-    Args:
-        found: the derivative of every output along one direction.
-        slopes: how large the slope of every output is along others. A derivative that is small along one direction by
-            chance would otherwise drown the rest, with its rounding.
-    """
-    known = abs(found.bar) < np.inf
-    size = np.maximum(np.maximum(abs(found.value), slopes), STANDS_OUT * np.where(known, found.bar, 0.0))
-    weight = np.where(known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0)
-    return even_weights(slopes, random) * weight
+        gap = root_of_squares(weighted(derivative.gap))  # there is no kink in all outputs at once
+        scale = root_of_squares(weighted(derivative.nearby))
+        return Seen(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)

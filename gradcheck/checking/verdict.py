@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -12,26 +12,55 @@ from gradcheck.checking.arrays import EPS, SMALLEST, Array, module_of, only
 from gradcheck.checking.contracts import Contracts
 from gradcheck.checking.decide import FAR_BARS, POWER, Ruling
 from gradcheck.checking.domains import advice
-from gradcheck.checking.found import Found, undecided, with_kink
-from gradcheck.checking.infinite_slopes import infinite
-from gradcheck.checking.kinks import EDGE, judge_kinks, kinked_by_tape
+from gradcheck.checking.kinks import EDGE, infinite, judge_kinks, kinked_by_tape, kinks, listed
 from gradcheck.checking.own_precision import digits, lost_digits, wrong_in_own_precision
-from gradcheck.checking.point import Point
-from gradcheck.checking.probe import LOW_PRECISION, Probe, Prober
+from gradcheck.checking.point import Entry, Point
+from gradcheck.checking.probe import LOW_PRECISION, Masks, Probe, Prober, tape_diff
 from gradcheck.checking.problem import Problem
-from gradcheck.checking.tape_comparison import Masks, tape_diff
 from gradcheck.result import Diagnosis, Status
 
 Precision = Literal["strict", "loose"]
-
-MOST_PROBES = 3
-"""Probes over all steps that are taken where the first ones do not tell: along some directions nothing is seen."""
 
 UNSEEN = (
     "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), "
     "so nothing could be verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits "
     "(expm1, log1p, float64)"
 )
+PIECES = (
+    "pieces of the function meet at these inputs (a kink, a tie or a jump), and nothing sees the code that computes "
+    "them, so that it cannot be told which gradients are right there: choose inputs beside them, or operations that "
+    "can be recorded"
+)
+
+
+@dataclass
+class Found:
+    """A verdict, and what it hangs on."""
+
+    verdict: Status
+    why: str = ""
+    probe: Probe | None = None
+    """One that shows the gradient wrong."""
+    prober: Prober | None = None
+    """Whose probe that is, if it is from another point."""
+    wrong: Sequence[Entry] = ()
+    exhaustive: bool = True
+    """Whether `wrong` is all that is wrong."""
+    diagnosis: tuple[Diagnosis, ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+def undecided(why: str) -> Found:
+    """INCONCLUSIVE, and why."""
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
+
+
+def with_kink(found: Found, why: str) -> Found:
+    """What was found of a function that has a kink as well, at which nothing is wrong."""
+    if found.verdict not in (Status.PASS, Status.KINK):
+        return found
+    whole = f"{found.why}; {why}" if found.why else why
+    return replace(found, verdict=Status.KINK, why=whole, diagnosis=(*found.diagnosis, Diagnosis.of("GC120", why)))
 
 
 @dataclass
@@ -83,145 +112,129 @@ class Check:
         return found
 
     def derivative(self) -> Found:
-        """The function without the elements at which the gradient is infinite, and these."""
-        there = infinite(self.prober)
-        if there is None:
-            return self.finite_part()
-        if there.verdict is Status.FAIL:
-            return there
-        found = Found(Status.PASS) if all(bool(m.all()) for m in self.point.held) else self.finite_part()
-        return with_kink(found, there.why)
-
-    def finite_part(self) -> Found:
-        """The smooth part of the function, and its kinks."""
-        held = kinked_by_tape(self.point)
-        if held is None:
-            return self.smooth_part(None)
-        free = [~m for m in held]
-        found = self.smooth_part(free) if any(bool(m.any()) for m in free) else Found(Status.PASS)
-        return found if found.verdict is Status.FAIL else self.with_kinks(found, held)
+        """The elements at which the gradient is infinite, those that feed a kink, and the others, each by itself."""
+        point, there = self.point, infinite(self.prober)
+        if there is not None and there.wrong:
+            names = listed([point.place(entry) for entry in there.wrong], len(there.wrong))
+            text = f"backward gives {there.wrong[0].analytic:g} at {names}, as the slope on neither side does"
+            diagnosis = (Diagnosis.of("GC124", text),)
+            return Found(Status.FAIL, wrong=there.wrong, exhaustive=there.exhaustive, diagnosis=diagnosis)
+        if there is not None:
+            point.held = there.elements
+        found = Found(Status.PASS)
+        if there is None or not all(bool(m.all()) for m in there.elements):
+            held = kinked_by_tape(point)
+            free = None if held is None else [~m for m in held]
+            if free is None or any(bool(m.any()) for m in free):
+                found = self.smooth_part(free)
+            if held is not None and found.verdict is not Status.FAIL:
+                found = self.with_kinks(found, held)
+        if there is not None:
+            found = with_kink(found, f"the slope grows without bound at {there.text}, as backward says")
+        return found
 
     def with_kinks(self, found: Found, masks: Masks | None) -> Found:
         """`found`, and what the kinks over the elements in `masks` add to it."""
-        kinks = judge_kinks(self.prober, masks)
-        if kinks.wrong:
-            element = self.point.place(kinks.wrong[0])
+        there = judge_kinks(self.prober, masks)
+        if there.wrong:
+            element = self.point.place(there.wrong[0])
             text = f"the gradient is not between the one-sided derivatives at {element}"
-            return Found(Status.FAIL, wrong=kinks.wrong, diagnosis=(Diagnosis.of("GC120", text),))
-        if not bool(kinks.kinked.all()):
-            smooth = self.twice(lambda: self.prober.probe(masks, without=kinks.kinked))
+            return Found(Status.FAIL, wrong=there.wrong, diagnosis=(Diagnosis.of("GC120", text),))
+        if not bool(there.kinked.all()):
+            smooth = self.prober.look(masks, without=there.kinked)
             if smooth.decision is Ruling.FAIL:
-                return self.wrong(smooth)
-        if kinks.wrong_beside is not None:
-            prober, probe = kinks.wrong_beside
-            text = f"the gradient is wrong beside {kinks.text}: the wrong entries are those at a point close by"
+                return self.failed(smooth)
+        if there.wrong_beside is not None:
+            prober, probe = there.wrong_beside
+            text = f"the gradient is wrong beside {there.text}: the wrong entries are those at a point close by"
             return Found(Status.FAIL, probe=probe, prober=prober, diagnosis=(Diagnosis.of("GC120", text),))
-        if kinks.unknown:
-            return undecided(kinks.unknown)
-        if not kinks.places:
+        if there.unknown:
+            return undecided(there.unknown)
+        if not there.text:
             return found
-        why = f"not differentiable at {kinks.text}; the gradient lies between the one-sided derivatives"
+        why = f"not differentiable at {there.text}; the gradient lies between the one-sided derivatives"
         return with_kink(found, why)
 
     def smooth_part(self, masks: Masks | None) -> Found:
         """The gradient over the elements in `masks`, where the function has a derivative."""
-        probe = first = self.prober.probe(masks)
-        if probe.decision is not (Ruling.PASS if probe.wrong is None else Ruling.FAIL):
-            probe = self.whole(masks, probe)
+        probe = self.prober.look(masks)
         self.worst = probe.error
-        if probe.kinked and not probe.by_tape:
-            found = self.with_kinks(Found(Status.PASS), masks)
-            if found.verdict is not Status.PASS or self.point.tape is None:
-                return found
-        match probe.decision:
-            case Ruling.FAIL:
-                return self.failed(probe)
-            case Ruling.CONTRADICTION:
-                return self.contradicted(probe)
-            case Ruling.UNSEEN:
-                return self.unseen(probe, first)
-        return self.further(probe, masks)
-
-    def whole(self, masks: Masks | None, first: Probe) -> Probe:
-        """A probe over all steps. FAIL is not believed once: more directions follow until one of them sees anything."""
-        probe = self.prober.probe(masks, whole=True, by_rows=first.by_rows or first.kinked)
-        for _ in range(MOST_PROBES - 1):
-            settled = probe.decision in (Ruling.PASS, Ruling.BY_TAPE) or probe.wrong is not None or probe.kinked
-            if settled or (probe.decision is Ruling.UNSEEN and self.point.tape is not None):
-                break
-            again = self.prober.probe(masks, whole=True, by_rows=first.by_rows)
-            if again.decision is probe.decision:
-                return again
-            probe = again
-        return probe
-
-    def twice(self, probe: Callable[[], Probe]) -> Probe:
-        """A probe; where it says FAIL another one, along another direction: one may be off by chance."""
-        first = probe()
-        return probe() if first.decision is Ruling.FAIL and first.wrong is None else first
+        if probe.decision is Ruling.FAIL:
+            return self.failed(probe)
+        if probe.decision is Ruling.CONTRADICTION:
+            assert self.point.tape is not None
+            names = ", ".join(sorted({kink.name for kink in kinks(self.point.tape)}))
+            return undecided(
+                f"the differences give {probe.seen.value:.6g} ± {probe.seen.bar:.1g} where backward gives "
+                f"{probe.claim.value:.6g}, and the operations' own derivatives agree with backward"
+                f"{f' ({names} at a kink)' if names else ''}: the forward is noisier than its operations tell, or one "
+                "has a wrong rule"
+            )
+        if probe.kinked and self.point.tape is None:
+            return undecided(PIECES)
+        if probe.decision is Ruling.UNSEEN:
+            return self.unseen(probe)
+        return self.without_tape(probe, masks) if probe.comparison is None else self.with_tape(probe, masks)
 
     def failed(self, probe: Probe) -> Found:
-        """FAIL for what a probe shows, if the function has a derivative."""
-        if self.point.tape is None and not self.linear(probe):
-            return self.with_kinks(Found(Status.PASS), None)
-        return self.wrong(probe)
-
-    def wrong(self, probe: Probe) -> Found:
-        """FAIL for what a probe shows."""
+        """FAIL for what a probe shows, if the function has a derivative, whose slopes along two directions add up to
+        that along their sum. Where pieces meet, as in a median of equal numbers, the function may be smooth along every
+        line, and they do not."""
+        if self.point.tape is None:
+            other = self.point.direction(self.prober.random, [None if d is None else d != 0 for d in probe.direction])
+            total = [a if b is None else a + b for a, b in zip(probe.direction, other, strict=True)]
+            first = probe.derivative.both
+            second, third = (self.prober.along(d, probe, True).derivative.both for d in (other, total))
+            apart = abs(first.value + second.value - third.value) > FAR_BARS * (first.bar + second.bar + third.bar)
+            if bool((apart & (probe.cotangent != 0 if probe.by_rows else True)).any()):
+                return undecided(PIECES)
         self.worst = probe.error
         return Found(Status.FAIL, probe=probe)
 
-    def linear(self, probe: Probe) -> bool:
-        """Whether the slopes along two directions add up to that along their sum. Where pieces meet, as in a median
-        of equal numbers, the function may be smooth along every line, and they do not."""
-        other = self.point.direction(self.prober.random, [None if d is None else d != 0 for d in probe.direction])
-        total = [a if b is None else a + b for a, b in zip(probe.direction, other, strict=True)]
-        first = probe.derivative.both
-        second, third = (self.prober.along(d, probe, True).derivative.both for d in (other, total))
-        apart = abs(first.value + second.value - third.value)
-        return not bool((apart > FAR_BARS * (first.bar + second.bar + third.bar)).any())
-
-    def further(self, probe: Probe, masks: Masks | None) -> Found:
-        """What one projection cannot show: another cotangent, and without a tape every input and output alone."""
-        marks = ("by the tape",) if probe.decision is Ruling.BY_TAPE else ()
+    # ----------------------------------------------------------------- what one projection cannot show
+    def with_tape(self, probe: Probe, masks: Masks | None) -> Found:
+        """Entries of which the tape is not sure, by the differences; another cotangent."""
         comparison = probe.comparison
-        if comparison is not None:
-            if comparison.wrong is not None:  # an operation's own rule underflows where the gradient does not
-                return Found(Status.PASS, marks=("the differences against an operation's own rule",), probe=probe)
-            if comparison.unsure is not None:
-                alone = self.alone(comparison.unsure, probe)
-                if alone.decision is Ruling.FAIL and not alone.kinked:
-                    return self.failed(alone)
-                if marks and comparison.blank:
-                    return self.unseen(probe, probe)
-                marks = (*marks, f"{sum(int(u.sum()) for u in comparison.unsure)} entries known to less than 1 %")
-            if not self.certify or masks is not None:
-                return Found(Status.PASS, marks=marks, probe=probe)
+        assert comparison is not None
+        if comparison.wrong is not None:  # an operation's own rule underflows where the gradient does not
+            return Found(Status.PASS, marks=("the differences against an operation's own rule",), probe=probe)
+        marks = ("by the tape",) if probe.decision is Ruling.BY_TAPE else ()
+        if comparison.unsure is not None:
+            alone = self.prober.look(comparison.unsure, by_rows=True)
+            if alone.decision is Ruling.FAIL and not alone.kinked:
+                return self.failed(alone)
+            if marks and comparison.blank:
+                return self.unseen(probe)
+            marks = (*marks, f"{sum(int(u.sum()) for u in comparison.unsure)} entries known to less than 1 %")
+        if self.certify and masks is None:
             cotangent, gradients = self.prober.claimed()
             second = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
             if second.wrong is not None:
-                again = replace(probe, cotangent=cotangent, gradients=gradients, comparison=second)
-                return self.failed(again)
+                return self.failed(replace(probe, cotangent=cotangent, gradients=gradients, comparison=second))
             self.certified = comparison.unsure is None and second.unsure is None
-            return Found(Status.PASS, marks=marks, probe=probe)
-        second_probe = self.prober.probe(masks, like=probe if probe.by_rows else None)
-        if second_probe.decision is not Ruling.PASS:
-            second_probe = self.prober.probe(masks, whole=True)
-        if second_probe.decision is Ruling.FAIL and not second_probe.kinked:
-            return self.failed(second_probe)
+        return Found(Status.PASS, marks=marks, probe=probe)
+
+    def without_tape(self, probe: Probe, masks: Masks | None) -> Found:
+        """A second direction and cotangent, and what is looked at by itself."""
+        second = self.prober.look(masks)
+        if second.decision is Ruling.FAIL and not second.kinked:
+            return self.failed(second)
         unseen = list[str]()
-        for name, mask, others in self.parts(masks, probe, second_probe):
-            alone = self.alone(mask, probe, others)
+        for name, mask, without in self.parts(masks, probe, second):
+            alone = self.prober.look(mask, by_rows=True, without=without)
             if alone.decision is Ruling.FAIL and not alone.kinked:
                 return self.failed(alone)
             if alone.decision is not Ruling.PASS and (alone.claim.size or bool(alone.derivative.largest.any())):
-                if others is not None and not bool((alone.derivative.both.bar[~others] < np.inf).all()):
+                if without is not None and not bool((alone.derivative.both.bar[~without] < np.inf).all()):
                     return undecided(EDGE.format(self.point.raised))
                 unseen.append(name)
-        if not second_probe.seen.holds(second_probe.claim.value):
-            return self.disputed(second_probe)
-        if unseen:
-            marks = (*marks, f"{', '.join(unseen)} too small to be seen")
+        if not second.seen.holds(second.claim.value):  # outside, but not by more than a kink that would not have shown
+            return undecided(
+                f"backward gives {second.claim.value:.6g} where the differences give {second.seen.value:.6g} ± "
+                f"{second.seen.bar:.1g}, and a kink of {second.seen.gap:.1g} would not have shown there: choose other "
+                "inputs"
+            )
+        marks = (f"{', '.join(unseen)} too small to be seen",) if unseen else ()
         return Found(Status.PASS, marks=marks, probe=probe)
 
     def parts(
@@ -246,53 +259,25 @@ class Check:
         if probe.by_rows and bool(lost.any()):
             yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
-    def alone(self, masks: Masks | None, like: Probe, without: Array | None = None) -> Probe:
-        """A probe over some elements by themselves, or of some outputs: a brief one, and where that does not tell one
-        over all steps."""
-        known = like if like.by_rows and without is None else None
-        probe = self.prober.probe(masks, by_rows=True, like=known, without=without)
-        if probe.decision is Ruling.PASS:
-            return probe
-        return self.twice(lambda: self.prober.probe(masks, whole=True, by_rows=True, without=without))
-
     # ----------------------------------------------------------------- where the point does not tell
-    def unseen(self, probe: Probe, first: Probe) -> Found:
+    def unseen(self, probe: Probe) -> Found:
         """Nothing is seen, and no tape is heard. It is right to give nothing where nothing changes: at any step, or at
         the first ones (on a step of floor), though outputs in proportion to the inputs would have shown there."""
-        found = probe.derivative
-        sizes = abs(self.point.outputs.vector)
-        rounding = FAR_BARS * found.noise
+        found, sizes = probe.derivative, abs(self.point.outputs.vector)
+        whole = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
         if self.point.opaque:  # a noise that is guessed is no proof
-            rounding = EPS * (sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum())
-        elif not bool((found.noise <= POWER * float(sizes.sum()) + SMALLEST["float64"]).all()):  # all is rounding
-            rounding = 0 * rounding
-        stays = bool((found.largest <= rounding).all()) and probe.claim.size <= probe.seen.bar < np.inf
-        if not stays and not self.point.opaque and not bool(first.derivative.largest.any()):
-            would_show = POWER * float((abs(first.cotangent) * sizes).sum())
-            stays = first.claim.size <= first.seen.bar <= would_show
-        if stays:
+            stays = bool((found.largest <= EPS * whole).all())
+        else:
+            noise = found.noise if float(found.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"] else 0.0
+            stays = bool((found.largest <= FAR_BARS * noise).all())
+            would_show = POWER * float((abs(probe.cotangent) * sizes).sum())
+            stays |= not bool(found.nearby.any()) and probe.seen.bar <= would_show
+        if stays and probe.claim.size <= probe.seen.bar < np.inf:
             return Found(Status.PASS, marks=("nothing changes here",))
         at_edge = not self.point.raised and not bool((found.both.bar < np.inf).all())
         return undecided((EDGE if at_edge else UNSEEN).format(self.point.raised))
 
-    def contradicted(self, probe: Probe) -> Found:
-        """The differences exclude what both backward and the tape say."""
-        assert self.point.tape is not None
-        names = sorted({kink.name for kink in self.point.tape.kinks})
-        blamed = f" ({', '.join(names)} at a kink)" if names else ""
-        return undecided(
-            f"the differences give {probe.seen.value:.6g} ± {probe.seen.bar:.1g} where backward gives "
-            f"{probe.claim.value:.6g}, and the operations' own derivatives agree with backward{blamed}: "
-            "the forward is noisier than its operations tell, or one has a wrong rule"
-        )
-
-    def disputed(self, probe: Probe) -> Found:
-        """The claim is outside of the error bound, but not by more than a kink that would not have shown."""
-        return undecided(
-            f"backward gives {probe.claim.value:.6g} where the differences give {probe.seen.value:.6g} ± "
-            f"{probe.seen.bar:.1g}, and a kink of {probe.seen.gap:.1g} would not have shown there: choose other inputs"
-        )
-
+    # ----------------------------------------------------------------- the layer's own precision
     def in_own_precision(self, found: Found) -> Found:
         """The same, or FAIL if backward, in the dtypes that it computes in, loses digits that the tape keeps."""
         wrong, name = wrong_in_own_precision(self.point, self.prober.random, self.rtol)

@@ -9,9 +9,17 @@ from typing import Any
 import numpy as np
 
 from gradcheck.checking.arrays import flat_real
-from gradcheck.checking.derivative import BRIEF, Derivative, Interval, derivative_of, each_side, tables
-from gradcheck.checking.line import USUAL, Line, Scan, random_direction, scale_of
-from gradcheck.checking.noise import from_close_values
+from gradcheck.checking.differences import (
+    BRIEF,
+    USUAL,
+    Derivative,
+    Interval,
+    Line,
+    derivative_of,
+    from_close_values,
+    random_direction,
+    scale_of,
+)
 
 Array = Any
 Function = Callable[[Array], Array]
@@ -30,15 +38,19 @@ class Looked:
 
     derivative: Derivative
     direction: Array
-    left: Interval
-    right: Interval
-    jumped: Array
 
     @classmethod
-    def at(cls, scan: Scan, noise: Array) -> Looked:
-        """What the samples of a scan say."""
-        right, left, _, jumped = each_side(*tables(scan, noise))
-        return cls(derivative_of(scan, noise), scan.line.direction[0], left, right, jumped)
+    def at(cls, line: Line, noise: Array) -> Looked:
+        """What the samples on a line say."""
+        return cls(derivative_of(line, noise), line.direction[0])
+
+    @property
+    def left(self) -> Interval:
+        return self.derivative.left
+
+    @property
+    def right(self) -> Interval:
+        return self.derivative.right
 
     @property
     def value(self) -> Array:
@@ -79,16 +91,16 @@ def look(f: Function, x: Any, *, seed: int | None = None, hidden: bool = True) -
     point = np.atleast_1d(np.asarray(x, dtype=float))
     scale = scale_of(point)
     d = scale if seed is None else random_direction(point, scale, np.random.default_rng(seed))
-    scan = Scan(line_of(f, point, d))
-    noise = from_close_values(scan.line, hidden)
-    scan.extend(USUAL)
-    return Looked.at(scan, noise)
+    line = line_of(f, point, d)
+    noise = from_close_values(line, hidden)
+    line.extend(USUAL)
+    return Looked.at(line, noise)
 
 
 def brief(f: Function, x: Any) -> Looked:
     """The first look: some dozen evaluations."""
     point = np.atleast_1d(np.asarray(x, dtype=float))
-    scan = Scan(line_of(f, point))
-    noise = from_close_values(scan.line, thoroughly=False)
-    scan.extend(BRIEF)
-    return Looked.at(scan, noise)
+    line = line_of(f, point)
+    noise = from_close_values(line, thoroughly=False)
+    line.extend(BRIEF)
+    return Looked.at(line, noise)

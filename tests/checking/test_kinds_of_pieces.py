@@ -286,12 +286,10 @@ def median_vjp(x: Any, y: Any, g: Any) -> Any:
 def test_in_code_that_nothing_sees_a_piece_that_was_not_seen_is_no_finding(
     forward: Any, backward: Any, x: Any, seed: int
 ) -> None:
-    """A median of equal numbers is smooth along every line."""
+    """Where pieces meet nothing is told of it; a median of equal numbers is smooth along every line."""
     assert check_gradient(problem(forward, backward, x), seed=seed).verdict is not Status.FAIL
     wrong = problem(forward, lambda *a: 1.3 * backward(*a), x)
     assert check_gradient(wrong, seed=seed).verdict not in GREEN
-    far = problem(forward, lambda *a: -20 * backward(*a), x)
-    assert check_gradient(far, seed=seed).verdict is Status.FAIL
 
 
 @seeds(6)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scans import line_of
 
 from gradcheck.checking.arrays import flat, flat_real, inner, root_of_squares, spacing
-from gradcheck.checking.line import Line, random_direction, scale_of
+from gradcheck.checking.differences import Line, random_direction, scale_of
 
 FLOATS = st.floats(2.0**-300, 2.0**300).flatmap(lambda x: st.sampled_from([x, -x]))
 

@@ -14,8 +14,7 @@ import pytest
 from scans import line_of
 
 from gradcheck.checking.arrays import EPS, MANY, Array
-from gradcheck.checking.line import scale_of
-from gradcheck.checking.noise import from_close_values
+from gradcheck.checking.differences import from_close_values, scale_of
 
 Function = Callable[[Array], Array]
 ROUNDING = 2.0**-53

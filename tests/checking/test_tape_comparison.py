@@ -11,7 +11,7 @@ from taped import layer, problem_of
 
 import pylayer.paddle as paddle
 from gradcheck.checking.point import Point
-from gradcheck.checking.tape_comparison import Comparison, tape_diff
+from gradcheck.checking.probe import Comparison, tape_diff
 
 F = paddle.nn.functional
 

@@ -56,7 +56,7 @@ def tanh_vjp(x: Any, y: Any, g: Any) -> Any:
 def test_kinks_and_jumps_pass_marked_if_the_gradient_lies_between_the_sides(
     forward: Any, backward: Any, x: Any, mode: Any
 ) -> None:
-    summary = check(forward, backward, x, mode=mode)
+    summary = recorded(forward, backward, x, mode=mode)
     assert summary.verdict is Status.KINK
     assert [d.code for d in summary.diagnosis] == ["GC120"]
 
@@ -72,7 +72,15 @@ def test_kinks_and_jumps_pass_marked_if_the_gradient_lies_between_the_sides(
     ],
 )
 def test_a_gradient_beyond_the_sides_or_off_the_kink_fails(forward: Any, backward: Any, x: Any) -> None:
-    assert check(forward, backward, x).verdict is Status.FAIL
+    assert recorded(forward, backward, x).verdict is Status.FAIL
+
+
+@pytest.mark.parametrize("at_0", [0.0, 1.0, 2.0])
+def test_at_a_kink_of_code_that_nothing_sees_nothing_is_told_but_what_is_wrong_elsewhere(at_0: float) -> None:
+    found = check(lambda x: np.maximum(x, 0), lambda x, y, g: g * np.where(x == 0, at_0, x > 0), [0.0, 1.0, -1.0])
+    assert found.verdict is Status.INCONCLUSIVE
+    assert "a kink, a tie or a jump" in found.why
+    assert check(lambda x: np.maximum(x, 0), lambda x, y, g: g * 1.0, [0.0, 1.0, -1.0]).verdict is Status.FAIL
 
 
 def test_a_saturated_element_among_others_is_no_obstacle() -> None:

@@ -18,7 +18,7 @@ from snippets.run import function_of, inputs, on_tensors, prelude, snippets, tap
 import pylayer.paddle as paddle
 from gradcheck.backends.bundled import Moving, Recording, recorded
 from gradcheck.checking.graph import Graph
-from gradcheck.checking.kinked_operations import kinks
+from gradcheck.checking.kinks import kinks
 from pylayer.watch import watched
 from pylayer.watch.numpy_recording import Code, recording_numpy
 

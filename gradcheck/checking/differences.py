@@ -1,0 +1,327 @@
+"""What differences say of a function along a line: the derivative of every row, from changes at steps of all sizes.
+
+At step h the difference D(h), extrapolated once (Richardson 1911), lies within η / h of the derivative but for a bias
+that shrinks with h. The largest step that agrees with every smaller one is taken, from the smallest up (Lepski 1991).
+Truncation, a kink or a jump nearby, a pole, the edge of the domain, overflow and the wrong scale are all "no longer
+agrees here". The same is done on the left and on the right: where the two sides are disjoint there is a kink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcheck.checking.arrays import EPS, EPSILON, FEW, MANY, Array, flat_real, module_of
+from gradcheck.checking.decide import FAR_BARS
+
+Function = Callable[[Sequence[Array]], list[Array]]
+"""Arrays like the inputs to the outputs."""
+
+RATIO = 4.0
+"""Of one step to the next: a power of two, so that steps are exact, and coarse enough for 16 decades in 28 steps."""
+USUAL = range(-17, 0)
+"""Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to -17; up to 1/4 the
+function is seen at the scale of its inputs."""
+BRIEF = range(-9, -4)
+"""The first steps: where rounding and truncation of a function of the scale of its inputs are both about 1e-12."""
+QUICK = BRIEF[len(BRIEF) // 2]
+"""The exponent of the first of two steps of a quick derivative, where nothing tells of a better one."""
+TO_ZERO = (64 / 45, -20 / 45, 1 / 45)
+"""Lagrange's weights that extrapolate values at 1, 4 and 16 to 0."""
+DIRECTION_BITS = round(-np.log2(EPS * RATIO ** -USUAL[0])) - 2
+"""A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot hide in multiples
+of the step. So many bits are left of 52 below the smallest step, less one for d up to 2 and one for a carry: x + h·d
+is exact in float64 for all steps."""
+
+
+# --------------------------------------------------------------------------- a line, and samples on it
+def scale_of(x: Array) -> Array:
+    """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of the tensor, or 1.
+
+    Powers of two make x + h·scale·v exact for v of few bits, so that no step is off by rounding.
+    """
+    xp = module_of(x)
+    size = xp.abs(x)
+    usable = (size > 0) & xp.isfinite(size)
+    power = xp.ldexp(1.0, xp.clip(xp.frexp(xp.where(usable, size, 1.0))[1] - 1, -1000, 1000))
+    if bool(usable.all()):
+        return power
+    typical = min(1.0, float(2.0 ** np.floor(np.log2(float(size[usable].mean()))))) if bool(usable.any()) else 1.0
+    return xp.where(usable, power, typical)
+
+
+def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Array:
+    """A direction with random signs, and magnitudes of 1 to 2 times the scale; complex where `x` is."""
+    half = 2**DIRECTION_BITS
+
+    def draw() -> Any:
+        drawn = random.integers(-half, half, x.shape) / half
+        return drawn + np.copysign(1.0, drawn)
+
+    return module_of(x).asarray(draw() + 1j * draw() if x.dtype.kind == "c" else draw()) * scale
+
+
+def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:
+    """x + t · direction, in the dtypes of x."""
+    return [
+        a if d is None else np.add(a, (t * d).astype(a.dtype, copy=False), out=np.empty_like(a))
+        for a, d in zip(x, direction, strict=True)
+    ]
+
+
+class Sample(NamedTuple):
+    """The change of every row at some t, and the sum of absolute changes in it, on which its rounding depends."""
+
+    change: Array
+    size: Array
+
+
+class Line:
+    """``t -> rows of f(x + t·d) − f(x)``, in float64, with its samples at all steps taken so far.
+
+    Args:
+        f: the function; NaN where it is not defined.
+        x: its inputs.
+        direction: one array per input, None for inputs that stay as they are.
+        outputs: f(x).
+        weights: one cotangent over the flat real outputs, for a single row: their weighted sum. Without, each output
+            is a row.
+    """
+
+    def __init__(
+        self,
+        f: Function,
+        x: Sequence[Array],
+        direction: Sequence[Array | None],
+        outputs: Array,
+        weights: Array | None = None,
+    ) -> None:
+        self.f, self.x, self.direction, self.outputs, self.weights = f, x, direction, outputs, weights
+        self.samples: dict[int, tuple[Sample, Sample]] = {}
+        """Ahead and behind, by the exponents of the steps."""
+
+    def at(self, t: float) -> Sample:
+        """The change of every row."""
+        return self.of(self.f(moved(self.x, self.direction, t)))
+
+    def of(self, outputs: Sequence[Array]) -> Sample:
+        """The change of every row where the outputs are known."""
+        change = flat_real(outputs)
+        change -= self.outputs
+        if self.weights is None:
+            return Sample(change, abs(change))
+        change *= self.weights
+        return Sample(change.sum(keepdims=True), abs(change).sum(keepdims=True))
+
+    def extend(self, steps: Sequence[int]) -> None:
+        """Take the samples at these steps."""
+        for k in steps:
+            if k not in self.samples:
+                self.samples[k] = self.at(RATIO**k), self.at(-(RATIO**k))
+
+    @property
+    def sizes(self) -> Array:
+        """The size of the function per row: |f(x)|, or the sum of its weighted absolute values."""
+        size = abs(self.outputs)
+        return size if self.weights is None else (abs(self.weights) * size).sum(keepdims=True)
+
+
+# --------------------------------------------------------------------------- the derivative
+@dataclass(frozen=True)
+class Interval:
+    """Per row, a value and its error bound; one of inf knows nothing."""
+
+    value: Array
+    bar: Array
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """What the differences say of every row. `both` is from central differences, of no use where it is `kinked`."""
+
+    both: Interval
+    right: Interval
+    left: Interval
+    gap: Array
+    """The smallest distance of both sides at any step: a kink of that size would not have shown."""
+    kinked: Array
+    """Where the sides are disjoint, or the function jumps at the point."""
+    nearby: Array
+    """The largest slope at any step, as far as it stands out of the noise: what a stationary point is small beside."""
+    largest: Array
+    """The largest change of the row at any step."""
+    noise: Array
+    step: Array
+    """The exponent of the step that the value is taken from."""
+
+
+def derivative_of(line: Line, noise: Array) -> Derivative:
+    """The derivative of every row, given the noise of every row, or one that all have.
+
+    Noise alone may put an extrapolated central difference off by both ends of 2 h, RATIO² times over, and of 2 · RATIO
+    h. Slopes of a side are between points strictly beside 0, as at a jump the value at 0 belongs to neither side; of
+    them both ends of 3 h and of 12 h are off: (4 · 5/3 + 5/12) / 3 times the noise over the step.
+    """
+    steps = sorted(line.samples)
+    h = np.asarray([[RATIO**k] for k in steps], like=noise)
+    ahead, behind = (np.stack([line.samples[k][side].change for k in steps]) for side in (0, 1))
+    noises = noise + FEW * EPS * np.stack([np.fmax(*(sample.size for sample in line.samples[k])) for k in steps])
+    square, rows = RATIO * RATIO, noises.shape[1]
+    central = (ahead - behind) / (2 * h)
+    bars = (square + 1 / RATIO) / (square - 1) * np.maximum(noises[:-1], noises[1:]) / h[:-1]
+    both, chosen = balanced((square * central[:-1] - central[1:]) / (square - 1), bars)
+    # A derivative compatible with 0 is no better known than the outputs, over the scale of the inputs: a right backward
+    # computes with numbers as large, and where they cancel (the sum of a softmax) their rounding is left.
+    bar = np.where(abs(both.value) <= both.bar, np.maximum(both.bar, FEW * noise), both.bar)
+    values = np.concatenate([ahead, -behind], axis=1)
+    slopes = (values[1:] - values[:-1]) / (h[1:] - h[:-1])
+    slopes = (RATIO * slopes[:-1] - slopes[1:]) / (RATIO - 1)
+    bars = (RATIO * 5 / 3 + 5 / 12) / 3 * np.maximum(noises[:-2], noises[2:]) / h[:-2]
+    sided = balanced(slopes, np.concatenate([bars, bars], axis=1))[0]
+    right, left = (Interval(sided.value[of], sided.bar[of]) for of in (slice(rows), slice(rows, None)))
+    both = Interval(both.value, bar)
+    for side, outside in ((right, behind), (left, ahead)):  # at the edge of the domain there is one side
+        edge = np.isnan(outside).all(axis=0)
+        both = Interval(np.where(edge, side.value, both.value), np.where(edge, side.bar, both.bar))
+    gaps = abs(slopes[:, :rows] - slopes[:, rows:]) + 2 * bars
+    leap = leaps(values, np.concatenate([noises, noises], axis=1))
+    changes = np.maximum(abs(ahead), abs(behind))
+    nearby = ((changes - FAR_BARS * noises) / h)[[BRIEF[0] <= k <= BRIEF[-1] for k in steps]]
+    return Derivative(
+        both,
+        right,
+        left,
+        gap=np.where(np.isfinite(gaps), gaps, np.inf).min(axis=0),
+        kinked=(abs(right.value - left.value) > FAR_BARS * (right.bar + left.bar)) | leap[:rows] | leap[rows:],
+        nearby=np.where(nearby > 0, nearby, 0.0).max(axis=0),
+        largest=changes.max(axis=0),
+        noise=np.broadcast_to(noise, both.value.shape),
+        step=np.asarray(steps, like=noise)[chosen],
+    )
+
+
+def leaps(values: Array, noises: Array) -> Array:
+    """Whether the limit at 0 of values on one side, which are changes from 0, is not 0.
+
+    The limit is that of the parabola through three points; what the next three give tells how far off it is. Three
+    alone tell nothing.
+    """
+    if len(values) < 4:
+        return noises[0] < 0
+    weights = np.asarray(TO_ZERO, like=values)
+    nearer, farther = weights @ values[:3], weights @ values[1:4]
+    return abs(nearer) > FAR_BARS * (abs(weights) @ noises[:3]) + abs(farther - nearer)
+
+
+def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
+    """Lepski's balancing: of each row the value whose error is least among those that agree with all of smaller steps,
+    and its place among the steps.
+
+    Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at least threefold from
+    step to step shows in that change. A row starts at its first finite value; a value that is not finite no longer
+    agrees, one with a bar of inf always does. Where no two agree nothing is known.
+
+    Args:
+        values, bars: one row per step, the smallest first.
+    """
+    low, high = np.full_like(values[0], -np.inf), np.full_like(values[0], np.inf)
+    alive, started = np.ones_like(low, dtype=bool), np.zeros_like(low, dtype=bool)
+    value, bar, step = np.zeros_like(low), high, np.zeros_like(low, dtype="int64")
+    for k, (v, b) in enumerate(zip(values, bars, strict=True)):
+        finite = np.isfinite(v)
+        if k:
+            change = abs(v - values[k - 1])
+            error = 2 * bars[k - 1] + 0.5 * np.where(np.isfinite(change), change, np.inf)
+            agrees = alive & started & finite & (v - b <= high) & (v + b >= low)
+            better = agrees & (error < bar)
+            value, bar = np.where(better, values[k - 1], value), np.where(better, error, bar)
+            step = np.where(better, k - 1, step)
+            alive = agrees | ~started
+        low = np.where(alive & finite, np.maximum(low, v - b), low)
+        high = np.where(alive & finite, np.minimum(high, v + b), high)
+        started |= finite
+    return Interval(value, bar + 4 * EPS * abs(value)), step
+
+
+def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
+    """The derivative in 4 evaluations where a look along another direction was enough; its bar holds all that
+    extrapolation changed.
+
+    Args:
+        step: the exponent of the lesser step.
+    """
+    line.extend((step, step + 1))
+    fine, coarse = RATIO**step, RATIO ** (step + 1)
+    (a, b), (far, behind) = line.samples[step], line.samples[step + 1]
+    first, second = (a.change - b.change) / (2 * fine), (far.change - behind.change) / (2 * coarse)
+    value = (RATIO * RATIO * first - second) / (RATIO * RATIO - 1)
+    rounding = (noise + FEW * EPS * np.maximum(far.size, behind.size)) / fine
+    return Interval(value, 4 * rounding + 2 * abs(value - first) + 4 * EPS * abs(value))
+
+
+# --------------------------------------------------------------------------- rounding, from close values
+DEVIATIONS = 6.0
+"""What differences estimate is the standard deviation of the error. Rounding to a grid is off by 1.7 of them at most;
+an estimate from so few values is low by a factor of 3 once in some hundred."""
+COARSEST = FEW * EPSILON["bfloat16"]
+"""Rounding is no larger share of the values: what is, is the function's structure."""
+NEAR_SPACING, FAR_SPACING = RATIO ** USUAL[0], RATIO ** BRIEF[0]
+"""How far apart values are, relative to the scale of the inputs: as the smallest steps (2^-34) and the first that are
+taken (2^-18). So near smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on
+the way, so that error counts. Farther, up to 2^-15 of the scale, sixth differences still do not see functions of that
+scale (2^-90), but rounding to float32 (2^-23), which is constant between close values."""
+NODES = np.arange(1, 13) + 0.5 * (np.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)) % 1)
+"""Where they are, in units of these: no grid meets two alike, as the roots of primes are independent over the rational
+numbers. Rounding to a grid would hide in multiples of one number."""
+ORDERS = range(6, 9)
+
+
+def weights_of(order: int) -> Array:
+    """Those of divided differences of an order, of unit length, one row per window of nodes: 0 for polynomials of a
+    lower degree, the standard deviation of independent errors (ECNoise, Moré and Wild 2011)."""
+    rows = np.zeros((NODES.size - order, NODES.size))
+    for first, row in enumerate(rows):
+        window = NODES[first : first + order + 1]
+        weights = 1 / (window[:, None] - window[None, :] + np.eye(order + 1)).prod(axis=1)
+        row[first : first + order + 1] = weights / np.sqrt((weights**2).sum())
+    return rows
+
+
+WEIGHTS = [weights_of(order) for order in ORDERS]
+
+
+def from_close_values(line: Line, thoroughly: bool, epsilon: float = EPS) -> Array:
+    """A bound of the rounding error of every row, which is no less than an `epsilon` of its size. `thoroughly`: from
+    both sides, of which one may see a kink or the edge of the domain, and finer structure than 2^-15 of the inputs'
+    scale counting as rounding too."""
+    xp, near = module_of(line.outputs), []
+    for sign in (1.0, -1.0) if thoroughly else (1.0,):
+        table = close_values(line, sign * NEAR_SPACING)
+        level = (table[1:] == table[:-1]).mean(axis=0) > 0.5  # then numbers of size 1 may hide it (1 + x at 1e-17)
+        noise = xp.where(level, EPS * xp.maximum(line.sizes, 1.0), DEVIATIONS * standard_deviation(table))
+        near.append(xp.where(xp.isfinite(noise), noise, xp.inf))
+    noise = xp.maximum(epsilon * line.sizes, xp.stack(near).min(axis=0))
+    if not thoroughly:
+        return noise
+    far = [close_values(line, sign * FAR_SPACING) for sign in (1.0, -1.0)]
+    hidden = DEVIATIONS * xp.stack([standard_deviation(table) for table in far]).min(axis=0)
+    largest = abs(xp.concatenate(far)).max(axis=0)
+    size = xp.maximum(line.sizes, xp.where(xp.isfinite(largest), largest, 0.0))
+    noise = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
+    # of numbers on the way some rounding may hide, however small the output is (a GELU at -8 is x · (1 − 1) / 2)
+    return xp.maximum(noise, MANY * EPS * max([1.0, *(float(abs(x).max()) for x in line.x if x.size)]))
+
+
+def close_values(line: Line, spacing: float) -> Array:
+    """The changes of all rows on one side: where there may be a jump, values on both have nothing in common."""
+    return module_of(line.outputs).stack([line.at(t).change for t in (spacing * NODES).tolist()])
+
+
+def standard_deviation(table: Array) -> Array:
+    """The standard deviation of the errors in every column of values."""
+    xp, unit = module_of(table), abs(table).max(axis=0)
+    unit = xp.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
+    return unit * xp.sqrt(xp.stack([((xp.asarray(w) @ (table / unit)) ** 2).mean(axis=0) for w in WEIGHTS]).max(axis=0))
