@@ -54,8 +54,12 @@ negative = neg
 # --------------------------------------------------------------------------- larger, smaller, between
 maximum = binary("maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x))
 minimum = binary("minimum", lambda g, F, x, y: g * F.share(y, x), lambda g, F, x, y: g * F.share(x, y))
-fmax, fmin = (
-    binary(name, lambda g, F, x, out: g * F.cast(x == out, g.dtype), lambda g, F, x, out: g * F.cast(x != out, g.dtype))
+fmax, fmin = (  # a rule reads y as well: who looks for a kink asks what both operands were
+    binary(
+        name,
+        lambda g, F, x, y, out: g * F.cast(x == out, g.dtype),
+        lambda g, F, x, y, out: g * F.cast(x != out, g.dtype),
+    )
     for name in ("fmax", "fmin")
 )
 
