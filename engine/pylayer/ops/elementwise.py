@@ -40,11 +40,7 @@ divide = binary(
 # Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros (see `Row`).
 with_zeros = binary("with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False)
 remainder = binary(
-    "remainder",
-    lambda g: g,
-    lambda g, F, x, y: -g * F.floor(x / y),
-    forward=lambda xp: xp.remainder,
-    numbers=True,
+    "remainder", lambda g: g, lambda g, F, x, y: -g * F.floor(x / y), forward=lambda xp: xp.remainder, numbers=True
 )  # Python's sign
 mod = floor_mod = remainder
 floor_divide = binary("floor_divide", numbers=True)
@@ -183,9 +179,8 @@ atan2 = binary(
     forward=lambda xp: xp.arctan2,
 )
 
+
 # --------------------------------------------------------------------------- sigmoids and the error function
-
-
 def _sigmoid(xp: ModuleType) -> Any:
     def forward(x: Array) -> Array:
         """1 / (1 + exp(−x)) without overflow for real x: exp is only taken of −|x|."""

@@ -30,12 +30,6 @@ def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
     return found.astype(x.dtype)
 
 
-def _check(norm: str, n: int | None) -> None:
-    one_of("fft: `norm`", norm, "backward", "ortho", "forward")
-    positive = n is None or (isinstance(n, int) and n > 0)
-    require(positive, f"Invalid FFT argument n({n}), it should be a positive integer")
-
-
 def _sized(x: Tensor, n: int, at: int) -> Tensor:
     """Cut off, or filled up with zeros, along an axis."""
     size = x.shape[at]
@@ -85,7 +79,9 @@ def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Ca
     """A transform of `x`, cut off or filled up to `n`, along an axis; `norm` says which direction divides, or both."""
 
     def along(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-        _check(norm, n)
+        one_of("fft: `norm`", norm, "backward", "ortho", "forward")
+        positive = n is None or (isinstance(n, int) and n > 0)
+        require(positive, f"Invalid FFT argument n({n}), it should be a positive integer")
         return transform(x, n, axis, norm, inverse)
 
     return composed(name, along)
@@ -97,8 +93,6 @@ hfft, ihfft = _along_one("hfft", _to_real, False), _along_one("ihfft", _half, Tr
 
 
 # --------------------------------------------------------------------------- several axes
-
-
 def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> Tensor:
     """`last` along the last axis, then `one` along the others; `last` at the end if it gives real numbers."""
     named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]

@@ -18,9 +18,8 @@ from pylayer.ops.indexing import along, getitem
 from pylayer.ops.shape import broadcast_shape, flip, moveaxis, reshape, swapaxes, transpose
 from pylayer.tensor import Tensor
 
+
 # --------------------------------------------------------------------------- together
-
-
 def _bounds(parts: Sequence[Any], axis: int) -> list[int]:
     """Where each part begins and ends along `axis`."""
     return [0, *itertools.accumulate(part.shape[axis] for part in parts)]

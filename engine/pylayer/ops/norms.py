@@ -143,8 +143,6 @@ def cond(x: Tensor, p: Any = None) -> Tensor:
         ratio = reduction.max(s, -1) / reduction.min(s, -1)
         return 1 / ratio if p == -2 else ratio
     require(x.shape[-1] == x.shape[-2], "only support p is none, 2 or -2 when the input is not square", x)
-    if p == "nuc":
-        return reduction.sum(svdvals(x), -1) * reduction.sum(svdvals(inv(x)), -1)
     axes = [x.ndim - 2, x.ndim - 1]
     return norm(x, p, axes) * norm(inv(x), p, axes)
 

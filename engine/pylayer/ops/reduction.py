@@ -171,14 +171,8 @@ def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
 std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim)))
 
 
-@op()
-def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
-    """How many elements over `axis` are not zero."""
-    return xp.sum(x != 0, axis=axes_of(axis, x.ndim), keepdims=keepdim, dtype="int64")
-
-
 count_nonzero = composed(
-    "count_nonzero", lambda x, axis=None, keepdim=False: of_graph(x, count_nonzero_(x, axis, keepdim))
+    "count_nonzero", lambda x, axis=None, keepdim=False: of_graph(x, sum(x != 0, axis, None, keepdim))
 )
 
 
