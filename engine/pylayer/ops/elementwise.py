@@ -65,15 +65,12 @@ def share(xp: ModuleType, x: Array, y: Array) -> Array:
 
 @op(x=lambda g, F, x, min, max: g * F.within(x, min, max))
 def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
-    """x held between min and max."""
+    """x held between min and max; the gradient at a bound is 1."""
     return xp.clip(x, min, max).astype(x.dtype, copy=False) if min is not None or max is not None else x.copy()
 
 
 def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """x held between `min` and `max`, each a number, a Tensor of one element, or None; the gradient at a bound is 1.
-
-    Integers with a bound that is a float become the default floating dtype.
-    """
+    """x held between numbers or Tensors of one element, or None; a float makes integers the default floating dtype."""
     low, high = (_bound(b) for b in (min, max))
     if low is not None and high is not None and low > high:
         raise invalid(f"clip(): max should be greater than or equal to min. But received min = {low}, max = {high}")

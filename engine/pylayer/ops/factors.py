@@ -13,13 +13,14 @@ from pylayer.array import XP, Array
 from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import one_of, require
 from pylayer.ops.complexes import as_complex_numbers
-from pylayer.ops.creation import eye
+from pylayer.ops.creation import arange, eye
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import concat
 from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, row, swapped
-from pylayer.ops.positions import take_along_axis
+from pylayer.ops.positions import diag, take_along_axis
 from pylayer.ops.shape import broadcast_to, cast, reshape, tril, triu, unsqueeze
 from pylayer.ops.sorting import of_graph, one_hot
+from pylayer.ops.windows import pad_
 from pylayer.tensor import Tensor
 
 
@@ -62,10 +63,7 @@ def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
 def triangular_solve(
     x: Tensor, y: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Tensor:
-    """`solve` for triangular matrices, upper or lower: what lies on the other side of the diagonal is not read.
-
-    With `transpose` the system is that of the transpose; with `unitriangular` the diagonal is taken as ones.
-    """
+    """`solve` by one triangle of x, or by its transpose; with `unitriangular` the diagonal is taken as ones."""
     keep = triu if upper else tril
     triangle = keep(x, (1 if upper else -1) if unitriangular else 0)
     if unitriangular:
@@ -314,9 +312,7 @@ def _eliminated(xp: ModuleType, x: Array, pivots: Array | None) -> Array:
         if pivots is not None:
             chosen = k + xp.argmax(xp.abs(a[:, k:, k]), -1)
             pivots[:, k] = chosen + 1
-            first = a[:, k].copy()
-            a[:, k] = a[batch, chosen]
-            a[batch, chosen] = first
+            a[:, k], a[batch, chosen] = a[batch, chosen], a[:, k].copy()
         pivot = a[:, k, k, None]
         a[:, k + 1 :, k] /= xp.where(pivot == 0, 1, pivot)
         a[:, k + 1 :, k + 1 :] -= a[:, k + 1 :, k, None] * a[:, k, None, k + 1 :]
@@ -344,9 +340,7 @@ def row_order(xp: ModuleType, pivots: Array, rows: int) -> Array:
     batch = xp.arange(len(flat))
     for k in range(flat.shape[1]):
         chosen = flat[:, k] - 1
-        first = order[:, k].copy()
-        order[:, k] = order[batch, chosen]
-        order[batch, chosen] = first
+        order[:, k], order[batch, chosen] = order[batch, chosen], order[:, k].copy()
     return order.reshape(*pivots.shape[:-1], rows)
 
 
@@ -364,16 +358,6 @@ def lu_ordered(xp: ModuleType, x: Array) -> Array:
     return _eliminated(xp, x, None)
 
 
-def _made_square(x: Tensor) -> Tensor:
-    """Columns beside, or rows below, of the unit matrix: they change nothing of what elimination makes of x."""
-    rows, columns = x.shape[-2:]
-    size = max(rows, columns)
-    unit = broadcast_to(eye(size, dtype=x.dtype), [*x.shape[:-2], size, size])
-    if rows > columns:
-        return concat([x, getitem(unit, (..., slice(columns, None)))], -1)
-    return concat([x, getitem(unit, (..., slice(rows, None), slice(None)))], -2) if rows < columns else x
-
-
 def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with.
 
@@ -385,7 +369,10 @@ def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
     pivots, info = lu_pivots(x)
     rows, columns = x.shape[-2:]
     ordered = take_along_axis(x, unsqueeze(row_order(pivots, rows), -1), -2)
-    packed = lu_ordered(_made_square(ordered))
+    # Made square by columns or rows of the unit matrix, which change nothing of what elimination makes of the others.
+    size = max(rows, columns)
+    square = pad_(ordered, [*[(0, 0)] * (x.ndim - 2), (0, size - rows), (0, size - columns)], 0.0)
+    packed = lu_ordered(square + diag(cast(arange(size) >= min(rows, columns), x.dtype)))
     found = getitem(packed, (..., slice(rows), slice(columns))), of_graph(x, pivots)
     return (*found, of_graph(x, info)) if get_infos else found
 

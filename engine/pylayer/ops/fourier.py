@@ -7,7 +7,7 @@ transforms of real numbers are made of it, and of their other half by symmetry.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -38,9 +38,8 @@ def _sized(x: Tensor, n: int, at: int) -> Tensor:
     return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
 
 
-def _scaled(x: Tensor, sizes: Sequence[int], inverse: bool, norm: str) -> Tensor:
+def _scaled(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
     """By n where the transform is normalised, by √n for ortho."""
-    count = math.prod(sizes)
     if norm == "ortho":
         return x * (1 / math.sqrt(count))
     return x * (1 / count) if (norm == "backward") == inverse else x
@@ -49,7 +48,7 @@ def _scaled(x: Tensor, sizes: Sequence[int], inverse: bool, norm: str) -> Tensor
 def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
     at = normal_axis(axis, x.ndim)
     x = as_complex_numbers(x) if n is None else _sized(as_complex_numbers(x), n, at)
-    return _scaled(fourier(x, at, inverse), [x.shape[at]], inverse, norm)
+    return _scaled(fourier(x, at, inverse), x.shape[at], inverse, norm)
 
 
 def _mirrored(x: Tensor, n: int, at: int) -> Tensor:

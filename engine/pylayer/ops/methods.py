@@ -109,10 +109,7 @@ IN_PLACE_ANEW = (
 
 
 def as_operand(x: Tensor, other: Any) -> Any:
-    """The other side of an operator: arrays become Tensors, those of shape [] numbers; Tensors and numbers stay.
-
-    A TypeError for a list, a tuple or a string, which Python would otherwise repeat, or join.
-    """
+    """The other side of an operator, arrays as Tensors or numbers; a TypeError for a list, tuple or string."""
     if watching:
         other = taken(other)
     if isinstance(other, Tensor):

@@ -186,9 +186,8 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -
     """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last; or by their sum."""
     _same_dtype("scatter", x, updates)
     require(index.ndim != 2 or index.shape[1] == 1, "scatter(): The last dim of a 2D index should be 1", index)
-    if index.ndim > 2:
-        text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
-        raise invalid(f"{text} {index.ndim}")
+    text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
+    require(index.ndim <= 2, f"{text} {index.ndim}")
     if not index.ndim:  # one row
         updates = reshape(updates, [1, *updates.shape])
     rows = index if index.ndim == 1 else reshape(index, [-1])
@@ -364,14 +363,14 @@ def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any
     return _pooled(reduce_op, messages, dst_index, count)
 
 
-def send_u_recv(
-    x: Tensor, src_index: Tensor, dst_index: Tensor, reduce_op: str = "sum", out_size: Any = None
-) -> Tensor:
-    """Along the edges of a graph, the rows `src_index` of `x` brought to the rows `dst_index` and reduced there."""
-    return _received(getitem(x, src_index), dst_index, reduce_op, out_size, x.shape[0])
-
-
-# `send_u_recv` of the rows combined with those of the edges, y, by add, sub, mul or div.
+# Along the edges of a graph, the rows `src_index` of x brought to the rows `dst_index` and reduced there; and those
+# rows combined with those of the edges, y, by add, sub, mul or div.
+send_u_recv = composed(
+    "send_u_recv",
+    lambda x, src_index, dst_index, reduce_op="sum", out_size=None: _received(
+        getitem(x, src_index), dst_index, reduce_op, out_size, x.shape[0]
+    ),
+)
 send_ue_recv = composed(
     "send_ue_recv",
     lambda x, y, src_index, dst_index, message_op="add", reduce_op="sum", out_size=None: _received(

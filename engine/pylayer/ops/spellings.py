@@ -95,10 +95,7 @@ NAMELESS = frozenset(_NAMELESS.split())
 
 
 def place_of_name(name: str, function: Callable[..., Any]) -> int | None:
-    """Where a function of Paddle's has an argument ``name``, its last, that the function here does without.
-
-    None if it has none, and -1 if it has one by its name alone.
-    """
+    """Where Paddle has a last argument ``name`` that the function lacks: -1 if by its name alone, None if nowhere."""
     ours = isinstance(function, FunctionType) and function.__module__.startswith("pylayer.ops.")
     if not ours or name in NAMELESS or hasattr(function, "op"):
         return None
@@ -113,10 +110,7 @@ _ABSENT: Any = object()
 
 @functools.cache
 def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes the other words for its arguments too, and a ``name``; itself if there are none.
-
-    An argument given in both words is one too many: a TypeError, from the function.
-    """
+    """A function that takes other words for its arguments, and a ``name``; a TypeError for one given in both words."""
     words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_")) or {}
     place = place_of_name(name, function)
     if (not words and place is None) or isinstance(function, type):

@@ -50,11 +50,7 @@ def _between(ordered: Tensor, at: Tensor, interpolation: str) -> Tensor:
 
 
 def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:
-    """The value below which a share `q` of the elements over `axis` lies; for several shares along a new first axis.
-
-    What lies between two elements `interpolation` says: linear, lower, higher, nearest or midpoint. A TypeError of
-    integers.
-    """
+    """The value below which a share `q` over `axis` lies, several along a new first axis; a TypeError of integers."""
     one_of("quantile(): `interpolation`", interpolation, "linear", "lower", "higher", "nearest", "midpoint")
     given = q.tolist() if isinstance(q, Tensor) else q
     several = isinstance(given, (list, tuple))
@@ -118,10 +114,7 @@ def mode(x: Tensor, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tens
 def cov(
     x: Tensor, rowvar: bool = True, ddof: bool = True, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
-    """The covariances of variables, one per row (or column): over n − 1, or n without `ddof`.
-
-    Each observation counts `fweights` times, and has the weight `aweights`.
-    """
+    """The covariances of rows (or columns), over n − 1, or n without `ddof`; of weights `fweights` · `aweights`."""
     require(x.ndim in (1, 2), "Input(x) only support N-D (1<=N<=2) tensor in cov", x)
     rows = reshape(x, [1, -1]) if x.ndim == 1 else x
     rows = rows if rowvar or rows.shape[0] == 1 else transpose(rows, [1, 0])
