@@ -324,8 +324,7 @@ def allclose(
 ) -> Array:
     """Whether `isclose` holds for all elements of Tensors of one shape: a bool of shape []."""
     check_one_dtype(x, y)
-    if x.shape != y.shape:
-        raise ValueError("the shapes differ")
+    require(x.shape == y.shape, "the shapes differ")
     return xp.all(xp.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan))
 
 

@@ -73,8 +73,7 @@ def triangular_solve(
 
 def _symmetric(xp: ModuleType, x: Array) -> Array:
     """The symmetric (or Hermitian) part of square matrices."""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError("the matrices must be square, in the last two axes")
+    require(x.ndim > 1 and x.shape[-1] == x.shape[-2], "the matrices must be square, in the last two axes")
     return (x + xp.swapaxes(x, -1, -2).conj()) / 2
 
 
@@ -322,8 +321,7 @@ def _eliminated(xp: ModuleType, x: Array, pivots: Array | None) -> Array:
 @op()
 def lu_pivots(xp: ModuleType, x: Array) -> list[Array]:
     """The row that each was exchanged with, from 1, and the number of the first pivot that is 0, or 0: int32."""
-    if x.ndim < 2:
-        raise ValueError("The rank of input must be at least 2")
+    require(x.ndim > 1, "The rank of input must be at least 2")
     least = min(x.shape[-2:])
     pivots = xp.zeros((math.prod(x.shape[:-2]), least), "int32")
     packed = _eliminated(xp, x, pivots)

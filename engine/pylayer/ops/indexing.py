@@ -197,8 +197,7 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
 @op()
 def nonzero(xp: ModuleType, x: Array, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n]."""
-    if not x.ndim:
-        raise ValueError("the Tensor needs at least one dimension. Reshape it to [1]")
+    require(x.ndim > 0, "the Tensor needs at least one dimension. Reshape it to [1]")
     columns = xp.nonzero(x)
     return tuple(columns) if as_tuple else xp.stack(columns, 1)
 

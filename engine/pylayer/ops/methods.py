@@ -102,9 +102,7 @@ FUNCTIONS = defined("ops")
 CHANGES = {"hypot": 3, "ldexp": 2}
 """How often Paddle changes the Tensor, where that is not once: it counts as many versions."""
 
-IN_PLACE_ANEW = (
-    "addmm", "cast", "cumprod", "cumsum", "flatten", "reshape", "squeeze", "transpose", "unsqueeze",
-)  # fmt: skip
+IN_PLACE_ANEW = ["addmm", "cast", "cumprod", "cumsum", "flatten", "reshape", "squeeze", "transpose", "unsqueeze"]
 """Those whose form with an underscore may change the shape."""
 
 

@@ -31,8 +31,7 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
         return reduction.norm_(x, axis, keepdim)
     if len(axes) == 2:
         return _matrix_norm(x, p, axes, keepdim)
-    if not isinstance(p, (int, float)):
-        raise invalid(f"norm(): for vectors p must be a number or 'fro', but got {p!r}")
+    require(isinstance(p, (int, float)), f"norm(): for vectors p must be a number or 'fro', but got {p!r}")
     if p in (math.inf, -math.inf):
         return (reduction.max if p > 0 else reduction.min)(absolute(x), axis, keepdim)
     if p == 0:

@@ -146,11 +146,7 @@ def put_along_axis(
     include_self: bool = True,
     broadcast: bool = True,
 ) -> Tensor:
-    """A copy of `arr` with `values` at the positions `indices` along `axis`.
-
-    `reduce` says what becomes of the values for one place: the last one counts (assign), their sum (add), product (mul,
-    multiply), mean, smallest (amin) or largest (amax); `include_self`, whether what was there takes part.
-    """
+    """A copy of `arr` with `values` at `indices` along `axis`, reduced there, with what was there if `include_self`."""
     one_of("put_along_axis(): `reduce`", reduce, "assign", "add", "mean", *_EXTREMES)
     _same_dtype("put_along_axis", arr, values)
     index = _along("put_along_axis", arr, indices, axis, broadcast)
@@ -168,15 +164,13 @@ def put_along_axis(
     return total / counts
 
 
-_OTHER_WORDS = {"sum": "add", "prod": "mul", "mean": "mean", "amin": "amin", "amax": "amax"}
-
-
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax."""
-    one_of("scatter_reduce(): `reduce`", reduce, *_OTHER_WORDS)
-    return put_along_axis(input, index, src, dim, _OTHER_WORDS[reduce], include_self, False)
+    one_of("scatter_reduce(): `reduce`", reduce, "sum", "prod", "mean", "amin", "amax")
+    word = {"sum": "add", "prod": "mul"}.get(reduce, reduce)
+    return put_along_axis(input, index, src, dim, word, include_self, False)
 
 
 scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_reduce(input, dim, index, src, "sum"))
@@ -274,8 +268,7 @@ def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last axis as a diagonal of two axes, zeros elsewhere."""
     places = [normal_axis(dim1, input.ndim + 1), normal_axis(dim2, input.ndim + 1)]
-    if places[0] == places[1]:
-        raise invalid(f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}")
+    require(len(set(places)) == 2, f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}")
     size = input.shape[-1] + abs(offset)
     zero = full([*input.shape[:-1], size, size], 0, input.dtype)
     return moveaxis(setitem(zero, _diagonal(offset, size, size), input), [-2, -1], places)

@@ -170,8 +170,7 @@ def histogram(
     density: bool = False,
 ) -> Array:
     """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0."""
-    if max < min:
-        raise ValueError(f"max must be larger or equal to min. But received max is {max}, min is {min}")
+    require(min <= max, f"max must be larger or equal to min. But received max is {max}, min is {min}")
     low, high = _bounds(input, min, max)
     flat = input.reshape(-1).astype("float64")
     inside = (flat >= low) & (flat <= high)
