@@ -131,7 +131,8 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
             for kind in ("multiply", "minimum", "maximum") for include in (True, False)
         ],
         "view_dtype": [(normal(2, 4), "int64")],
-        **{name: [(normal(2, 3), 0, False)] for name in ("all", "any", "count_nonzero")},
+        "all": [(normal(2, 3), 0, False)],
+        "any": [(normal(2, 3), 0, False), (normal(2, 3), 1, True)],
     }  # fmt: skip
 
 

@@ -56,10 +56,10 @@ def more_samples(normal: Make, positive: Make, within: Make, distinct: Make) -> 
         "diagonal_ones": [(normal(3),)],
         "largest_components": [(normal(3, 3) + 1j * normal(3, 3),)],
         "fourier": [(normal(2, 3) + 1j * normal(2, 3), 1, inverse) for inverse in (False, True)],
-        "extreme_positions": [
-            (normal(2, 3), axis, largest, "int64") for axis, largest in ((1, True), (0, True), (1, False))
+        "mode_positions": [
+            (np.array([[1.0, 2.0, 1.0], [3.0, 3.0, 0.0]]),),
+            *((normal(2, 3),) for _ in range(3)),
         ],
-        "mode_positions": [(np.array([[1.0, 2.0, 1.0], [3.0, 3.0, 0.0]]),)],
         "lgamma": [(positive(2, 3),)],
         "gammaincc": [(positive(2, 3), positive(2, 3)), (positive(2, 1) * 9, positive(3) * 9)],
         "polygamma": [*((positive(2, 3), n) for n in range(3)), (np.array([-0.3, -1.6]), 0)],

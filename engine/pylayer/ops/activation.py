@@ -102,23 +102,23 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
 
 
 # --------------------------------------------------------------------------- softmax
+def _shifted(xp: ModuleType, x: Array, axis: int) -> Array:
+    """x less its largest element along `axis`, so that no exponential overflows."""
+    axis = normal_axis(axis, x.ndim)
+    return x - xp.max(x, axis, keepdims=True) if x.size else x
+
+
 @op(floating=True, x=lambda g, F, out, axis: out * (g - F.sum(g * out, axis, None, True)))
 def softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
     """Exponentials over their sum along `axis`, without overflow."""
-    axis = normal_axis(axis, x.ndim)
-    if not x.size:
-        return x.copy()
-    powers = xp.exp(x - xp.max(x, axis, keepdims=True))
+    powers = xp.exp(_shifted(xp, x, axis))
     return powers / xp.sum(powers, axis, keepdims=True)
 
 
 @op(floating=True, x=lambda g, F, out, axis: g - F.exp(out) * F.sum(g, axis, None, True))
 def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
     """The logarithm of the softmax along `axis`, without overflow."""
-    axis = normal_axis(axis, x.ndim)
-    if not x.size:
-        return x.copy()
-    shifted = x - xp.max(x, axis, keepdims=True)
+    shifted = _shifted(xp, x, axis)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis, keepdims=True))
 
 
@@ -131,6 +131,4 @@ def _normalised(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: An
 softmax = composed("softmax", lambda x, axis=-1, dtype=None: _normalised(softmax_, x, axis, dtype))
 log_softmax = composed("log_softmax", lambda x, axis=-1, dtype=None: _normalised(log_softmax_, x, axis, dtype))
 
-
-# --------------------------------------------------------------------------- in place
 relu_, elu_, leaky_relu_ = map(in_place, (relu, elu, leaky_relu))

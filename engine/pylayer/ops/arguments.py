@@ -73,10 +73,7 @@ def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that an `axis` argument means, counted from the front; None and [] mean all.
-
-    A TypeError for what is no integer. A 0-d Tensor is reduced over its axis 0 or -1 as if it had one.
-    """
+    """The axes meant, from the front, all by None or []; a 0-d Tensor has the axis 0. A TypeError for no integers."""
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))
     if isinstance(axis, (str, float)):

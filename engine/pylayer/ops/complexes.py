@@ -6,7 +6,7 @@ import math
 from types import ModuleType
 
 from pylayer.array import Array
-from pylayer.op import Operation, composed, op
+from pylayer.op import Operation, composed, op, unary
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import ones_like
 from pylayer.ops.elementwise import abs as absolute
@@ -39,12 +39,7 @@ def _part(name: str, vjp: Function) -> Operation:
 
 
 real, imag = _part("real", lambda g, F: F.complex(g, g * 0)), _part("imag", lambda g, F: F.complex(g * 0, g))
-
-
-@op(x=lambda g, F: F.conj(g))
-def conj(xp: ModuleType, x: Array) -> Array:
-    """The complex conjugate; a copy of a real Tensor."""
-    return xp.conjugate(x)
+conj = unary("conj", lambda g, F: F.conj(g), lambda xp: xp.conjugate)
 
 
 def as_complex(x: Tensor) -> Tensor:

@@ -40,11 +40,7 @@ divide = binary(
 # Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros (see `Row`).
 with_zeros = binary("with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False)
 remainder = binary(
-    "remainder",
-    lambda g: g,
-    lambda g, F, x, y: -g * F.floor(x / y),
-    forward=lambda xp: xp.remainder,
-    numbers=True,
+    "remainder", lambda g: g, lambda g, F, x, y: -g * F.floor(x / y), forward=lambda xp: xp.remainder, numbers=True
 )  # Python's sign
 mod = floor_mod = remainder
 floor_divide = binary("floor_divide", numbers=True)
@@ -73,15 +69,12 @@ def share(xp: ModuleType, x: Array, y: Array) -> Array:
 
 @op(x=lambda g, F, x, min, max: g * F.within(x, min, max))
 def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
-    """x held between min and max."""
+    """x held between min and max; the gradient at a bound is 1."""
     return xp.clip(x, min, max).astype(x.dtype, copy=False) if min is not None or max is not None else x.copy()
 
 
 def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """x held between `min` and `max`, each a number, a Tensor of one element, or None; the gradient at a bound is 1.
-
-    Integers with a bound that is a float become the default floating dtype.
-    """
+    """x held between numbers or Tensors of one element, or None; a float makes integers the default floating dtype."""
     low, high = (_bound(b) for b in (min, max))
     if low is not None and high is not None and low > high:
         raise invalid(f"clip(): max should be greater than or equal to min. But received min = {low}, max = {high}")
@@ -187,9 +180,8 @@ atan2 = binary(
     forward=lambda xp: xp.arctan2,
 )
 
+
 # --------------------------------------------------------------------------- sigmoids and the error function
-
-
 def _sigmoid(xp: ModuleType) -> Any:
     def forward(x: Array) -> Array:
         """1 / (1 + exp(−x)) without overflow for real x: exp is only taken of −|x|."""
@@ -336,8 +328,7 @@ def allclose(
 ) -> Array:
     """Whether `isclose` holds for all elements of Tensors of one shape: a bool of shape []."""
     check_one_dtype(x, y)
-    if x.shape != y.shape:
-        raise ValueError("the shapes differ")
+    require(x.shape == y.shape, "the shapes differ")
     return xp.all(xp.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan))
 
 

@@ -10,16 +10,17 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import XP, Array
-from pylayer.op import composed, op
+from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import one_of, require
 from pylayer.ops.complexes import as_complex_numbers
-from pylayer.ops.creation import eye
+from pylayer.ops.creation import arange, eye
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import concat
 from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, row, swapped
-from pylayer.ops.positions import take_along_axis
-from pylayer.ops.shape import broadcast_shape, broadcast_to, cast, reshape, tril, triu, unsqueeze
+from pylayer.ops.positions import diag, take_along_axis
+from pylayer.ops.shape import broadcast_to, cast, reshape, tril, triu, unsqueeze
 from pylayer.ops.sorting import of_graph, one_hot
+from pylayer.ops.windows import pad_
 from pylayer.tensor import Tensor
 
 
@@ -62,10 +63,7 @@ def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
 def triangular_solve(
     x: Tensor, y: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Tensor:
-    """`solve` for triangular matrices, upper or lower: what lies on the other side of the diagonal is not read.
-
-    With `transpose` the system is that of the transpose; with `unitriangular` the diagonal is taken as ones.
-    """
+    """`solve` by one triangle of x, or by its transpose; with `unitriangular` the diagonal is taken as ones."""
     keep = triu if upper else tril
     triangle = keep(x, (1 if upper else -1) if unitriangular else 0)
     if unitriangular:
@@ -75,8 +73,7 @@ def triangular_solve(
 
 def _symmetric(xp: ModuleType, x: Array) -> Array:
     """The symmetric (or Hermitian) part of square matrices."""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError("the matrices must be square, in the last two axes")
+    require(x.ndim > 1 and x.shape[-1] == x.shape[-2], "the matrices must be square, in the last two axes")
     return (x + xp.swapaxes(x, -1, -2).conj()) / 2
 
 
@@ -224,23 +221,18 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
     return found
 
 
-def _finite(xp: ModuleType, x: Array) -> Array:
-    """The matrices, of finite entries: LAPACK (gesdd) need not end on an infinite one, and the release raises."""
-    if not xp.isfinite(x).all().item():
-        raise ValueError("singular values need a matrix of finite entries, and this one has an infinity or a NaN")
-    return x
+def _singular(name: str, full: bool, **vjps: Any) -> Operation:
+    """U, the singular values from the largest on, and the adjoint of V: without what belongs to none, or square."""
+
+    def forward(xp: ModuleType, x: Array) -> tuple[Array, ...]:
+        if not xp.isfinite(x).all().item():  # LAPACK (gesdd) need not end on an infinite one, and the release raises
+            raise ValueError("singular values need a matrix of finite entries, and this one has an infinity or a NaN")
+        return tuple(xp.linalg.svd(x, full_matrices=full))
+
+    return op(**vjps)(composed(name, forward))
 
 
-@op(x=_svd_vjp)
-def svd_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-    """U, the singular values from the largest on, and the adjoint of V, without what belongs to none."""
-    return tuple(xp.linalg.svd(_finite(xp, x), full_matrices=False))
-
-
-@op()
-def svd_full(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-    """As `svd_`, U and V square."""
-    return tuple(xp.linalg.svd(_finite(xp, x), full_matrices=True))
+svd_, svd_full = _singular("svd", False, x=_svd_vjp), _singular("svd_full", True)
 
 
 def svd(x: Tensor, full_matrices: bool = False, *, out: Any = None) -> Any:
@@ -319,9 +311,7 @@ def _eliminated(xp: ModuleType, x: Array, pivots: Array | None) -> Array:
         if pivots is not None:
             chosen = k + xp.argmax(xp.abs(a[:, k:, k]), -1)
             pivots[:, k] = chosen + 1
-            first = a[:, k].copy()
-            a[:, k] = a[batch, chosen]
-            a[batch, chosen] = first
+            a[:, k], a[batch, chosen] = a[batch, chosen], a[:, k].copy()
         pivot = a[:, k, k, None]
         a[:, k + 1 :, k] /= xp.where(pivot == 0, 1, pivot)
         a[:, k + 1 :, k + 1 :] -= a[:, k + 1 :, k, None] * a[:, k, None, k + 1 :]
@@ -331,8 +321,7 @@ def _eliminated(xp: ModuleType, x: Array, pivots: Array | None) -> Array:
 @op()
 def lu_pivots(xp: ModuleType, x: Array) -> list[Array]:
     """The row that each was exchanged with, from 1, and the number of the first pivot that is 0, or 0: int32."""
-    if x.ndim < 2:
-        raise ValueError("The rank of input must be at least 2")
+    require(x.ndim > 1, "The rank of input must be at least 2")
     least = min(x.shape[-2:])
     pivots = xp.zeros((math.prod(x.shape[:-2]), least), "int32")
     packed = _eliminated(xp, x, pivots)
@@ -349,9 +338,7 @@ def row_order(xp: ModuleType, pivots: Array, rows: int) -> Array:
     batch = xp.arange(len(flat))
     for k in range(flat.shape[1]):
         chosen = flat[:, k] - 1
-        first = order[:, k].copy()
-        order[:, k] = order[batch, chosen]
-        order[batch, chosen] = first
+        order[:, k], order[batch, chosen] = order[batch, chosen], order[:, k].copy()
     return order.reshape(*pivots.shape[:-1], rows)
 
 
@@ -369,21 +356,6 @@ def lu_ordered(xp: ModuleType, x: Array) -> Array:
     return _eliminated(xp, x, None)
 
 
-def _made_square(x: Tensor) -> Tensor:
-    """Columns beside, or rows below, of the unit matrix: they change nothing of what elimination makes of x."""
-    rows, columns = x.shape[-2:]
-    size = max(rows, columns)
-    unit = broadcast_to(eye(size, dtype=x.dtype), [*x.shape[:-2], size, size])
-    if rows > columns:
-        return concat([x, getitem(unit, (..., slice(columns, None)))], -1)
-    return concat([x, getitem(unit, (..., slice(rows, None), slice(None)))], -2) if rows < columns else x
-
-
-def _reordered(x: Tensor, order: Tensor) -> Tensor:
-    """The rows of `x` in another order."""
-    return take_along_axis(x, broadcast_to(unsqueeze(order, -1), x.shape), -2)
-
-
 def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with.
 
@@ -394,14 +366,13 @@ def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
     require(x.dtype.rank > 1, "lu(): the dtype is not supported. Cast it to float64", x, error=RuntimeError)
     pivots, info = lu_pivots(x)
     rows, columns = x.shape[-2:]
-    packed = lu_ordered(_made_square(_reordered(x, row_order(pivots, rows))))
+    ordered = take_along_axis(x, unsqueeze(row_order(pivots, rows), -1), -2)
+    # Made square by columns or rows of the unit matrix, which change nothing of what elimination makes of the others.
+    size = max(rows, columns)
+    square = pad_(ordered, [*[(0, 0)] * (x.ndim - 2), (0, size - rows), (0, size - columns)], 0.0)
+    packed = lu_ordered(square + diag(cast(arange(size) >= min(rows, columns), x.dtype)))
     found = getitem(packed, (..., slice(rows), slice(columns))), of_graph(x, pivots)
     return (*found, of_graph(x, info)) if get_infos else found
-
-
-def _permutation(order: Tensor, dtype: Any) -> Tensor:
-    """The P whose column i is 1 in row order[i]."""
-    return swapped(cast(one_hot(order, order.shape[-1]), dtype))
 
 
 def lu_unpack(
@@ -411,8 +382,9 @@ def lu_unpack(
     require(x.ndim > 1 and y.ndim > 0, "The shape of x should be (*, M, N), that of Pivots (*, K)", x, y)
     rows, k = x.shape[-2], min(x.shape[-2:])
     nothing = Tensor(x.array[:0])
-    order = row_order(y, rows)
-    permutation = of_graph(x, _permutation(order, x.dtype)) if unpack_pivots else nothing
+    permutation = nothing
+    if unpack_pivots:
+        permutation = of_graph(x, swapped(cast(one_hot(row_order(y, rows), rows), x.dtype)))
     if not unpack_ludata:
         return permutation, nothing, nothing
     lower = getitem(x, (..., slice(k)))
@@ -424,12 +396,6 @@ def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N") -> Tensor:
     fits = b.ndim > 1 and lu.ndim > 1 and pivots.ndim > 0
     fits = fits and b.shape[-2] == lu.shape[-2] == lu.shape[-1] == pivots.shape[-1]
     require(fits, "lu_solve(): needs as many rows, rows and columns, and pivots", b, lu, pivots)
-    batch = broadcast_shape(broadcast_shape(b.shape[:-2], lu.shape[:-2]), pivots.shape[:-1])
-    b, lu = broadcast_to(b, [*batch, *b.shape[-2:]]), broadcast_to(lu, [*batch, *lu.shape[-2:]])
-    order = row_order(broadcast_to(pivots, [*batch, pivots.shape[-1]]), lu.shape[-1])
-    if trans == "N":
-        inner = triangular_solve(lu, _reordered(b, order), upper=False, unitriangular=True)
-        return triangular_solve(lu, inner, upper=True)
-    inner = triangular_solve(lu, b, upper=True, transpose=True)
-    inner = triangular_solve(lu, inner, upper=False, transpose=True, unitriangular=True)
-    return matmul(_permutation(order, lu.dtype), inner)
+    permutation, lower, upper = lu_unpack(lu, pivots)
+    matrix = matmul(permutation, matmul(lower, upper))
+    return solve(matrix if trans == "N" else swapped(matrix), b)

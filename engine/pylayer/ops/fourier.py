@@ -7,7 +7,7 @@ transforms of real numbers are made of it, and of their other half by symmetry.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -30,12 +30,6 @@ def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
     return found.astype(x.dtype)
 
 
-def _check(norm: str, n: int | None) -> None:
-    one_of("fft: `norm`", norm, "backward", "ortho", "forward")
-    positive = n is None or (isinstance(n, int) and n > 0)
-    require(positive, f"Invalid FFT argument n({n}), it should be a positive integer")
-
-
 def _sized(x: Tensor, n: int, at: int) -> Tensor:
     """Cut off, or filled up with zeros, along an axis."""
     size = x.shape[at]
@@ -44,9 +38,8 @@ def _sized(x: Tensor, n: int, at: int) -> Tensor:
     return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
 
 
-def _scaled(x: Tensor, sizes: Sequence[int], inverse: bool, norm: str) -> Tensor:
+def _scaled(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
     """By n where the transform is normalised, by √n for ortho."""
-    count = math.prod(sizes)
     if norm == "ortho":
         return x * (1 / math.sqrt(count))
     return x * (1 / count) if (norm == "backward") == inverse else x
@@ -55,7 +48,7 @@ def _scaled(x: Tensor, sizes: Sequence[int], inverse: bool, norm: str) -> Tensor
 def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
     at = normal_axis(axis, x.ndim)
     x = as_complex_numbers(x) if n is None else _sized(as_complex_numbers(x), n, at)
-    return _scaled(fourier(x, at, inverse), [x.shape[at]], inverse, norm)
+    return _scaled(fourier(x, at, inverse), x.shape[at], inverse, norm)
 
 
 def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
@@ -85,7 +78,9 @@ def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Ca
     """A transform of `x`, cut off or filled up to `n`, along an axis; `norm` says which direction divides, or both."""
 
     def along(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-        _check(norm, n)
+        one_of("fft: `norm`", norm, "backward", "ortho", "forward")
+        positive = n is None or (isinstance(n, int) and n > 0)
+        require(positive, f"Invalid FFT argument n({n}), it should be a positive integer")
         return transform(x, n, axis, norm, inverse)
 
     return composed(name, along)
@@ -97,8 +92,6 @@ hfft, ihfft = _along_one("hfft", _to_real, False), _along_one("ihfft", _half, Tr
 
 
 # --------------------------------------------------------------------------- several axes
-
-
 def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> Tensor:
     """`last` along the last axis, then `one` along the others; `last` at the end if it gives real numbers."""
     named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pylayer.array import Array
 from pylayer.invalid import invalid
 from pylayer.op import composed, op
-from pylayer.ops.arguments import OutOfRangeError
+from pylayer.ops.arguments import OutOfRangeError, require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.shape import astype, reshape
 from pylayer.promotion import common_dtype
@@ -186,8 +186,7 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     """
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)
-    if x is None or y is None:
-        raise invalid("where(): x and y must both be given, or neither")
+    require(x is not None and y is not None, "where(): x and y must both be given, or neither")
     given = [v if isinstance(v, Tensor) else to_tensor(v) for v in (x, y)]
     dtypes = {t.dtype for t in given}
     if len(dtypes) > 1:
@@ -198,8 +197,7 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
 @op()
 def nonzero(xp: ModuleType, x: Array, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n]."""
-    if not x.ndim:
-        raise ValueError("the Tensor needs at least one dimension. Reshape it to [1]")
+    require(x.ndim > 0, "the Tensor needs at least one dimension. Reshape it to [1]")
     columns = xp.nonzero(x)
     return tuple(columns) if as_tuple else xp.stack(columns, 1)
 

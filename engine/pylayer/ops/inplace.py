@@ -33,10 +33,7 @@ def check_changeable(x: Tensor, what: str) -> None:
 
 
 def check_not_leaf(x: Tensor, name: str) -> None:
-    """Check that `x` is a Tensor that may be changed in place.
-
-    That is no Variable (UnsupportedError), and no leaf that needs a gradient while grad mode is on (observed rule 83).
-    """
+    """Raise of what cannot be changed in place: a Variable, and a leaf that needs a gradient (observed rule 83)."""
     if not isinstance(x, Tensor):
         raise no_tensor(name, "x", 0, x)
     check_changeable(x, f"paddle.Tensor.{name}")
@@ -147,10 +144,7 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
 
 
 def set_value(x: Tensor, value: Any) -> None:
-    """Write `value`, a Tensor or an array of the same shape and dtype, into the memory of `x`; also into a parameter's.
-
-    An AssertionError if it is neither, or differs in shape or dtype (the key phrases are Paddle's).
-    """
+    """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype or type."""
     if not hasattr(value, "dtype"):
         raise AssertionError(f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}.")
     given = value if isinstance(value, Tensor) else at_once(to_tensor)(value)

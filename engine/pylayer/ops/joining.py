@@ -18,9 +18,8 @@ from pylayer.ops.indexing import along, getitem
 from pylayer.ops.shape import broadcast_shape, flip, moveaxis, reshape, swapaxes, transpose
 from pylayer.tensor import Tensor
 
+
 # --------------------------------------------------------------------------- together
-
-
 def _bounds(parts: Sequence[Any], axis: int) -> list[int]:
     """Where each part begins and ends along `axis`."""
     return [0, *itertools.accumulate(part.shape[axis] for part in parts)]
@@ -85,8 +84,7 @@ def hstack(x: Sequence[Tensor]) -> Tensor:
 @op(many=True, terms=lambda g: g)
 def add_n_(xp: ModuleType, terms: Sequence[Array]) -> Array:
     """The sum of arrays of one shape."""
-    if len({a.shape for a in terms}) > 1 or len({a.dtype for a in terms}) > 1:
-        raise ValueError("the Tensors must have one shape and one dtype")
+    require(len({(a.shape, a.dtype) for a in terms}) == 1, "the Tensors must have one shape and one dtype")
     return functools.reduce(xp.add, terms) if len(terms) > 1 else terms[0].copy()
 
 
@@ -244,11 +242,9 @@ def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     fits = len(axes) == 2 and x.ndim > 1 and normal_axis(axes[0], x.ndim) != normal_axis(axes[1], x.ndim)
     require(fits, f"rot90(): expected total rotation axes == 2 of different axes, not {list(axes)}", x)
     first, second = axes
-    if k % 4 == 0:
-        return x
-    if k % 4 == 2:
-        return flip(x, [first, second])
-    return swapaxes(flip(x, second), first, second) if k % 4 == 1 else flip(swapaxes(x, first, second), second)
+    for _ in range(k % 4):
+        x = swapaxes(flip(x, second), first, second)
+    return x
 
 
 permute = composed(

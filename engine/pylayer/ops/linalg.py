@@ -139,10 +139,7 @@ def t(input: Tensor) -> Tensor:
 
 
 def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
-    """The cotangent contracted with the other operands; an index of this one alone was summed and is broadcast back.
-
-    An axis of size 1 that was broadcast by index is summed by the tape, as for every operation.
-    """
+    """The cotangent contracted with the other operands; an index of this one alone was summed and is broadcast back."""
     inputs, output = equation.split("->")
     names = inputs.split(",")
     mine = names[i]
@@ -255,15 +252,12 @@ def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
 
 
 def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
-    """x and y contracted: over the last `axes` of the one and the first of the other, or over the axes named.
-
-    These are two lists, of axes of x and of y; or one list, for both. An axis of size 1 is broadcast.
-    """
+    """x and y contracted: over the last `axes` of x and the first of y, or the axes in one list for both, or in two."""
     named = _contracted(axes, x.ndim)
     ours, theirs = [normal_axis(k, x.ndim) for k in named[0]], [normal_axis(k, y.ndim) for k in named[1]]
     for k, j in zip(ours, theirs, strict=True):
         if x.shape[k] == 1 != y.shape[j]:
-            y = sum(y, j, None, True)
+            y = sum(y, j, None, True)  # an axis of size 1 is broadcast
         elif y.shape[j] == 1 != x.shape[k]:
             x = sum(x, k, None, True)
     rows, columns = ([k for k in range(t.ndim) if k not in axes] for t, axes in ((x, ours), (y, theirs)))

@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pylayer.ops.complexes as complexes
-import pylayer.ops.creation as creation
-import pylayer.ops.elementwise as elementwise
-import pylayer.ops.indexing as indexing
-import pylayer.ops.linalg as linalg
-import pylayer.ops.positions as positions
-import pylayer.ops.random as random
-import pylayer.ops.shape as shape
 from pylayer import fast
 from pylayer.array import XP, owner, set_device, to_numpy
 from pylayer.autograd import backward_from
@@ -20,14 +12,13 @@ from pylayer.dtype import bfloat16
 from pylayer.fast.calls import beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
 from pylayer.op import composed
+from pylayer.ops import complexes, creation, elementwise, indexing, linalg, positions, random, shape
 from pylayer.ops.arguments import as_ints, require
-from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, set_, set_items, zero_
-from pylayer.ops.random import randn, uniform
 from pylayer.ops.shape import astype, cast
 from pylayer.release import defined, release_names, shared_names
 from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
+from pylayer.vjp import OPS, Row
 from pylayer.watch import taken, watching
 
 DTYPE_METHODS = {
@@ -84,8 +75,8 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
 
 
 pin_memory = composed("pin_memory", lambda x, blocking=True: x)
-randn_like = composed("randn_like", lambda x, dtype=None, **options: randn(x.shape, dtype or x.dtype))
-rand_like = composed("rand_like", lambda x, dtype=None, **options: uniform(x.shape, dtype or x.dtype))
+randn_like = composed("randn_like", lambda x, dtype=None, **options: random.randn(x.shape, dtype or x.dtype))
+rand_like = composed("rand_like", lambda x, dtype=None, **options: random.uniform(x.shape, dtype or x.dtype))
 is_floating_point = composed("is_floating_point", lambda x: x.dtype.is_floating, "bool")
 is_complex = composed("is_complex", lambda x: x.dtype.is_complex, "bool")
 is_integer = composed("is_integer", lambda x: x.dtype.rank == 1, "bool")
@@ -111,17 +102,12 @@ FUNCTIONS = defined("ops")
 CHANGES = {"hypot": 3, "ldexp": 2}
 """How often Paddle changes the Tensor, where that is not once: it counts as many versions."""
 
-IN_PLACE_ANEW = (
-    "addmm", "cast", "cumprod", "cumsum", "flatten", "reshape", "squeeze", "transpose", "unsqueeze",
-)  # fmt: skip
+IN_PLACE_ANEW = ["addmm", "cast", "cumprod", "cumsum", "flatten", "reshape", "squeeze", "transpose", "unsqueeze"]
 """Those whose form with an underscore may change the shape."""
 
 
 def as_operand(x: Tensor, other: Any) -> Any:
-    """The other side of an operator: arrays become Tensors, those of shape [] numbers; Tensors and numbers stay.
-
-    A TypeError for a list, a tuple or a string, which Python would otherwise repeat, or join.
-    """
+    """The other side of an operator, arrays as Tensors or numbers; a TypeError for a list, tuple or string."""
     if watching:
         other = taken(other)
     if isinstance(other, Tensor):
@@ -162,7 +148,7 @@ def reflected_bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
     """``other ∘ x`` for a number, which becomes a Tensor of the dtype of `x`."""
 
     def operator(x: Tensor, other: Any) -> Any:
-        return function(to_tensor(other, x.dtype), x) if isinstance(other, int) else NotImplemented
+        return function(creation.to_tensor(other, x.dtype), x) if isinstance(other, int) else NotImplemented
 
     return operator
 
@@ -179,19 +165,14 @@ OPERATORS: dict[str, Any] = {
 BITWISE: dict[str, Any] = {"and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor}
 
 
-def equals(x: Tensor, other: Any) -> Any:
-    """``x == other``: element by element, and False for what is no Tensor, array or number (observed rule 84)."""
-    return OPS["equal"].apply(x, as_operand(x, other)) if comparable(other) else False
+def equality(row: Row, otherwise: bool) -> Callable[..., Any]:
+    """Element by element; and `otherwise` for what is no Tensor, array or number (observed rule 84)."""
 
+    def operator(x: Tensor, other: Any) -> Any:
+        comparable = isinstance(other, (Tensor, int, float, complex)) or hasattr(other, "dtype")
+        return row.apply(x, as_operand(x, other)) if comparable else otherwise
 
-def differs(x: Tensor, other: Any) -> Any:
-    """``x != other``: element by element, and True for what is no Tensor, array or number."""
-    return OPS["not_equal"].apply(x, as_operand(x, other)) if comparable(other) else True
-
-
-def comparable(other: Any) -> bool:
-    """Whether `other` is a Tensor, an array or a number."""
-    return isinstance(other, (Tensor, int, float, complex)) or hasattr(other, "dtype")
+    return operator
 
 
 def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
@@ -262,8 +243,8 @@ ATTRIBUTES: dict[str, Any] = {
     "backward": backward_from,
     "register_hook": register_hook,
     "retain_grads": retain_grads,
-    "__eq__": equals,
-    "__ne__": differs,
+    "__eq__": equality(OPS["equal"], False),
+    "__ne__": equality(OPS["not_equal"], True),
     "__neg__": elementwise.neg,
     "__abs__": elementwise.abs,
     "__invert__": elementwise.bitwise_not,

@@ -31,8 +31,7 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
         return reduction.norm_(x, axis, keepdim)
     if len(axes) == 2:
         return _matrix_norm(x, p, axes, keepdim)
-    if not isinstance(p, (int, float)):
-        raise invalid(f"norm(): for vectors p must be a number or 'fro', but got {p!r}")
+    require(isinstance(p, (int, float)), f"norm(): for vectors p must be a number or 'fro', but got {p!r}")
     if p in (math.inf, -math.inf):
         return (reduction.max if p > 0 else reduction.min)(absolute(x), axis, keepdim)
     if p == 0:
@@ -143,8 +142,6 @@ def cond(x: Tensor, p: Any = None) -> Tensor:
         ratio = reduction.max(s, -1) / reduction.min(s, -1)
         return 1 / ratio if p == -2 else ratio
     require(x.shape[-1] == x.shape[-2], "only support p is none, 2 or -2 when the input is not square", x)
-    if p == "nuc":
-        return reduction.sum(svdvals(x), -1) * reduction.sum(svdvals(inv(x)), -1)
     axes = [x.ndim - 2, x.ndim - 1]
     return norm(x, p, axes) * norm(inv(x), p, axes)
 

@@ -146,11 +146,7 @@ def put_along_axis(
     include_self: bool = True,
     broadcast: bool = True,
 ) -> Tensor:
-    """A copy of `arr` with `values` at the positions `indices` along `axis`.
-
-    `reduce` says what becomes of the values for one place: the last one counts (assign), their sum (add), product (mul,
-    multiply), mean, smallest (amin) or largest (amax); `include_self`, whether what was there takes part.
-    """
+    """A copy of `arr` with `values` at `indices` along `axis`, reduced there, with what was there if `include_self`."""
     one_of("put_along_axis(): `reduce`", reduce, "assign", "add", "mean", *_EXTREMES)
     _same_dtype("put_along_axis", arr, values)
     index = _along("put_along_axis", arr, indices, axis, broadcast)
@@ -168,15 +164,13 @@ def put_along_axis(
     return total / counts
 
 
-_OTHER_WORDS = {"sum": "add", "prod": "mul", "mean": "mean", "amin": "amin", "amax": "amax"}
-
-
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax."""
-    one_of("scatter_reduce(): `reduce`", reduce, *_OTHER_WORDS)
-    return put_along_axis(input, index, src, dim, _OTHER_WORDS[reduce], include_self, False)
+    one_of("scatter_reduce(): `reduce`", reduce, "sum", "prod", "mean", "amin", "amax")
+    word = {"sum": "add", "prod": "mul"}.get(reduce, reduce)
+    return put_along_axis(input, index, src, dim, word, include_self, False)
 
 
 scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_reduce(input, dim, index, src, "sum"))
@@ -186,9 +180,8 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -
     """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last; or by their sum."""
     _same_dtype("scatter", x, updates)
     require(index.ndim != 2 or index.shape[1] == 1, "scatter(): The last dim of a 2D index should be 1", index)
-    if index.ndim > 2:
-        text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
-        raise invalid(f"{text} {index.ndim}")
+    text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
+    require(index.ndim <= 2, f"{text} {index.ndim}")
     if not index.ndim:  # one row
         updates = reshape(updates, [1, *updates.shape])
     rows = index if index.ndim == 1 else reshape(index, [-1])
@@ -275,8 +268,7 @@ def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last axis as a diagonal of two axes, zeros elsewhere."""
     places = [normal_axis(dim1, input.ndim + 1), normal_axis(dim2, input.ndim + 1)]
-    if places[0] == places[1]:
-        raise invalid(f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}")
+    require(len(set(places)) == 2, f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}")
     size = input.shape[-1] + abs(offset)
     zero = full([*input.shape[:-1], size, size], 0, input.dtype)
     return moveaxis(setitem(zero, _diagonal(offset, size, size), input), [-2, -1], places)
@@ -364,14 +356,14 @@ def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any
     return _pooled(reduce_op, messages, dst_index, count)
 
 
-def send_u_recv(
-    x: Tensor, src_index: Tensor, dst_index: Tensor, reduce_op: str = "sum", out_size: Any = None
-) -> Tensor:
-    """Along the edges of a graph, the rows `src_index` of `x` brought to the rows `dst_index` and reduced there."""
-    return _received(getitem(x, src_index), dst_index, reduce_op, out_size, x.shape[0])
-
-
-# `send_u_recv` of the rows combined with those of the edges, y, by add, sub, mul or div.
+# Along the edges of a graph, the rows `src_index` of x brought to the rows `dst_index` and reduced there; and those
+# rows combined with those of the edges, y, by add, sub, mul or div.
+send_u_recv = composed(
+    "send_u_recv",
+    lambda x, src_index, dst_index, reduce_op="sum", out_size=None: _received(
+        getitem(x, src_index), dst_index, reduce_op, out_size, x.shape[0]
+    ),
+)
 send_ue_recv = composed(
     "send_ue_recv",
     lambda x, y, src_index, dst_index, message_op="add", reduce_op="sum", out_size=None: _received(

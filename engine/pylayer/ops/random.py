@@ -173,14 +173,10 @@ def _drawn(x: Tensor, how: str = "random") -> Array:
     return getattr(generator().source, how)(x.array.shape)
 
 
-def _like(x: Tensor, values: Array) -> Tensor:
-    return Tensor(values.astype(x.array.dtype))
-
-
-FILLS: dict[str, Callable[..., Tensor]] = {
-    "bernoulli": lambda x, p=0.5: _like(x, _drawn(x) < unwrap(p)),
-    "exponential": lambda x, lam=1.0: _like(x, -XP[type(x.array)].log1p(-_drawn(x)) / lam),
-    "normal": lambda x, mean=0.0, std=1.0: _like(x, mean + std * _drawn(x, "standard_normal")),
+FILLS: dict[str, Callable[..., Any]] = {
+    "bernoulli": lambda x, p=0.5: _drawn(x) < unwrap(p),
+    "exponential": lambda x, lam=1.0: -XP[type(x.array)].log1p(-_drawn(x)) / lam,
+    "normal": lambda x, mean=0.0, std=1.0: mean + std * _drawn(x, "standard_normal"),
     "uniform": lambda x, min=0.0, max=1.0, seed=0: uniform(x.shape, x.dtype, min, max, seed),
 }
 """What ``x.bernoulli_()`` and the like fill a Tensor with."""
@@ -192,12 +188,11 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> T
     fits = 1 <= x.ndim <= 2 and num_samples > 0
     require(fits, f"multinomial(): needs weights of one or two dimensions and a sample, not {num_samples}", x)
     weights: Array = x.array.astype("float64")
-    xp = XP[type(weights)]
+    xp, source = XP[type(weights)], generator().source
     fits = bool((weights >= 0).all()) and bool((weights.sum(-1) > 0).all())
     require(fits, "multinomial(): the weights must not be negative, and not all zero")
     fits = replacement or num_samples <= int((weights > 0).sum(-1).min())
     require(fits, f"multinomial(): too few positive weights to draw {num_samples} without replacement")
-    source = generator().source
     if replacement:
         draws = source.random((*weights.shape[:-1], num_samples, 1)) * weights.sum(-1)[..., None, None]
         chosen = (xp.cumsum(weights, -1)[..., None, :] <= draws).sum(-1)

@@ -14,8 +14,9 @@ from pylayer.array import Array
 from pylayer.dtype import as_dtype
 from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import axes_of, kept, normal_axis, require
-from pylayer.ops.elementwise import check_same_dtype, logaddexp, multiply, sqrt, square, subtract
-from pylayer.ops.indexing import along
+from pylayer.ops.creation import arange
+from pylayer.ops.elementwise import check_same_dtype, logaddexp, maximum, minimum, multiply, sqrt, square, subtract
+from pylayer.ops.indexing import along, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import astype, cast, clone, reshape, transpose
@@ -171,49 +172,30 @@ def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
 std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim)))
 
 
-@op()
-def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
-    """How many elements over `axis` are not zero."""
-    return xp.sum(x != 0, axis=axes_of(axis, x.ndim), keepdims=keepdim, dtype="int64")
-
-
 count_nonzero = composed(
-    "count_nonzero", lambda x, axis=None, keepdim=False: of_graph(x, count_nonzero_(x, axis, keepdim))
+    "count_nonzero", lambda x, axis=None, keepdim=False: of_graph(x, sum(x != 0, axis, None, keepdim))
 )
 
 
 # --------------------------------------------------------------------------- running extremes and integrals
-@op()
-def extreme_positions(xp: ModuleType, x: Array, axis: int, largest: bool, dtype: Any) -> Array:
-    """The position of the extreme so far, of equal ones the last, and the first NaN stays: by doubling strides."""
-    best = xp.moveaxis(x, axis, -1)
-    n = best.shape[-1]
-    found = xp.broadcast_to(xp.arange(n), best.shape)
-    stride = 1
-    while stride < n:
-        earlier, later = best[..., :-stride], best[..., stride:]
-        better = (later >= earlier) if largest else (later <= earlier)
-        keep = (better | (later != later)) & (earlier == earlier)
-        chosen = xp.where(keep, found[..., stride:], found[..., :-stride])
-        found = xp.concatenate([found[..., :stride], chosen], -1)
-        best = xp.concatenate([best[..., :stride], xp.where(keep, later, earlier)], -1)
-        stride *= 2
-    return xp.moveaxis(found, -1, axis).astype(index_dtype(dtype))
-
-
 def _flat_or_along(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
     """A Tensor and one of its axes; the flat Tensor and its only one for None."""
     return (reshape(x, [-1]), 0) if axis is None else (x, normal_axis(axis, x.ndim))
 
 
-def _extreme(x: Tensor, axis: int | None, dtype: Any, largest: bool) -> tuple[Tensor, Tensor]:
+def _extreme(x: Tensor, axis: int | None, dtype: Any, pick: Callable[..., Tensor]) -> tuple[Tensor, Tensor]:
+    """The extremes so far along an axis, and their positions: of equal ones the last, and the first NaN stays."""
     x, at = _flat_or_along(x, axis)
-    found = extreme_positions(x, at, largest, dtype)
+    values = x.detach()
+    missing = values != values
+    reached = (values == _running(pick, values, at)) | (missing & (cumsum(missing, at) == 1))
+    places = reshape(arange(x.shape[at]), [-1 if k == at else 1 for k in range(x.ndim)])
+    found = astype(_running(maximum, where_(reached, places, 0), at), index_dtype(dtype))
     return take_along_axis(x, found, at), found
 
 
-cummax = composed("cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, True), "tuple")
-cummin = composed("cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, False), "tuple")
+cummax = composed("cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, maximum), "tuple")
+cummin = composed("cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, minimum), "tuple")
 
 
 def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:

@@ -18,7 +18,7 @@ import numpy as np
 from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
 from pylayer.invalid import invalid
-from pylayer.op import Operation, composed, op
+from pylayer.op import Operation, composed, op, unary
 from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
 from pylayer.size import Size
 from pylayer.tensor import Tensor
@@ -166,12 +166,7 @@ swapaxes = composed("swapaxes", lambda x, axis0, axis1: moveaxis(x, [axis0, axis
 
 
 # --------------------------------------------------------------------------- copies
-@op(x=lambda g: g)
-def clone(xp: ModuleType, x: Array) -> Array:
-    """A copy, part of the graph."""
-    return x.copy()
-
-
+clone = unary("clone", lambda g: g, lambda xp: lambda x: x.copy())
 is_contiguous = composed("is_contiguous", lambda x: bool(x.array.flags.c_contiguous), "bool")
 contiguous = composed("contiguous", lambda x: x if is_contiguous(x) else clone(x))
 

@@ -110,10 +110,7 @@ def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False) 
 
 
 def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The middle element along `axis`, or of all: the mean of the two middle ones, or the smaller with mode ``min``.
-
-    With mode ``min`` and an axis, a pair: the median and its position.
-    """
+    """The middle element, or the mean of both; with mode ``min`` the smaller, and its position if there is an axis."""
     one_of("median(): `mode`", mode, "avg", "min")
     flat = reshape(x, [-1]) if axis is None else x
     at = normal_axis(0 if axis is None else axis, flat.ndim or 1)
@@ -185,13 +182,11 @@ def unique_consecutive(
     new = xp.ones((n,), bool)
     if n > 1:
         new[1:] = (array[1:] != array[:-1]).reshape(n - 1, -1).any(-1)
-    starts = xp.nonzero(new)[0]
     found = [Tensor(xp.moveaxis(array[new], 0, at))]
     if return_inverse:
         found.append(Tensor((xp.cumsum(new.astype("int64")) - 1).astype(dtype)))
     if return_counts:
-        ends = xp.concatenate([starts[1:], xp.asarray([n])])
-        found.append(Tensor((ends - starts).astype(dtype)))
+        found.append(Tensor(xp.diff(xp.append(xp.nonzero(new)[0], n)).astype(dtype)))
     return found[0] if len(found) == 1 else tuple(found)
 
 

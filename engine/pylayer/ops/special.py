@@ -14,8 +14,7 @@ from pylayer.array import Array
 from pylayer.dtype import float64
 from pylayer.op import composed, op, unary
 from pylayer.ops.arguments import require
-from pylayer.ops.elementwise import clip, erf, from_math, log
-from pylayer.ops.shape import cast
+from pylayer.ops.elementwise import clip, erf, floating, from_math, log
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function
 
@@ -230,8 +229,5 @@ erfinv = unary(
 
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 − x)), x first held between `eps` and 1 − `eps`; without, NaN outside [0, 1]."""
-    if x.dtype.rank < 2:
-        x = cast(x, "float32")
-    if eps:
-        x = clip(x, eps, 1 - eps)
+    x = clip(floating(x), eps, 1 - eps) if eps else floating(x)
     return log(x / (1 - x))

@@ -81,24 +81,20 @@ ALIASES = {
 
 
 _NAMELESS = """
-_grad_ivar _inplace_version _is_initialized _is_shared_buffer_with _numel _register_backward_hook
-_share_buffer_to apply apply_ argwhere assign astype bfloat16 bool broadcast_shape byte cdouble cfloat char
-contiguous copy_ cpu cuda detach_ diag_embed dim double einsum element_size expand fill_ float get_rng_state
-get_strides half index_sample int is_complex is_contiguous is_floating_point is_integer is_same is_tensor
-long msort nanquantile narrow ndimension new_empty new_full new_ones new_zeros nonzero permute pin_memory
-positive put_along_axis put_along_axis_ rank ravel renorm renorm_ requires_grad_ scatter_add scatter_add_
-scatter_reduce seed set_ set_rng_state set_value setitem shape short slice take_along_axis take_along_dim to
-to_tensor tril_indices triu_indices type_as unstack zero_
+_grad_ivar _inplace_version _is_initialized _is_shared_buffer_with _numel _register_backward_hook _share_buffer_to apply
+apply_ argwhere assign astype bfloat16 bool broadcast_shape byte cdouble cfloat char contiguous copy_ cpu cuda detach_
+diag_embed dim double einsum element_size expand fill_ float get_rng_state get_strides half index_sample int is_complex
+is_contiguous is_floating_point is_integer is_same is_tensor long msort nanquantile narrow ndimension new_empty new_full
+new_ones new_zeros nonzero permute pin_memory positive put_along_axis put_along_axis_ rank ravel renorm renorm_
+requires_grad_ scatter_add scatter_add_ scatter_reduce seed set_ set_rng_state set_value setitem shape short slice
+take_along_axis take_along_dim to to_tensor tril_indices triu_indices type_as unstack zero_
 """
 NAMELESS = frozenset(_NAMELESS.split())
 """The functions here that take no ``name`` in Paddle. All others do, and none does anything with it."""
 
 
 def place_of_name(name: str, function: Callable[..., Any]) -> int | None:
-    """Where a function of Paddle's has an argument ``name``, its last, that the function here does without.
-
-    None if it has none, and -1 if it has one by its name alone.
-    """
+    """Where Paddle has a last argument ``name`` that the function lacks: -1 if by its name alone, None if nowhere."""
     ours = isinstance(function, FunctionType) and function.__module__.startswith("pylayer.ops.")
     if not ours or name in NAMELESS or hasattr(function, "op"):
         return None
@@ -113,10 +109,7 @@ _ABSENT: Any = object()
 
 @functools.cache
 def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes the other words for its arguments too, and a ``name``; itself if there are none.
-
-    An argument given in both words is one too many: a TypeError, from the function.
-    """
+    """A function that takes other words for its arguments, and a ``name``; a TypeError for one given in both words."""
     words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_")) or {}
     place = place_of_name(name, function)
     if (not words and place is None) or isinstance(function, type):

@@ -9,13 +9,13 @@ from typing import Any
 from pylayer.array import XP, Array
 from pylayer.op import composed, op
 from pylayer.ops.arguments import kept, normal_axis, one_of, require
-from pylayer.ops.creation import full_like, to_tensor
+from pylayer.ops.creation import full_like, ones, to_tensor
 from pylayer.ops.elementwise import clip, divide, isnan, lerp, logical_not, sqrt
 from pylayer.ops.indexing import where_
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import matmul
 from pylayer.ops.positions import diagonal, take_along_axis
-from pylayer.ops.reduction import at_the_end, mean
+from pylayer.ops.reduction import at_the_end
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, moveaxis, reshape, squeeze, transpose, unsqueeze
 from pylayer.ops.sorting import sort
@@ -50,11 +50,7 @@ def _between(ordered: Tensor, at: Tensor, interpolation: str) -> Tensor:
 
 
 def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:
-    """The value below which a share `q` of the elements over `axis` lies; for several shares along a new first axis.
-
-    What lies between two elements `interpolation` says: linear, lower, higher, nearest or midpoint. A TypeError of
-    integers.
-    """
+    """The value below which a share `q` over `axis` lies, several along a new first axis; a TypeError of integers."""
     one_of("quantile(): `interpolation`", interpolation, "linear", "lower", "higher", "nearest", "midpoint")
     given = q.tolist() if isinstance(q, Tensor) else q
     several = isinstance(given, (list, tuple))
@@ -118,21 +114,15 @@ def mode(x: Tensor, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tens
 def cov(
     x: Tensor, rowvar: bool = True, ddof: bool = True, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
-    """The covariances of variables, one per row (or column): over n − 1, or n without `ddof`.
-
-    Each observation counts `fweights` times, and has the weight `aweights`.
-    """
+    """The covariances of rows (or columns), over n − 1, or n without `ddof`; of weights `fweights` · `aweights`."""
     require(x.ndim in (1, 2), "Input(x) only support N-D (1<=N<=2) tensor in cov", x)
     rows = reshape(x, [1, -1]) if x.ndim == 1 else x
     rows = rows if rowvar or rows.shape[0] == 1 else transpose(rows, [1, 0])
-    if fweights is None and aweights is None:
-        centred = rows - mean(rows, 1, True)
-        return squeeze(matmul(centred, centred.conj(), transpose_y=True) / (rows.shape[1] - int(ddof)))
-    given = [astype(w, x.dtype) for w in (fweights, aweights) if w is not None]
-    weights = given[0] * given[1] if len(given) == 2 else given[0]
+    counts, shares = (ones([1], x.dtype) if w is None else astype(w, x.dtype) for w in (fweights, aweights))
+    weights = counts * shares * ones([rows.shape[1]], x.dtype)
     size = total(weights)
     centred = rows - total(rows * weights, 1, None, True) / size
-    lost = total(weights * given[-1]) / size if aweights is not None else 1
+    lost = total(weights * shares) / size
     product = matmul(centred, (centred * weights).conj(), transpose_y=True)
     return squeeze(product / (size - int(ddof) * lost))
 
@@ -180,8 +170,7 @@ def histogram(
     density: bool = False,
 ) -> Array:
     """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0."""
-    if max < min:
-        raise ValueError(f"max must be larger or equal to min. But received max is {max}, min is {min}")
+    require(min <= max, f"max must be larger or equal to min. But received max is {max}, min is {min}")
     low, high = _bounds(input, min, max)
     flat = input.reshape(-1).astype("float64")
     inside = (flat >= low) & (flat <= high)
