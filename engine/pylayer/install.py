@@ -14,8 +14,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
 
+from pylayer.invalid import UnsupportedError
 from pylayer.release import FACADE, paddles, release_modules, release_names
-from pylayer.unsupported import UnsupportedError
 
 REEXPORTING = (
     "amp", "autograd", "base", "distributed", "framework", "jit", "nn", "nn.functional", "nn.initializer", "nn.utils",

@@ -1,4 +1,4 @@
-"""Arguments checked, and the errors of wrong ones, in Paddle's words."""
+"""Arguments checked, and the errors of wrong ones, in Paddle's words, and of what the engine does not do."""
 
 from __future__ import annotations
 
@@ -19,6 +19,19 @@ def no_tensor(name: str, argument: str, position: int, value: Any) -> ValueError
         f"{name}(): argument '{argument}' (position {position}) must be Tensor, but got {type(value).__name__}. "
         f"Convert it with paddle.to_tensor"
     )
+
+
+class UnsupportedError(NotImplementedError):
+    """What Paddle does and the engine does not, where the name alone does not tell.
+
+    Args:
+        what: the name, and when; for the verdict.
+        advice: what to do instead, a sentence.
+    """
+
+    def __init__(self, what: str, advice: str = "") -> None:
+        super().__init__(f"{what} is not part of the bundled engine. {advice}".rstrip())
+        self.what = what
 
 
 # --------------------------------------------------------------------------- of backward and grad

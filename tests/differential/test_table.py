@@ -16,7 +16,7 @@ from one_liners import PROGRAMS
 
 import pylayer.paddle  # noqa: F401 - the packages
 from pylayer.install import StandIn, named
-from pylayer.paddle._modules import MODULES
+from pylayer.paddle._names import MODULES
 
 PATHS = {last_word(path) for path in table.ENTRIES}
 
