@@ -25,9 +25,8 @@ from pylayer.array import as_array
 from pylayer.fast import ON, fast_binary, fast_unary
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
-from pylayer.invalid import invalid, no_tensor
+from pylayer.invalid import as_floating, invalid, no_tensor, reconciled
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of
-from pylayer.promotion import as_floating, reconciled
 from pylayer.symbol import Symbol, is_of_a_program, recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function, Row, Rule

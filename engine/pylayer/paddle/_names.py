@@ -11,10 +11,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from pylayer.install import StandIn, stand_in
 from pylayer.ops.methods import FORMS_IN_PLACE
 from pylayer.ops.spellings import ALIASES, respelled
-from pylayer.release import FACADE, defined, paddles, release_modules, shared_names
+from pylayer.release import FACADE, StandIn, defined, paddles, release_modules, shared_names, stand_in
 
 MODULES = {
     "": (
@@ -24,7 +23,7 @@ MODULES = {
         "cdouble=dtype:complex128 complex=ops.complexes:complex_"
     ),
     "amp": "compatibility array",
-    "autograd": "autograd derivatives grad_mode py_layer saved Function=py_layer:PyLayer",
+    "autograd": "autograd derivatives grad_mode py_layer op_node:saved_tensors_hooks Function=py_layer:PyLayer",
     "autograd.py_layer": "py_layer",
     "base": (
         "compatibility array nn.initializer:ParamAttr static.backward static.executor static.in_use "
