@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pylayer.ops  # noqa: F401 - the package gives Tensor its methods
-from pylayer.install import install_paddle, uninstall_paddle
+from pylayer.release import install_paddle, uninstall_paddle
 
 __version__ = "0.1.0"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from pylayer.device import no
+from pylayer.array import no
 from pylayer.dtype import as_dtype, bfloat16, float16
 from pylayer.ops.arguments import as_ints
 from pylayer.static import variable as static

@@ -149,14 +149,9 @@ def _apart(value: Any) -> Any:
     return leaf
 
 
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
 def _check_shapes(v: Any, like: Any) -> None:
-    if v is None:
-        return
-    wanted, given = [list(t.shape) for t in _listed(like)], [list(t.shape) for t in _listed(v)]
+    wanted = [list(t.shape) for t in as_tensors(like)]
+    given = wanted if v is None else [list(t.shape) for t in as_tensors(v)]
     if wanted != given:
         raise RuntimeError(
             f"The v should have the same shapes as what it is multiplied with, {wanted}, but has {given}."
@@ -164,9 +159,8 @@ def _check_shapes(v: Any, like: Any) -> None:
 
 
 def _gradients(ys: Any, xs: Any, v: Any, create_graph: bool = False) -> Any:
-    cotangents = None if v is None else _listed(v)
-    found = gradients(_listed(ys), _listed(xs), cotangents, create_graph)
-    filled = [zeros_like(x) if g is None else g for x, g in zip(_listed(xs), found, strict=True)]
+    found = gradients(as_tensors(ys), as_tensors(xs), None if v is None else as_tensors(v), create_graph)
+    filled = [zeros_like(x) if g is None else g for x, g in zip(as_tensors(xs), found, strict=True)]
     return tuple(filled) if isinstance(xs, (list, tuple)) else filled[0]
 
 
@@ -184,7 +178,7 @@ def vjp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
         RuntimeError: the shapes of `v` are not those of what `func` returns.
     """
     inputs = _apart(xs)
-    ys = func(*inputs) if isinstance(inputs, tuple) else func(inputs)
+    ys = func(*as_tensors(inputs))
     _check_shapes(v, ys)
     return ys, _gradients(ys, inputs, v)
 
@@ -196,14 +190,14 @@ def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
         RuntimeError: the shapes of `v` are not those of `xs`.
     """
     inputs = _apart(xs)
-    ys = func(*inputs) if isinstance(inputs, tuple) else func(inputs)
+    ys = func(*as_tensors(inputs))
     _check_shapes(v, inputs)
-    cotangents: Sequence[Tensor] = [zeros_like(y) for y in _listed(ys)]
+    cotangents: Sequence[Tensor] = [zeros_like(y) for y in as_tensors(ys)]
     for cotangent in cotangents:
         cotangent.stop_gradient = False
     backward = _gradients(ys, inputs, cotangents, create_graph=True)
-    directions = [ones_like(x) for x in _listed(inputs)] if v is None else _listed(v)
-    found = _gradients(_listed(backward), list(cotangents), directions)
+    directions = [ones_like(x) for x in as_tensors(inputs)] if v is None else as_tensors(v)
+    found = _gradients(as_tensors(backward), list(cotangents), directions)
     return ys, found if isinstance(ys, (list, tuple)) else found[0]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 from typing import Any
 
 import ml_dtypes
@@ -15,9 +14,9 @@ class DType:
 
     __slots__ = ("name", "numpy")
 
-    def __init__(self, name: str, numpy_dtype: Any) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.numpy: np.dtype[Any] = np.dtype(numpy_dtype)
+        self.numpy: np.dtype[Any] = np.dtype(name)  # ml_dtypes has told NumPy what bfloat16 is
 
     def __repr__(self) -> str:
         return f"paddle.{self.name}"
@@ -51,31 +50,31 @@ class DType:
         return self.numpy.itemsize
 
 
-float16 = DType("float16", "float16")
-float32 = DType("float32", "float32")
-float64 = DType("float64", "float64")
-bfloat16 = DType("bfloat16", ml_dtypes.bfloat16)
-int8 = DType("int8", "int8")
-int16 = DType("int16", "int16")
-int32 = DType("int32", "int32")
-int64 = DType("int64", "int64")
-uint8 = DType("uint8", "uint8")
-bool_ = DType("bool", "bool")
-complex64 = DType("complex64", "complex64")
-complex128 = DType("complex128", "complex128")
-
-DTYPES = (
-    float16, float32, float64, bfloat16, int8, int16, int32, int64, uint8, bool_, complex64, complex128,
-)  # fmt: skip
+NAMES = "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 bool complex64 complex128"
+DTYPES = tuple(DType(name) for name in NAMES.split())
+float16, float32, float64, bfloat16, int8, int16, int32, int64, uint8, bool_, complex64, complex128 = DTYPES
 FLOATING = frozenset({float16, float32, float64, bfloat16})
 
 
-def promote_types(dtypes: Iterable[DType]) -> DType:
-    """The narrowest dtype that holds all of `dtypes`; beside a floating or complex one, integers do not count."""
-    found = set(dtypes)
-    differentiable = {d for d in found if d.is_differentiable}
-    by_numpy = functools.reduce(np.promote_types, (d.numpy for d in differentiable or found))
-    return BY_NUMPY[np.dtype(by_numpy)]
+def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
+    """The dtype in which an operation on Tensors of these dtypes, with and without dimensions, is computed.
+
+    It is the narrowest that holds all that count: beside a floating or complex one, integers do not.
+
+    Raises:
+        TypeError: the ones with dimensions differ, and are neither all floating nor is one complex.
+    """
+    if len(shaped) > 1 and not (all(d.is_floating for d in shaped) or any(d.is_complex for d in shaped)):
+        found = ", ".join(sorted(d.name for d in shaped))
+        raise TypeError(
+            f"(InvalidType) {name}(): Type promotion only support calculations between floating-point numbers and "
+            f"between complex and real numbers, but got {found}. Cast one with astype()."
+        )
+    highest = max((d.rank for d in shaped), default=-1)
+    complexes = any(d.is_complex for d in shaped)
+    counting = shaped | {d for d in zero_d if d.rank > highest or complexes}
+    differentiable = {d for d in counting if d.is_differentiable}
+    return BY_NUMPY[np.dtype(functools.reduce(np.promote_types, (d.numpy for d in differentiable or counting)))]
 
 
 for _dtype in DTYPES:  # ``DataType.FLOAT32``

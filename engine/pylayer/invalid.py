@@ -1,11 +1,13 @@
-"""Arguments checked, and the errors of wrong ones, in Paddle's words."""
+"""Arguments checked and brought to one dtype, and the errors, in Paddle's words, of those that are not taken."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from pylayer.dtype import common_dtype, default_dtype
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 
 
 def invalid(text: str) -> ValueError:
@@ -19,6 +21,45 @@ def no_tensor(name: str, argument: str, position: int, value: Any) -> ValueError
         f"{name}(): argument '{argument}' (position {position}) must be Tensor, but got {type(value).__name__}. "
         f"Convert it with paddle.to_tensor"
     )
+
+
+def as_floating(value: Any) -> Any:
+    """An integer or bool Tensor cast to the default floating dtype; anything else unchanged."""
+    if isinstance(value, Tensor) and value.array.dtype.kind in "iub":
+        return OPS["cast"].apply(value, default_dtype())
+    return value
+
+
+def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
+    """The inputs of an elementwise operation in a common dtype (observed rule 76).
+
+    Floating and complex Tensors go to the widest; a 0-d Tensor follows the others unless its kind is higher. A Python
+    number follows the Tensor, except that a float takes an integer Tensor to the default floating dtype.
+
+    Raises:
+        TypeError: Tensors of different dtypes that are not all floating or complex.
+    """
+    # NumPy's float64 is a float, but an array would follow it; `item` makes it a Python number.
+    inputs = [v.item() if hasattr(v, "dtype") and not isinstance(v, Tensor) else v for v in inputs]
+    tensors = [t for t in inputs if isinstance(t, Tensor)]
+    if len({t.array.dtype for t in tensors}) == 1:
+        weak_float = any(isinstance(value, float) for value in inputs)
+        return [as_floating(value) for value in inputs] if weak_float else list(inputs)
+    common = common_dtype(name, {t.dtype for t in tensors if t.ndim}, {t.dtype for t in tensors if not t.ndim})
+    return [OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v for v in inputs]
+
+
+class UnsupportedError(NotImplementedError):
+    """What Paddle does and the engine does not, where the name alone does not tell.
+
+    Args:
+        what: the name, and when; for the verdict.
+        advice: what to do instead, a sentence.
+    """
+
+    def __init__(self, what: str, advice: str = "") -> None:
+        super().__init__(f"{what} is not part of the bundled engine. {advice}".rstrip())
+        self.what = what
 
 
 # --------------------------------------------------------------------------- of backward and grad

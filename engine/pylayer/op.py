@@ -21,14 +21,12 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer import fast
 from pylayer.array import as_array
-from pylayer.fast.calls import fast_binary, fast_unary
+from pylayer.fast import ON, fast_binary, fast_unary
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
-from pylayer.invalid import invalid, no_tensor
+from pylayer.invalid import as_floating, invalid, no_tensor, reconciled
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of
-from pylayer.promotion import as_floating, reconciled
 from pylayer.symbol import Symbol, is_of_a_program, recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function, Row, Rule
@@ -114,7 +112,7 @@ def unary(
 ) -> Operation:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
-    short = fast.ON and len(row.reads) < 2  # of more a node would have to save a tuple
+    short = ON and len(row.reads) < 2  # of more a node would have to save a tuple
     return as_function(fast_unary(row, row.apply) if short else lambda x, name=None: row.apply(x), row)
 
 
@@ -142,7 +140,7 @@ def binary(
                 raise no_tensor(row.name, row.arguments[position], position, value)
         return row.apply(x, y)
 
-    return as_function(fast_binary(row, general) if fast.ON else general, row)
+    return as_function(fast_binary(row, general) if ON else general, row)
 
 
 def op(

@@ -3,17 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar, Token
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from pylayer.array import XP, Array, as_array
+from pylayer.grad_mode import grad_mode
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output
-from pylayer.saved import PackedSaved, packed_saved
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged
 from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
 from pylayer.watch import tell_made, watching
 
+
+# --------------------------------------------------------------------------- what is saved
+class Hooks(NamedTuple):
+    """The functions in force where a Tensor is saved."""
+
+    pack: Callable[[Tensor], Any]
+    unpack: Callable[[Any], Tensor]
+
+
+active_hooks: ContextVar[Hooks | None] = ContextVar("saved_tensors_hooks", default=None)
+
+
+class saved_tensors_hooks:  # noqa: N801 - Paddle's name
+    """Within the ``with`` block, each Tensor saved for backward goes through `pack_hook`, and what that returns through
+    `unpack_hook` each time it is read (``paddle.autograd.saved_tensors_hooks``; observed rule 53).
+
+    Raises, when entered:
+        ValueError: others are in force, as in Paddle.
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self._hooks = Hooks(pack_hook, unpack_hook)
+        self._tokens: list[Token[Hooks | None]] = []
+
+    def __enter__(self) -> None:
+        if active_hooks.get() is not None:
+            raise ValueError(
+                "(InvalidArgument) paddle.autograd.saved_tensors_hooks only one pair of hooks is allowed at a time."
+            )
+        watching.append(self._hooks)
+        self._tokens.append(active_hooks.set(self._hooks))
+
+    def __exit__(self, *raised: object) -> None:
+        active_hooks.reset(self._tokens.pop())
+        watching.remove(self._hooks)
+
+
+class Packed(NamedTuple):
+    """One saved Tensor as its pack hook left it."""
+
+    value: Any
+    unpack: Callable[[Any], Tensor]
+
+    def unpacked(self) -> Tensor:
+        """The Tensor again. Raises TypeError where the unpack hook returned something else."""
+        tensor = self.unpack(self.value)
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"The unpack hook of saved_tensors_hooks must return a Tensor, but got {type(tensor).__name__}."
+            )
+        return tensor
+
+
+def packed(tensor: Any, hooks: Hooks) -> Packed:
+    """`tensor` through the pack hook, which records nothing."""
+    token = grad_mode.set(False)
+    try:
+        return Packed(hooks.pack(tensor), hooks.unpack)
+    finally:
+        grad_mode.reset(token)
+
+
+class PackedSaved(list[tuple[Any, ...]]):
+    """What the vjps of one operation read, every array through the pack hook in force."""
+
+    def unpacked(self) -> list[tuple[Any, ...]]:
+        """The values that the vjps read."""
+        return [tuple(v.unpacked().array if type(v) is Packed else v for v in values) for values in self]
+
+
+# --------------------------------------------------------------------------- the call
 NUMBERS = (int, float)
 """Beside one of these a product is Paddle's `scale`, which gives no zeros; of a complex one Paddle makes a Tensor."""
 
@@ -50,7 +122,9 @@ class OpNode(Node):
         self.shapes = shapes
         """The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
         if watching:
-            self.saved = packed_saved(saved)
+            if hooks := active_hooks.get():
+                packs = (tuple(packed(Tensor(v), hooks) if type(v) in XP else v for v in values) for values in saved)
+                self.saved = PackedSaved(packs)
             tell_made(self, out)
 
     @property

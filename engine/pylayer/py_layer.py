@@ -21,8 +21,7 @@ from pylayer.array import XP, Array
 from pylayer.dtype import BY_NUMPY
 from pylayer.grad_mode import grad_mode, grad_mode_set
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
-from pylayer.op_node import parent_of
-from pylayer.saved import Packed, active_hooks, packed
+from pylayer.op_node import Packed, active_hooks, packed, parent_of
 from pylayer.symbol import is_of_a_program, leaves_in, named, recording
 from pylayer.tensor import Tensor
 from pylayer.versions import changed_since, check_unchanged, clock, mark_changed
@@ -350,7 +349,6 @@ class PyLayerNode(Node):
     # ----------------------------------------------------------------- what backward returns
     def checked(self, returned: Any, barred: Collection[Target] = ()) -> list[Tensor | None]:
         """The gradients of all input Tensors, in order, by the reading in force (`reads_as_releases`).
-
 
         Integers and booleans are never asked for one. An input among `barred`, those of which ``paddle.grad`` wants no
         gradient, is one that needs none.

@@ -9,9 +9,9 @@ from typing import Any
 
 from pylayer.autograd import backward
 from pylayer.grad_mode import enable_grad
+from pylayer.op_node import saved_tensors_hooks
 from pylayer.ops.random import generator
 from pylayer.py_layer import PyLayer
-from pylayer.saved import saved_tensors_hooks
 from pylayer.tensor import Tensor
 
 

@@ -1,13 +1,22 @@
-"""The names of Paddle 3.3.1, by module and class, as the facade's table has them."""
+"""The names of Paddle 3.3.1, stand-ins for those that the engine lacks, and ``import paddle`` in this process.
+
+Stand-ins can be imported, and a use of one says its name; of any error, `missing_name` says which name it was about.
+"""
 
 from __future__ import annotations
 
 import functools
 import pkgutil
+import re
+import sys
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
+
+from pylayer.invalid import UnsupportedError
 
 FACADE = "pylayer.paddle"
 
@@ -63,3 +72,193 @@ def defined(source: str) -> dict[str, Any]:
         names = defined(f"{source}.{inner.name}").items()
         found |= {n: v for n, v in names if hasattr(v, "op") or v.__module__.startswith(f"pylayer.{source}.")}
     return found
+
+
+# --------------------------------------------------------------------------- stand-ins
+REEXPORTING = (
+    "amp", "autograd", "base", "distributed", "framework", "jit", "nn", "nn.functional", "nn.initializer", "nn.utils",
+    "optimizer", "static", "tensor",
+)  # fmt: skip
+"""The packages that hand on what is defined in modules inside: ``paddle.tensor.math.add`` is ``paddle.tensor.add``."""
+OTHERS_INSIDE = tuple(
+    f"paddle.{name}."
+    for name in (
+        "autograd.ir_backward", "base.core", "base.libpaddle", "distributed.communication.stream", "nn.quant",
+        "static.amp",
+    )
+)  # fmt: skip
+"""What is inside of them, and has functions of its own by the same names."""
+
+
+class StandIn(ModuleType):
+    """A module, class or function of Paddle that the engine lacks; so are the names in it.
+
+    No object of a user's is an instance of one, and a class may have it as a base.
+
+    Raises:
+        UnsupportedError: it is called, compared, looped over or the like; a class made of it is called; an object of
+            the engine's is asked whether it is an instance, as it may be what the release calls so.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []  # modules may be looked for in it
+
+    __hash__ = object.__hash__
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":  # of a star import, after which a name would be missing without a reason
+            self._used()
+        if name.startswith("__"):  # what Python itself asks for
+            raise AttributeError(f"{self!r} has no attribute {name!r}", name=name, obj=self)
+        return named(f"{self.__name__}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, which is not part of the bundled engine>"
+
+    def _used(self, *_: Any, **__: Any) -> NoReturn:
+        raise UnsupportedError(self.__name__)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return self.__subclasscheck__(type(instance))
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return subclass.__module__.partition(".")[0] == "pylayer" and self._used()
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type]:
+        return (type(self.__name__.rpartition(".")[2], (), {"__new__": self._used}),)
+
+    def __or__(self, other: Any) -> Any:  # in an annotation
+        return self
+
+    __ror__ = __or__
+
+
+_USES = (
+    "call eq ne lt le gt ge bool len iter contains getitem setitem enter exit int float index add radd sub rsub mul "
+    "rmul truediv rtruediv pow rpow matmul rmatmul neg abs invert"
+)
+for _name in _USES.split():
+    setattr(StandIn, f"__{_name}__", StandIn._used)
+
+
+stand_in = functools.cache(StandIn)
+"""The stand-in for a dotted name, always the same."""
+
+
+def hands_on(path: str) -> bool:
+    """Whether a dotted name is that of a module inside a package that hands on what is defined there."""
+    package = path.rpartition(".")[0].removeprefix("paddle.")
+    return path in release_modules() and package in REEXPORTING and not f"{path}.".startswith(OTHERS_INSIDE)
+
+
+def named(path: str) -> Any:
+    """What a dotted name stands for that is below a module which the facade lacks.
+
+    It is the object of that name in the nearest package above that hands on what is defined inside it; else a stand-in.
+    """
+    package, _, name = path.rpartition(".")
+    while "." in package and package.removeprefix("paddle.") not in REEXPORTING:
+        package = package.rpartition(".")[0]
+    facade = sys.modules.get(FACADE + package.removeprefix("paddle"))
+    found = vars(facade).get(name) if facade is not None and "." in package else None
+    if found is None or isinstance(found, ModuleType) or path.startswith(OTHERS_INSIDE):
+        return stand_in(path)
+    return found
+
+
+# --------------------------------------------------------------------------- the import
+class StandInFinder(MetaPathFinder, Loader):
+    """Finds what Paddle 3.3.1 has and the facade lacks: whatever is imported is a stand-in.
+
+    Of a module whose names are not in the table of the release, any name may be imported.
+    """
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """The spec of a stand-in, also for a function in ``from paddle.module import function``."""
+        owner, _, name = paddles(fullname).rpartition(".")
+        known = release_names().get(owner)
+        of_paddle = owner.partition(".")[0] == "paddle" and (known is None or name in known)
+        return ModuleSpec(fullname, self, is_package=True) if of_paddle else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The stand-in."""
+        return stand_in(paddles(spec.name))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing: there is no code."""
+
+
+_finder = StandInFinder()
+
+
+def install_paddle() -> None:
+    """Make ``import paddle``, and everything below it, resolve to the facade, or to stand-ins for what it lacks.
+
+    Modules are shared, so a class is the same however it was imported. An installed Paddle stays as it is; it is only
+    not found until `uninstall_paddle`. Calling this again does nothing.
+
+    Raises:
+        RuntimeError: another ``paddle`` was imported before.
+    """
+    imported = sys.modules.get("paddle")
+    if imported is not None and imported is not sys.modules.get(FACADE):
+        raise RuntimeError(
+            f"Another paddle ({getattr(imported, '__file__', imported)}) is already imported in this process. "
+            f"Call pylayer.install_paddle() before anything imports paddle, or in a process of its own."
+        )
+    if imported is None:
+        import_module(FACADE)
+        for name in [name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")]:
+            sys.modules[paddles(name)] = sys.modules[name]
+    if _finder not in sys.meta_path:
+        sys.meta_path.append(_finder)
+
+
+def uninstall_paddle() -> None:
+    """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed one."""
+    for name in [name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")]:
+        if sys.modules.get(paddles(name)) is sys.modules[name]:
+            del sys.modules[paddles(name)]
+    for name in [name for name, module in sys.modules.items() if isinstance(module, StandIn)]:
+        del sys.modules[name]
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+
+
+# --------------------------------------------------------------------------- errors
+CLASSES = {"pylayer.tensor.Tensor": "paddle.Tensor", "pylayer.nn.layer.Layer": "paddle.nn.Layer"}
+"""The classes whose members are in the list of the release."""
+
+NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
+
+
+def missing_name(error: BaseException) -> str:
+    """What Paddle has and the engine lacks, for which `error` was raised; empty if it was for another.
+
+    The error is that of an attribute, of a module or a name to import, one that says so, or one raised from such.
+    """
+    found = ""
+    if isinstance(error, UnsupportedError):
+        found = error.what
+    elif isinstance(error, ModuleNotFoundError) and error.name:
+        owner, _, name = error.name.rpartition(".")
+        found = in_release(paddles(owner), name)
+    elif isinstance(error, ImportError) and (match := NOT_IMPORTED.match(str(error))):
+        found = in_release(paddles(match[2]), match[1])
+    elif isinstance(error, AttributeError) and error.name:
+        found = next((path for owner in owners(error.obj) if (path := in_release(owner, error.name))), "")
+    return found or (missing_name(error.__cause__) if error.__cause__ is not None else "")
+
+
+def in_release(owner: str, name: str) -> str:
+    """The dotted name if the release has it, else empty; also of a module that is not in the list as a whole."""
+    return f"{owner}.{name}" if name in release_names().get(owner, ()) else ""
+
+
+def owners(value: Any) -> list[str]:
+    """What the release calls a module of the facade, a class, or the classes of an object."""
+    if isinstance(value, ModuleType):
+        return [paddles(value.__name__)]
+    bases = (value if isinstance(value, type) else type(value)).__mro__
+    return [CLASSES[base] for kind in bases if (base := f"{kind.__module__}.{kind.__name__}") in CLASSES]

@@ -20,8 +20,7 @@ import numpy as np
 from pylayer.array import XP, to_numpy
 from pylayer.dtype import as_dtype
 from pylayer.ops.creation import to_tensor
-from pylayer.parameter import Parameter
-from pylayer.symbol import at_once
+from pylayer.symbol import Parameter, at_once
 from pylayer.tensor import Tensor
 
 _PLAIN = (bool, int, float, str, type(None))

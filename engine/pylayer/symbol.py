@@ -1,6 +1,6 @@
 """What operations do in static mode: they are recorded, not computed, and so is what makes Tensors.
 
-Only Tensors that dynamic mode made, alone, are computed with as there. `pylayer.static` sets the recorder; the
+Tensors that dynamic mode made, parameters left out, are computed with as there. `pylayer.static` sets the recorder; the
 operations know nothing else of it.
 """
 
@@ -11,19 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
+from pylayer.array import Array
 from pylayer.grad_mode import grad_mode
+from pylayer.tensor import Tensor
 from pylayer.vjp import Row
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Recordable:
-    """What static mode records operations on: a symbol, or a parameter, which a startup program gives other values."""
-
-    __slots__ = ()
-
-
-class Symbol(Recordable):
+class Symbol:
     """Something that has a value only while a program runs: a Variable, or one of its sizes."""
 
     __slots__ = ()
@@ -59,6 +55,34 @@ recording: ContextVar[Recorder | None] = ContextVar("recording", default=None)
 """The recorder of static mode; None in dynamic mode, and while a program runs."""
 
 
+class Parameter(Tensor):
+    """A leaf that is trained: stop_gradient is the opposite of `trainable`."""
+
+    __slots__ = ()
+
+    persistable = True
+
+    def __init__(self, array: Array, trainable: bool = True) -> None:
+        super().__init__(array, None, not trainable)
+
+    @property
+    def trainable(self) -> bool:
+        """Whether it takes a gradient."""
+        return not self._stop_gradient
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._stop_gradient = not value
+
+    def detach(self) -> Tensor:
+        """As of a Tensor; in static mode a Variable."""
+        recorder = recording.get()
+        return super().detach() if recorder is None else recorder.detached(self)
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+
 def leaves_in(value: Any) -> Iterable[Any]:
     """What is in lists, tuples, dicts and slices, themselves left out."""
     if isinstance(value, (list, tuple)):
@@ -79,7 +103,7 @@ def symbols_in(value: Any) -> Iterable[Symbol]:
 
 def is_of_a_program(value: Any) -> bool:
     """Whether a value holds a symbol or a parameter."""
-    return any(isinstance(leaf, Recordable) for leaf in leaves_in(value))
+    return any(isinstance(leaf, (Symbol, Parameter)) for leaf in leaves_in(value))
 
 
 def named(value: Any) -> str:

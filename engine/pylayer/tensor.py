@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pylayer.array import XP, Array, as_array, constructed, place_of, to_numpy
-from pylayer.device import Place
+from pylayer.array import XP, Array, Place, as_array, constructed, place_of, to_numpy
 from pylayer.dtype import BY_NUMPY, DType
 from pylayer.graph import Cotangent, Node
 from pylayer.printing import text_of

@@ -17,7 +17,6 @@ from pylayer.array import XP, Array, owner
 clock = count(0, -1)
 """Stamps nodes and in-place changes in the order in which they happen: the newest has the smallest."""
 
-
 STAMPS = 64
 """How many changes of one memory are told apart by time, for messages: a parameter changes at every step."""
 
@@ -26,10 +25,6 @@ class _Changes(NamedTuple):
     buffer: weakref.ref[Array]
     version: int
     stamps: deque[int]
-
-    def version_at(self, age: int) -> int:
-        """The version that a node of that age saved; a lower bound if more than `STAMPS` changes came since."""
-        return self.version - sum(stamp < age for stamp in self.stamps)
 
 
 changes: dict[int, _Changes] = {}
@@ -71,9 +66,10 @@ def check_unchanged(values: Iterable[Any], age: int, label: str) -> None:
     value = changed_since(values, age)
     if value is not None:
         change = changes[id(owner(value))]
+        saved = change.version - sum(stamp < age for stamp in change.stamps)  # at least, of more changes than `STAMPS`
         raise RuntimeError(
             f"(PermissionDenied) A Tensor of shape {list(value.shape)} used in gradient computation of {label} has "
             f"been modified by an inplace operation since it was saved. Use the out-of-place form, or clone() the "
             f"Tensor before changing it. (received tensor_version:{change.version} != "
-            f"wrapper_version_snapshot:{change.version_at(age)})"
+            f"wrapper_version_snapshot:{saved})"
         )

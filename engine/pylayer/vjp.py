@@ -86,7 +86,7 @@ class Row:
         vjps: by input name, or derivatives; inputs without one get no gradient.
         many: the first argument is a list of Tensors, each of which the one vjp serves.
         floating: integer inputs are computed in the default floating dtype.
-        promote: inputs of different dtypes are reconciled (see `promotion`).
+        promote: inputs of different dtypes are reconciled (see `reconciled`).
         inputs: the arguments that must be Tensors (or a number beside one), if not those with a vjp; else the first.
         zeros: the inputs that a recorded gradient of them gives zeros, not nothing, where it does not depend on them.
     """

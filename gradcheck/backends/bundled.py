@@ -25,10 +25,9 @@ from pylayer.distributed.world import World, apart
 from pylayer.dtype import as_dtype
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
-from pylayer.install import missing_name
-from pylayer.op_node import OpNode, SeveralOutputs, parent_of, unbroadcast
+from pylayer.op_node import OpNode, PackedSaved, SeveralOutputs, parent_of, unbroadcast
 from pylayer.py_layer import as_releases
-from pylayer.saved import PackedSaved
+from pylayer.release import missing_name
 from pylayer.tensor import Tensor
 from pylayer.vjp import Row, Vjp, raw_ops
 from pylayer.watch import watched

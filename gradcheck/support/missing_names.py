@@ -18,9 +18,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from gradcheck.support.syntax_tree import last_name
-from pylayer.install import StandIn, hands_on
 from pylayer.ops.spellings import SPELLINGS
-from pylayer.release import release_modules, release_names
+from pylayer.release import StandIn, hands_on, release_modules, release_names
 
 MOST_CODE = 2_000_000
 """Of a file: Python's parser takes about 1 s for it, and some 500 MB."""

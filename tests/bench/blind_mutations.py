@@ -17,7 +17,7 @@ import yaml
 
 FILES = (
     "autograd.py", "fast/walk.py", "grad_mode.py", "graph.py", "hooks.py", "op_node.py",
-    "parameter.py", "py_layer.py", "recompute.py", "saved.py",
+    "py_layer.py", "recompute.py", "symbol.py",
     "versions.py", "static/backward.py", "static/pylayer_op.py", "static/structure.py", "static/values.py",
 )  # fmt: skip
 """What a PyLayer, a static_pylayer and the taking of gradients consist of."""

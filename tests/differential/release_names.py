@@ -14,7 +14,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-from pylayer.paddle._modules import MODULES
+from pylayer.paddle._names import MODULES
 
 FILE = Path(__file__).parents[2] / "engine/pylayer/paddle/release-3.3.1.txt"
 OTHERS = (

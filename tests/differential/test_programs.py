@@ -24,7 +24,7 @@ from outcome import Outcome, differences, outcome
 from programs.collected import LAYERS, PROGRAMS
 
 import pylayer.paddle as engine
-from pylayer.install import missing_name
+from pylayer.release import missing_name
 
 EXACT = 1e-12
 """How far the values of a layer may lie apart, relative to the largest."""

@@ -15,8 +15,8 @@ from known import CRASHES, KNOWN, last_word
 from one_liners import PROGRAMS
 
 import pylayer.paddle  # noqa: F401 - the packages
-from pylayer.install import StandIn, named
-from pylayer.paddle._modules import MODULES
+from pylayer.paddle._names import MODULES
+from pylayer.release import StandIn, named
 
 PATHS = {last_word(path) for path in table.ENTRIES}
 

@@ -14,7 +14,7 @@ import pylayer.paddle as facade
 FILE = Path(__file__).parents[2] / "gradcheck" / "spec" / "operations.txt"
 MODULES = {"": facade, "linalg.": facade.linalg, "nn.functional.": facade.nn.functional}
 """Where the documents have functions of Tensors."""
-DEFINED_IN = ("pylayer.fast.calls", "pylayer.op", "pylayer.ops.", "pylayer.nn.")
+DEFINED_IN = ("pylayer.fast", "pylayer.op", "pylayer.ops.", "pylayer.nn.")
 """Where the engine defines operations. Devices, modes, dtypes, parameters and programs are elsewhere."""
 NOT_THE_SAME_TWICE = (
     "pylayer.ops.random", "pylayer.nn.initializer", "dropout", "dropout2d", "dropout3d", "alpha_dropout", "rrelu",

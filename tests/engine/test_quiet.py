@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
-from pylayer.fast.calls import run_alone
+from pylayer.fast import run_alone
 from pylayer.op import Op
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS

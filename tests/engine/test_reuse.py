@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import pylayer.paddle as paddle
 from pylayer.array import own
-from pylayer.fast.calls import ElementwiseNode, puller
+from pylayer.fast import ElementwiseNode, puller
 from pylayer.vjp import OPS
 
 VALUES, COPIES = 8, 8192

@@ -7,8 +7,8 @@ import textwrap
 import pytest
 
 import pylayer
-from pylayer.install import StandIn, missing_name
-from pylayer.unsupported import UnsupportedError
+from pylayer.invalid import UnsupportedError
+from pylayer.release import StandIn, missing_name
 
 NAMES = {
     "": (

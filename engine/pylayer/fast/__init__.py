@@ -1,12 +1,220 @@
-"""Shorter ways to what the core defines: calls, nodes and the walk of usual operations, spelled out.
+"""Shorter ways to what the core defines: calls and nodes of usual operations, and in `walk` their backward.
 
 ``PYLAYER_PLAIN=1`` in the environment leaves them out. What they give is what the definition gives, bit by bit:
-tests/engine/test_plain.py holds both against each other on random programs.
+tests/engine/test_plain.py holds both against each other on random programs. Here are the calls of elementwise
+operations, of Tensors of one dtype, or of a Tensor and a number. Any other call goes to the general one.
+
+A chain of 1000 small operations (`tests/bench/engines.py`) takes 3.0 µs each, forward and backward, 2.1 times what
+hand-written NumPy takes (NumPy 2.4, Python 3.11; the median over four processes of the least CPU time of 240 runs).
+Beside what other lines say, slots for two parents in place of a tuple save 1 %, and a real derivative that is not asked
+for its conjugate 3 %.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from pylayer.array import Array, as_array
+from pylayer.grad_mode import grad_mode
+from pylayer.graph import Target
+from pylayer.op_node import OpNode
+from pylayer.tensor import Tensor
+from pylayer.versions import clock
+from pylayer.vjp import Function, Row, Vjp, raw_ops
+from pylayer.watch import tell_computed, watching
 
 ON = os.environ.get("PYLAYER_PLAIN") != "1"
 """Whether they are taken."""
+
+_quiet = copy_context()
+_quiet.run(np.seterr, all="ignore")
+run_alone = _quiet.run
+"""Runs a kernel without NumPy's warnings, whose state is a context variable; a RuntimeError if another thread is in it.
+``np.errstate``, as in `Row.compute`, would take 24 % of a chain of small operations."""
+
+IDENTITY = (lambda value: value).__code__.co_code
+"""The instructions of a rule that gives back its first argument, as those of sums and products do."""
+
+SAVED = ("x", "y", "out")
+"""What the nodes of an operation of two save, None for what no vjp reads; those of an operation of one save one alone.
+Less is then left to the garbage collector's walks than if each made a tuple."""
+
+new = object.__new__
+
+FLOAT64, FLOAT32 = np.dtype("float64"), np.dtype("float32")
+"""The usual dtypes. Asking for these objects takes a third of what asking for the kind of a dtype does."""
+
+
+def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A call of an operation of one Tensor: the usual case at once, any other through `general`."""
+    kernels, differentiable, floating, grad_enabled = row.kernels, row.differentiable, row.floating, grad_mode.get
+    row.pull = puller(row)
+    keeps_x, keeps_out = "x" in row.reads, "out" in row.reads
+    (pick,) = [vjp.pick for vjp in row.vjps] or [row.apply]  # which without a vjp is not called
+
+    def call(x: Tensor, name: str | None = None) -> Tensor:
+        if type(x) is not Tensor:
+            return general(x)
+        array = x.array
+        dtype = array.dtype
+        usual = dtype is FLOAT64 or dtype is FLOAT32
+        if floating and not usual and dtype.kind in "iub":
+            return general(x)
+        try:
+            out = run_alone(kernels[type(array)], array)
+        except RuntimeError:
+            return general(x)
+        if x._stop_gradient or not differentiable or not grad_enabled():
+            return unrecorded(row, (x,), as_array(out, type(array)))
+        parent = x if x.node is None else x.node
+        if not (usual and out.ndim) or watching:
+            out = as_array(out, type(array))
+            return Tensor(out, OpNode(row, (parent,), (pick(array, out, 0),), (array.shape,), out), False)
+        return recorded(row, out if keeps_out else array if keeps_x else (), parent, None, out)
+
+    return call
+
+
+def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A call of an operation that `binary` made: the usual case at once, any other through `general`."""
+    kernels, differentiable, floating, grad_enabled = row.kernels, row.differentiable, row.floating, grad_mode.get
+    row.pull = puller(row)
+    keeps, (keeps_x, keeps_y, keeps_out) = bool(row.reads), [name in row.reads for name in SAVED]
+    pick_x, pick_y = [vjp.pick for vjp in row.vjps] or [row.apply] * 2
+
+    def call(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+        if type(x) is not Tensor or type(y) is not Tensor:
+            return general(x, y)
+        a, b = x.array, y.array
+        dtype = a.dtype
+        usual = dtype is FLOAT64 or dtype is FLOAT32
+        if dtype is not b.dtype or (floating and not usual and dtype.kind in "iub"):
+            return general(x, y)
+        try:
+            out = run_alone(kernels[type(a)], a, b)
+        except (RuntimeError, TypeError, ValueError):
+            return general(x, y)  # which says what was wrong
+        parent_x = None if x._stop_gradient else x if x.node is None else x.node
+        parent_y = None if y._stop_gradient else y if y.node is None else y.node
+        if (parent_x is None and parent_y is None) or not differentiable or not grad_enabled():
+            return unrecorded(row, (x, y), as_array(out, type(a)))
+        shape = a.shape
+        if not (usual and shape and shape == b.shape) or parent_x is None or parent_y is None or watching:
+            out = as_array(out, type(a))
+            saved = () if parent_x is None else pick_x(a, b, out, 0), () if parent_y is None else pick_y(a, b, out, 1)
+            return Tensor(out, OpNode(row, (parent_x, parent_y), saved, (shape, b.shape), out), False)
+        kept = (a if keeps_x else None, b if keeps_y else None, out if keeps_out else None) if keeps else ()
+        return recorded(row, kept, parent_x, parent_y, out)
+
+    return call
+
+
+def recorded(row: Row, saved: Any, parent_x: Target, parent_y: Target | None, out: Array) -> Tensor:
+    """The output of an elementwise call, with its node. To call the constructors takes as long as a small operation."""
+    node = ElementwiseNode()
+    node.age = next(clock)
+    node.parent_x = parent_x
+    node.parent_y = parent_y
+    node.hooks = None
+    node.op = row
+    node.saved = saved
+    tensor = new(Tensor)
+    tensor.array = out
+    tensor.node = node
+    tensor._stop_gradient = False
+    return tensor
+
+
+def unrecorded(row: Row, inputs: Sequence[Any], out: Array) -> Tensor:
+    """The output of a call that needs no gradient."""
+    if watching:
+        tell_computed(row, inputs, out)
+    return Tensor(out)
+
+
+def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A call of an operation of two, one of them a number: beside a real floating Tensor at once, else `general`."""
+    kernels, differentiable = row.kernels, row.differentiable
+    pick_x, pick_y = [vjp.pick for vjp in row.vjps] or [row.apply] * 2
+    grad_enabled = grad_mode.get
+
+    def call(x: Any, y: Any) -> Tensor:
+        tensor, number = (y, x) if type(y) is Tensor else (x, y)
+        if type(tensor) is not Tensor or type(number) not in (float, int) or tensor.array.dtype.kind != "f":
+            return general(x, y)
+        array = tensor.array
+        a, b = (array, number) if tensor is x else (number, array)
+        try:
+            out = run_alone(kernels[type(array)], a, b)
+        except RuntimeError:
+            return general(x, y)
+        out = as_array(out, type(array))
+        if tensor._stop_gradient or not differentiable or not grad_enabled():
+            return unrecorded(row, (x, y), out)
+        parent = tensor if tensor.node is None else tensor.node
+        if tensor is x:
+            node = OpNode(row, (parent, None), (pick_x(a, b, out, 0), ()), (array.shape, ()), out)
+        else:
+            node = OpNode(row, (None, parent), ((), pick_y(a, b, out, 1)), ((), array.shape), out)
+        return Tensor(out, node, False)
+
+    return call
+
+
+# --------------------------------------------------------------------------- the node
+class ElementwiseNode(OpNode):
+    """A recorded call on real floating arrays, all of the output's shape, of at least one axis, and in need of a
+    gradient. `saved` is what the vjps read all together, as `SAVED` says; () if they read nothing.
+    """
+
+    __slots__ = ("parent_x", "parent_y")
+
+    parent_x: Target
+    parent_y: Target
+    shapes = repeat(None)
+
+    __init__ = object.__init__  # to make one by calling the class takes 30 % less than by `new`
+
+    @property
+    def parents(self) -> Sequence[Target]:  # type: ignore[override]
+        return (self.parent_x, self.parent_y)[: len(self.op.inputs)]
+
+    def values(self) -> Sequence[tuple[Any, ...]]:
+        kept = self.saved if len(self.op.inputs) > 1 else [self.saved] * len(SAVED)
+        by_name = dict(zip(SAVED, kept, strict=False))
+        return [tuple(by_name[name] for name in vjp.reads) for vjp in self.op.vjps]
+
+
+def puller(op: Row) -> Function:
+    """The `pull` of an operation's nodes, of what is held, the node, and what it saved: the first parent, its gradient,
+    and such pairs of the other.
+
+    Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. A last derivative takes
+    the cotangent out of the list. If nobody else holds it, it then is a temporary value, which NumPy overwrites where
+    it is large: NumPy counts who holds an array, views among them. Ten operations on 1,000,000 elements take 3 to 6 %
+    less for it.
+    """
+    vjps = tuple(op.vjps)
+    found = []
+    for k, vjp in enumerate(vjps):
+        saved = [f"saved[{SAVED.index(name)}]" if len(vjps) > 1 else "saved" for name in vjp.reads]
+        values = ["raw_ops[type(held[0])]"] * vjp.takes_ops + saved
+        cotangent = "held.pop()" if vjp.multiplies and vjp is vjps[-1] else "held[0]"
+        found.append(expression(vjp, cotangent, f"rule{k}", values))
+    names = {f"rule{k}": vjp.rule for k, vjp in enumerate(vjps)} | {"raw_ops": raw_ops}
+    first, *others = found or ["None"]
+    rest = "".join(f"(node.parent_y, {other})," for other in others)
+    return eval(f"lambda held, node, saved: (node.parent_x, {first}, ({rest}))", names)  # type: ignore[no-any-return]
+
+
+def expression(vjp: Vjp, cotangent: str, rule: str, values: Sequence[str]) -> str:
+    """The source text of one gradient, of those of the cotangent, the rule, and ``F`` and what is read."""
+    given = values if vjp.multiplies else (cotangent, *values)
+    value = given[0] if vjp.rule.__code__.co_code == IDENTITY else f"{rule}({', '.join(given)})"
+    return f"{value} * {cotangent}" if vjp.multiplies else value

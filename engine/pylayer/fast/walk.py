@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
-from pylayer import fast, graph
+from pylayer import graph
 from pylayer.array import as_array
-from pylayer.fast.calls import ElementwiseNode
+from pylayer.fast import ON, ElementwiseNode
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.versions import changes
 
@@ -74,5 +74,5 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
             node.saved = None
 
 
-backward_walk = spelled_out if fast.ON else graph.walk
+backward_walk = spelled_out if ON else graph.walk
 """The one to take in a backward."""

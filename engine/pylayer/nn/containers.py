@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pylayer.nn.layer import Layer
-from pylayer.parameter import Parameter
+from pylayer.symbol import Parameter
 
 
 class Sequential(Layer):

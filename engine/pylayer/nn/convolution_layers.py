@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pylayer.device import check_place
+from pylayer.array import check_place
 from pylayer.nn import convolution
 from pylayer.nn.initializer import Normal
 from pylayer.nn.layer import Layer

@@ -11,8 +11,7 @@ from pylayer.ops.elementwise import clip
 from pylayer.ops.inplace import check_changeable
 from pylayer.ops.shape import astype
 from pylayer.ops.special import erfinv
-from pylayer.parameter import Parameter
-from pylayer.symbol import at_once
+from pylayer.symbol import Parameter, at_once
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
 

@@ -6,14 +6,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pylayer.array import XP
-from pylayer.device import check_place
+from pylayer.array import XP, check_place
 from pylayer.dtype import as_dtype, default_dtype
 from pylayer.hooks import HookHandle
 from pylayer.nn.initializer import create_parameter
 from pylayer.ops.creation import to_tensor
-from pylayer.parameter import Parameter
-from pylayer.symbol import at_once
+from pylayer.symbol import Parameter, at_once
 from pylayer.tensor import Tensor
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.invalid import UnsupportedError
 from pylayer.nn.functional import dropout
 from pylayer.nn.spatial import channels_back, channels_first
 from pylayer.ops.activation import softmax
@@ -21,7 +22,6 @@ from pylayer.ops.shape import reshape, transpose
 from pylayer.ops.windows import window_sum
 from pylayer.symbol import Symbol
 from pylayer.tensor import Tensor
-from pylayer.unsupported import UnsupportedError
 from pylayer.versions import mark_changed
 
 

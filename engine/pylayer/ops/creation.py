@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import XP, default_module, to_numpy
-from pylayer.device import check_place
+from pylayer.array import XP, check_place, default_module, to_numpy
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.invalid import invalid
 from pylayer.op import composed, unwrap

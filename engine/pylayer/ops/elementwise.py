@@ -12,13 +12,12 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.invalid import invalid
+from pylayer.invalid import as_floating, invalid
 from pylayer.op import Operation, binary, composed, op, unary
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import where_
 from pylayer.ops.shape import astype, cast
-from pylayer.promotion import as_floating
 from pylayer.symbol import named
 from pylayer.tensor import Tensor
 from pylayer.vjp import Derivative, Function

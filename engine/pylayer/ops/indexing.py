@@ -13,12 +13,12 @@ from types import EllipsisType, ModuleType
 from typing import Any, NamedTuple
 
 from pylayer.array import Array
+from pylayer.dtype import common_dtype
 from pylayer.invalid import invalid
 from pylayer.op import composed, op
 from pylayer.ops.arguments import OutOfRangeError, require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.shape import astype, reshape
-from pylayer.promotion import common_dtype
 from pylayer.tensor import Tensor
 
 

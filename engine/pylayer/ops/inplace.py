@@ -12,7 +12,7 @@ import numpy as np
 
 from pylayer.array import Array, owner
 from pylayer.grad_mode import grad_mode, grad_mode_set
-from pylayer.invalid import invalid, no_tensor
+from pylayer.invalid import UnsupportedError, invalid, no_tensor
 from pylayer.op import composed, op
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
@@ -20,7 +20,6 @@ from pylayer.ops.indexing import setitem
 from pylayer.ops.shape import clone
 from pylayer.symbol import Symbol, at_once, is_of_a_program, recording
 from pylayer.tensor import Tensor
-from pylayer.unsupported import UnsupportedError
 from pylayer.versions import clock, mark_changed, version_of
 from pylayer.watch import records_all, take_place
 

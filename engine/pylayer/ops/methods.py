@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pylayer import fast
 from pylayer.array import XP, owner, set_device, to_numpy
 from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
-from pylayer.fast.calls import beside_number, fast_binary
+from pylayer.fast import ON, beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
 from pylayer.op import composed
 from pylayer.ops import complexes, creation, elementwise, indexing, linalg, positions, random, shape
@@ -262,7 +261,7 @@ def attach() -> None:
     for name, function in OPERATORS.items():
         row = function.op
         forward, reflected = forward_operator(row.apply), row.apply
-        if fast.ON and name != "matmul":
+        if ON and name != "matmul":
             forward, reflected = fast_binary(row, beside_number(row, forward)), beside_number(row, reflected)
         setattr(Tensor, f"__{name}__", forward)
         if name not in COMPARISONS:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
+from pylayer.invalid import as_floating
 from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import axes_of, kept, normal_axis, require
 from pylayer.ops.creation import arange
@@ -21,7 +22,6 @@ from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import astype, cast, clone, reshape, transpose
 from pylayer.ops.sorting import index_dtype, of_graph
-from pylayer.promotion import as_floating
 from pylayer.tensor import Tensor
 
 

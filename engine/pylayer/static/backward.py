@@ -7,12 +7,12 @@ from typing import Any
 
 from pylayer.grad_mode import grad_mode
 from pylayer.ops.creation import full_like
-from pylayer.parameter import Parameter
 from pylayer.static.in_use import default_main_program
 from pylayer.static.program import Operator
 from pylayer.static.recorder import ProgramRecorder, assigned, check_static, current_block_for
 from pylayer.static.update import Update
 from pylayer.static.variable import Variable, current
+from pylayer.symbol import Parameter
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import _device, default_module, to_numpy
-from pylayer.device import Place
+from pylayer.array import Place, _device, default_module, to_numpy
 from pylayer.grad_mode import grad_mode
 from pylayer.static.compile import FILE, Compiled, compiled
 from pylayer.static.in_use import default_main_program

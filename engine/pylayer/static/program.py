@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pylayer.parameter import Parameter
 from pylayer.static.place import user_place
 from pylayer.static.sizes import UnknownSize
 from pylayer.static.values import show
 from pylayer.static.variable import Shape, Variable
+from pylayer.symbol import Parameter
 from pylayer.tensor import Tensor
 
 _program_ids = itertools.count()

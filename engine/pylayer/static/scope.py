@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pylayer.device import CPUPlace, Place
+from pylayer.array import CPUPlace, Place
+from pylayer.invalid import UnsupportedError
 from pylayer.static.recorder import in_dynamic_mode
-from pylayer.unsupported import UnsupportedError
 
 
 class Scope:

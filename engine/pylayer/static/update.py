@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.parameter import Parameter
 from pylayer.static.program import Operator
 from pylayer.static.variable import Variable
+from pylayer.symbol import Parameter
 from pylayer.tensor import Tensor
 
 
