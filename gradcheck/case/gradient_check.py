@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import is_differentiable
+from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.case.function import TensorFunction, refused
 from gradcheck.causes.summary import MOST_LISTED, Effort, Mode, check_gradient
-from gradcheck.checking.arrays import Array, wide
+from gradcheck.checking.precision import wide
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Precision
 from gradcheck.codes import CODES, is_contract

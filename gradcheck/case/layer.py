@@ -18,7 +18,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.function import NamespaceCall, TensorFunction, output_names, placed
 from gradcheck.case.user_code import Namespace, compile_expression, import_reference, run_source
-from gradcheck.checking.arrays import NumpyArray
+from gradcheck.checking.precision import NumpyArray
 from gradcheck.checking.problem import Problem
 from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef

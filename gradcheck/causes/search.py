@@ -18,11 +18,11 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.causes.candidates import Edge, all_candidates, edges_of, incoming, whole
-from gradcheck.checking.arrays import EPSILON, SMALLEST, inner, wide
 from gradcheck.checking.differences import moved, random_direction, scale_of
 from gradcheck.checking.graph import Graph, Tape, dead_steps
 from gradcheck.checking.point import Point
-from gradcheck.checking.precision import MOVES
+from gradcheck.checking.precision import EPSILON, MOVES, SMALLEST, wide
+from gradcheck.checking.probe import inner
 
 EXACT_TO = 1e-10
 """To what part of the largest error each element must be reproduced, beside the rounding."""

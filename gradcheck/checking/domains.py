@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gradcheck.checking.arrays import finite
+from gradcheck.checking.precision import finite
 from gradcheck.checking.problem import Problem
 
 POSITIVE, WITHIN_ONE = (0.1, 3.0), (-0.9, 0.9)

@@ -11,8 +11,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording, Step
-from gradcheck.checking.arrays import EPSILON, MANY, dtype_name, module_of, wide
-from gradcheck.checking.precision import MOVES, VJP, Change
+from gradcheck.checking.precision import EPSILON, MANY, MOVES, VJP, Change, dtype_name, wide
 from gradcheck.support.foreign import described
 
 SUMMING = {
@@ -233,4 +232,4 @@ def perturbed_gradient(graph: Graph, cotangents: Sequence[Array | None], change:
     if all(bool(np.isfinite(g).all()) for g in found):
         return found
     # a product that is 0 for good may have moved, and met a slope without bound
-    return [module_of(f).where(np.isfinite(f), f, a) for f, a in zip(found, changed(""), strict=True)]
+    return [np.where(np.isfinite(f), f, a) for f, a in zip(found, changed(""), strict=True)]

@@ -10,22 +10,18 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.backends.base import is_differentiable
-from gradcheck.checking.arrays import (
+from gradcheck.checking.differences import RATIO, Line, moved, random_direction, scale_of
+from gradcheck.checking.graph import Tape, perturbed_gradient
+from gradcheck.checking.precision import (
     EPS,
     Array,
-    array_and_element,
+    Change,
+    Measured,
     distance,
-    finite_or_zero,
-    flat,
-    flat_real,
-    module_of,
-    only,
+    noting,
     spacing,
     wide,
 )
-from gradcheck.checking.differences import RATIO, Line, moved, random_direction, scale_of
-from gradcheck.checking.graph import Tape, perturbed_gradient
-from gradcheck.checking.precision import Change, Measured, noting
 from gradcheck.checking.problem import Problem
 from gradcheck.result import WrongEntry, element
 from gradcheck.support.foreign import text_of
@@ -37,6 +33,41 @@ SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""
 
 
+# --------------------------------------------------------------------------- many arrays as one
+def flat(arrays: Sequence[Array]) -> Array:
+    """All elements of `arrays` in one vector; complex if one of them is."""
+    return np.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
+
+
+def flat_real(arrays: Sequence[Array]) -> Array:
+    """The same in float64, in memory of its own; of a complex one, real and imaginary parts in turn."""
+    vector = flat(arrays)
+    if vector.dtype.kind == "c":
+        return vector.astype("complex128").view("float64")
+    return vector.astype("float64")
+
+
+def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
+    """Which of the arrays, and which element of it, stands at a position of their flat vector."""
+    for number, array in enumerate(arrays):
+        if position < array.size:
+            return number, position
+        position -= array.size
+    raise IndexError(position)
+
+
+def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
+    """A direction, or masks, over `arrays` of which one alone takes part."""
+    return [value if k == number else None for k in range(len(arrays))]
+
+
+def even_weights(like: Array, random: np.random.Generator) -> Array:
+    """Random signs and magnitudes from 1/2 to 3/2, in the shape of a vector."""
+    drawn = random.uniform(-1, 1, like.shape)
+    return np.asarray(drawn + np.copysign(0.5, drawn), like=like)
+
+
+# --------------------------------------------------------------------------- a check at its point
 class OutOfTimeError(BaseException):
     """The deadline of a check is over: what catches the errors of a layer lets it through."""
 
@@ -275,13 +306,13 @@ class Point:
     def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
         """A direction along one element of a moved input."""
         x = self.x[number]
-        d = module_of(x).zeros(x.size, x.dtype)
+        d = np.zeros(x.size, x.dtype, like=x)
         d[index] = size
         return only(number, d.reshape(x.shape), self.x)
 
     def line(self, direction: Sequence[Array | None], weights: Array | None = None) -> Line:
         """The line through the point along a direction."""
-        return Line(self.forward, self.x, direction, self.outputs.vector, weights)
+        return Line(self.vector, self.x, direction, self.outputs.vector, weights)
 
     @property
     def by_rows(self) -> bool:
@@ -313,7 +344,7 @@ class Point:
     def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
         """Of the gradients of all inputs those of the moved ones, None as zeros, in double precision."""
         given = ((self.inputs[k], gradients[k]) for k in self.moved)
-        return [wide(module_of(x).zeros_like(x) if g is None else g) for x, g in given]
+        return [wide(np.zeros_like(x) if g is None else g) for x, g in given]
 
     @cached_property
     def tape(self) -> Tape | None:
@@ -361,12 +392,12 @@ class Point:
         known = None
         if self.tape is not None:
             known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
-        ahead, behind = (moved(self.x, line.direction, t) for t in (RATIO**step, -(RATIO**step)))
+        ahead = moved(self.x, line.direction, RATIO**step)
         here, there = self.measured_outputs(self.x, random, known), self.measured_outputs(ahead, random)
-        line.samples[step] = line.of(there.plain), line.of(self.forward(behind))
+        line.samples[step] = line.of(flat_real(there.plain)), line.at(-(RATIO**step))
         bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
         # outside of the domain nothing is known, and nothing asked
-        bounds = np.maximum(bounds, finite_or_zero(farther, farther))
+        bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
         return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)  # of a change both ends are rounded
 
     def measured_outputs(

@@ -16,8 +16,7 @@ from layers import problem
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.checking.decide import Ruling
-from gradcheck.checking.probe import Comparison
+from gradcheck.checking.probe import Comparison, Ruling
 from gradcheck.checking.verdict import Check
 from gradcheck.result import Status
 
