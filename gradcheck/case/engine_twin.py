@@ -115,7 +115,7 @@ class Translation:
     def made(self, value: Any) -> Any:
         """As `of`, for what is not known yet."""
         if isinstance(value, self.original.paddle.Tensor):
-            return self.other.tensor(self.original.array(value), None, value.stop_gradient)
+            return self.other.tensor(self.original.array(value), None, stop_gradient=value.stop_gradient)
         if isinstance(value, self.original.paddle.nn.Layer):
             return self.module(value)
         if isinstance(value, (staticmethod, classmethod)):

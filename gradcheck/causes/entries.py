@@ -71,7 +71,7 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
 
 def places(mask: Array) -> list[int]:
     """The flat elements that are in a mask."""
-    return np.flatnonzero(mask).tolist()  # type: ignore[no-any-return]
+    return np.flatnonzero(mask).tolist()
 
 
 def rows_at_once(point: Point, probe: Probe) -> dict[int, list[Array]]:

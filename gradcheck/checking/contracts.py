@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, FlatOutputs, Point, even_weights
-from gradcheck.checking.precision import CLEAR, EPSILON, FEW, FLOAT32, MANY, SMALLEST, distance, finite, spacing
+from gradcheck.checking.precision import CLEAR, EPSILON, FEW, FLOAT32, MANY, SMALLEST, coarsest, distance, finite
 from gradcheck.checking.problem import Observation
 from gradcheck.result import Diagnosis
 from gradcheck.support.foreign import text_of
@@ -43,7 +43,7 @@ class Contracts:
     def broken(self) -> list[Diagnosis]:
         """What is broken, the cause before its consequences."""
         point = self.at
-        g = self.cotangent()
+        g = point.outputs.cotangent(self.random)
         seen = point.problem.observe(point.outputs.split(g)) if point.problem.observe else None
         observed = self.observed(seen) if seen else []
         found = self.forward_repeats(seen if point.as_given else None)
@@ -55,10 +55,6 @@ class Contracts:
         return [*observed, *found]
 
     # ----------------------------------------------------------------- helpers
-    def cotangent(self) -> Array:
-        """A random signed cotangent of all outputs that have a derivative, flat."""
-        return self.at.outputs.held(even_weights(self.at.outputs.vector, self.random))
-
     def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
         """The inputs for which `differ` holds."""
         return tuple(self.at.problem.names[k] for k in self.at.moved if differ(k))
@@ -89,14 +85,14 @@ class Contracts:
 
     def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
-        mixed = self.at.outputs.held(FACTOR * g + self.cotangent())
+        mixed = self.at.outputs.held(FACTOR * g + self.at.outputs.cotangent(self.random))
         h = mixed - FACTOR * g  # so that none of the three is rounded, whatever dtype the outputs have
         of_h = self.at.claimed(h)
         self.claims = [(u, self.at.of_moved(found)) for u, found in ((h, of_h), (g, of_g))]
-        if not all(finite(a) for a in (*of_g, *of_h)):
+        if not finite([*of_g, *of_h]):
             return []
         whole = self.at.claimed(mixed)
-        if not all(finite(a) for a in whole):  # so much larger is too large for the dtype
+        if not finite(whole):  # so much larger is too large for the dtype
             return []
 
         def apart(k: int, rounding: float = 0.0) -> bool:
@@ -120,9 +116,9 @@ class Contracts:
         large as the outputs over the inputs: of a gradient that cancels nothing else is left.
         """
         if self.at.opaque:
-            coarsest = max([FLOAT32, self.at.epsilon, *(spacing(self.at.problem.inputs[k]) for k in self.at.moved)])
+            epsilon = max(FLOAT32, self.at.epsilon, coarsest(self.at.problem.inputs[k] for k in self.at.moved))
             terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)
-            return [opaque_bound(x, terms, g, coarsest) for x, g in zip(self.at.x, found, strict=True)]
+            return [opaque_bound(x, terms, g, epsilon) for x, g in zip(self.at.x, found, strict=True)]
         measured = self.at.measured_claim(self.at.outputs.split(cotangent), self.random)
         measured.draw()
         return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
@@ -131,7 +127,8 @@ class Contracts:
         """An output that takes no part in the loss counts as one with a cotangent of zeros."""
         if len(self.at.outputs.active) < 2:
             return []
-        problem, inputs, whole = self.at.problem, list(self.at.inputs), self.at.outputs.split(self.cotangent())
+        problem, inputs = self.at.problem, list(self.at.inputs)
+        whole = self.at.outputs.split(self.at.outputs.cotangent(self.random))
         for k in self.at.outputs.active:
             name = problem.output_names[k]
             alone = [u if j == k else None for j, u in enumerate(whole)]
@@ -186,7 +183,7 @@ def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0
         return True
     whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
     size = max(float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max()))
-    eps = CLEAR * max(spacing(a) for a in given)
+    eps = CLEAR * coarsest(given)
     bar = eps * size + rounding + SMALLEST["float64"]  # below which digits are lost
     return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= bar
 

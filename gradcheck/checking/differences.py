@@ -9,7 +9,7 @@ agrees here". The same is done on the left and on the right: where the two sides
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,29 +81,21 @@ class Sample(NamedTuple):
     size: Array
 
 
+@dataclass(eq=False)
 class Line:
-    """``t -> rows of f(x + t·d) − f(x)``, in float64, with its samples at all steps taken so far.
+    """``t -> rows of f(x + t·d) − f(x)``, in float64, with its samples at all steps taken so far."""
 
-    Args:
-        f: the function; NaN where it is not defined.
-        x: its inputs.
-        direction: one array per input, None for inputs that stay as they are.
-        outputs: f(x).
-        weights: one cotangent over the flat real outputs, for a single row: their weighted sum. Without, each output
-            is a row.
-    """
-
-    def __init__(
-        self,
-        f: Function,
-        x: Sequence[Array],
-        direction: Sequence[Array | None],
-        outputs: Array,
-        weights: Array | None = None,
-    ) -> None:
-        self.f, self.x, self.direction, self.outputs, self.weights = f, x, direction, outputs, weights
-        self.samples: dict[int, tuple[Sample, Sample]] = {}
-        """Ahead and behind, by the exponents of the steps."""
+    f: Function
+    """NaN where it is not defined."""
+    x: Sequence[Array]
+    direction: Sequence[Array | None]
+    """One array per input, None for inputs that stay as they are."""
+    outputs: Array
+    """f(x)."""
+    weights: Array | None = None
+    """One cotangent over the outputs, for a single row: their weighted sum. Without, each output is a row."""
+    samples: dict[int, tuple[Sample, Sample]] = field(default_factory=dict)
+    """Ahead and behind, by the exponents of the steps."""
 
     def at(self, t: float) -> Sample:
         """The change of every row."""
@@ -116,6 +108,10 @@ class Line:
             return Sample(change, abs(change))
         change *= self.weights
         return Sample(change.sum(keepdims=True), abs(change).sum(keepdims=True))
+
+    def take(self, step: int, ahead: Array) -> None:
+        """Take the samples at a step where the outputs ahead are known."""
+        self.samples[step] = self.of(ahead), self.at(-(RATIO**step))
 
     def extend(self, steps: Sequence[int]) -> None:
         """Take the samples at these steps."""

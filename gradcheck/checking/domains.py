@@ -27,7 +27,7 @@ def advice(problem: Problem) -> str:
         return otherwise
     for step in recording.steps if recording else ():
         read = [recording.arrays[edge] for edge in step.edges if edge >= 0]  # type: ignore[union-attr]
-        if not all(map(finite, step.values)) and all(map(finite, read)):
+        if not finite(step.values) and finite(read):
             if step.name not in DOMAINS:
                 return f"{step.name} gives it: {otherwise}"
             low, high = DOMAINS[step.name]

@@ -11,7 +11,7 @@ Choices are no rounding: a perturbed run takes the comparisons, orders and integ
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,9 +91,9 @@ def dtype_name(dtype: Any) -> str:
     return dtype.name  # type: ignore[no-any-return]
 
 
-def spacing(array: Array) -> float:
-    """The relative spacing of an array's floating dtype."""
-    return EPSILON[dtype_name(array.dtype)]
+def coarsest(arrays: Iterable[Array]) -> float:
+    """The largest relative spacing of the floating dtypes of some arrays; that of float64 where there are none."""
+    return max((EPSILON[dtype_name(array.dtype)] for array in arrays), default=EPS)
 
 
 def wide(array: Array) -> Array:
@@ -103,9 +103,9 @@ def wide(array: Array) -> Array:
     return array.astype("complex128" if array.dtype.kind == "c" else "float64", copy=False)
 
 
-def finite(a: Array | None) -> bool:
-    """Whether all elements are finite; None has none."""
-    return a is None or bool((abs(a) < np.inf).all())
+def finite(arrays: Iterable[Array | None]) -> bool:
+    """Whether all elements of some arrays are finite; None has none."""
+    return all(a is None or bool((abs(a) < np.inf).all()) for a in arrays)
 
 
 def distance(a: Array, b: Array) -> Array:
@@ -168,6 +168,13 @@ def perturb(
     # below the smallest normal number the spacing of numbers does not shrink
     moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (size * SMALLEST[dtype_name(real.dtype)])
     real[...] = np.where(np.isfinite(real), moved, real)
+
+
+def rounded_input(x: Array, change: Change) -> Array:
+    """An input with a change, as what an operation computes from it inside is rounded as well (an elimination)."""
+    fresh = x.copy()
+    change("input", fresh, -1)
+    return fresh
 
 
 class Measured:

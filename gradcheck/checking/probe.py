@@ -293,10 +293,10 @@ class Probe:
     seen: Seen
     by_rows: bool
     """Whether the derivative is that of every output, not that of their weighted sum alone."""
-    comparison: Comparison | None = None
+    comparison: Comparison | None
     """What the tape says entry by entry, where it is a witness."""
-    heard: Heard | None = None
-    """What it says of the projection."""
+    decision: Ruling
+    """See `decide`."""
 
     @property
     def kinked(self) -> bool:
@@ -307,11 +307,6 @@ class Probe:
     def wrong(self) -> Sequence[Array] | None:
         """Per moved input, the entries that the tape rejects; None if there are none."""
         return None if self.comparison is None else self.comparison.wrong
-
-    @property
-    def decision(self) -> Ruling:
-        """See `decide`."""
-        return decide(self.claim, self.seen, self.heard)
 
     @property
     def settled(self) -> bool:
@@ -463,13 +458,14 @@ class Prober:
             math.hypot(*(root_of_squares(part) for part in parts)),
         )
         seen = self.seen(derivative, cotangent if by_rows else np.ones_like(cotangent[:1]), claim)
-        probe = Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows)
+        comparison = heard = None
         if self.point.witnessed:
-            probe.comparison = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
-            probe.heard = probe.comparison.heard(direction)
-            if probe.heard is not None and not probe.heard.rejects and probe.heard.of_claim < np.inf:
-                probe.seen = replace(seen, allowed=seen.allowed + probe.heard.of_claim)
-        return probe
+            comparison = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
+            heard = comparison.heard(direction)
+            if heard is not None and not heard.rejects and heard.of_claim < np.inf:
+                seen = replace(seen, allowed=seen.allowed + heard.of_claim)
+        ruling = decide(claim, seen, heard)
+        return Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows, comparison, ruling)
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""

@@ -14,7 +14,7 @@ from scans import line_of
 
 from gradcheck.checking.differences import Line, random_direction, scale_of
 from gradcheck.checking.point import flat, flat_real
-from gradcheck.checking.precision import spacing
+from gradcheck.checking.precision import coarsest
 from gradcheck.checking.probe import inner, root_of_squares
 
 FLOATS = st.floats(2.0**-300, 2.0**300).flatmap(lambda x: st.sampled_from([x, -x]))
@@ -111,8 +111,8 @@ def test_a_flat_vector_is_complex_if_one_array_is() -> None:
 @pytest.mark.parametrize(
     ("dtype", "digits"), [("float64", 52), ("float32", 23), ("float16", 10), (ml_dtypes.bfloat16, 7)]
 )
-def test_the_spacing_of_every_dtype(dtype: str, digits: int) -> None:
-    assert spacing(np.zeros(1, dtype)) == 2.0**-digits
+def test_the_coarsest_of_every_dtype(dtype: str, digits: int) -> None:
+    assert coarsest([np.zeros(1), np.zeros(1, dtype)]) == 2.0**-digits
 
 
 def test_a_float32_input_moves_in_float32() -> None:

@@ -11,7 +11,7 @@ from layers import problem
 from taped import layer, problem_of
 
 import pylayer.paddle as paddle
-from gradcheck.causes.summary import check_gradient
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.checking.contracts import digits
 from gradcheck.result import GradientSummary, Status
 
