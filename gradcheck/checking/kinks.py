@@ -20,7 +20,7 @@ from gradcheck.checking.differences import RATIO, USUAL, moved
 from gradcheck.checking.graph import Graph, dead_steps
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, flat_real
 from gradcheck.checking.precision import CLEAR, EPSILON, FEW, NumpyArray, wide
-from gradcheck.checking.probe import SMALL, Masks, Probe, Prober, Ruling, inner
+from gradcheck.checking.probe import SMALL, Masks, Probe, Prober, Ruling, along
 
 Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
@@ -133,11 +133,6 @@ def rounding(prober: Prober, cotangent: Array, directions: Sequence[Direction]) 
     measured.draw()
     bounds = [2 * bound for bound in measured.bounds(absolute=True)]  # the tape's is computed from the same numbers
     return [sum(float(abs(b * d).sum()) for b, d in zip(bounds, e, strict=True) if d is not None) for e in directions]
-
-
-def along(gradients: Sequence[Array], direction: Direction) -> float:
-    """The derivative along a direction."""
-    return sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
 
 
 def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe] | None:

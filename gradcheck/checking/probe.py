@@ -159,9 +159,14 @@ def shares(gradient: Array, direction: Array) -> Array:
     return found if np.isfinite(complex(found.sum())) else np.where(direction != 0, found, 0)
 
 
-def inner(gradient: Array, direction: Array) -> float:
+def parts_of(gradients: Sequence[Array], direction: Masks) -> list[Array]:
+    """The shares of a projection, by the inputs that move."""
+    return [shares(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None]
+
+
+def along(gradients: Sequence[Array], direction: Masks) -> float:
     """Re Σ conj(gradient) · direction: the derivative along the direction."""
-    return float(shares(gradient, direction).real.sum())
+    return sum(float(part.real.sum()) for part in parts_of(gradients, direction))
 
 
 def root_of_squares(terms: Array) -> float:
@@ -210,17 +215,12 @@ class Comparison:
         """What the tape says of the projection on a direction; None where its gradient is mostly rounding."""
         if self.bounds and self.wrong is None and self.mostly_rounding:
             return None
-        value = sum(float(part.real.sum()) for part in parts_of(self.taped, direction))
+        value = along(self.taped, direction)
         bar, of_claim = (
             sum(float(abs(part).sum()) for part in parts_of(bounds, direction)) if bounds else 0.0
             for bounds in (self.of_tape, self.of_claim)
         )
         return Heard(value, self.wrong is not None, bar, of_claim)
-
-
-def parts_of(gradients: Sequence[Array], direction: Masks) -> list[Array]:
-    """The shares of a projection, by the inputs that move."""
-    return [shares(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None]
 
 
 def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
