@@ -15,7 +15,9 @@ from gradcheck.case.arguments import WorldOf, backend_of, layer_of, tensor_funct
 from gradcheck.case.engine_twin import twin_of
 from gradcheck.case.gradient_check import (
     DTYPES,
+    Effort,
     Expectation,
+    Mode,
     Settings,
     as_expected,
     in_float32_if_it_must,
@@ -26,7 +28,6 @@ from gradcheck.case.user_code import engine, import_reference
 from gradcheck.case.world_call import Declared, WorldArgument
 from gradcheck.case.world_call import partial as partial
 from gradcheck.case.world_call import replicated as replicated
-from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checking.verdict import Precision
 from gradcheck.exploring.example_search import Search, search
 from gradcheck.exploring.examples import Example
@@ -175,7 +176,7 @@ def check(
         backward: the gradients written by hand, where `layer_or_function` is a function of NumPy arrays:
             ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for none.
         order: 2 to check the derivative of the gradient as well, if the first is right.
-        mode: ``auto``, ``probe`` or ``full``; see `gradcheck.causes.summary.check_gradient`.
+        mode: ``auto``, ``probe`` or ``full``; see `gradcheck.case.gradient_check.check_gradient`.
         seed: of the random directions, cotangents and points; the same seed gives the same result.
         rtol: widens the error bars, relative to the derivative; at least 0 and below 1.
         points: how many points are looked at: the given one, then others around it, every element multiplied by a

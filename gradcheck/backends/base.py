@@ -45,7 +45,7 @@ class Backend(Protocol):
     paddle: ModuleType
     """The module that ``import paddle`` gives in a scenario's code."""
 
-    def tensor(self, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
+    def tensor(self, array: Array, /, dtype: str | None, *, stop_gradient: bool) -> Tensor:
         """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's or the backend's."""
 
     def grad(
@@ -68,7 +68,7 @@ class Backend(Protocol):
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
         """A leaf Tensor in the memory of an array, where the backend can share it; else with a copy."""
-        return self.tensor(array, None, stop_gradient)
+        return self.tensor(array, None, stop_gradient=stop_gradient)
 
     def ranks(self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> WorldRanks:
         """The ranks of a world; `work`, called on each with its number, makes the object whose methods it runs.

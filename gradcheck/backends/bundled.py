@@ -18,16 +18,17 @@ import numpy as np
 
 import pylayer
 from gradcheck.backends.base import Backend, Spot, Tensors, WorldRanks, is_differentiable
-from pylayer.array import XP, Array, default_module, set_device
+from pylayer.array import XP, Array, set_device
 from pylayer.autograd import gradients_of
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
-from pylayer.dtype import as_dtype
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
 from pylayer.op_node import OpNode, PackedSaved, SeveralOutputs, parent_of, unbroadcast
+from pylayer.ops.creation import to_tensor
 from pylayer.py_layer import as_releases
 from pylayer.release import missing_name
+from pylayer.symbol import at_once
 from pylayer.tensor import Tensor
 from pylayer.vjp import Row, Vjp, raw_ops
 from pylayer.watch import watched
@@ -278,15 +279,19 @@ WALKS = ("grad()", RECORDED_WALK, "backward()")
 """What takes values off a tape and computes with operations of its own, which are moved."""
 
 
+@dataclass(eq=False)
 class Moving:
-    """The watch that lets everything run as it would, and moves what comes out of each operation."""
+    """The watch that lets everything run as it would, and moves what comes out of each operation, if wanted."""
 
-    records = backwards = False
-
-    def __init__(self, move: Mover, leaks: list[str]) -> None:
-        self.move, self.leaks = move, leaks
+    move: Mover | None
+    leaks: list[str]
+    """What handed values to code outside of the graph is added to these."""
+    records: bool = False
+    backwards: bool = False
 
     def made(self, node: Node, out: Any) -> None:
+        if self.move is None:
+            return
         assert isinstance(node, OpNode)
         packed = type(node.saved) is PackedSaved  # unpacking runs hooks of the user's, here at a time of our choosing
         read = [] if packed else [v for values in node.values() for v in values]
@@ -295,7 +300,8 @@ class Moving:
         move_outputs(self.move, node.op, out, [v for v in read if not any(v is array for array in outs)])
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
-        move_outputs(self.move, op, out, [getattr(value, "array", value) for value in inputs])
+        if self.move is not None:
+            move_outputs(self.move, op, out, [getattr(value, "array", value) for value in inputs])
 
     def left(self, tensor: Tensor, how: str) -> None:
         if how not in WALKS and is_differentiable(tensor.array):
@@ -388,9 +394,7 @@ class BundledBackend(Backend):
             pylayer.install_paddle()
         self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
 
-    def tensor(self, array: Any, dtype: str | None, stop_gradient: bool) -> Tensor:
-        wanted = None if dtype is None else as_dtype(dtype).numpy
-        return Tensor(default_module().array(array, dtype=wanted), None, stop_gradient)
+    tensor = staticmethod(at_once(to_tensor))
 
     def grad(
         self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Any], create_graph: bool

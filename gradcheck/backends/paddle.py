@@ -24,12 +24,12 @@ class PaddleBackend(Backend):
         self.paddle: ModuleType = import_module("paddle")
         self.paddle.set_device("cpu")
 
-    def tensor(self, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
+    def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
         values: Any = np.ascontiguousarray(array) if array.ndim else array
         if values.dtype == ml_dtypes.bfloat16:  # Paddle takes its bits, as an array of uint16
             values, dtype = np.asarray(values).view(np.uint16), dtype or "bfloat16"
             if dtype != "bfloat16":
-                return self.tensor(np.asarray(array, np.float32), dtype, stop_gradient)
+                return self.tensor(np.asarray(array, np.float32), dtype, stop_gradient=stop_gradient)
         return self.paddle.to_tensor(values, dtype=dtype, stop_gradient=stop_gradient)
 
     def grad(

@@ -86,12 +86,12 @@ class RankOfProcess(Rank):
         return self.backend.array(tensor).copy()
 
     def written(self, tensor: Any, result: Any) -> None:
-        value = self.backend.tensor(result.reshape(tuple(tensor.shape)), None, True)
+        value = self.backend.tensor(result.reshape(tuple(tensor.shape)), None, stop_gradient=True)
         with self.backend.paddle.no_grad():
             tensor.set_value(value)
 
     def made(self, result: Any) -> Any:
-        return self.backend.tensor(result, None, True)
+        return self.backend.tensor(result, None, stop_gradient=True)
 
     def joined(self, results: list[Any]) -> Any:
         return np.concatenate(results) if results[0].ndim else np.stack(results)

@@ -52,6 +52,8 @@ class Case(BaseModel):
     @property
     def entry(self) -> BackendExpectation | None:
         """What the scenario says to be different on this version of the backend, if anything."""
+        if not self.scenario.backends:
+            return None
         kind = kind_of(self.backend)
         return self.scenario.on(kind, version_of(self.backend)) if self.scenario.entries_of(kind) else None
 

@@ -21,7 +21,7 @@ from gradcheck.backends.base import Array, Backend, is_differentiable, package_o
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.arguments import WorldOf, cell_is_set, libraries_of, names_in, referred, tensor_function
 from gradcheck.case.function import TensorFunction
-from gradcheck.checking.arrays import EPSILON, wide
+from gradcheck.checking.precision import EPSILON, wide
 
 UNKNOWN_EPSILON = EPSILON["bfloat16"]
 """The epsilon of the coarsest dtype on the way where that is not known."""
@@ -115,7 +115,7 @@ class Translation:
     def made(self, value: Any) -> Any:
         """As `of`, for what is not known yet."""
         if isinstance(value, self.original.paddle.Tensor):
-            return self.other.tensor(self.original.array(value), None, value.stop_gradient)
+            return self.other.tensor(self.original.array(value), None, stop_gradient=value.stop_gradient)
         if isinstance(value, self.original.paddle.nn.Layer):
             return self.module(value)
         if isinstance(value, (staticmethod, classmethod)):

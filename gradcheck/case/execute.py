@@ -30,7 +30,7 @@ from gradcheck.case.values import has_drawn, left_by, message_matches, mismatch,
 from gradcheck.case.world_call import WorldLayer
 from gradcheck.exploring.example_search import explored
 from gradcheck.result import GradientSummary, Result, Status, Value
-from gradcheck.spec.python import is_static
+from gradcheck.spec.model import is_static
 from gradcheck.support.foreign import described, text_of
 from pylayer.py_layer import as_releases
 

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
@@ -57,9 +58,10 @@ def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[b
     if not any(claimed):
         return "no output has a gradient: stop_gradient is True for all of them"
     kept = [a for a, claim in zip(outputs, claimed, strict=True) if claim]
-    if not any(is_differentiable(a) for a in kept):
+    real = [a for a in kept if is_differentiable(a)]
+    if not real:
         return f"no output has a derivative: they are of dtype {', '.join(sorted({str(a.dtype) for a in kept}))}"
-    if not any(a.size for a in kept if is_differentiable(a)):
+    if not any(a.size for a in real):
         return f"no output has an element: they are of shape {', '.join(str(list(a.shape)) for a in kept)}"
     if not any(x.size for x in inputs):
         return "no input that needs a gradient has an element"
@@ -121,11 +123,14 @@ def placed(found: Sequence[Any], needed: Sequence[bool]) -> list[Any]:
     return [next(given) if need else None for need in needed]
 
 
+@dataclass(eq=False)
 class NamespaceCall:
     """A call that is written as an expression, in the namespace of the code that it is of."""
 
-    def __init__(self, namespace: dict[str, Any], code: CodeType, nested: bool) -> None:
-        self.namespace, self.code, self.nested = namespace, code, nested
+    namespace: dict[str, Any]
+    code: CodeType
+    nested: bool
+    """Whether inputs are in lists or dicts."""
 
     def __call__(self, tensors: dict[str, Tensor]) -> Any:
         self.namespace.update(in_variables(tensors) if self.nested else tensors)
@@ -193,10 +198,10 @@ class TensorFunction:
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """One input as a leaf Tensor, with memory of its own or as `memory` says."""
         if not self.memory:
-            return self.backend.tensor(array, dtype, stop_gradient)
+            return self.backend.tensor(array, dtype, stop_gradient=stop_gradient)
         view = self.memory[name](array, dtype) if name in self.memory else None
         if view is None:
-            leaf = self.backend.tensor(array, dtype, stop_gradient)
+            leaf = self.backend.tensor(array, dtype, stop_gradient=stop_gradient)
         else:
             leaf = view.detach()
             leaf.stop_gradient = stop_gradient
@@ -207,7 +212,7 @@ class TensorFunction:
         return [t for t, need in zip(inputs.values(), self.needed, strict=True) if need]
 
     def starts(self, cotangents: Sequence[Array | None], stop_gradient: bool) -> list[Tensor | None]:
-        return [None if c is None else self.backend.tensor(c, None, stop_gradient) for c in cotangents]
+        return [None if c is None else self.backend.tensor(c, None, stop_gradient=stop_gradient) for c in cotangents]
 
     def called(self, tensors: dict[str, Tensor]) -> Any:
         """What the function returns. What it raises is told apart from what it raises always: with the evaluation."""
@@ -328,7 +333,7 @@ class TensorFunction:
         active = [k for k, out in enumerate(outs) if is_differentiable(out)]
         count, needed = len(first.inputs), self.needed
         random = np.random.default_rng(1)
-        cotangents = [(outs[k] * 0 + random.standard_normal(outs[k].shape)).astype(outs[k].dtype) for k in active]
+        cotangents = [np.asarray(random.standard_normal(outs[k].shape), outs[k].dtype, like=outs[k]) for k in active]
 
         def split(arrays: Sequence[Array]) -> tuple[Sequence[Array], list[Array | None]]:
             return arrays[:count], placed(arrays[count:], [k in active for k in range(len(outs))])
@@ -425,7 +430,7 @@ class Reruns:
             return None
         leaves, call = self.on_tape(inputs)
         code = self.code if self.in_numpy else None
-        found = self.block(None, own, False, recorded, call, leaves, lines, change, code, self.backwards)[0]
+        found = self.block(None, own, None, recorded, call, leaves, lines, change, code, self.backwards)[0]
         if found.leaks and not self.in_numpy:
             self.in_numpy = True
             return self.recording(inputs, change, own, lines)
@@ -438,12 +443,12 @@ class Reruns:
             return self.originals[function](*given)
         first = function not in self.seen
         if change is None and not first and (own or not self.left_out or not self.in_numpy):
-            return self.block(None, own, False, function, *given)
+            return self.block(None, own, None, function, *given)
         self.seen.add(function)
-        found = self.block(change or unchanged, own, self.in_numpy, function, *given)
+        found = self.block(change, own, self.in_numpy, function, *given)
         if self.leaks and not self.in_numpy:
             self.in_numpy = True
-            seen = self.block(change or unchanged, own, True, function, *given)
+            seen = self.block(change, own, True, function, *given)
             if change is not None or (self.left_out and not own):
                 return seen
         return found
@@ -452,16 +457,19 @@ class Reruns:
         """Whether a twin's forward or vjp leaves casts out, which one run of it tells."""
         if function not in self.casting:
             self.seen.add(function)
-            self.block(unchanged, False, self.in_numpy, function, *given)
+            self.block(None, False, self.in_numpy, function, *given)
             self.casting[function] = bool(self.left_out_last)
         return self.casting[function]
 
-    def block(self, change: Change | None, own: bool, in_numpy: bool, function: Callable[..., Any], *given: Any) -> Any:
-        """One run of a function; `leaks` are then what it handed to code that nothing sees."""
+    def block(
+        self, change: Change | None, own: bool, in_numpy: bool | None, function: Callable[..., Any], *given: Any
+    ) -> Any:
+        """One run of a function, `in_numpy` saying whether NumPy code is seen; unless it is None, `leaks` are then what
+        was handed to code that nothing sees."""
         self.left_out_last = set[str]()
         casts = NO_BLOCK if own else casts_left_out(self.left_out_last)
         results = numpy = NO_BLOCK
-        if change is not None:
+        if in_numpy is not None:
             self.leaks.clear()
             results = watched(Moving(change, self.leaks))
             numpy = recording_numpy(self.code, False) if in_numpy else NO_BLOCK
@@ -470,10 +478,6 @@ class Reruns:
                 return function(*given)
         finally:
             self.left_out |= self.left_out_last
-
-
-def unchanged(name: str, out: Array, number: int) -> None:
-    """Change nothing."""
 
 
 def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Observation:
@@ -490,7 +494,7 @@ def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Ob
         outputs = function.checked_outputs(inputs)
         arrays = [array(out).copy() for out in outputs]
         starts = [
-            None if c is None else function.backend.tensor(c, array(out).dtype.name, True)
+            None if c is None else function.backend.tensor(c, array(out).dtype.name, stop_gradient=True)
             for out, c in zip(outputs, cotangents, strict=True)
         ]
         changed = {name for name, t in inputs.items() if not identical(array(t), before[name][0])}

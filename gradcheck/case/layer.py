@@ -18,7 +18,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.function import NamespaceCall, TensorFunction, output_names, placed
 from gradcheck.case.user_code import Namespace, compile_expression, import_reference, run_source
-from gradcheck.checking.arrays import NumpyArray
+from gradcheck.checking.precision import NumpyArray
 from gradcheck.checking.problem import Problem
 from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef
@@ -106,19 +106,19 @@ class ScenarioLayer(TensorFunction):
         """The Tensor whose memory an input has, with the scenario's layout; None for memory of its own in the usual
         order. An alias has the other's memory as long as both have the same values: the check moves one at a time.
         """
-        make, shape = self.backend.tensor, list(array.shape)
+        make, shape = functools.partial(self.backend.tensor, stop_gradient=True), list(array.shape)
         if spec.alias_of:
             values, other = self.leaves[spec.alias_of]
             return other if values.dtype == array.dtype and bool((values == array).all()) else None
         if not shape:
             return None
         if spec.layout == "transposed":
-            return make(array.T.copy(), dtype, True).transpose([*range(array.ndim)][::-1])
+            return make(array.T.copy(), dtype).transpose([*range(array.ndim)][::-1])
         if spec.layout == "strided":
-            return make(array.repeat(2, axis=-1), dtype, True)[..., ::2]
+            return make(array.repeat(2, axis=-1), dtype)[..., ::2]
         if not shape[0] or not bool((array == array[:1]).all()):
             return None
-        row = make(array[:1], dtype, True)
+        row = make(array[:1], dtype)
         return self.backend.paddle.as_strided(row, shape, [0, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))])
 
     def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
@@ -138,7 +138,8 @@ class ScenarioLayer(TensorFunction):
             starts: list[Tensor | None] = [None] * len(ends)
             if cotangent is not None:
                 array = self.backend.array(ends[0])
-                starts[0] = self.backend.tensor(fitting_cotangent(cotangent, array.shape), array.dtype.name, True)
+                given = fitting_cotangent(cotangent, array.shape)
+                starts[0] = self.backend.tensor(given, array.dtype.name, stop_gradient=True)
             self.backend.paddle.autograd.backward(ends, starts)
         return {name: tensor.grad for name, tensor in inputs.items()}
 
@@ -300,7 +301,9 @@ class StaticLayer(ScenarioLayer):
             feed = {name: to_host(values[name]) for name in feeds}
             found = self.executor.run(program, feed=feed, fetch_list=[f for f in fetches if f is not None])
         fetched = placed(found, [f is not None for f in fetches])
-        return [None if v is None else backend.array(backend.tensor(v, v.dtype.name, True)) for v in fetched]
+        return [
+            None if v is None else backend.array(backend.tensor(v, v.dtype.name, stop_gradient=True)) for v in fetched
+        ]
 
     def built(self, signature: InputTypes, order: int, active: Active) -> tuple[list[str], list[Any]]:
         """Names to feed and Variables to fetch of the program that is being built."""

@@ -21,14 +21,14 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.function import Broken, Call, NamespaceCall, TensorFunction, output_names, placed
+from gradcheck.case.gradient_check import checked
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.user_code import import_reference
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.entries import far_off
-from gradcheck.causes.summary import checked
-from gradcheck.checking.arrays import dtype_name
 from gradcheck.checking.contracts import same
 from gradcheck.checking.graph import Tape
+from gradcheck.checking.precision import dtype_name
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check
 from gradcheck.codes import is_cause, is_contract
@@ -128,7 +128,7 @@ class OnRank:
         """The gradients of the inputs, None where there is none; and in words the calls that nobody waited for."""
         array, (leaves, outputs) = self.backend.array, self.graph
         ends = [
-            (out, self.backend.tensor(c, dtype_name(array(out).dtype), True))
+            (out, self.backend.tensor(c, dtype_name(array(out).dtype), stop_gradient=True))
             for out, c in zip(outputs, cotangents, strict=True)
             if c is not None and not out.stop_gradient
         ]
@@ -282,7 +282,7 @@ class WorldCall:
         outputs, claimed = [], []
         for name, stands, ranks in zip(self.output_names, self.output_stands, zip(*found, strict=True), strict=True):
             whole = self.gathered(name, stands, [array for array, _ in ranks])
-            outputs.append(self.backend.tensor(whole, None, True))
+            outputs.append(self.backend.tensor(whole, None, stop_gradient=True))
             claimed.append(any(claims for _, claims in ranks))
         return outputs, claimed
 
@@ -323,7 +323,7 @@ class WorldCall:
                 text = f"rank {rank} never waits for {call}: until then its result may be anything"
                 self.broken.setdefault(("GC165", call), Diagnosis.of("GC165", text))
         wholes = [self.gradient(name, list(ranks)) for name, ranks in zip(names, zip(*found, strict=True), strict=True)]
-        return [None if whole is None else self.backend.tensor(whole, None, True) for whole in wholes]
+        return [None if whole is None else self.backend.tensor(whole, None, stop_gradient=True) for whole in wholes]
 
     def parts(self, k: int, cotangent: Array) -> Sequence[Array]:
         """Each rank's part of the cotangent of an output."""
@@ -568,7 +568,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """An input of the world, whose ranks have the layout."""
-        return self.backend.tensor(array, dtype, stop_gradient)
+        return self.backend.tensor(array, dtype, stop_gradient=stop_gradient)
 
     def leaf(self, name: str, array: Array, stop_gradient: bool) -> Tensor:
         if name not in self.memory or not array.ndim:

@@ -18,8 +18,8 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.causes.words import SourcePlace, source_place
-from gradcheck.checking.arrays import wide
 from gradcheck.checking.graph import Graph, Tape, dead_steps
+from gradcheck.checking.precision import wide
 from gradcheck.result import Diagnosis
 
 Pull = Callable[[int, list[Array], Array], Array]

@@ -16,9 +16,14 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
-from gradcheck.checking.arrays import CLEAR, EPS, as_array, axes_of, wide
 from gradcheck.checking.graph import Flows, Graph
-from gradcheck.checking.precision import MOVES
+from gradcheck.checking.kinks import axes_of
+from gradcheck.checking.precision import CLEAR, EPS, MOVES, wide
+
+
+def as_array(value: Any) -> Array:
+    """A NumPy scalar, as arithmetic of 0-d arrays gives, as such an array; others unchanged."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, Array, array_and_element, flat, module_of, only
-from gradcheck.checking.decide import POWER, Ruling
+from gradcheck.backends.base import Array
 from gradcheck.checking.differences import QUICK, RATIO, USUAL, Line, derivative_of, quick
-from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
-from gradcheck.checking.probe import ROUNDING, Probe, Prober, granted, tape_diff
+from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, only
+from gradcheck.checking.precision import EPS
+from gradcheck.checking.probe import POWER, ROUNDING, Probe, Prober, Ruling, granted, tape_diff
 from gradcheck.result import StepScan
 
 MOST_LOCATED = 5
@@ -71,7 +71,7 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
 
 def places(mask: Array) -> list[int]:
     """The flat elements that are in a mask."""
-    return module_of(mask).flatnonzero(mask).tolist()  # type: ignore[no-any-return]
+    return np.flatnonzero(mask).tolist()
 
 
 def rows_at_once(point: Point, probe: Probe) -> dict[int, list[Array]]:
@@ -137,7 +137,7 @@ def rows_by_tape(
 
 def far_off(claimed: Array, taped: Array) -> Array:
     """The elements that differ by more than `FAR_OFF` of the largest one."""
-    size = module_of(taped).where(np.isfinite(taped), abs(taped), 0.0)
+    size = np.where(np.isfinite(taped), abs(taped), 0.0)
     return ~(abs(claimed - taped) <= FAR_OFF * float(size.max(initial=0.0)))  # so is NaN
 
 
@@ -205,7 +205,7 @@ def diagonal_by(first: Probe, second: Probe, number: int) -> tuple[Array, Array]
         d, seen = probe.direction[number], probe.derivative
         if d is None or not probe.by_rows or not bool((d != 0).all()):
             return None
-        bar = module_of(d).where(seen.kinked, np.inf, seen.both.bar)
+        bar = np.where(seen.kinked, np.inf, seen.both.bar)
         found.append((seen.both.value / d.reshape(-1), bar / abs(d.reshape(-1))))
     (value, bar), (again, bar_again) = found
     if not bool((abs(value - again) <= bar + bar_again).all()):
@@ -218,7 +218,7 @@ def by_columns(prober: Prober, budget: float) -> Named:
     """The wrong entries as differences find them: by columns where the budget allows, else by halving."""
     point, entries, named = prober.point, list[Entry](), Named()
     for number, x in enumerate(point.x):
-        everywhere = module_of(x).ones(x.shape, bool)
+        everywhere = np.ones_like(x, bool)
         masks = only(number, everywhere, point.x)
         alone = prober.probe(masks, whole=True) if x.size else None
         named.wrong[number] = ~everywhere
@@ -255,10 +255,10 @@ def columns(prober: Prober, number: int, like: Probe, mask: Array, claimed: Arra
     """The columns in a mask of the Jacobian of one input by differences, and their bounds, which are inf elsewhere. The
     first ones in which it is not as claimed are taken from whole scans."""
     point, x, step = prober.point, prober.point.x[number], like.derivative.step
-    xp, step = module_of(x), max(QUICK, sorted(step.tolist())[step.size // 2])
+    step = max(QUICK, sorted(step.tolist())[step.size // 2])
     parts, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
     shape, scales = (point.outputs.vector.size, x.size), point.scales[number].reshape(-1)
-    value, bar = xp.zeros(shape, dtype), xp.zeros(shape) + xp.where(mask.reshape(-1), 0.0, np.inf)
+    value, bar = np.zeros(shape, dtype, like=x), np.zeros(shape, like=x) + np.where(mask.reshape(-1), 0.0, np.inf)
     for index, part in itertools.product(places(mask), parts):
         found = quick(column_line(point, number, index, part=part), like.derivative.noise, step)
         value[:, index] += part * found.value / scales[index]
@@ -273,13 +273,13 @@ def columns(prober: Prober, number: int, like: Probe, mask: Array, claimed: Arra
 def claimed_jacobians(point: Point) -> list[Array]:
     """The Jacobian of every input that backward claims."""
     rows = [point.vjp(point.outputs.unit(k)) for k in range(point.outputs.vector.size)]
-    return [module_of(of_input[0]).stack([g.reshape(-1) for g in of_input]) for of_input in zip(*rows, strict=True)]
+    return [np.stack([g.reshape(-1) for g in of_input]) for of_input in zip(*rows, strict=True)]
 
 
 def beyond_bound(prober: Prober, number: int, claimed: Array, value: Array, bar: Array) -> list[Entry]:
     """The entries of a Jacobian, or of its diagonal, in which backward and the differences differ beyond the bound."""
     bound = bar + (ROUNDING + prober.rtol) * np.maximum(abs(value), abs(claimed))
-    at = module_of(value).nonzero(~(abs(claimed - value) <= bound) & (bound < np.inf))
+    at = np.nonzero(~(abs(claimed - value) <= bound) & (bound < np.inf))
     numbers = (values[at].tolist() for values in (claimed, value, bound))
     return [Entry(number, i, k, *three) for k, i, *three in zip(at[0].tolist(), at[-1].tolist(), *numbers, strict=True)]
 
@@ -384,9 +384,9 @@ def hidden_terms(terms: Array, bounds: Array, share: float) -> Array:
 def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -> list[Array]:
     """The same without a tape, as a mask over the columns of each input: all if the differences along a direction are
     not those of backward, else those with an entry of which an error of `POWER` would not have shown in its row."""
-    both, xp = probe.derivative.both, module_of(probe.cotangent)
+    both = probe.derivative.both
     terms = [j * d.reshape(-1) for j, d in zip(jacobians, probe.direction, strict=True) if d is not None]
-    bars = xp.where(probe.derivative.kinked, np.inf, both.bar)
+    bars = np.where(probe.derivative.kinked, np.inf, both.bar)
     bars = bars + (ROUNDING + prober.rtol) * sum(abs(t).sum(axis=1) for t in terms)
     agree = bool((abs(sum(t.sum(axis=1) for t in terms) - both.value) <= bars).all())
     return [hidden_terms(t, bars[:, None], POWER).any(axis=0) | (not agree) for t in terms]

@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gradcheck.backends.base import Array
 from gradcheck.causes.candidates import FORMULAS, orders, products
 from gradcheck.causes.words import SIMPLE, explained_by_tape, factor_text
-from gradcheck.checking.arrays import SMALLEST, Array, module_of, wide
 from gradcheck.checking.point import Point
+from gradcheck.checking.precision import SMALLEST, wide
 from gradcheck.checking.probe import ROUNDING, Probe, Prober
 from gradcheck.result import Diagnosis
 
@@ -79,7 +80,7 @@ class Evidence:
 
     def stacked(self, rows: Sequence[Array]) -> Array:
         """One row per cotangent."""
-        return module_of(self.x).stack(rows)
+        return np.stack(rows)
 
     def holds(self, values: Array) -> bool:
         """Whether gradients are the right ones."""
@@ -94,8 +95,7 @@ class Evidence:
 
     def known(self, values: Array) -> bool:
         """Whether enough digits are known of such values, those of one element left out: a factor fits that."""
-        xp = module_of(values)
-        digits = xp.log10(xp.maximum(abs(values) / xp.maximum(self.bars[0], SMALLEST["float64"]), 1.0))
+        digits = np.log10(np.maximum(abs(values) / np.maximum(self.bars[0], SMALLEST["float64"]), 1.0))
         return float(digits.sum() - digits.max()) >= LEAST_KNOWN_DIGITS
 
     def factor(self, values: Array, rests: Array | float) -> float | None:
@@ -147,7 +147,7 @@ def likely_causes(
             rows = [gradient(*jacobians[number], u, point.x[number].shape) for u in cotangents]
         else:
             continue
-        truth, bars = map(module_of(point.x[number]).stack, zip(*rows, strict=True))
+        truth, bars = map(np.stack, zip(*rows, strict=True))
         largest = abs(truth).max(axis=tuple(range(1, truth.ndim)), keepdims=True, initial=0.0)
         subject = Evidence(point, number, cotangents, claimed, truth, bars + ROUNDING * largest, wrong)
         if subject.holds(subject.gradients):  # the bounds are too wide to tell them from the right ones
@@ -209,7 +209,7 @@ def parts(s: Evidence) -> Iterator[Hypothesis]:
     if 0 < count < s.x.size:
         where = f"{s.name}{np.argwhere(np.asarray(mask.tolist()))[0].tolist() or ''}"
         says = f"GC107 {count} of {s.x.size} elements get 0 where it is not ({where} …)"
-        yield Hypothesis(says, module_of(mask).where(mask & (s.gradients == 0), s.truth, s.gradients))
+        yield Hypothesis(says, np.where(mask & (s.gradients == 0), s.truth, s.gradients))
 
 
 # --------------------------------------------------------------------------- the gradient rearranged

@@ -18,11 +18,11 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.causes.candidates import Edge, all_candidates, edges_of, incoming, whole
-from gradcheck.checking.arrays import EPSILON, SMALLEST, inner, wide
 from gradcheck.checking.differences import moved, random_direction, scale_of
 from gradcheck.checking.graph import Graph, Tape, dead_steps
 from gradcheck.checking.point import Point
-from gradcheck.checking.precision import MOVES
+from gradcheck.checking.precision import EPSILON, MOVES, SMALLEST, wide
+from gradcheck.checking.probe import along
 
 EXACT_TO = 1e-10
 """To what part of the largest error each element must be reproduced, beside the rounding."""
@@ -251,7 +251,7 @@ class CauseSearch:
         errors, rows = [], []
         for _ in range(DIRECTIONS):
             direction = [random_direction(x, scale_of(x), random) if k in group else None for k, x in enumerate(start)]
-            errors.append(sum(inner(self.claimed[k].error, direction[k]) for k in group))
+            errors.append(along([self.claimed[k].error for k in group], [direction[k] for k in group]))
             sides = [self.reruns.recording(moved(start, direction, h), hold) for h in (step, -step)]
             after, before = ([] if side is None else side.arrays for side in sides)
             if not len(after) == len(before) == len(arrays):

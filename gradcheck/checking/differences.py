@@ -9,16 +9,16 @@ agrees here". The same is done on the left and on the right: where the two sides
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, EPSILON, FEW, MANY, Array, flat_real, module_of
-from gradcheck.checking.decide import FAR_BARS
+from gradcheck.backends.base import Array
+from gradcheck.checking.precision import EPS, EPSILON, FEW, MANY
 
-Function = Callable[[Sequence[Array]], list[Array]]
-"""Arrays like the inputs to the outputs."""
+Function = Callable[[Sequence[Array]], Array]
+"""Arrays like the inputs to the flat real outputs."""
 
 RATIO = 4.0
 """Of one step to the next: a power of two, so that steps are exact, and coarse enough for 16 decades in 28 steps."""
@@ -31,6 +31,9 @@ QUICK = BRIEF[len(BRIEF) // 2]
 """The exponent of the first of two steps of a quick derivative, where nothing tells of a better one."""
 TO_ZERO = (64 / 45, -20 / 45, 1 / 45)
 """Lagrange's weights that extrapolate values at 1, 4 and 16 to 0."""
+FAR_BARS = 4.0
+"""Bars are estimates: by so many nothing is off that is right. Without power a claim that is off by more is excluded
+all the same, as what it is off by has shown; one-sided slopes that are farther apart are a kink."""
 DIRECTION_BITS = round(-np.log2(EPS * RATIO ** -USUAL[0])) - 2
 """A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot hide in multiples
 of the step. So many bits are left of 52 below the smallest step, less one for d up to 2 and one for a carry: x + h·d
@@ -43,14 +46,13 @@ def scale_of(x: Array) -> Array:
 
     Powers of two make x + h·scale·v exact for v of few bits, so that no step is off by rounding.
     """
-    xp = module_of(x)
-    size = xp.abs(x)
-    usable = (size > 0) & xp.isfinite(size)
-    power = xp.ldexp(1.0, xp.clip(xp.frexp(xp.where(usable, size, 1.0))[1] - 1, -1000, 1000))
+    size = np.abs(x)
+    usable = (size > 0) & np.isfinite(size)
+    power = np.ldexp(1.0, np.clip(np.frexp(np.where(usable, size, 1.0))[1] - 1, -1000, 1000))
     if bool(usable.all()):
         return power
     typical = min(1.0, float(2.0 ** np.floor(np.log2(float(size[usable].mean()))))) if bool(usable.any()) else 1.0
-    return xp.where(usable, power, typical)
+    return np.where(usable, power, typical)
 
 
 def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Array:
@@ -61,7 +63,7 @@ def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Arr
         drawn = random.integers(-half, half, x.shape) / half
         return drawn + np.copysign(1.0, drawn)
 
-    return module_of(x).asarray(draw() + 1j * draw() if x.dtype.kind == "c" else draw()) * scale
+    return np.asarray(draw() + 1j * draw() if x.dtype.kind == "c" else draw(), like=x) * scale
 
 
 def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:
@@ -79,42 +81,37 @@ class Sample(NamedTuple):
     size: Array
 
 
+@dataclass(eq=False)
 class Line:
-    """``t -> rows of f(x + t·d) − f(x)``, in float64, with its samples at all steps taken so far.
+    """``t -> rows of f(x + t·d) − f(x)``, in float64, with its samples at all steps taken so far."""
 
-    Args:
-        f: the function; NaN where it is not defined.
-        x: its inputs.
-        direction: one array per input, None for inputs that stay as they are.
-        outputs: f(x).
-        weights: one cotangent over the flat real outputs, for a single row: their weighted sum. Without, each output
-            is a row.
-    """
-
-    def __init__(
-        self,
-        f: Function,
-        x: Sequence[Array],
-        direction: Sequence[Array | None],
-        outputs: Array,
-        weights: Array | None = None,
-    ) -> None:
-        self.f, self.x, self.direction, self.outputs, self.weights = f, x, direction, outputs, weights
-        self.samples: dict[int, tuple[Sample, Sample]] = {}
-        """Ahead and behind, by the exponents of the steps."""
+    f: Function
+    """NaN where it is not defined."""
+    x: Sequence[Array]
+    direction: Sequence[Array | None]
+    """One array per input, None for inputs that stay as they are."""
+    outputs: Array
+    """f(x)."""
+    weights: Array | None = None
+    """One cotangent over the outputs, for a single row: their weighted sum. Without, each output is a row."""
+    samples: dict[int, tuple[Sample, Sample]] = field(default_factory=dict)
+    """Ahead and behind, by the exponents of the steps."""
 
     def at(self, t: float) -> Sample:
         """The change of every row."""
         return self.of(self.f(moved(self.x, self.direction, t)))
 
-    def of(self, outputs: Sequence[Array]) -> Sample:
+    def of(self, outputs: Array) -> Sample:
         """The change of every row where the outputs are known."""
-        change = flat_real(outputs)
-        change -= self.outputs
+        change = outputs - self.outputs
         if self.weights is None:
             return Sample(change, abs(change))
         change *= self.weights
         return Sample(change.sum(keepdims=True), abs(change).sum(keepdims=True))
+
+    def take(self, step: int, ahead: Array) -> None:
+        """Take the samples at a step where the outputs ahead are known."""
+        self.samples[step] = self.of(ahead), self.at(-(RATIO**step))
 
     def extend(self, steps: Sequence[int]) -> None:
         """Take the samples at these steps."""
@@ -297,31 +294,33 @@ def from_close_values(line: Line, thoroughly: bool, epsilon: float = EPS) -> Arr
     """A bound of the rounding error of every row, which is no less than an `epsilon` of its size. `thoroughly`: from
     both sides, of which one may see a kink or the edge of the domain, and finer structure than 2^-15 of the inputs'
     scale counting as rounding too."""
-    xp, near = module_of(line.outputs), []
+    near = []
     for sign in (1.0, -1.0) if thoroughly else (1.0,):
         table = close_values(line, sign * NEAR_SPACING)
         level = (table[1:] == table[:-1]).mean(axis=0) > 0.5  # then numbers of size 1 may hide it (1 + x at 1e-17)
-        noise = xp.where(level, EPS * xp.maximum(line.sizes, 1.0), DEVIATIONS * standard_deviation(table))
-        near.append(xp.where(xp.isfinite(noise), noise, xp.inf))
-    noise = xp.maximum(epsilon * line.sizes, xp.stack(near).min(axis=0))
+        noise = np.where(level, EPS * np.maximum(line.sizes, 1.0), DEVIATIONS * standard_deviation(table))
+        near.append(np.where(np.isfinite(noise), noise, np.inf))
+    noise = np.maximum(epsilon * line.sizes, np.stack(near).min(axis=0))
     if not thoroughly:
         return noise
     far = [close_values(line, sign * FAR_SPACING) for sign in (1.0, -1.0)]
-    hidden = DEVIATIONS * xp.stack([standard_deviation(table) for table in far]).min(axis=0)
-    largest = abs(xp.concatenate(far)).max(axis=0)
-    size = xp.maximum(line.sizes, xp.where(xp.isfinite(largest), largest, 0.0))
-    noise = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
+    hidden = DEVIATIONS * np.stack([standard_deviation(table) for table in far]).min(axis=0)
+    largest = abs(np.concatenate(far)).max(axis=0)
+    size = np.maximum(line.sizes, np.where(np.isfinite(largest), largest, 0.0))
+    noise = np.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
     # of numbers on the way some rounding may hide, however small the output is (a GELU at -8 is x · (1 − 1) / 2)
-    return xp.maximum(noise, MANY * EPS * max([1.0, *(float(abs(x).max()) for x in line.x if x.size)]))
+    return np.maximum(noise, MANY * EPS * max([1.0, *(float(abs(x).max()) for x in line.x if x.size)]))
 
 
 def close_values(line: Line, spacing: float) -> Array:
     """The changes of all rows on one side: where there may be a jump, values on both have nothing in common."""
-    return module_of(line.outputs).stack([line.at(t).change for t in (spacing * NODES).tolist()])
+    return np.stack([line.at(t).change for t in (spacing * NODES).tolist()])
 
 
 def standard_deviation(table: Array) -> Array:
     """The standard deviation of the errors in every column of values."""
-    xp, unit = module_of(table), abs(table).max(axis=0)
-    unit = xp.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
-    return unit * xp.sqrt(xp.stack([((xp.asarray(w) @ (table / unit)) ** 2).mean(axis=0) for w in WEIGHTS]).max(axis=0))
+    unit = abs(table).max(axis=0)
+    unit = np.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
+    return unit * np.sqrt(
+        np.stack([((np.asarray(w, like=table) @ (table / unit)) ** 2).mean(axis=0) for w in WEIGHTS]).max(axis=0)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gradcheck.checking.arrays import finite
+from gradcheck.checking.precision import finite
 from gradcheck.checking.problem import Problem
 
 POSITIVE, WITHIN_ONE = (0.1, 3.0), (-0.9, 0.9)
@@ -27,7 +27,7 @@ def advice(problem: Problem) -> str:
         return otherwise
     for step in recording.steps if recording else ():
         read = [recording.arrays[edge] for edge in step.edges if edge >= 0]  # type: ignore[union-attr]
-        if not all(map(finite, step.values)) and all(map(finite, read)):
+        if not finite(step.values) and finite(read):
             if step.name not in DOMAINS:
                 return f"{step.name} gives it: {otherwise}"
             low, high = DOMAINS[step.name]

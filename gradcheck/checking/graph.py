@@ -11,8 +11,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording, Step
-from gradcheck.checking.arrays import EPSILON, MANY, dtype_name, module_of, wide
-from gradcheck.checking.precision import MOVES, VJP, Change
+from gradcheck.checking.precision import EPSILON, MANY, MOVES, VJP, Change, dtype_name, wide
 from gradcheck.support.foreign import described
 
 SUMMING = {
@@ -207,13 +206,9 @@ class Tape(Graph):
         """The outputs that claim a gradient, in order."""
         self.independent = bool(recording.layers)
         """Whether the claim is another's: without a hand-written backward it is the tape's own."""
-
-    @cached_property
-    def incomplete(self) -> str:
+        error = "" if recording.error is None else f"recording it raised {described(recording.error)}"
+        self.incomplete = recording.leaks[0] if recording.leaks else error  # what is taken inside may be why it raises
         """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``; empty if it is."""
-        if self.recording.leaks:  # first: what is taken inside may be why recording raises
-            return self.recording.leaks[0]
-        return "" if self.recording.error is None else f"recording it raised {described(self.recording.error)}"
 
 
 def perturbed_gradient(graph: Graph, cotangents: Sequence[Array | None], change: Change) -> list[Array]:
@@ -233,4 +228,4 @@ def perturbed_gradient(graph: Graph, cotangents: Sequence[Array | None], change:
     if all(bool(np.isfinite(g).all()) for g in found):
         return found
     # a product that is 0 for good may have moved, and met a slope without bound
-    return [module_of(f).where(np.isfinite(f), f, a) for f, a in zip(found, changed(""), strict=True)]
+    return [np.where(np.isfinite(f), f, a) for f, a in zip(found, changed(""), strict=True)]

@@ -16,24 +16,11 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
-from gradcheck.checking.arrays import (
-    CLEAR,
-    EPSILON,
-    FEW,
-    NumpyArray,
-    array_and_element,
-    axes_of,
-    flat,
-    flat_real,
-    inner,
-    module_of,
-    wide,
-)
-from gradcheck.checking.decide import Ruling
 from gradcheck.checking.differences import RATIO, USUAL, moved
 from gradcheck.checking.graph import Graph, dead_steps
-from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
-from gradcheck.checking.probe import SMALL, Masks, Probe, Prober
+from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, flat_real
+from gradcheck.checking.precision import CLEAR, EPSILON, FEW, NumpyArray, wide
+from gradcheck.checking.probe import SMALL, Masks, Probe, Prober, Ruling, along
 
 Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
@@ -74,6 +61,11 @@ EDGE = (
 )
 
 
+def axes_of(axis: Any) -> tuple[int, ...] | None:
+    """The axes that a reduction is given, of Paddle's ways to say so; None for all."""
+    return None if axis is None or axis == [] else tuple(np.atleast_1d(axis).tolist())
+
+
 class Kinks(NamedTuple):
     """What was found: wrong entries, or where the kinks are; neither if there is none."""
 
@@ -100,7 +92,7 @@ def judge_kinks(prober: Prober, masks: Masks | None) -> Kinks:
     for _ in range(2):
         line = point.line(point.direction(random, masks))
         affected |= (line.at(BESIDE).change != 0) | (line.at(-BESIDE).change != 0)
-    which = module_of(affected).flatnonzero(affected).tolist()
+    which = np.flatnonzero(affected).tolist()
     which = sorted(random.permutation(which)[:MOST_LOOKED_AT].tolist())
     directions = [point.direction(random, masks) for _ in range(KINK_DIRECTIONS)]
     directions.append([d if d is None else abs(d) for d in directions[0]])
@@ -141,11 +133,6 @@ def rounding(prober: Prober, cotangent: Array, directions: Sequence[Direction]) 
     measured.draw()
     bounds = [2 * bound for bound in measured.bounds(absolute=True)]  # the tape's is computed from the same numbers
     return [sum(float(abs(b * d).sum()) for b, d in zip(bounds, e, strict=True) if d is not None) for e in directions]
-
-
-def along(gradients: Sequence[Array], direction: Direction) -> float:
-    """The derivative along a direction."""
-    return sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
 
 
 def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe] | None:
@@ -217,7 +204,7 @@ def points_beside(point: Point, direction: Direction, at_zero: float, near: floa
     """The points ahead and behind along a direction."""
 
     def off(x: Array, d: Array | None, sign: float) -> Array:
-        return x if d is None else module_of(x).asarray(x + sign * module_of(x).where(x == 0, at_zero, near) * d)
+        return x if d is None else np.asarray(x + sign * np.where(x == 0, at_zero, near) * d, like=x)
 
     return [[off(x, d, sign) for x, d in zip(point.x, direction, strict=True)] for sign in (1.0, -1.0)]
 
@@ -324,7 +311,7 @@ def infinite(prober: Prober) -> Infinite | None:
     cotangent = abs(claim[0])  # of one sign: what is said of the slopes then holds for the outputs
     gradients = point.vjp(SMALL * cotangent)
     elements = [~np.isfinite(g) for g in gradients]
-    places = [(k, int(i)) for k, mask in enumerate(elements) for i in module_of(mask).flatnonzero(mask).tolist()]
+    places = [(k, int(i)) for k, mask in enumerate(elements) for i in np.flatnonzero(mask).tolist()]
     if not places:
         return None
     drawn = sorted(prober.random.permutation(len(places))[:MOST_LOOKED_AT].tolist())

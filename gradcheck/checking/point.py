@@ -9,23 +9,19 @@ from functools import cached_property
 
 import numpy as np
 
-from gradcheck.backends.base import is_differentiable
-from gradcheck.checking.arrays import (
-    EPS,
-    Array,
-    array_and_element,
-    distance,
-    finite_or_zero,
-    flat,
-    flat_real,
-    module_of,
-    only,
-    spacing,
-    wide,
-)
+from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.checking.differences import RATIO, Line, moved, random_direction, scale_of
 from gradcheck.checking.graph import Tape, perturbed_gradient
-from gradcheck.checking.precision import Change, Measured, noting
+from gradcheck.checking.precision import (
+    EPS,
+    Change,
+    Measured,
+    coarsest,
+    distance,
+    noting,
+    rounded_input,
+    wide,
+)
 from gradcheck.checking.problem import Problem
 from gradcheck.result import WrongEntry, element
 from gradcheck.support.foreign import text_of
@@ -37,6 +33,41 @@ SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""
 
 
+# --------------------------------------------------------------------------- many arrays as one
+def flat(arrays: Sequence[Array]) -> Array:
+    """All elements of `arrays` in one vector; complex if one of them is."""
+    return np.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
+
+
+def flat_real(arrays: Sequence[Array]) -> Array:
+    """The same in float64, in memory of its own; of a complex one, real and imaginary parts in turn."""
+    vector = flat(arrays)
+    if vector.dtype.kind == "c":
+        return vector.astype("complex128").view("float64")
+    return vector.astype("float64")
+
+
+def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
+    """Which of the arrays, and which element of it, stands at a position of their flat vector."""
+    for number, array in enumerate(arrays):
+        if position < array.size:
+            return number, position
+        position -= array.size
+    raise IndexError(position)
+
+
+def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
+    """A direction, or masks, over `arrays` of which one alone takes part."""
+    return [value if k == number else None for k in range(len(arrays))]
+
+
+def even_weights(like: Array, random: np.random.Generator) -> Array:
+    """Random signs and magnitudes from 1/2 to 3/2, in the shape of a vector."""
+    drawn = random.uniform(-1, 1, like.shape)
+    return np.asarray(drawn + np.copysign(0.5, drawn), like=like)
+
+
+# --------------------------------------------------------------------------- a check at its point
 class OutOfTimeError(BaseException):
     """The deadline of a check is over: what catches the errors of a layer lets it through."""
 
@@ -120,6 +151,10 @@ class FlatOutputs:
             parts[k] = part.astype(array.dtype).reshape(array.shape)
         return parts
 
+    def cotangent(self, random: np.random.Generator) -> Array:
+        """A random signed cotangent, flat, as the outputs' dtypes can hold it."""
+        return self.held(even_weights(self.vector, random))
+
     def held(self, cotangent: Array) -> Array:
         """A flat cotangent as the outputs' dtypes can hold it: what backward is given."""
         parts = self.split(cotangent)
@@ -143,12 +178,8 @@ class FlatOutputs:
 
     def not_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """The first element that is inf or NaN, if any."""
-        for k in self.active:
-            array = self.arrays[k]
-            if array.size and not bool(np.isfinite(abs(wide(array)).max())):
-                bad = np.argwhere(~np.isfinite(np.asarray(abs(wide(array)).tolist())))
-                return k, tuple(int(i) for i in bad[0])
-        return None
+        bad = np.flatnonzero(~np.isfinite(self.vector)).tolist() if self.size else []
+        return self.locate(self.element(bad[0])) if bad else None
 
 
 class Point:
@@ -164,8 +195,7 @@ class Point:
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs that a gradient is claimed for, which are moved."""
-        given_in_float64 = all(spacing(problem.inputs[k]) == EPS for k in self.moved)
-        self.may_round = may_round or not given_in_float64
+        self.may_round = may_round or coarsest(problem.inputs[k] for k in self.moved) > EPS
         """Whether what nothing sees may round to float32."""
         self.reruns = problem.reruns
         """None where casts cannot be left out, as nothing sees them or the layer does not work without."""
@@ -177,15 +207,18 @@ class Point:
         """Masks of the elements that stay as they are, one per moved input; none if all move."""
         self.recording: Tape | None = None
         """The recorded forward, if that was the first look."""
+        self.as_given = False
+        """Whether the inputs have their own dtypes."""
         self.inputs = [wide(x) for x in problem.inputs]
         outputs = self.first_outputs()
         self.outputs = FlatOutputs(outputs, [k for k, a in enumerate(outputs) if is_differentiable(a)])
+        self.by_rows = self.outputs.size <= MOST_ROWS
+        """Whether every output may have a derivative of its own."""
         self.casts = frozenset(() if self.reruns is None else self.reruns.left_out_last)
         """The dtypes of the casts that forward makes."""
         self.x = [self.inputs[k] for k in self.moved]
         """The inputs that are moved."""
-        looked_at = [*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)]
-        self.epsilon = max(map(spacing, looked_at), default=EPS)
+        self.epsilon = coarsest([*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)])
         """Of the coarsest dtype of inputs and outputs as they are looked at."""
 
     def first_outputs(self) -> list[Array]:
@@ -193,6 +226,7 @@ class Point:
         attempts = [(self.inputs, self.reruns), (self.inputs, None), (list(self.problem.inputs), None)]
         for inputs, reruns in attempts[self.reruns is None :]:
             self.inputs, self.reruns = inputs, reruns
+            self.as_given = all(a.dtype == b.dtype for a, b in zip(inputs, self.problem.inputs, strict=True))
             if self.as_given and self.problem.outputs is not None:
                 self.recording = self.recorded(inputs)  # which tells of casts
                 if reruns is None or (self.recording is not None and not reruns.left_out):
@@ -203,11 +237,6 @@ class Point:
                 if reruns is None and self.as_given:
                     raise
         raise AssertionError("the last attempt returns or raises")
-
-    @property
-    def as_given(self) -> bool:
-        """Whether the inputs have their own dtypes."""
-        return all(a.dtype == b.dtype for a, b in zip(self.inputs, self.problem.inputs, strict=True))
 
     @property
     def casts_left_out(self) -> bool:
@@ -275,18 +304,13 @@ class Point:
     def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
         """A direction along one element of a moved input."""
         x = self.x[number]
-        d = module_of(x).zeros(x.size, x.dtype)
+        d = np.zeros(x.size, x.dtype, like=x)
         d[index] = size
         return only(number, d.reshape(x.shape), self.x)
 
     def line(self, direction: Sequence[Array | None], weights: Array | None = None) -> Line:
         """The line through the point along a direction."""
-        return Line(self.forward, self.x, direction, self.outputs.vector, weights)
-
-    @property
-    def by_rows(self) -> bool:
-        """Whether every output may have a derivative of its own."""
-        return self.outputs.size <= MOST_ROWS
+        return Line(self.vector, self.x, direction, self.outputs.vector, weights)
 
     # ----------------------------------------------------------------- what is claimed, and what the tape says
     def claimed(self, cotangent: Array) -> list[Array | None]:
@@ -313,7 +337,7 @@ class Point:
     def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
         """Of the gradients of all inputs those of the moved ones, None as zeros, in double precision."""
         given = ((self.inputs[k], gradients[k]) for k in self.moved)
-        return [wide(module_of(x).zeros_like(x) if g is None else g) for x, g in given]
+        return [wide(np.zeros_like(x) if g is None else g) for x, g in given]
 
     @cached_property
     def tape(self) -> Tape | None:
@@ -352,7 +376,8 @@ class Point:
     def by_tape(self, cotangent: Array) -> list[Array]:
         """The gradients of the moved inputs by the tape."""
         assert self.tape is not None
-        return self.of_moved(self.tape.gradient(self.outputs.split(cotangent)))
+        taped = self.tape.gradient(self.outputs.split(cotangent))
+        return [taped[k] for k in self.moved]
 
     # ----------------------------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
@@ -361,12 +386,12 @@ class Point:
         known = None
         if self.tape is not None:
             known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
-        ahead, behind = (moved(self.x, line.direction, t) for t in (RATIO**step, -(RATIO**step)))
+        ahead = moved(self.x, line.direction, RATIO**step)
         here, there = self.measured_outputs(self.x, random, known), self.measured_outputs(ahead, random)
-        line.samples[step] = line.of(there.plain), line.of(self.forward(behind))
+        line.take(step, flat_real(there.plain))
         bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
         # outside of the domain nothing is known, and nothing asked
-        bounds = np.maximum(bounds, finite_or_zero(farther, farther))
+        bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
         return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)  # of a change both ends are rounded
 
     def measured_outputs(
@@ -445,10 +470,3 @@ class Point:
             numeric=entry.numeric,
             bar=entry.bar,
         )
-
-
-def rounded_input(x: Array, change: Change) -> Array:
-    """An input with a change, as what an operation computes from it inside is rounded as well (an elimination)."""
-    fresh = x.copy()
-    change("input", fresh, -1)
-    return fresh

@@ -1,4 +1,4 @@
-"""Precision as the second axis: a mistake does not depend on it, rounding does.
+"""The precision of arrays, and precision as the second axis: a mistake does not depend on it, rounding does.
 
 A quantity is computed as it is, and again with the result of every operation that rounds multiplied by 1 ± `size`,
 signs at random (Monte Carlo arithmetic at a virtual precision: Parker 1997; Verificarlo: Denis, de Oliveira Castro and
@@ -10,12 +10,43 @@ Choices are no rounding: a perturbed run takes the comparisons, orders and integ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, MANY, SMALLEST, Array, distance, dtype_name
+from gradcheck.backends.base import Array
+
+NumpyArray = np.ndarray[Any, Any]
+
+EPS = 2.0**-52
+"""The spacing of float64 at 1."""
+EPSILON = {
+    "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": EPS, "complex64": 2.0**-23,
+    "complex128": EPS,
+}  # fmt: skip
+"""The spacing of the numbers of a dtype at 1: 2 to the power of minus the bits after the point."""
+FLOAT32 = EPSILON["float32"]
+FEW = 4.0
+"""Epsilons that few roundings make: a result's own, those of what it was computed from, the sums inside of one
+operation. What is measured decides, and this is granted beside it."""
+MANY = 16.0
+"""Epsilons that a dozen operations make whose errors do not cancel: 4 bits; so many times the response to perturbations
+of one epsilon is granted (`checking.precision`). A rounding is 0.29 epsilon in the mean square, so this is 55 of its
+standard deviations: room for one entry's two responses that are small by chance (fewer than one in 1,000 is small by a
+factor of 55 in both), and for operations that are off by some epsilon (tanh, erf). With 4 and with 64 the benches give
+the same; what moves is how small an effect is told from nothing where nothing sees the code."""
+CLEAR = 2.0**10
+"""What is so many times its bound, or so many epsilons, is so by no chance."""
+SMALLEST = {
+    "float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
+    "complex64": 2.0**-126, "complex128": 2.0**-1022,
+}  # fmt: skip
+"""The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
+RANDOM_SIGNS = 5.0
+"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so many times once in
+100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are those of cotangent and direction."""
 
 Change = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
@@ -52,6 +83,36 @@ RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cums
 VJP = "vjp of "
 """Starts the names of the products that flow back. Where one underflows, what it is multiplied with later may have been
 as large; of products a structural zero may move as well, as what follows is linear."""
+
+
+@functools.cache
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype, which NumPy puts together each time that it is asked for."""
+    return dtype.name  # type: ignore[no-any-return]
+
+
+def coarsest(arrays: Iterable[Array]) -> float:
+    """The largest relative spacing of the floating dtypes of some arrays; that of float64 where there are none."""
+    return max((EPSILON[dtype_name(array.dtype)] for array in arrays), default=EPS)
+
+
+def wide(array: Array) -> Array:
+    """A floating array in float64, a complex one in complex128; others unchanged."""
+    if array.dtype.kind not in "fcV":  # V: bfloat16
+        return array
+    return array.astype("complex128" if array.dtype.kind == "c" else "float64", copy=False)
+
+
+def finite(arrays: Iterable[Array | None]) -> bool:
+    """Whether all elements of some arrays are finite; None has none."""
+    return all(a is None or bool((abs(a) < np.inf).all()) for a in arrays)
+
+
+def distance(a: Array, b: Array) -> Array:
+    """|a − b|; 0 where both are equal, infinities included; inf where one alone is not finite."""
+    with np.errstate(invalid="ignore"):
+        apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
+    return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
 
 
 def chooses(name: str, out: Array) -> bool:
@@ -107,6 +168,13 @@ def perturb(
     # below the smallest normal number the spacing of numbers does not shrink
     moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (size * SMALLEST[dtype_name(real.dtype)])
     real[...] = np.where(np.isfinite(real), moved, real)
+
+
+def rounded_input(x: Array, change: Change) -> Array:
+    """An input with a change, as what an operation computes from it inside is rounded as well (an elimination)."""
+    fresh = x.copy()
+    change("input", fresh, -1)
+    return fresh
 
 
 class Measured:

@@ -1,32 +1,32 @@
-"""One probe of uᵀJ d: what backward claims, what the differences see, what the tape says, entry by entry."""
+"""One probe of uᵀJ d: what backward claims, what the differences see, what the tape says, entry by entry; and what that
+decides.
+
+| the differences | the tape (complete, independent) | decision |
+|---|---|---|
+| the claim inside, with power | agrees, or not heard | PASS |
+| the tape inside, or no power | rejects the claim | FAIL |
+| the claim outside, with power or far | rejects, is not heard, or is inside itself | FAIL |
+| the claim outside, with power or far | agrees with the claim, and is outside too | CONTRADICTION |
+| no power | agrees | BY_TAPE: PASS, marked |
+| no power | not heard | UNSEEN |
+
+Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences exclude is no witness
+against a claim that they hold: at a kink an operation's rule is one of many.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 
 import numpy as np
 
-from gradcheck.checking.arrays import (
-    CLEAR,
-    EPS,
-    FEW,
-    FLOAT32,
-    MANY,
-    RANDOM_SIGNS,
-    SMALLEST,
-    Array,
-    distance,
-    even_weights,
-    finite_or_zero,
-    module_of,
-    root_of_squares,
-    shares,
-)
-from gradcheck.checking.decide import POWER, Claim, Heard, Ruling, Seen, decide
+from gradcheck.backends.base import Array
 from gradcheck.checking.differences import (
     BRIEF,
+    FAR_BARS,
     RATIO,
     USUAL,
     Derivative,
@@ -35,11 +35,23 @@ from gradcheck.checking.differences import (
     derivative_of,
     from_close_values,
 )
-from gradcheck.checking.point import Point
+from gradcheck.checking.point import Point, even_weights
+from gradcheck.checking.precision import (
+    CLEAR,
+    EPS,
+    FEW,
+    FLOAT32,
+    MANY,
+    RANDOM_SIGNS,
+    SMALLEST,
+    distance,
+)
 
 Masks = Sequence[Array | None]
 """One per moved input; None for one of which nothing takes part."""
 
+POWER = 1e-2
+"""The differences have power if an error of 1 % of the claim would have shown."""
 MOST_DRAWS = 8
 """Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an entry's are small by
 chance."""
@@ -62,6 +74,110 @@ STANDS_OUT = 1e6
 noise together widen the bound by one millionth of their number."""
 SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """Of an output in a projection: cotangents have to leave room for the derivatives."""
+
+
+# --------------------------------------------------------------------------- the decision
+class Ruling(Enum):
+    """What follows for one look; see the module."""
+
+    PASS = auto()
+    BY_TAPE = auto()
+    FAIL = auto()
+    CONTRADICTION = auto()
+    UNSEEN = auto()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """uᵀJ d by the differences, and how far the truth may be from it."""
+
+    value: float
+    bar: float
+    scale: float
+    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it a stationary point
+    is seen to be one."""
+    gap: float = math.inf
+    """How far apart both sides may be: the size of a kink that would not have shown."""
+    allowed: float = 0.0
+    """What a claim may be off beside: by its own rounding, and what the user allows. It is no lack of power."""
+
+    def holds(self, derivative: float, bar: float = 0.0) -> bool:
+        """Whether a derivative, with a bar of its own, lies within the bar."""
+        return abs(derivative - self.value) <= self.bar + self.allowed + bar
+
+    def excludes(self, derivative: float) -> bool:
+        """Whether it lies outside of the bar, and outside of what either side allows."""
+        return not abs(derivative - self.value) <= self.bar + self.gap + self.allowed
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What backward says of uᵀJ d."""
+
+    value: float
+    size: float
+    """The sum of the absolute shares that it is made of."""
+    root: float = math.inf
+    """The root of the sum of their squares, where it is known: how large it is expected to be if their signs are
+    random."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the tape says of uᵀJ d, and whether it rejects the claim in some entry beyond the rounding of both."""
+
+    value: float
+    rejects: bool
+    bar: float = 0.0
+    """How far its value may be off by rounding."""
+    of_claim: float = 0.0
+    """The same of the claim's value."""
+
+
+def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Ruling:
+    """The decision on one look, by the table of the module."""
+    size = max(abs(seen.value), seen.scale, min(claim.size, claim.root))
+    known = math.isfinite(seen.bar) and math.isfinite(seen.value)
+    power = known and seen.bar <= POWER * size
+    if heard is not None and not math.isfinite(heard.value):
+        heard = None
+    if heard is not None and heard.rejects and not (power and not seen.holds(heard.value)):
+        return Ruling.FAIL
+    apart = abs(claim.value - seen.value)
+    if known and seen.excludes(claim.value) and (power or not apart <= FAR_BARS * seen.bar + seen.allowed):
+        agrees = heard is not None and not heard.rejects and not seen.holds(heard.value, heard.bar)
+        return Ruling.CONTRADICTION if agrees else Ruling.FAIL
+    if power and seen.holds(claim.value):
+        return Ruling.PASS
+    return Ruling.BY_TAPE if heard is not None and not heard.rejects else Ruling.UNSEEN
+
+
+# --------------------------------------------------------------------------- shares of a projection
+def shares(gradient: Array, direction: Array) -> Array:
+    """conj(gradient) · direction, element by element; 0 where the direction is, also if the gradient is infinite."""
+    found = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
+    return found if np.isfinite(complex(found.sum())) else np.where(direction != 0, found, 0)
+
+
+def parts_of(gradients: Sequence[Array], direction: Masks) -> list[Array]:
+    """The shares of a projection, by the inputs that move."""
+    return [shares(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None]
+
+
+def along(gradients: Sequence[Array], direction: Masks) -> float:
+    """Re Σ conj(gradient) · direction: the derivative along the direction."""
+    return sum(float(part.real.sum()) for part in parts_of(gradients, direction))
+
+
+def root_of_squares(terms: Array) -> float:
+    """The root of the sum of squares, also where squares would leave the range of float64."""
+    sizes = abs(terms)
+    unit = float(sizes.max()) if sizes.size else 0.0
+    if not 0 < unit < np.inf:
+        return unit
+    sizes /= unit
+    sizes *= sizes
+    return unit * math.sqrt(float(sizes.sum()))
 
 
 # --------------------------------------------------------------------------- the claim beside the tape
@@ -99,7 +215,7 @@ class Comparison:
         """What the tape says of the projection on a direction; None where its gradient is mostly rounding."""
         if self.bounds and self.wrong is None and self.mostly_rounding:
             return None
-        value = sum(float(part.real.sum()) for part in parts_of(self.taped, direction))
+        value = along(self.taped, direction)
         bar, of_claim = (
             sum(float(abs(part).sum()) for part in parts_of(bounds, direction)) if bounds else 0.0
             for bounds in (self.of_tape, self.of_claim)
@@ -107,15 +223,10 @@ class Comparison:
         return Heard(value, self.wrong is not None, bar, of_claim)
 
 
-def parts_of(gradients: Sequence[Array], direction: Masks) -> list[Array]:
-    """The shares of a projection, by the inputs that move."""
-    return [shares(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None]
-
-
 def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
     """How far both may be apart without measuring, relative to themselves; 0 where one is not finite."""
     found = (MANY * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
-    return finite_or_zero(found, found)
+    return np.where(np.isfinite(found), found, 0.0)
 
 
 def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float) -> Comparison:
@@ -132,15 +243,15 @@ def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: M
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
     assert point.tape is not None
     measured = point.measured_claim(parts, random), point.measured_tape(point.tape, parts, taped, random)
-    besides = [unmeasured(point) * float(finite_or_zero(t, abs(t)).max(initial=0.0)) for t in taped]
+    besides = [unmeasured(point) * float(np.where(np.isfinite(t), abs(t), 0.0).max(initial=0.0)) for t in taped]
     for _ in range(MOST_DRAWS):
         for one in measured:
             one.draw()
         of_claim, of_tape = (one.bounds() for one in measured)
         # a claim that is not finite has no digits to lose: only the tape may be unknown there
-        rounding = [finite_or_zero(c, a) + b for c, a, b in zip(claimed, of_claim, of_tape, strict=True)]
+        rounding = [np.where(np.isfinite(c), a, 0.0) + b for c, a, b in zip(claimed, of_claim, of_tape, strict=True)]
         bounds = [np.fmax(b + rtol * abs(t), b) for b, t in zip(rounding, taped, strict=True)]
-        bounds = [module_of(d).where(d, b, 0.0) + more for d, b, more in zip(doubted, bounds, besides, strict=True)]
+        bounds = [np.where(d, b, 0.0) + more for d, b, more in zip(doubted, bounds, besides, strict=True)]
         wrong = [d & ~(a <= b) for d, a, b in zip(doubted, apart, bounds, strict=True)]
         if some(w & (a <= CLEAR * b) for w, a, b in zip(wrong, apart, bounds, strict=True)) is None:
             break  # nothing is wrong by less than far: else a disagreement does not count after one draw
@@ -148,7 +259,7 @@ def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: M
     unsure = [d & ~w & (b > POWER * np.fmax(abs(c), abs(t))) for d, w, b, c, t in rows]
     of_claim, of_tape = (one.bounds(absolute=True) for one in measured)
     of_claim = [b + more for b, more in zip(of_claim, besides, strict=True)]
-    sizes = [s * finite_or_zero(t, abs(t)) for s, t in zip(point.scales, taped, strict=True)]
+    sizes = [s * np.where(np.isfinite(t), abs(t), 0.0) for s, t in zip(point.scales, taped, strict=True)]
     lost = [np.minimum(z, s * b) for z, s, b in zip(sizes, point.scales, bounds, strict=True)]
     whole, of_rounding = (sum(float(a.sum()) for a in arrays) for arrays in (sizes, lost))
     mostly_rounding = not (whole and 2 * of_rounding <= whole)
@@ -182,10 +293,10 @@ class Probe:
     seen: Seen
     by_rows: bool
     """Whether the derivative is that of every output, not that of their weighted sum alone."""
-    comparison: Comparison | None = None
+    comparison: Comparison | None
     """What the tape says entry by entry, where it is a witness."""
-    heard: Heard | None = None
-    """What it says of the projection."""
+    decision: Ruling
+    """See `decide`."""
 
     @property
     def kinked(self) -> bool:
@@ -196,11 +307,6 @@ class Probe:
     def wrong(self) -> Sequence[Array] | None:
         """Per moved input, the entries that the tape rejects; None if there are none."""
         return None if self.comparison is None else self.comparison.wrong
-
-    @property
-    def decision(self) -> Ruling:
-        """See `decide`."""
-        return decide(self.claim, self.seen, self.heard)
 
     @property
     def settled(self) -> bool:
@@ -352,13 +458,14 @@ class Prober:
             math.hypot(*(root_of_squares(part) for part in parts)),
         )
         seen = self.seen(derivative, cotangent if by_rows else np.ones_like(cotangent[:1]), claim)
-        probe = Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows)
+        comparison = heard = None
         if self.point.witnessed:
-            probe.comparison = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
-            probe.heard = probe.comparison.heard(direction)
-            if probe.heard is not None and not probe.heard.rejects and probe.heard.of_claim < np.inf:
-                probe.seen = replace(seen, allowed=seen.allowed + probe.heard.of_claim)
-        return probe
+            comparison = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
+            heard = comparison.heard(direction)
+            if heard is not None and not heard.rejects and heard.of_claim < np.inf:
+                seen = replace(seen, allowed=seen.allowed + heard.of_claim)
+        ruling = decide(claim, seen, heard)
+        return Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows, comparison, ruling)
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""

@@ -8,14 +8,14 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, SMALLEST, Array, module_of, only
-from gradcheck.checking.contracts import Contracts
-from gradcheck.checking.decide import FAR_BARS, POWER, Ruling
+from gradcheck.backends.base import Array
+from gradcheck.checking.contracts import Contracts, digits, lost_digits, wrong_in_own_precision
+from gradcheck.checking.differences import FAR_BARS
 from gradcheck.checking.domains import advice
 from gradcheck.checking.kinks import EDGE, infinite, judge_kinks, kinked_by_tape, kinks, listed
-from gradcheck.checking.own_precision import digits, lost_digits, wrong_in_own_precision
-from gradcheck.checking.point import Entry, Point
-from gradcheck.checking.probe import LOW_PRECISION, Masks, Probe, Prober, tape_diff
+from gradcheck.checking.point import Entry, Point, only
+from gradcheck.checking.precision import EPS, SMALLEST
+from gradcheck.checking.probe import LOW_PRECISION, POWER, Masks, Probe, Prober, Ruling, tape_diff
 from gradcheck.checking.problem import Problem
 from gradcheck.result import Diagnosis, Status
 
@@ -244,7 +244,7 @@ class Check:
         left out: every input, the elements of whose share an error of `POWER` is within the bound, and the outputs of
         which one would not have shown."""
         inputs, names = self.point.x, [self.problem.names[k] for k in self.point.moved]
-        whole = [module_of(x).ones(x.shape, bool) for x in inputs] if masks is None else masks
+        whole = [np.ones_like(x, bool) for x in inputs] if masks is None else masks
         for k, mask in enumerate(whole) if len(inputs) > 1 else ():
             if mask is not None and bool(mask.any()):
                 yield names[k], only(k, mask, inputs), None

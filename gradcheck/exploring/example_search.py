@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from gradcheck.checking.arrays import NumpyArray
+from gradcheck.checking.precision import NumpyArray
 from gradcheck.exploring.examples import KINDS_OF_VALUES, Drawn, Example, Recipe, build, drawn, input_text
 from gradcheck.result import Result, Status
 from gradcheck.spec.input_words import InputWord

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from gradcheck.checking.arrays import NumpyArray
+from gradcheck.checking.precision import NumpyArray
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.model import Layout
 

@@ -7,8 +7,10 @@ strict: no text passes for a number, no number for a boolean. What takes more th
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from math import inf, prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +22,7 @@ from typing_extensions import TypeAliasType
 
 from gradcheck.codes import CODES
 from gradcheck.spec.literals import MAX_DIMENSIONS, DType, OutputStands, Stands
+from gradcheck.spec.python import static_forward
 from gradcheck.spec.versions import within
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
@@ -524,6 +527,13 @@ LayerName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
 MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
 Matrix = dict[str, Annotated[tuple[MatrixValue, ...], LAX]]
 Length = Annotated[int, Field(ge=0)]
+
+
+def is_static(layer: object) -> bool:
+    """Whether a layer is Python source that defines ``forward_fn``: what ``static_pylayer`` takes."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return isinstance(layer, str) and "forward_fn" in layer and static_forward(ast.parse(layer)) is not None
+    return False
 
 
 class Explore(Format):

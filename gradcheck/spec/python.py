@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cached_property
 from itertools import chain, islice
 from typing import Literal
@@ -129,13 +128,6 @@ def layer_classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
         if isinstance(node, ast.ClassDef) and any(last_name(base) in ("PyLayer", *found) for base in node.bases):
             found[node.name] = node
     return found
-
-
-def is_static(layer: object) -> bool:
-    """Whether a layer is Python source that defines ``forward_fn``: what ``static_pylayer`` takes."""
-    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        return isinstance(layer, str) and "forward_fn" in layer and static_forward(ast.parse(layer)) is not None
-    return False
 
 
 def static_forward(tree: ast.Module) -> ast.FunctionDef | None:

@@ -23,7 +23,7 @@ from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import check_aliases, check_input, check_name, check_numbers, check_value
 from gradcheck.spec.messages import known_keys, report_unknown_key
-from gradcheck.spec.model import MOST_RANKS, Format
+from gradcheck.spec.model import MOST_RANKS, Format, is_static
 from gradcheck.spec.parts import (
     ELEMENT_TYPES,
     all_expectations,
@@ -38,7 +38,6 @@ from gradcheck.spec.parts import (
     world_key,
     world_sizes,
 )
-from gradcheck.spec.python import is_static
 from gradcheck.spec.resolve import cited, is_name, is_several
 from gradcheck.spec.subject import check_subject
 from gradcheck.spec.text import Remark, SpecText

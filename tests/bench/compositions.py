@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "checking"
 
 from scans import look  # noqa: E402
 
-from gradcheck.causes.summary import check_gradient  # noqa: E402
+from gradcheck.case.gradient_check import check_gradient  # noqa: E402
 from gradcheck.checking.problem import Problem  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
 

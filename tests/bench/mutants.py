@@ -24,7 +24,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
 
-from gradcheck.causes.summary import check_gradient  # noqa: E402
+from gradcheck.case.gradient_check import check_gradient  # noqa: E402
 from gradcheck.checking.problem import Observation, Problem  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
 

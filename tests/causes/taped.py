@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
-from gradcheck.checking.arrays import Array
 from gradcheck.checking.graph import Tape
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import noting

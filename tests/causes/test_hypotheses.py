@@ -11,8 +11,8 @@ from few import seeds
 from layers import problem
 
 import gradcheck
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.causes.hypotheses import nice
-from gradcheck.causes.summary import check_gradient
 from gradcheck.causes.words import factor_text
 from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Status

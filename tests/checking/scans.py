@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import flat_real
 from gradcheck.checking.differences import (
     BRIEF,
     USUAL,
@@ -20,6 +19,7 @@ from gradcheck.checking.differences import (
     random_direction,
     scale_of,
 )
+from gradcheck.checking.point import flat_real
 
 Array = Any
 Function = Callable[[Array], Array]
@@ -29,7 +29,7 @@ def line_of(f: Function, x: Array, direction: Array | None = None, weights: Arra
     """The line through `x` along a direction, of the inputs' scale if none is given."""
     point = np.asarray(x, dtype=float)
     d = scale_of(point) if direction is None else np.asarray(direction, dtype=float)
-    return Line(lambda v: [np.asarray(f(v[0]))], [point], [d], flat_real([np.asarray(f(point))]), weights)
+    return Line(lambda v: flat_real([np.asarray(f(v[0]))]), [point], [d], flat_real([np.asarray(f(point))]), weights)
 
 
 @dataclass(frozen=True)

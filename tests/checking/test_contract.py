@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from layers import problem
 
-from gradcheck.causes.summary import check_gradient
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.checking.contracts import close
 from gradcheck.result import GradientSummary, Status
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradcheck.checking.decide import Claim, Heard, Ruling, Seen, decide
+from gradcheck.checking.probe import Claim, Heard, Ruling, Seen, decide
 
 NOT_HEARD = None
 SHARP = Seen(2.0, 1e-6, 2.0, gap=1e-6)

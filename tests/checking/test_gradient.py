@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.causes.summary import check_gradient
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.checking.problem import Problem
 from gradcheck.result import GradientSummary, Status
 from pylayer.paddle.autograd import PyLayer
@@ -339,7 +339,7 @@ def test_the_verdict_stands_when_there_is_no_time_to_name_what_is_wrong() -> Non
 def test_the_verdict_stands_when_the_search_for_its_cause_ends_in_an_error(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"gradcheck.causes.summary.{part}", lambda *_: 1 / 0)
+    monkeypatch.setattr(f"gradcheck.case.gradient_check.{part}", lambda *_: 1 / 0)
     found = check(np.tanh, lambda x, y, g: g * (1 + y * y), NORMAL)
     (mark,) = found.marks
     assert found.verdict is Status.FAIL

@@ -13,7 +13,7 @@ from taped import problem_of
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.causes.summary import check_gradient
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -17,7 +17,7 @@ from layers import problem
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.causes.summary import check_gradient
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -12,8 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scans import line_of
 
-from gradcheck.checking.arrays import flat, flat_real, inner, root_of_squares, spacing
 from gradcheck.checking.differences import Line, random_direction, scale_of
+from gradcheck.checking.point import flat, flat_real
+from gradcheck.checking.precision import coarsest
+from gradcheck.checking.probe import along, root_of_squares
 
 FLOATS = st.floats(2.0**-300, 2.0**300).flatmap(lambda x: st.sampled_from([x, -x]))
 
@@ -38,11 +40,11 @@ def test_inputs_without_a_direction_stay_and_none_is_written_to() -> None:
     x = [np.array([1.0, 2.0]), np.array([5.0])]
     seen = []
 
-    def f(v: list[np.ndarray]) -> list[np.ndarray]:
+    def f(v: list[np.ndarray]) -> np.ndarray:
         seen.append(v)
-        return [v[0] * v[1], v[1]]
+        return flat_real([v[0] * v[1], v[1]])
 
-    line = Line(f, x, [np.array([1.0, 0.0]), None], flat_real(f(x)))
+    line = Line(f, x, [np.array([1.0, 0.0]), None], f(x))
     np.testing.assert_array_equal(line.at(0.5).change, [2.5, 0.0, 0.0])
     assert seen[-1][1] is x[1]
     np.testing.assert_array_equal(x[0], [1.0, 2.0])
@@ -50,7 +52,7 @@ def test_inputs_without_a_direction_stay_and_none_is_written_to() -> None:
 
 def test_a_complex_output_has_two_rows_an_element() -> None:
     x = np.array([1 + 2j])
-    line = Line(lambda v: [v[0] * v[0]], [x], [np.array([1j])], flat_real([x * x]))
+    line = Line(lambda v: flat_real([v[0] * v[0]]), [x], [np.array([1j])], flat_real([x * x]))
     moved = (1 + 2.5j) ** 2 - (1 + 2j) ** 2
     np.testing.assert_array_equal(line.at(0.5).change, [moved.real, moved.imag])
 
@@ -97,8 +99,8 @@ def test_no_step_is_rounded_unless_it_leads_to_larger_numbers(x: float, seed: in
 
 # --------------------------------------------------------------------------- arrays
 def test_what_a_gradient_and_a_direction_give_together() -> None:
-    assert inner(np.array([1.0, 2.0]), np.array([3.0, -1.0])) == 1.0
-    assert inner(np.array([1 + 2j]), np.array([3 - 1j])) == ((1 - 2j) * (3 - 1j)).real
+    assert along([np.array([1.0, 2.0])], [np.array([3.0, -1.0])]) == 1.0
+    assert along([np.array([1 + 2j])], [np.array([3 - 1j])]) == ((1 - 2j) * (3 - 1j)).real
 
 
 def test_a_flat_vector_is_complex_if_one_array_is() -> None:
@@ -109,17 +111,17 @@ def test_a_flat_vector_is_complex_if_one_array_is() -> None:
 @pytest.mark.parametrize(
     ("dtype", "digits"), [("float64", 52), ("float32", 23), ("float16", 10), (ml_dtypes.bfloat16, 7)]
 )
-def test_the_spacing_of_every_dtype(dtype: str, digits: int) -> None:
-    assert spacing(np.zeros(1, dtype)) == 2.0**-digits
+def test_the_coarsest_of_every_dtype(dtype: str, digits: int) -> None:
+    assert coarsest([np.zeros(1), np.zeros(1, dtype)]) == 2.0**-digits
 
 
 def test_a_float32_input_moves_in_float32() -> None:
     x = np.array([1.0], "float32")
     seen = []
 
-    def f(v: list[np.ndarray]) -> list[np.ndarray]:
+    def f(v: list[np.ndarray]) -> np.ndarray:
         seen.append(v[0].dtype.name)
-        return [v[0]]
+        return flat_real(v)
 
     line = Line(f, [x], [np.array([1.0])], flat_real([x]))
     assert line.at(0.5).change.dtype == np.float64

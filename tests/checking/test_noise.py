@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from scans import line_of
 
-from gradcheck.checking.arrays import EPS, MANY, Array
+from gradcheck.backends.base import Array
 from gradcheck.checking.differences import from_close_values, scale_of
+from gradcheck.checking.precision import EPS, MANY
 
 Function = Callable[[Array], Array]
 ROUNDING = 2.0**-53

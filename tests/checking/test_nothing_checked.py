@@ -13,7 +13,7 @@ from layers import problem
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.causes.summary import check_gradient
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.result import GradientSummary, Status
 
 PyLayer: Any = paddle.autograd.PyLayer

@@ -11,8 +11,8 @@ from layers import problem
 from taped import layer, problem_of
 
 import pylayer.paddle as paddle
-from gradcheck.causes.summary import check_gradient
-from gradcheck.checking.own_precision import digits
+from gradcheck.case.gradient_check import check_gradient
+from gradcheck.checking.contracts import digits
 from gradcheck.result import GradientSummary, Status
 
 X = np.random.default_rng(0).standard_normal(9)

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gradcheck.checking.arrays import EPS, EPSILON, Array
-from gradcheck.checking.precision import UNKNOWN, Change, Measured, noting, perturb, perturbing
+from gradcheck.backends.base import Array
+from gradcheck.checking.precision import EPS, EPSILON, UNKNOWN, Change, Measured, noting, perturb, perturbing
 
 Computation = Callable[[Change], Sequence[Array]]
 

@@ -11,7 +11,7 @@ from few import seeds
 from layers import problem
 
 import gradcheck
-from gradcheck.causes.summary import check_gradient
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.result import GradientSummary, Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -10,7 +10,7 @@ import pytest
 from test_ops import first_order, second_order
 
 import pylayer.paddle as paddle
-from gradcheck.causes.summary import check_gradient
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.result import Status
 from pylayer.ops.indexing import add_at
 from pylayer.tensor import Tensor

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from samples import samples
 from test_ops import DIFFERENTIABLE, OTHERS, Call, expected, first_order, second_order
 
-from gradcheck.causes.summary import check_gradient
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.result import Status
 from pylayer.op import Op
 from pylayer.vjp import OPS

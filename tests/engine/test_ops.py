@@ -17,7 +17,7 @@ from samples import SAMPLES
 
 import pylayer.paddle as paddle
 from gradcheck.case.function import Reruns
-from gradcheck.causes.summary import check_gradient
+from gradcheck.case.gradient_check import check_gradient
 from gradcheck.checking.problem import Problem
 from gradcheck.result import Status
 from pylayer.array import XP
