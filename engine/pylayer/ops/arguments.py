@@ -85,7 +85,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     return axes if ndim else ()
 
 
-def kept(shape: tuple[int, ...], axis: Any) -> list[int]:
+def kept(shape: Sequence[int], axis: Any) -> list[int]:
     """The shape of a reduction of `shape` with its axes kept."""
     axes = axes_of(axis, len(shape))
     return [1 if k in axes else n for k, n in enumerate(shape)]

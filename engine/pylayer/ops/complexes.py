@@ -21,9 +21,8 @@ from pylayer.vjp import Function
 @op(real=lambda g, F: F.real(g), imag=lambda g, F: F.imag(g))
 def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
     """The complex numbers with these parts, which broadcast and are both float32 or both float64."""
-    if real.dtype != imag.dtype or real.dtype.kind != "f" or real.dtype.itemsize < 4:
-        text = "the parts must both be float32 or both be float64, but are"
-        raise ValueError(f"{text} {real.dtype} and {imag.dtype}")
+    fits = real.dtype == imag.dtype and real.dtype.kind == "f" and real.dtype.itemsize >= 4
+    require(fits, "the parts must both be float32 or both be float64", real, imag)
     return real + 1j * imag
 
 

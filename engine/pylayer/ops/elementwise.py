@@ -406,8 +406,7 @@ def frexp(xp: ModuleType, x: Array) -> tuple[Array, Array]:
 
 # --------------------------------------------------------------------------- integers and bits
 def _check_integers(x: Array, y: Array) -> None:
-    if x.dtype.kind not in "iu" or y.dtype.kind not in "iu":
-        raise ValueError(f"the Tensors must be of integers, but are {x.dtype} and {y.dtype}")
+    require(x.dtype.kind in "iu" and y.dtype.kind in "iu", "the Tensors must be of integers", x, y)
 
 
 gcd, lcm = (_checked(name, _check_integers, promote=True) for name in ("gcd", "lcm"))

@@ -52,9 +52,7 @@ def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
 @op(many=True, x=lambda g, F, axis, i: F.getitem(g, (builtins.slice(None),) * (int(axis) % g.ndim) + (i,)))
 def stack(xp: ModuleType, x: Sequence[Array], axis: int = 0) -> Array:
     """Joined along a new axis."""
-    kinds = {a.dtype for a in x}
-    if len(kinds) > 1:
-        raise ValueError(f"the Tensors must be of one dtype, but are {', '.join(sorted(map(str, kinds)))}")
+    require(len({a.dtype for a in x}) == 1, "the Tensors must be of one dtype", *x)
     return xp.stack(x, axis=normal_axis(axis, x[0].ndim + 1))
 
 

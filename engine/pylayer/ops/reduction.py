@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -25,7 +25,7 @@ from pylayer.ops.sorting import index_dtype, of_graph
 from pylayer.tensor import Tensor
 
 
-def _spread(g: Any, F: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def _spread(g: Any, F: Any, x_shape: Sequence[int], axis: Any) -> Any:
     """The cotangent of a reduction, of the input's shape."""
     return F.broadcast_view(F.reshape(g, kept(x_shape, axis)), list(x_shape))
 
@@ -58,9 +58,8 @@ def mean(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> A
 
 def _at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
     """The cotangent, shared evenly by the elements that reach the extreme."""
-    shape = tuple(x.shape)
-    there = F.cast(x == F.reshape(out, kept(shape, axis)), g.dtype)
-    return _spread(g, F, shape, axis) * there / F.sum(there, axis, None, True)
+    there = F.cast(x == F.reshape(out, kept(x.shape, axis)), g.dtype)
+    return _spread(g, F, x.shape, axis) * there / F.sum(there, axis, None, True)
 
 
 def _reduction(name: str, **vjps: Any) -> Operation:
@@ -79,9 +78,7 @@ amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3
 
 @op(
     floating=True,
-    x=lambda g, F, x, out, axis: (
-        _spread(g, F, tuple(x.shape), axis) * F.exp(x - F.reshape(out, kept(tuple(x.shape), axis)))
-    ),
+    x=lambda g, F, x, out, axis: _spread(g, F, x.shape, axis) * F.exp(x - _spread(out, F, x.shape, axis)),
 )
 def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
     """log Σ exp(x) over `axis`, the largest element taken out first; −∞ where there is nothing to sum."""
@@ -108,7 +105,7 @@ def cumsum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None) -> Arr
     return result if axis is None or x.ndim else result.reshape(())
 
 
-@op(floating=True, x=lambda g, F, x, out, axis: _spread(g / F.where(out == 0, 1, out), F, tuple(x.shape), axis) * x)
+@op(floating=True, x=lambda g, F, x, out, axis: _spread(g / F.where(out == 0, 1, out), F, x.shape, axis) * x)
 def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     """The 2-norm over `axis`; its subgradient at 0 is 0, which the square root of a sum would make NaN."""
     return xp.sqrt(xp.sum(xp.abs(x) ** 2, axis=axes_of(axis, x.ndim), keepdims=keepdim))

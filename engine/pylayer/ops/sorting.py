@@ -136,10 +136,8 @@ def searchsorted(
         return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
     if sorted_sequence.shape[:-1] != values.shape[:-1]:
         raise ValueError("all axes of the sorted rows and of the values but the last must be the same")
-    rows = zip(
-        sorted_sequence.reshape(-1, sorted_sequence.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True
-    )
-    found = [xp.searchsorted(row, wanted, side=side) for row, wanted in rows]
+    rows = (array.reshape(-1, array.shape[-1]) for array in (sorted_sequence, values))
+    found = [xp.searchsorted(row, wanted, side=side) for row, wanted in zip(*rows, strict=True)]
     return xp.stack(found).reshape(values.shape).astype(dtype)
 
 
