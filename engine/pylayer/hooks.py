@@ -33,7 +33,18 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
         setattr(holder, attribute, hooks)
         if type(holder) is Output and isinstance(call := holder.parents[0], SeveralOutputs):
             call.hooked[holder.index] = hooks
-    return HookHandle(hooks, lambda cotangent: _run_hook(hook, cotangent))
+
+    def run(cotangent: Cotangent) -> Cotangent:
+        recorded = isinstance(cotangent, Tensor)
+        given = cotangent if recorded else Tensor(cotangent.copy(), None, False)  # a hook may change it in place
+        result = hook(given)
+        if result is None:
+            result = given
+        if not isinstance(result, Tensor):
+            raise TypeError(f"A gradient hook must return a Tensor or None, but got {type(result).__name__}.")
+        return result if recorded else result.array
+
+    return HookHandle(hooks, run)
 
 
 def at_end_of_backward(hook: Callable[[], Any]) -> None:
@@ -66,14 +77,3 @@ class HookHandle:
     def remove(self) -> bool:
         """Remove the hook; False if it was removed before."""
         return self._hooks.pop(self._key, None) is not None
-
-
-def _run_hook(hook: Callable[[Tensor], Tensor | None], cotangent: Cotangent) -> Cotangent:
-    recorded = isinstance(cotangent, Tensor)
-    given = cotangent if recorded else Tensor(cotangent.copy(), None, False)  # a hook may change it in place
-    result = hook(given)
-    if result is None:
-        result = given
-    if not isinstance(result, Tensor):
-        raise TypeError(f"A gradient hook must return a Tensor or None, but got {type(result).__name__}.")
-    return result if recorded else result.array

@@ -51,18 +51,16 @@ class Op(Row):
         recorder = recording.get()
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
-        inputs, values = self.checked([taken(value) for value in arguments] if watching else list(arguments))
+        inputs, values, kind = self.checked([taken(value) for value in arguments] if watching else list(arguments))
         raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
-        array_type = next(type(t.array) for t in inputs if isinstance(t, Tensor))
-        out = self.compute(self.kernels[array_type], raw)
+        out = self.compute(self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
-        outs = [as_array(o, array_type) for o in (out if several else [out])]
+        raw_out = [as_array(o, kind) for o in out] if several else as_array(out, kind)
         parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
-        raw_out = outs if several else outs[0]
-        if all(parent is None for parent in parents):
+        if not [parent for parent in parents if parent is not None]:
             if watching:
                 tell_computed(self, values, raw_out)
-            return type(out)(map(Tensor, outs)) if several else Tensor(raw_out)
+            return type(out)(map(Tensor, raw_out)) if several else Tensor(raw_out)
         saved = [
             () if parent is None else vjp.pick(*raw, raw_out, i)
             for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
@@ -70,20 +68,21 @@ class Op(Row):
         shapes = [t.array.shape if isinstance(t, Tensor) else () for t in inputs]
         if not several:
             return Tensor(raw_out, OpNode(self, parents, saved, shapes, raw_out), False)
-        node = SeveralOutputs(self, parents, saved, shapes, outs, type(out) is list)
-        return type(out)(Tensor(o, Output(node, k), False) for k, o in enumerate(outs))
+        node = SeveralOutputs(self, parents, saved, shapes, raw_out, type(out) is list)
+        return type(out)(Tensor(o, Output(node, k), False) for k, o in enumerate(raw_out))
 
-    def checked(self, arguments: list[Any]) -> tuple[list[Any], list[Any]]:
-        """The inputs that a gradient may flow to, dtypes reconciled, and all arguments with those in place."""
+    def checked(self, arguments: list[Any]) -> tuple[list[Any], list[Any], type]:
+        """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and the arrays' type."""
         inputs = list(arguments[0]) if self.many else [arguments[k] for k in self.positions]
-        others = [k for k, value in enumerate(inputs) if not isinstance(value, Tensor)]
-        for k in others:
-            if len(others) == len(inputs) or not isinstance(inputs[k], (int, float, complex)):
+        tensors = [value for value in inputs if isinstance(value, Tensor)]
+        beside = len(tensors) < len(inputs)
+        for k, value in enumerate(inputs if beside else ()):
+            if not isinstance(value, (Tensor, int, float, complex) if tensors else Tensor):
                 position = 0 if self.many else self.positions[k]
-                raise no_tensor(self.name, self.arguments[position], position, inputs[k])
+                raise no_tensor(self.name, self.arguments[position], position, value)
         if not inputs:
             raise invalid(f"{self.name}(): needs at least one Tensor, but got an empty list")
-        if self.promote and (others or len({value.array.dtype for value in inputs}) > 1):
+        if self.promote and (beside or len({tensor.array.dtype for tensor in tensors}) > 1):
             inputs = reconciled(self.name, inputs)
         if self.floating:
             inputs = [as_floating(value) for value in inputs]
@@ -92,7 +91,7 @@ class Op(Row):
         else:
             for position, value in zip(self.positions, inputs, strict=True):
                 arguments[position] = value
-        return inputs, arguments
+        return inputs, arguments, type(tensors[0].array)
 
 
 def unwrap(value: Any) -> Any:
@@ -157,17 +156,12 @@ def op(
     def make(forward: Function) -> Operation:
         signature = inspect.signature(forward)
         signature = signature.replace(parameters=list(signature.parameters.values())[1:])
-        row = Op(
-            forward.__name__.removesuffix("_"),
-            lambda xp: functools.partial(forward, xp),
-            tuple(signature.parameters),
-            vjps,
-            many=many,
-            floating=floating,
-            promote=promote,
-            inputs=inputs,
-            zeros=zeros,
-        )
+        name, arguments = forward.__name__.removesuffix("_"), tuple(signature.parameters)
+
+        def bind(xp: ModuleType) -> Function:
+            return functools.partial(forward, xp)
+
+        row = Op(name, bind, arguments, vjps, many=many, floating=floating, promote=promote, inputs=inputs, zeros=zeros)
         defaults = [p.default for p in signature.parameters.values() if p.default is not p.empty]
         apply, count, least = row.apply, len(row.arguments), len(row.arguments) - len(defaults)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pylayer.array import XP, Array, as_array
 from pylayer.grad_mode import grad_mode
-from pylayer.graph import Cotangent, Gradients, Held, Node, Output
+from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged
 from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
@@ -17,16 +17,6 @@ from pylayer.watch import tell_made, watching
 
 
 # --------------------------------------------------------------------------- what is saved
-class Hooks(NamedTuple):
-    """The functions in force where a Tensor is saved."""
-
-    pack: Callable[[Tensor], Any]
-    unpack: Callable[[Any], Tensor]
-
-
-active_hooks: ContextVar[Hooks | None] = ContextVar("saved_tensors_hooks", default=None)
-
-
 class saved_tensors_hooks:  # noqa: N801 - Paddle's name
     """Within the ``with`` block, each Tensor saved for backward goes through `pack_hook`, and what that returns through
     `unpack_hook` each time it is read (``paddle.autograd.saved_tensors_hooks``; observed rule 53).
@@ -36,20 +26,24 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
     """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        self._hooks = Hooks(pack_hook, unpack_hook)
-        self._tokens: list[Token[Hooks | None]] = []
+        self.pack, self.unpack = pack_hook, unpack_hook
+        self._tokens: list[Token[saved_tensors_hooks | None]] = []
 
     def __enter__(self) -> None:
         if active_hooks.get() is not None:
             raise ValueError(
                 "(InvalidArgument) paddle.autograd.saved_tensors_hooks only one pair of hooks is allowed at a time."
             )
-        watching.append(self._hooks)
-        self._tokens.append(active_hooks.set(self._hooks))
+        watching.append(self)
+        self._tokens.append(active_hooks.set(self))
 
     def __exit__(self, *raised: object) -> None:
         active_hooks.reset(self._tokens.pop())
-        watching.remove(self._hooks)
+        watching.remove(self)
+
+
+active_hooks: ContextVar[saved_tensors_hooks | None] = ContextVar("saved_tensors_hooks", default=None)
+"""The pair in force."""
 
 
 class Packed(NamedTuple):
@@ -68,7 +62,7 @@ class Packed(NamedTuple):
         return tensor
 
 
-def packed(tensor: Any, hooks: Hooks) -> Packed:
+def packed(tensor: Any, hooks: saved_tensors_hooks) -> Packed:
     """`tensor` through the pack hook, which records nothing."""
     token = grad_mode.set(False)
     try:
@@ -86,8 +80,11 @@ class PackedSaved(list[tuple[Any, ...]]):
 
 
 # --------------------------------------------------------------------------- the call
-NUMBERS = (int, float)
-"""Beside one of these a product is Paddle's `scale`, which gives no zeros; of a complex one Paddle makes a Tensor."""
+Parents = Sequence[Target | None]
+Saved = Sequence[tuple[Any, ...]]
+"""Per input, what its vjp reads."""
+Shapes = Iterable[tuple[int, ...] | None]
+"""The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
 
 
 def parent_of(value: Any) -> Node | Tensor | None:
@@ -109,18 +106,10 @@ class OpNode(Node):
 
     __slots__ = ("op", "shapes")
 
-    def __init__(
-        self,
-        op: Row,
-        parents: Sequence[Node | Tensor | None],
-        saved: Sequence[tuple[Any, ...]],
-        shapes: Iterable[tuple[int, ...] | None],
-        out: Array | Sequence[Array],
-    ) -> None:
+    def __init__(self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Array | Sequence[Array]) -> None:
         super().__init__(parents, saved)
         self.op = op
         self.shapes = shapes
-        """The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
         if watching:
             if hooks := active_hooks.get():
                 packs = (tuple(packed(Tensor(v), hooks) if type(v) in XP else v for v in values) for values in saved)
@@ -136,32 +125,31 @@ class OpNode(Node):
         words = PADDLES_NAMES.get(self.op.name, self.op.name).strip("_").split("_")
         return f"{''.join(word.capitalize() for word in words)}GradNode"
 
-    def values(self) -> Sequence[tuple[Any, ...]]:
+    def values(self) -> Saved:
         """Per input, what its vjp reads."""
-        saved: Sequence[tuple[Any, ...]] = self.saved
+        saved: Saved = self.saved
         return saved.unpacked() if type(saved) is PackedSaved else saved
 
     def pullback(
         self, held: Held, create_graph: bool, found: Gradients | None = None
-    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+    ) -> Iterable[tuple[Target, Cotangent]]:
         cotangent = held[0]
         if changes and type(self.saved) is not PackedSaved:
             check_unchanged(chain.from_iterable(self.values()), self.age, self.label)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
+        F = recorded_ops if create_graph else raw_ops[kind]
         gradients = []
         for vjp, parent, values, shape in zip(self.op.vjps, self.parents, self.values(), self.shapes):  # noqa: B905 - see there
             if parent is None:
                 continue
             if create_graph:
                 values = tuple(self.as_recorded(vjp, values))
-            if vjp.takes_ops:
-                gradient = vjp.function(cotangent, recorded_ops if create_graph else raw_ops[kind], *values)
-            else:
-                gradient = vjp.function(cotangent, *values)
-            gradient = as_array(gradient, kind)
+            read = (F, *values) if vjp.takes_ops else values
+            gradient = as_array(vjp.function(cotangent, *read), kind)
             if shape is not None and tuple(gradient.shape) != shape:
-                gradient = unbroadcast(recorded_ops if create_graph else raw_ops[kind], gradient, shape)
-            if create_graph and vjp.zeros and not any(type(value) in NUMBERS for value in values):
+                gradient = unbroadcast(F, gradient, shape)
+            # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one Paddle makes a Tensor
+            if create_graph and vjp.zeros and not any(type(value) in (int, float) for value in values):
                 gradient = recorded_ops.with_zeros(gradient, Tensor(gradient.array, parent, False))
             gradients.append((parent, gradient))
         return gradients
@@ -193,13 +181,7 @@ class SeveralOutputs(OpNode):
     __slots__ = ("hooked", "like", "listed", "outputs")
 
     def __init__(
-        self,
-        op: Row,
-        parents: Sequence[Node | Tensor | None],
-        saved: Sequence[tuple[Any, ...]],
-        shapes: Sequence[tuple[int, ...]],
-        out: Sequence[Array],
-        listed: bool = False,
+        self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Sequence[Array], listed: bool = False
     ) -> None:
         super().__init__(op, parents, saved, shapes, out)
         self.outputs = len(out)
@@ -210,7 +192,7 @@ class SeveralOutputs(OpNode):
 
     def pullback(
         self, held: Held, create_graph: bool, found: Gradients | None = None
-    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+    ) -> Iterable[tuple[Target, Cotangent]]:
         filled = list(held[0])
         for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:
             shape, dtype, xp = self.like[k]

@@ -44,18 +44,15 @@ def item_text(item: Any) -> str:
     return str(item)
 
 
-def padded(item: Any, width: int, signed: bool) -> str:
-    """One element in `width` columns, the first of which is for the sign if `signed`."""
-    text = item_text(item)
-    if len(text) >= width:
-        return text
-    return f" {text.ljust(width - 1)}" if signed and not item < 0 else text.ljust(width)
-
-
 def nested_text(values: np.ndarray[Any, Any], indent: int, width: int, signed: bool, cut: bool) -> str:
-    """A list of elements, broken into lines; or of lists, with an empty line for every further axis between them."""
+    """A list of elements, broken into lines; or of lists, with an empty line for every further axis between them.
+
+    Elements have `width` columns, the first of them for the sign if `signed`.
+    """
     if not values.ndim:
-        return padded(values[()], width, signed)
+        text = item_text(values[()])
+        sign = " " if signed and len(text) < width and not values[()] < 0 else ""
+        return f"{sign}{text}".ljust(width)
     size = len(values)
     shown = chain(range(EDGE), range(size - EDGE, size)) if cut and size > 2 * EDGE else range(size)
     parts = [nested_text(values[k, ...], indent + 1, width, signed, cut) for k in shown]

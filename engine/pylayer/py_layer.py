@@ -487,7 +487,6 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     It runs unrecorded, so that a second gradient does not find the input in the graph (observed rule 40).
     """
-
     return grad_mode_set(False)(backward)
 
 

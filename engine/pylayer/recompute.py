@@ -36,12 +36,8 @@ class _Recomputed(PyLayer):
             inputs.append(given if not leaves else tuple(leaves) if isinstance(given, tuple) else leaves[0])
         with _random_from(ctx.random), enable_grad():
             outputs = ctx.function(*inputs, **ctx.kwargs)
-        listed = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-        pairs = [
-            (o, g)
-            for o, g in zip([o for o in listed if isinstance(o, Tensor)], cotangents, strict=True)
-            if not o.stop_gradient
-        ]
+        tensors = _tensors(tuple(outputs) if isinstance(outputs, list) else outputs)
+        pairs = [(o, g) for o, g in zip(tensors, cotangents, strict=True) if not o.stop_gradient]
         if not pairs:
             raise RuntimeError("none of output has stop_gradient=False, this recompute() is not necessary")
         backward([o for o, _ in pairs], [g for _, g in pairs])

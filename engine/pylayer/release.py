@@ -66,7 +66,7 @@ def defined(source: str) -> dict[str, Any]:
     found = {
         name: value
         for name, value in vars(module).items()
-        if not isinstance(value, ModuleType) and getattr(value, "__module__", "").partition(".")[0] == "pylayer"
+        if not isinstance(value, ModuleType) and (getattr(value, "__module__", "") or "").partition(".")[0] == "pylayer"
     }
     for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
         names = defined(f"{source}.{inner.name}").items()

@@ -14,8 +14,6 @@ class Size(list[int]):
     def __repr__(self) -> str:
         return f"paddle.Size({list.__repr__(self)})"
 
-    __str__ = __repr__
-
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 

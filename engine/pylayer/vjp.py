@@ -7,9 +7,7 @@ from itertools import repeat
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from pylayer.array import XP, ByArrayType
+from pylayer.array import XP, ByArrayType, quietly
 
 Function = Callable[..., Any]
 
@@ -127,8 +125,7 @@ class Row:
     def compute(self, kernel: Function, raw: Sequence[Any]) -> Any:
         """The forward on raw arrays, with errors that name the operation and the shapes."""
         try:
-            with np.errstate(all="ignore"):  # NumPy's warnings of infinities and NaN are for those who call NumPy
-                return kernel(*raw)
+            return quietly(kernel, raw)
         except (ValueError, IndexError, OverflowError) as error:
             text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
             if "broadcast" in text:

@@ -14,29 +14,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from pylayer.array import Array, as_array
+from pylayer.array import Array, as_array, run_alone
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Target
 from pylayer.op_node import OpNode
 from pylayer.tensor import Tensor
 from pylayer.versions import clock
-from pylayer.vjp import Function, Row, Vjp, raw_ops
+from pylayer.vjp import Function, Row, raw_ops
 from pylayer.watch import tell_computed, watching
 
 ON = os.environ.get("PYLAYER_PLAIN") != "1"
 """Whether they are taken."""
-
-_quiet = copy_context()
-_quiet.run(np.seterr, all="ignore")
-run_alone = _quiet.run
-"""Runs a kernel without NumPy's warnings, whose state is a context variable; a RuntimeError if another thread is in it.
-``np.errstate``, as in `Row.compute`, would take 24 % of a chain of small operations."""
 
 IDENTITY = (lambda value: value).__code__.co_code
 """The instructions of a rule that gives back its first argument, as those of sums and products do."""
@@ -206,15 +199,10 @@ def puller(op: Row) -> Function:
         saved = [f"saved[{SAVED.index(name)}]" if len(vjps) > 1 else "saved" for name in vjp.reads]
         values = ["raw_ops[type(held[0])]"] * vjp.takes_ops + saved
         cotangent = "held.pop()" if vjp.multiplies and vjp is vjps[-1] else "held[0]"
-        found.append(expression(vjp, cotangent, f"rule{k}", values))
+        given = values if vjp.multiplies else [cotangent, *values]
+        value = given[0] if vjp.rule.__code__.co_code == IDENTITY else f"rule{k}({', '.join(given)})"
+        found.append(f"{value} * {cotangent}" if vjp.multiplies else value)
     names = {f"rule{k}": vjp.rule for k, vjp in enumerate(vjps)} | {"raw_ops": raw_ops}
     first, *others = found or ["None"]
     rest = "".join(f"(node.parent_y, {other})," for other in others)
     return eval(f"lambda held, node, saved: (node.parent_x, {first}, ({rest}))", names)  # type: ignore[no-any-return]
-
-
-def expression(vjp: Vjp, cotangent: str, rule: str, values: Sequence[str]) -> str:
-    """The source text of one gradient, of those of the cotangent, the rule, and ``F`` and what is read."""
-    given = values if vjp.multiplies else (cotangent, *values)
-    value = given[0] if vjp.rule.__code__.co_code == IDENTITY else f"{rule}({', '.join(given)})"
-    return f"{value} * {cotangent}" if vjp.multiplies else value
