@@ -27,9 +27,9 @@ from gradcheck.case.user_code import import_reference
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.entries import far_off
 from gradcheck.checking.contracts import same
-from gradcheck.checking.graph import Tape
 from gradcheck.checking.precision import dtype_name
 from gradcheck.checking.problem import Problem
+from gradcheck.checking.tape import Tape
 from gradcheck.checking.verdict import Check
 from gradcheck.codes import is_cause, is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element

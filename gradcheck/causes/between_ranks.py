@@ -18,8 +18,8 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.causes.words import SourcePlace, source_place
-from gradcheck.checking.graph import Graph, Tape, dead_steps
 from gradcheck.checking.precision import wide
+from gradcheck.checking.tape import Tape, dead_steps
 from gradcheck.result import Diagnosis
 
 Pull = Callable[[int, list[Array], Array], Array]
@@ -87,7 +87,7 @@ def between_ranks(
     right = graph.gradient(cotangents)
     wrong = sorted(claimed.keys() - reproduced(right))
     some: list[Diagnosis] = []
-    written = Graph(graph.recording, dead_steps(graph, cotangents))
+    written = Tape(graph.recording, dead=dead_steps(graph, cotangents))
     at_lines = summed_at_lines(written, cotangents, size) if named is False else ()
     for code, says, step, gradients in chain(at_collectives(written, cotangents), at_lines) if wrong else ():
         explained = reproduced(gradients)
@@ -100,7 +100,7 @@ def between_ranks(
     return some[:1] or [one for k in wrong for one in whole_cause(graph, claimed[k], right[k], size, close)]
 
 
-def at_collectives(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
+def at_collectives(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
     """One mistake at the collectives of one line and of one input together; then at each by itself, as one line of a
     helper may serve several."""
     lines = [line for line in graph.lines if line[0].name in OWN]
@@ -118,7 +118,7 @@ def scaled(factor: float, k: int, given: list[Array], right: Array) -> Array:
     return right * factor
 
 
-def summed_at_lines(graph: Graph, cotangents: Sequence[Array | None], size: int) -> Iterator[Trial]:
+def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) -> Iterator[Trial]:
     """What flows to one operand of one line, each rank's own, summed over the ranks."""
     flows = {step.first: pulled[:] for step, _, pulled in graph.walk(graph.starts(cotangents))}
 
@@ -136,7 +136,7 @@ def summed_at_lines(graph: Graph, cotangents: Sequence[Array | None], size: int)
                 yield "GC151", SUMMED, steps[0], with_wrong_vjps(graph, cotangents, steps, pull)
 
 
-def with_wrong_vjps(graph: Graph, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:
+def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:
     """The gradient if the vjps of some operations were others."""
     pending = graph.starts(cotangents)
     for step, given, pulled in graph.walk(pending):

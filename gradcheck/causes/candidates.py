@@ -16,9 +16,9 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
-from gradcheck.checking.graph import Flows, Graph
 from gradcheck.checking.kinks import axes_of
 from gradcheck.checking.precision import CLEAR, EPS, MOVES, wide
+from gradcheck.checking.tape import Flows, Tape
 
 
 def as_array(value: Any) -> Array:
@@ -37,7 +37,7 @@ class Edge:
     WHOLE: ClassVar[int] = -3
     """That of the whole gradient of an input of the call, of which the factor that one operation reads is forgotten."""
     COMPOSED: ClassVar[int] = -4
-    """That of what a function is computed from of which the operation is the last; see `Graph.composed`."""
+    """That of what a function is computed from of which the operation is the last; see `Tape.composed`."""
 
     step: Step
     position: int
@@ -106,7 +106,7 @@ OF_WORLDS = {"broadcast_ranks", "unbind"}
 
 
 def edges_of(
-    graph: Graph, flows: Flows, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
+    graph: Tape, flows: Flows, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
 ) -> Iterator[Edge]:
     """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
     arrays = graph.recording.arrays
@@ -140,7 +140,7 @@ def pulled_through(steps: Sequence[Step], given: Any) -> dict[int, Array]:
     return right if all(bool((off <= CLEAR * EPS * size).all()) for off, size in apart) else {}
 
 
-def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
+def incoming(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
     """The outputs of the call."""
     for k, (end, u) in enumerate(zip(graph.recording.ends, cotangents, strict=True)):
         step = graph.maker(end)
@@ -150,7 +150,7 @@ def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]
             yield Edge(step, Edge.INCOMING, end, [u], wide(u), graph.recording.arrays, output=k)
 
 
-def whole(graph: Graph, gradients: Mapping[int, Array]) -> Iterator[Edge]:
+def whole(graph: Tape, gradients: Mapping[int, Array]) -> Iterator[Edge]:
     """The gradients of the inputs, with every factor on the way that has no larger shape."""
     arrays = graph.recording.arrays
     for step in graph.recording.steps:

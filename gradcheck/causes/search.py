@@ -19,10 +19,10 @@ from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.causes.candidates import Edge, all_candidates, edges_of, incoming, whole
 from gradcheck.checking.differences import moved, random_direction, scale_of
-from gradcheck.checking.graph import Graph, Tape, dead_steps
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import EPSILON, MOVES, SMALLEST, wide
 from gradcheck.checking.probe import along
+from gradcheck.checking.tape import Tape, dead_steps
 
 EXACT_TO = 1e-10
 """To what part of the largest error each element must be reproduced, beside the rounding."""
@@ -176,7 +176,7 @@ class CauseSearch:
     ) -> None:
         self.reruns = point.problem.reruns
         self.cotangents = [point.outputs.split(u) for u, _ in claims]
-        self.graph = Graph(tape.recording, dead_steps(tape, self.cotangents[0]))
+        self.graph = Tape(tape.recording, dead=dead_steps(tape, self.cotangents[0]))
         self.claimed = dict[int, Claimed]()
         truth = list(map(self.graph.gradient, self.cotangents))
         for place, k in enumerate(point.moved):
@@ -311,7 +311,7 @@ class CauseSearch:
         return found
 
 
-def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
+def mistaken(graph: Tape, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
     """The gradients that a walk gives on which mistakes are made."""
     pending = graph.starts(cotangents)
     for mistake, factor in cause.mistakes:
@@ -344,7 +344,7 @@ def handed_on(mistake: Mistake, edge: Edge) -> Array:
 
 
 # --------------------------------------------------------------------------- made in several operations
-def in_all_equals(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
+def in_all_equals(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
     """A mistake made in all operations that compute the same of the same: their effects add up, where they have any."""
     groups: dict[Any, list[Mistake]] = {}
     for m in mistakes:
@@ -357,7 +357,7 @@ def in_all_equals(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake
             yield together(group, cost=group[-1].cost - SIMPLER)
 
 
-def in_all_runs_but_one(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
+def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
     """Shares of a value that all runs of a line read, but that of one: a sum over the runs that is overwritten."""
     shares = {(m.edge.step, m.edge.position): m for m in mistakes if m.ordinal is None and m.steps}
     for run in (run for run in graph.runs if len(run) > 2):
@@ -409,7 +409,7 @@ def paired(mistakes: Sequence[Mistake], errors: Array, within: float) -> list[Ca
     return sorted(found, key=lambda cause: cause.rank)[:MOST_CONFIRMED]
 
 
-def repeated(graph: Graph, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
+def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
     """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up.
 
     Each of their projections is that of one run; of those that agree in it the simplest comes first, the others last.

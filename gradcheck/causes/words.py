@@ -20,9 +20,9 @@ from gradcheck.backends.base import Array, Spot
 from gradcheck.backends.bundled import Step
 from gradcheck.causes.candidates import Edge
 from gradcheck.causes.search import SCREEN, Cause, CauseSearch, Mistake
-from gradcheck.checking.graph import Tape
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import MOVES
+from gradcheck.checking.tape import Tape
 from gradcheck.result import Diagnosis
 
 ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")

@@ -17,10 +17,10 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.checking.differences import RATIO, USUAL, moved
-from gradcheck.checking.graph import Graph, dead_steps
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, flat_real
 from gradcheck.checking.precision import CLEAR, EPSILON, FEW, NumpyArray, wide
 from gradcheck.checking.probe import SMALL, Masks, Probe, Prober, Ruling, along
+from gradcheck.checking.tape import Tape, dead_steps
 
 Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
@@ -433,7 +433,7 @@ KINKED: dict[str, KinkRule] = {
 """The operations that can have a kink or a jump, and where they have one."""
 
 
-def kinks(graph: Graph) -> list[Kink]:
+def kinks(graph: Tape) -> list[Kink]:
     """The operations and decisions at a kink, a tie or a jump, in order of execution, those left out whose output
     cancels."""
     recording, random, found = graph.recording, np.random.default_rng(0), []
@@ -456,7 +456,7 @@ def kinks(graph: Graph) -> list[Kink]:
     return found
 
 
-def elements_at_kinks(graph: Graph, step: Any) -> Sequence[Any]:
+def elements_at_kinks(graph: Tape, step: Any) -> Sequence[Any]:
     """Per argument of an operation or decision, which of its elements are at a kink."""
     arrays, units = graph.recording.arrays, []
     if isinstance(step, Step):

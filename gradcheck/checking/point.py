@@ -11,7 +11,6 @@ import numpy as np
 
 from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.checking.differences import RATIO, Line, moved, random_direction, scale_of
-from gradcheck.checking.graph import Tape, perturbed_gradient
 from gradcheck.checking.precision import (
     EPS,
     Change,
@@ -23,6 +22,7 @@ from gradcheck.checking.precision import (
     wide,
 )
 from gradcheck.checking.problem import Problem
+from gradcheck.checking.tape import Tape, perturbed_gradient
 from gradcheck.result import WrongEntry, element
 from gradcheck.support.foreign import text_of
 

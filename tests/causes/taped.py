@@ -10,10 +10,10 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
-from gradcheck.checking.graph import Tape
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import noting
 from gradcheck.checking.problem import Problem
+from gradcheck.checking.tape import Tape
 from pylayer.paddle.autograd import PyLayer
 
 

@@ -17,8 +17,8 @@ from snippets.run import function_of, inputs, on_tensors, prelude, snippets, tap
 
 import pylayer.paddle as paddle
 from gradcheck.backends.bundled import Moving, Recording, recorded
-from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinks import kinks
+from gradcheck.checking.tape import Tape
 from pylayer.watch import watched
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
@@ -171,7 +171,7 @@ def test_a_decision_has_the_engines_name_and_what_a_kink_is_looked_for_in(code: 
     found = tape_of(function_of(code, prelude()), inputs())
     assert found.leaks == []
     assert name in [decision.name for decision in found.decisions]
-    assert isinstance(kinks(Graph(found)), list)  # which reads the operands by their places
+    assert isinstance(kinks(Tape(found)), list)  # which reads the operands by their places
 
 
 def test_without_a_session_nothing_is_different() -> None:

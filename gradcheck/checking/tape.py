@@ -30,13 +30,27 @@ Flows = dict[str, dict[int, Array]]
 """Cotangents of values by number, by the name of the operation that makes them, "" for none."""
 
 
-class Graph:
-    """The walk over a recording."""
+class Tape:
+    """A call recorded at one point, as a graph of numbered values: its exact gradient.
 
-    def __init__(self, recording: Recording, dead: frozenset[int] = frozenset()) -> None:
-        self.recording = recording
-        self.dead = dead
-        """The numbers of outputs of operations that nothing is pulled back through."""
+    It is the derivative of what is computed: everything is on it, whatever the layer detaches, and no hand-written
+    backward takes part. It is complete unless values leave it, which `incomplete` then says.
+
+    Args:
+        recording: the call.
+        choices: what was chosen on the way, in order; see `gradcheck.checking.precision`.
+        dead: the numbers of outputs of operations that nothing is pulled back through.
+    """
+
+    def __init__(self, recording: Recording, choices: Sequence[Array] = (), dead: frozenset[int] = frozenset()) -> None:
+        self.recording, self.choices, self.dead = recording, choices, dead
+        self.outputs = recording.outputs
+        """The outputs that claim a gradient, in order."""
+        self.independent = bool(recording.layers)
+        """Whether the claim is another's: without a hand-written backward it is the tape's own."""
+        error = "" if recording.error is None else f"recording it raised {described(recording.error)}"
+        self.incomplete = recording.leaks[0] if recording.leaks else error  # what is taken inside may be why it raises
+        """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``; empty if it is."""
         self.walks = 0.0
         """How often it was walked over, or the like was done."""
         self.flowing: dict[int, tuple[Sequence[Array | None], Flows]] = {}
@@ -167,7 +181,7 @@ def linear(step: Step) -> bool:
     return (scales and sum(e >= 0 for e in step.edges) == 1) or step.name in {*MOVES, "add", "subtract", "neg", "scale"}
 
 
-def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:
+def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]:
     """The operations whose output the result does not depend on, because it cancels: the maximum in a stable softmax.
 
     A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it. A sum
@@ -175,11 +189,11 @@ def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[in
     """
     sizes: dict[int, float] = {}
     dead = set()
-    for step, given, pulled in graph.walk(graph.starts(cotangents)):
+    for step, given, pulled in tape.walk(tape.starts(cotangents)):
         cotangent = given[0]
         if len(given) == 1 and cotangent is not None and cotangent.size:
             added_up = sizes.get(step.first, 0.0)
-            if added_up and float(abs(cotangent).max()) <= MANY * graph.coarsest * added_up:
+            if added_up and float(abs(cotangent).max()) <= MANY * tape.coarsest * added_up:
                 dead.add(step.first)
         if any(g is not None and g.size for g in given):
             summed = sum(float(abs(g).sum()) for g in given if g is not None) if step.name in SUMMING else 0.0
@@ -188,41 +202,18 @@ def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[in
     return frozenset(dead)
 
 
-class Tape(Graph):
-    """A call recorded at one point: its exact gradient.
-
-    It is the derivative of what is computed: everything is on it, whatever the layer detaches, and no hand-written
-    backward takes part. It is complete unless values leave it, which `incomplete` then says.
-
-    Args:
-        recording: the call.
-        choices: what was chosen on the way, in order; see `gradcheck.checking.precision`.
-    """
-
-    def __init__(self, recording: Recording, choices: Sequence[Array] = ()) -> None:
-        super().__init__(recording)
-        self.choices = choices
-        self.outputs = recording.outputs
-        """The outputs that claim a gradient, in order."""
-        self.independent = bool(recording.layers)
-        """Whether the claim is another's: without a hand-written backward it is the tape's own."""
-        error = "" if recording.error is None else f"recording it raised {described(recording.error)}"
-        self.incomplete = recording.leaks[0] if recording.leaks else error  # what is taken inside may be why it raises
-        """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``; empty if it is."""
-
-
-def perturbed_gradient(graph: Graph, cotangents: Sequence[Array | None], change: Change) -> list[Array]:
-    """The gradient by a graph, with a change of every product that flows back."""
+def perturbed_gradient(tape: Tape, cotangents: Sequence[Array | None], change: Change) -> list[Array]:
+    """The gradient by a tape, with a change of every product that flows back."""
 
     def changed(kind: str) -> list[Array]:
         """`kind` precedes the names of operations whose vjp rounds."""
-        pending = graph.starts(cotangents)
-        for step, _, pulled in graph.walk(pending):
+        pending = tape.starts(cotangents)
+        for step, _, pulled in tape.walk(pending):
             for k, (position, number, cotangent) in enumerate(pulled):
                 fresh = cotangent.copy()  # an addition hands the same array to both of its inputs
                 change(kind + step.name, fresh, -1)
                 pulled[k] = position, number, fresh
-        return graph.filled(pending)
+        return tape.filled(pending)
 
     found = changed(VJP)
     if all(bool(np.isfinite(g).all()) for g in found):
