@@ -258,7 +258,7 @@ def run_all(
     supervisor, side_by_side = Supervisor(pool, on_done), SideBySide()
     shown = screen.running(header(cases, pool.slots), len(cases), believed, supervisor.at_work)
     with stopped_by_signals(supervisor), shown, pool:
-        all_results = side_by_side.beside(cases, supervisor.run(cases, known))
+        all_results = side_by_side.beside(supervisor.run(cases, known))
         for one in all_results:
             result = baseline.judged(one) if baseline else one
             results.append(result)

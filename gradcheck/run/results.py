@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import overload
 
-from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.support.bounded import UnfitFileError, read_bounded
 from gradcheck.support.user_error import UserError
@@ -49,20 +48,20 @@ class SideBySide:
         self.compared = 0
         """Pairs of cases whose values were compared."""
 
-    def beside(self, cases: Sequence[Case], results: Iterable[Result]) -> Iterator[Result]:
-        """The results, which come in the order of `cases`, without their values; and the differences."""
+    def beside(self, results: Iterable[Result]) -> Iterator[Result]:
+        """The results, of which those of one scenario at one point of its matrix stand together, without their values;
+        and the differences."""
         group: list[Result] = []
-        for at, result in enumerate(results):
+        for result in results:
             if result.beside:
                 yield result
                 continue
-            if at and group and point(cases[at]) != point(cases[at - 1]):
+            if group and point(result) != point(group[0]):
+                yield from self.between(group)
                 group = []
             group.append(result)
             yield result.model_copy(update={"values": ()}) if result.values else result
-            if at + 1 == len(cases) or point(cases[at + 1]) != point(cases[at]):
-                yield from self.between(group)
-                group = []
+        yield from self.between(group)
 
     def between(self, group: Sequence[Result]) -> Iterator[Result]:
         """A result for each backend whose values are not those of the first one that does as documented."""
@@ -78,9 +77,9 @@ class SideBySide:
                 yield different(sound[0], other, lines)
 
 
-def point(case: Case) -> tuple[str, str]:
-    """A key that is the same for the cases of one scenario at one point of its matrix, whatever their backend."""
-    return case.scenario.path, case.name.removesuffix(f"@{case.backend}")
+def point(result: Result) -> tuple[str, str]:
+    """A key that is the same for the results of one scenario at one point of its matrix, whatever their backend."""
+    return result.path, result.name.removesuffix(f"@{result.backend}")
 
 
 def different(one: Result, other: Result, lines: Sequence[str]) -> Result:
