@@ -15,7 +15,7 @@ from gradcheck.backends.base import Backend, load_backend
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.function import output_names, refused, settings_of_its_own
 from gradcheck.case.gradient_check import SEVERITY, Expectation, Finding, Settings, as_expected, judge
-from gradcheck.case.layer import NoInputError, ScenarioLayer, StaticLayer, WrongCotangent, to_host
+from gradcheck.case.layer import ComputedAtOnce, NoInputError, ScenarioLayer, StaticLayer, WrongCotangent, to_host
 from gradcheck.case.user_code import (
     Namespace,
     compile_expression,
@@ -130,10 +130,17 @@ class Run:
         return [*found, *self.check_warnings(caught)], gradient
 
     def made(
-        self, backend: Backend, namespace: Namespace, counterpart: Callable[[Any], Any] = lambda layer: layer
+        self,
+        backend: Backend,
+        namespace: Namespace,
+        counterpart: Callable[[Any], Any] | None = None,
+        at_once: bool = False,
     ) -> ScenarioLayer:
-        """The scenario's layer on a backend; one that is imported as what `counterpart` makes of it."""
-        kind = StaticLayer if is_static(self.scenario.layer) else WorldLayer if self.in_world else ScenarioLayer
+        """The scenario's layer on a backend; an imported one as what `counterpart` makes of it; of a static one, if
+        `at_once`, the functions called on Tensors."""
+        kind = WorldLayer if self.in_world else ScenarioLayer
+        if is_static(self.scenario.layer):
+            kind = ComputedAtOnce if at_once else StaticLayer
         return kind(self.case, backend, namespace, counterpart)
 
     # ----------------------------------------------------------------- the documented run
@@ -269,10 +276,12 @@ class Run:
         case, wanted = self.case, self.expect.gradient
 
         def on(engine: Backend) -> ScenarioLayer:
-            own = {**new_namespace(engine.paddle), **case.variables, "__builtins__": builtins_of(engine)}
-            return self.made(engine, own, Translation(self.backend, engine).whole)
+            own, translated = {**new_namespace(engine.paddle), **case.variables}, None
+            if engine is not self.backend:
+                own["__builtins__"], translated = builtins_of(engine), Translation(self.backend, engine).whole
+            return self.made(engine, own, translated, at_once=True)
 
-        if self.backend.name == "paddle" and not isinstance(layer, StaticLayer):
+        if self.backend.name == "paddle" or isinstance(layer, StaticLayer):
             layer.twin = speaking_for(layer, on)
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         order = max(self.expect.order, case.order if wanted == "matches" and not self.in_world else 1)

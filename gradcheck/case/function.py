@@ -311,7 +311,9 @@ class TensorFunction:
         tensors = self.bound(arrays)
         return [*tensors.values()], functools.partial(self.checked_outputs, tensors)
 
-    def reruns(self, twins: Any, forward: Forward, vjp: Vjp, on_tape: OnTape, backwards: bool = False) -> Reruns | None:
+    def reruns(
+        self, twins: Any, forward: Forward, vjp: Vjp, on_tape: OnTape | None = None, backwards: bool = False
+    ) -> Reruns | None:
         """The call again, in another precision: that of the function's twin where it has one."""
         if isinstance(twins, Reruns):
             twins.originals = {twins.forward: forward, twins.vjp: vjp}

@@ -22,6 +22,7 @@ from gradcheck.checking.precision import NumpyArray
 from gradcheck.checking.problem import Problem
 from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef
+from pylayer.static.pylayer_op import computing_at_once
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -44,7 +45,7 @@ class ScenarioLayer(TensorFunction):
     """A scenario's layer, its inputs and its call, on one backend.
 
     Args:
-        counterpart: makes one for this backend of a layer that is imported.
+        counterpart: makes one for this backend of a layer that is imported; None for the layer itself.
     """
 
     default_call = ""
@@ -57,7 +58,7 @@ class ScenarioLayer(TensorFunction):
         case: Case,
         backend: Backend,
         namespace: Namespace,
-        counterpart: Callable[[Any], Any] = lambda layer: layer,
+        counterpart: Callable[[Any], Any] | None = None,
     ) -> None:
         self.counterpart, self.namespace = counterpart, namespace
         self.scenario = scenario = case.scenario
@@ -92,7 +93,7 @@ class ScenarioLayer(TensorFunction):
         elif isinstance(layer, LayerRef):
             target = import_reference(layer.ref, Path(scenario.path).parent)
             name = layer.ref.rpartition(":")[2].rpartition(".")[2]
-            namespace[name] = target = self.counterpart(target)
+            namespace[name] = target = self.counterpart(target) if self.counterpart else target
             default = f"{name}{'.apply' if hasattr(target, 'apply') else ''}({arguments})"
         elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"
@@ -291,13 +292,13 @@ class StaticLayer(ScenarioLayer):
         key = tuple((tuple(a.shape), a.dtype.name) for a in arrays), order, active
         if key not in self.programs:
             main = paddle.static.Program()
-            with static_mode(paddle), paddle.static.program_guard(main, paddle.static.Program()):
+            with mode(paddle, static=True), paddle.static.program_guard(main, paddle.static.Program()):
                 self.programs[key] = Program(main, *self.built(*key))
         program, feeds, fetches = self.programs[key]
         values = dict(zip(self.inputs, arrays, strict=True))
         values |= {f"cotangent_{k}": one for k, one in enumerate(cotangents)}
         values |= {f"second_{k}": one for k, one in enumerate(seconds)}
-        with static_mode(paddle):
+        with mode(paddle, static=True):
             feed = {name: to_host(values[name]) for name in feeds}
             found = self.executor.run(program, feed=feed, fetch_list=[f for f in fetches if f is not None])
         fetched = placed(found, [f is not None for f in fetches])
@@ -364,13 +365,16 @@ class StaticLayer(ScenarioLayer):
     def problem(self) -> Problem:
         """The layer on arrays, with the vjp that ``backward_fn`` claims."""
         arrays = self.begun()
+        outputs = self.forward(arrays)
         return Problem(
             names=list(self.inputs),
             inputs=arrays,
             differentiable=self.needed,
-            output_names=output_names(len(self.forward(arrays))),
+            output_names=output_names(len(outputs)),
             forward=self.forward,
             vjp=self.vjp,
+            outputs=outputs,
+            reruns=None if self.twin is None else self.reruns(self.twin.problem().reruns, self.forward, self.vjp),
         )
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
@@ -393,6 +397,16 @@ class StaticLayer(ScenarioLayer):
         return placed(found, [*self.needed, *(True for _ in given)])
 
 
+class ComputedAtOnce(ScenarioLayer):
+    """The functions of a static layer, called as those of a PyLayer, whose operations can be recorded."""
+
+    default_call = StaticLayer.default_call
+
+    def called(self, tensors: dict[str, Tensor]) -> Any:
+        with mode(self.backend.paddle, static=False), computing_at_once():
+            return super().called(tensors)
+
+
 def static_gradients(backend: Backend, outputs: list[Any], inputs: list[Any], cotangents: list[Any]) -> list[Any]:
     """As ``paddle.static.gradients`` gives them.
 
@@ -406,10 +420,11 @@ def static_gradients(backend: Backend, outputs: list[Any], inputs: list[Any], co
 
 
 @contextmanager
-def static_mode(paddle: ModuleType) -> Iterator[None]:
-    """Static mode within the ``with`` block."""
-    before: Callable[[], None] = paddle.disable_static if paddle.in_dynamic_mode() else paddle.enable_static
-    paddle.enable_static()
+def mode(paddle: ModuleType, static: bool) -> Iterator[None]:
+    """Static or dynamic mode within the ``with`` block."""
+    switch: tuple[Callable[[], None], Callable[[], None]] = paddle.disable_static, paddle.enable_static
+    before = switch[not paddle.in_dynamic_mode()]
+    switch[static]()
     try:
         yield
     finally:

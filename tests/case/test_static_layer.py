@@ -71,6 +71,43 @@ def test_the_gradient_is_held_against_the_numerical_one(run: Run, code: str, key
     assert result.status is status, result.message
 
 
+@pytest.mark.parametrize(
+    ("code", "inputs", "line", "said"),
+    [
+        (PRODUCT.replace("d * y + e", "d * y - e"), ("x", "y"), "return a * b, [a + b]", "a + b"),
+        (TANH.replace("d * (1 - y * y)", "3 * d"), ("x",), "return paddle.tanh(a)", "paddle.tanh(a)"),
+        (DETACHED.replace("tanh(x).detach()", "tanh(x)").replace("1 - y * y", "y * y - 1"), ("x",), "return", "sign"),
+    ],
+)
+def test_a_mistake_is_named_with_the_line_of_forward_fn(
+    run: Run, code: str, inputs: tuple[str, ...], line: str, said: str
+) -> None:
+    """The functions run on Tensors as well, as those of a PyLayer would, where every operation is seen."""
+    result = run(code, f"inputs: {{{', '.join(f'{name}: {{shape: [2, 3]}}' for name in inputs)}}}")
+    assert result.gradient is not None
+    assert result.gradient.verdict is Status.FAIL
+    [cause] = [d for d in result.gradient.diagnosis if d.line]
+    assert cause.source_line.strip().startswith(line)
+    assert said in cause.text
+
+
+def test_what_is_seen_is_judged_at_a_kink(run: Run) -> None:
+    relu = "def forward_fn(a):\n    return paddle.nn.functional.relu(a)\ndef backward_fn(d):\n    return %s"
+    at = "inputs: {x: {values: [0.0, -1.0, 2.0]}}"
+    assert run(relu % "d * (x > 0).astype(d.dtype)", at).status is Status.KINK
+    assert run(relu % "d * (x > -2).astype(d.dtype)", at).status is Status.FAIL
+
+
+def test_functions_for_static_mode_alone_are_held_against_differences(run: Run) -> None:
+    """Where they cannot run on Tensors no line is named; the verdict stands."""
+    code = TANH.replace("def forward_fn(a):", "def forward_fn(a):\n    assert not paddle.in_dynamic_mode()")
+    assert run(code, X).status is Status.PASS
+    wrong = run(code.replace("1 - y * y", "1 - y"), X)
+    assert wrong.gradient is not None
+    assert wrong.gradient.verdict is Status.FAIL
+    assert not any(d.line for d in wrong.gradient.diagnosis)
+
+
 def test_the_wrong_entries_are_counted_by_input(run: Run) -> None:
     result = run(PRODUCT.replace("d * x + e", "d * x"), "inputs: {x: {shape: [3]}, y: {shape: [3]}}")
     assert result.message.startswith("gradient of y: ")

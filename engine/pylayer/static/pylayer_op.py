@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
+from pylayer.py_layer import PyLayer
 from pylayer.static.backward import filled_like, fits, needs_gradient
 from pylayer.static.in_use import default_main_program
 from pylayer.static.operators import Assign
@@ -118,6 +121,40 @@ class PyLayerGradient(Operator):
             yield from op.expanded()
 
 
+at_once: ContextVar[bool] = ContextVar("at_once", default=False)
+"""Whether `static_pylayer` computes in dynamic mode."""
+
+
+@contextmanager
+def computing_at_once() -> Iterator[None]:
+    """A block in which `static_pylayer` takes Tensors in dynamic mode, so that what its functions compute is seen."""
+    token = at_once.set(True)
+    try:
+        yield
+    finally:
+        at_once.reset(token)
+
+
+def computed(forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn: Callable[..., Any] | None) -> Any:
+    """What a PyLayer of both functions gives, lists and tuples as `forward_fn` returned them."""
+    returned: Any = None
+
+    class OfFunctions(PyLayer):
+        @staticmethod
+        def forward(ctx: Any, *given: Any) -> Any:
+            nonlocal returned
+            returned = forward_fn(*rebuilt(list(inputs), given))
+            return tuple(leaves(returned))
+
+        @staticmethod
+        def backward(ctx: Any, *cotangents: Any) -> Any:
+            assert backward_fn is not None
+            return tuple(leaves(backward_fn(*cotangents)))
+
+    found = OfFunctions.apply(*leaves(list(inputs)))
+    return rebuilt(returned, found if isinstance(found, (list, tuple)) else [found])
+
+
 def static_pylayer(
     forward_fn: Callable[..., Any],
     inputs: Sequence[Any],
@@ -144,6 +181,8 @@ def static_pylayer(
         ValueError: a function is not callable, an input needs a gradient and there is no `backward_fn`; the number of
             gradients is not that of inputs.
     """
+    if in_dynamic_mode() and at_once.get():
+        return computed(forward_fn, inputs, backward_fn)
     if in_dynamic_mode():  # key phrase: observed rule 55
         raise AssertionError(
             "please use PyLayer instead of static_pylayer in dygraph mode. Call paddle.enable_static() to build a "
