@@ -1,4 +1,7 @@
-"""The bundled engine as a backend, on NumPy or CuPy, its recording of a call, and its own rules to pull that back."""
+"""The bundled engine as a backend, on NumPy or CuPy, its recording of a call, and its own rules to pull that back.
+
+What is checked may run on a device; what checks it is NumPy's: arrays come to the host where they leave this file.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ import numpy as np
 
 import pylayer
 from gradcheck.backends.base import Backend, Spot, Tensors, WorldRanks, is_differentiable
-from pylayer.array import XP, Array, set_device
+from pylayer.array import XP, Array, default_module, set_device, to_numpy
 from pylayer.autograd import gradients_of
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
@@ -58,10 +61,10 @@ class Step:
     def pull(self, cotangents: Sequence[Array | None]) -> list[tuple[int, int, Array]]:
         """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
         given = self.given(cotangents)
-        node, kind = self.node, type(self.values[0])
+        node = self.node
         rules = enumerate(zip(node.op.vjps, self.edges, node.values(), node.shapes))  # noqa: B905 - the rule of a list is repeated
         return [
-            (k, edge, pulled(vjp, given, [widened(v) for v in values], kind, shape))
+            (k, edge, pulled(vjp, given, [widened(v) for v in values], shape))
             for k, (vjp, edge, values, shape) in rules
             if edge >= 0
         ]
@@ -70,9 +73,7 @@ class Step:
         """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
         if not isinstance(self.node, SeveralOutputs):
             return cotangents[0]
-        return [
-            widened(XP[type(v)].zeros_like(v)) if c is None else c for c, v in zip(cotangents, self.values, strict=True)
-        ]
+        return [widened(np.zeros_like(v)) if c is None else c for c, v in zip(cotangents, self.values, strict=True)]
 
     def operands(self) -> dict[str, Any]:
         """What its rules read, by the name of the argument; ``out`` is the output."""
@@ -88,31 +89,29 @@ class Step:
         """
         rules = zip(self.node.op.vjps, self.node.values(), self.node.shapes)  # noqa: B905 - as above
         vjp, saved, shape = next(islice(rules, position, None))
-        kind = type(self.values[0])
         read = {**dict(zip(vjp.reads, map(widened, saved), strict=False)), **values}
         if self.node.op.arguments == tuple(values) and "out" in read:
-            read["out"] = self.node.op.kernels[kind](*values.values())
-        return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], kind, shape)
+            read["out"] = self.node.op.kernels[np.ndarray](*values.values())
+        return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], shape)
 
     def again(self, cotangent: Array) -> Array | None:
         """The operation itself on a cotangent in place of its first input; None where that is not possible."""
         arguments = self.operands()
         try:
             rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
-            return self.node.op.kernels[type(cotangent)](cotangent, **rest)
+            return self.node.op.kernels[np.ndarray](cotangent, **rest)
         except (ValueError, TypeError, IndexError):
             return None
 
 
-def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Sequence[int] | None) -> Array:
+def pulled(vjp: Vjp, given: Any, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
     """What a rule makes of the cotangent of the output, summed to the shape of the input."""
-    gradient = vjp.function(given, raw_ops[kind], *values) if vjp.takes_ops else vjp.function(given, *values)
-    if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
-        gradient = XP[kind].asarray(gradient)
+    ops = raw_ops[np.ndarray]
+    gradient = np.asarray(vjp.function(given, ops, *values) if vjp.takes_ops else vjp.function(given, *values))
     if not bool(np.isfinite(gradient).all()):
         gradient = without_flow(gradient, given)
-    if shape is not None and tuple(gradient.shape) != tuple(shape):
-        gradient = unbroadcast(raw_ops[kind], gradient, tuple(shape))
+    if shape is not None and gradient.shape != tuple(shape):
+        gradient = unbroadcast(ops, gradient, tuple(shape))
     return gradient
 
 
@@ -123,15 +122,15 @@ def without_flow(gradient: Array, given: Any) -> Array:
     shape, extra = np.shape(given), gradient.ndim - np.ndim(given)
     if extra < 0 or any(n not in (1, m) for n, m in zip(shape, gradient.shape[extra:], strict=True)):
         return gradient
-    return XP[type(gradient)].where((given == 0) & np.isnan(gradient), 0.0, gradient)
+    return np.where((given == 0) & np.isnan(gradient), 0.0, gradient)
 
 
 def widened(value: Any) -> Any:
-    """Arrays in double precision, and dtypes to cast to; anything else unchanged."""
+    """Arrays in double precision, on the host, and dtypes to cast to; anything else unchanged."""
     if type(value) in XP:
-        return value.astype(in_double(value.dtype), copy=False)
-    if type(value) is list:
-        return [widened(v) for v in value]
+        return to_numpy(value).astype(in_double(value.dtype), copy=False)
+    if type(value) in (list, tuple):
+        return type(value)(widened(v) for v in value)
     if isinstance(value, np.dtype):
         return in_double(value)
     return value
@@ -205,8 +204,14 @@ class Recording:
                 self.numbers[node] = number
 
     def end(self, outputs: Sequence[Tensor]) -> None:
-        """Note what the call returned."""
-        self.outputs = [tensor.array for tensor in outputs]
+        """Note what the call returned, and bring what lies on a device to the host."""
+        self.outputs = [to_numpy(tensor.array) for tensor in outputs]
+        if any(type(array) is not np.ndarray for array in self.arrays):
+            self.arrays = [to_numpy(array) for array in self.arrays]
+            for step in self.steps:
+                step.values = self.arrays[step.first : step.first + len(step.values)]
+            for decision in self.decisions:
+                decision.inputs[:] = [to_numpy(v) if type(v) in XP else v for v in decision.inputs]
         self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
         # A value that is taken out after the last operation cannot be part of the result.
         self.leaks = [
@@ -324,8 +329,18 @@ def move_outputs(move: Mover, op: Row, out: Any, read: Sequence[Any], number: in
             for v in read[:1]
             if hasattr(v, "dtype") or isinstance(v, np.dtype)
         )
-        if not widens and not any(one is v for v in read):
-            move(op.name, one, number + k if number >= 0 else -1)
+        if widens or any(one is v for v in read):
+            continue
+        host, place = to_numpy(one), number + k if number >= 0 else -1
+        if host is one:
+            move(op.name, one, place)
+            continue
+        # a broadcast view, of which NumPy says that it is not to be written, has one element in many places
+        repeats = any(n > 1 and not step for n, step in zip(one.shape, one.strides, strict=True))
+        host.flags.writeable = not repeats and getattr(one.flags, "writeable", True)
+        move(op.name, host, place)
+        if host.flags.writeable:
+            one[...] = XP[type(one)].asarray(host)
 
 
 def recorded(
@@ -389,7 +404,8 @@ class BundledBackend(Backend):
 
     def __init__(self, name: str, device: str, install: bool = True) -> None:
         self.name = name
-        set_device(device)
+        if set_device(device) != "cpu":
+            self.array = lambda tensor: to_numpy(tensor.array)
         if install:
             pylayer.install_paddle()
         self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
@@ -413,6 +429,6 @@ class BundledBackend(Backend):
     array = staticmethod(attrgetter("array"))
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
-        return Tensor(array, None, stop_gradient)
+        return Tensor(default_module().asarray(array), None, stop_gradient)
 
     ranks = staticmethod(RanksInTurns)
