@@ -15,7 +15,7 @@ from gradcheck.backends.base import Backend, load_backend
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.function import output_names, refused, settings_of_its_own
 from gradcheck.case.gradient_check import SEVERITY, Expectation, Finding, Settings, as_expected, judge
-from gradcheck.case.layer import ComputedAtOnce, NoInputError, ScenarioLayer, StaticLayer, WrongCotangent, to_host
+from gradcheck.case.layer import ComputedAtOnce, NoInputError, ScenarioLayer, StaticLayer, WrongCotangent
 from gradcheck.case.user_code import (
     Namespace,
     compile_expression,
@@ -265,10 +265,8 @@ class Run:
         return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]
 
     def on_host(self, value: Any) -> Any:
-        """A Tensor or an array of the backend as an array of NumPy; anything else as it is."""
-        if isinstance(value, self.backend.paddle.Tensor):
-            value = self.backend.array(value)
-        return to_host(value) if hasattr(value, "dtype") else value
+        """A Tensor's values as an array of NumPy; anything else as it is."""
+        return self.backend.array(value) if isinstance(value, self.backend.paddle.Tensor) else value
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: ScenarioLayer) -> GradientSummary:

@@ -299,7 +299,7 @@ class StaticLayer(ScenarioLayer):
         values |= {f"cotangent_{k}": one for k, one in enumerate(cotangents)}
         values |= {f"second_{k}": one for k, one in enumerate(seconds)}
         with mode(paddle, static=True):
-            feed = {name: to_host(values[name]) for name in feeds}
+            feed = {name: values[name] for name in feeds}
             found = self.executor.run(program, feed=feed, fetch_list=[f for f in fetches if f is not None])
         fetched = placed(found, [f is not None for f in fetches])
         return [
@@ -353,7 +353,7 @@ class StaticLayer(ScenarioLayer):
         arrays = self.begun()
         outs = self.documented_outputs = self.run(0, None, arrays)
         self.namespace["out"] = outs[0] if len(outs) == 1 else outs
-        starts = [np.ones_like(to_host(out)) for out, claimed in zip(outs, self.claimed, strict=True) if claimed]
+        starts = [np.ones_like(out) for out, claimed in zip(outs, self.claimed, strict=True) if claimed]
         if not starts or not any(self.needed):
             return dict.fromkeys(self.inputs)
         if cotangent is not None:
@@ -429,8 +429,3 @@ def mode(paddle: ModuleType, static: bool) -> Iterator[None]:
         yield
     finally:
         before()
-
-
-def to_host(array: Array) -> np.ndarray[Any, Any]:
-    """The array in NumPy's memory."""
-    return array.get() if hasattr(array, "get") else array  # type: ignore[no-any-return]
