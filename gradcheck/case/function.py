@@ -412,6 +412,8 @@ class Reruns:
         self.casting: dict[Any, bool] = {}
         """Of a twin's forward and vjp, whether casts are left out in them."""
         self.in_numpy = False
+        self.hidden = set[Any]()
+        """What takes arrays of NumPy's own alone, as code that hands them to a C extension does: it is not seen."""
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         return self.run(self.forward, change, False, inputs)  # type: ignore[no-any-return]
@@ -447,13 +449,26 @@ class Reruns:
         if change is None and not first and (own or not self.left_out or not self.in_numpy):
             return self.block(None, own, None, function, *given)
         self.seen.add(function)
-        found = self.block(change, own, self.in_numpy, function, *given)
-        if self.leaks and not self.in_numpy:
+        if self.in_numpy:
+            return self.seen_in_numpy(change, own, function, *given)
+        found = self.block(change, own, False, function, *given)
+        if self.leaks:
             self.in_numpy = True
-            seen = self.block(change, own, True, function, *given)
+            seen = self.seen_in_numpy(change, own, function, *given)
             if change is not None or (self.left_out and not own):
                 return seen
         return found
+
+    def seen_in_numpy(self, change: Change | None, own: bool, function: Any, *given: Any) -> Any:
+        """One run with NumPy code seen; as it is where that raises what it does not raise as it is."""
+        if function not in self.hidden:
+            try:
+                return self.block(change, own, True, function, *given)
+            except Exception:
+                found = self.block(change, own, False, function, *given)
+            self.hidden.add(function)
+            return found
+        return self.block(change, own, False, function, *given)
 
     def leaves_casts_out(self, function: Any, *given: Any) -> bool:
         """Whether a twin's forward or vjp leaves casts out, which one run of it tells."""

@@ -115,3 +115,25 @@ def as_none(x: Any, g: Any) -> Any:
 def test_what_is_no_gradient_of_a_function_without_a_name_is_a_verdict(backward: Any) -> None:
     result = gradcheck.check(lambda x: 2 * x, X, backward=backward)
     assert (result.verdict, [d.code for d in result.diagnosis]) == (Status.FAIL, ["GC137"])
+
+
+def through_c(x: Any) -> Any:
+    """As a C extension takes it: the memory of an array of NumPy's own, and of nothing that stands for one."""
+    return np.array(memoryview(np.ascontiguousarray(x)))
+
+
+@pytest.mark.parametrize("hidden", ["forward", "backward"])
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, Status.PASS), (1.02, Status.FAIL)])
+def test_code_that_takes_no_recorded_arrays_runs_as_it_is(hidden: str, factor: float, verdict: Status) -> None:
+    """Such as torch's `from_numpy`, Numba's and Cython's functions: they raise where something stands for an array."""
+    of_forward, of_backward = (through_c if hidden == part else np.asarray for part in ("forward", "backward"))
+
+    def forward(x: Any) -> Any:
+        return np.tanh(of_forward(x)) * 3
+
+    def backward(x: Any, g: Any) -> Any:
+        return factor * 3 * of_backward(g) * (1 - np.tanh(of_backward(x)) ** 2)
+
+    result = gradcheck.check(forward, X, backward=backward)
+    assert result.verdict is verdict
+    assert any(cause.line for cause in result.diagnosis) == (hidden == "backward" and factor != 1.0)
