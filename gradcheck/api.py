@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack, get_args
 
 import numpy as np
 
-from gradcheck.case.arguments import WorldOf, backend_of, layer_of, tensor_function
+from gradcheck.case.arguments import WorldOf, backend_of, tensor_function
 from gradcheck.case.engine_twin import twin_of
 from gradcheck.case.gradient_check import (
     DTYPES,
@@ -24,6 +24,7 @@ from gradcheck.case.gradient_check import (
     looks,
     worst,
 )
+from gradcheck.case.of_arrays import function_of_arrays
 from gradcheck.case.user_code import engine, import_reference
 from gradcheck.case.world_call import Declared, WorldArgument
 from gradcheck.case.world_call import partial as partial
@@ -212,7 +213,7 @@ def check(
             layer_or_function = import_reference(layer_or_function)
     backend = backend_of(layer_or_function, inputs) if backward is None else backend_of(None, ())
     if backward is not None:
-        layer_or_function = layer_of(backend, layer_or_function, backward)
+        layer_or_function = function_of_arrays(backend, layer_or_function, backward)
     function = tensor_function(backend, layer_or_function, inputs, declared)
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs, declared)

@@ -7,7 +7,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load_backend, package_of
 from gradcheck.backends.bundled import BundledBackend
-from gradcheck.case.function import TensorFunction, identical
+from gradcheck.case.function import TensorFunction
 from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldArgument, WorldCall
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.literals import Stands
@@ -221,55 +220,3 @@ def parameter_names(function: Callable[..., Any], count: int, skipped: int = 0) 
     names = [p.name for p in parameters[skipped:] if p.kind in kinds][:count]
     made_up = [f"x{k}" for k in range(len(names), count)]
     return names + [f"argument {name}" if name in names else name for name in made_up]
-
-
-def layer_of(backend: Backend, forward: Any, backward: Any) -> type:
-    """A PyLayer of the backend that computes with plain arrays, its parameters named as those of `forward`.
-
-    Args:
-        forward: ``forward(*arrays)`` returns an array, or a tuple or list of them.
-        backward: ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for none; of one array the
-            gradient itself will do.
-
-    Raises:
-        TypeError: one of them cannot be called.
-    """
-    for name, function in (("the function", forward), ("backward", backward)):
-        if not callable(function):
-            raise TypeError(f"{name} must be a function of arrays, not {function!r}")
-    paddle = backend.paddle
-
-    def arrays_of(values: Sequence[Any]) -> list[Any]:
-        return [value.numpy() if isinstance(value, paddle.Tensor) else value for value in values]
-
-    def tensor(value: Any) -> Any:
-        return value if value is None else paddle.to_tensor(value if hasattr(value, "dtype") else np.asarray(value))
-
-    def tensors_of(found: Any) -> Any:
-        return tuple(map(tensor, found)) if isinstance(found, (tuple, list)) else tensor(found)
-
-    class OfArrays(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
-        @staticmethod
-        def forward(ctx: Any, *inputs: Any) -> Any:
-            ctx.arrays = arrays_of(inputs)
-            found = forward(*ctx.arrays)
-            for value, array in zip(inputs, ctx.arrays, strict=True):
-                # where forward wrote into an array, which is a copy, the Tensor changes, as the caller's array would;
-                # recorded ones are of another type
-                memory = backend.array(value) if isinstance(value, paddle.Tensor) else None
-                if memory is not None and type(array) is type(memory) and not identical(array, memory):
-                    memory[...] = array
-            return tensors_of(found)
-
-        @staticmethod
-        def backward(ctx: Any, *gradients: Any) -> Any:
-            return tensors_of(backward(*ctx.arrays, *arrays_of(gradients)))
-
-    OfArrays.__name__ = OfArrays.__qualname__ = str(getattr(forward, "__name__", "function"))
-    with suppress(TypeError, ValueError):  # of a builtin nothing is known
-        own = inspect.signature(forward).parameters.values()
-        only = inspect.Parameter.POSITIONAL_ONLY
-        kept = [p.replace(kind=only, default=p.empty) for p in own if p.kind in (only, p.POSITIONAL_OR_KEYWORD)]
-        signature = inspect.Signature([inspect.Parameter("ctx", only), *kept])
-        OfArrays.forward.__signature__ = signature  # type: ignore[attr-defined]
-    return OfArrays

@@ -31,7 +31,7 @@ def place(result: Result) -> str:
 
 def number(value: float) -> str:
     """A derivative's value, to 8 digits."""
-    return f"{value:.8g}"
+    return f"{value + 0.0:.8g}"  # no -0
 
 
 def marks(gradient: GradientSummary | None) -> list[str]:

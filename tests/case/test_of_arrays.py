@@ -117,6 +117,58 @@ def test_what_is_no_gradient_of_a_function_without_a_name_is_a_verdict(backward:
     assert (result.verdict, [d.code for d in result.diagnosis]) == (Status.FAIL, ["GC137"])
 
 
+def test_arrays_may_be_in_lists_and_dicts_and_so_may_their_gradients() -> None:
+    def both(xs: Any, of: Any) -> Any:
+        return xs[0] * xs[1] + of["w"]
+
+    def back(xs: Any, of: Any, g: Any) -> Any:
+        return [g * xs[1], g * xs[0]], {"w": g}
+
+    right = gradcheck.check(both, [X, X + 1], {"w": X}, backward=back)
+    assert right.verdict is Status.PASS
+    assert set(right.wrong_counts) == {"xs[0]", "xs[1]", "of['w']"}
+    flat = gradcheck.check(both, [X, X + 1], {"w": X}, backward=lambda xs, of, g: (g * xs[1], g * xs[1], g))
+    assert [name for name, (count, _) in flat.wrong_counts.items() if count] == ["xs[1]"]
+
+
+def test_a_backward_that_writes_into_what_it_is_given_is_told_so() -> None:
+    def into_cotangent(x: Any, g: Any) -> Any:
+        return np.multiply(g, 2, out=g)
+
+    def into_input(x: Any, g: Any) -> Any:
+        x += 1
+        return 2 * g
+
+    for backward, named in ((into_cotangent, "the incoming gradient"), (into_input, "x")):
+        result = gradcheck.check(lambda x: 2 * x, X, backward=backward)
+        assert [found.code for found in result.diagnosis] == ["GC134"]
+        assert f"backward writes into {named}" in str(result)
+
+
+def test_what_backward_returns_is_counted_and_its_shapes_are_held_against_the_arrays() -> None:
+    for backward, said in (
+        (lambda x, g: (g, g), "backward returns 2 gradients for 1 array"),
+        (lambda x, g: g[:2], "gradient 0 (input `x`): the gradient has shape [2], but the input has shape [5]"),
+    ):
+        result = gradcheck.check(lambda x: 2 * x, X, backward=backward)
+        assert result.diagnosis[0].code == "GC137"
+        assert said in str(result)
+        assert ".py:" not in str(result)  # nothing of the user's own is there to be named
+
+
+@pytest.mark.parametrize(
+    ("function", "backward", "said"),
+    [
+        (lambda x: {"out": x}, lambda x, g: g, r"<lambda> returned a dict: return an array, or a tuple or list"),
+        (lambda x: None, lambda x, g: g, "<lambda> returned None: return an array"),
+        (lambda x: x, lambda g: g, r"backward is called with 2 arguments, .* but its signature is \(g\)"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_terms_of_arrays(function: Any, backward: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        gradcheck.check(function, X, backward=backward)
+
+
 def through_c(x: Any) -> Any:
     """As a C extension takes it: the memory of an array of NumPy's own, and of nothing that stands for one."""
     return np.array(memoryview(np.ascontiguousarray(x)))
