@@ -27,7 +27,8 @@ from pylayer.watch.numpy_recording import Code, recording_numpy
 REFUSED = re.compile(r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\S+?)(?: : |'s backward function,? )(.*)", re.DOTALL)
 """How both the engine and Paddle begin to say that they do not take what a PyLayer's backward returned."""
 TAIL = re.compile(
-    r"\s*(?:\[Hint: .*|\(at /.*|, please check your PyLayer code.*|\(applied at \S*(?:arguments|of_arrays)\.py:\d+\))",
+    r"\s*(?:\[Hint: .*|\(at /.*|, please check your PyLayer code.*"
+    r"|\(applied at [^)]*(?:arguments|of_arrays)\.py:\d+\))",
     re.DOTALL,
 )
 """What Paddle adds that is about its own source, and the place of a call that is this package's own."""
