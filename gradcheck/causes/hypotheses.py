@@ -18,6 +18,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.causes.candidates import FORMULAS, orders, products
+from gradcheck.causes.search import Backward
 from gradcheck.causes.words import SIMPLE, explained_by_tape, factor_text
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import SMALLEST, wide
@@ -124,21 +125,35 @@ def likely_causes(
     probe: Probe,
     jacobians: Mapping[int, tuple[Array, Array]],
     budget: float,
-) -> Iterator[Diagnosis]:
-    """What explains the gradients of the inputs that are `wrong`: of all at once by the tape, or one by one.
+) -> tuple[list[Diagnosis], Backward]:
+    """What explains the gradients of the inputs that are `wrong`: of all at once by the tape, or one by one; and
+    backward, which is not asked where the tape with what was found gives the same.
 
     Without a tape the right gradients are those of `jacobians`, as far as these are known.
     """
     point, said = prober.point, probe.comparison
     claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
     claims += [prober.claimed() for _ in range(COTANGENTS - len(claims))]
-    cotangents, claimed = zip(*claims, strict=True)
     # where a gradient of zeros was written there is nothing to search for; at second order it is what was cut off
-    sought = point.problem.order > 1 or any(bool((g[number] != 0).any()) for g in claimed for number in wrong)
+    sought = point.problem.order > 1 or any(bool((g[number] != 0).any()) for _, g in claims for number in wrong)
+    found = list[Diagnosis]()
+    by_causes: Backward = point.vjp
     if said is not None and sought:
-        explained = explained_by_tape(point, [*claims, prober.claimed()], said.rounding, budget / OF_BUDGET)
-        yield from explained
-        wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in explained)]
+        found, by_causes = explained_by_tape(point, [*claims, prober.claimed()], said.rounding, budget / OF_BUDGET)
+        wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in found)]
+    return [*found, *formulas(prober, wrong, probe, jacobians, claims)], point.vjp if wrong else by_causes
+
+
+def formulas(
+    prober: Prober,
+    wrong: Sequence[int],
+    probe: Probe,
+    jacobians: Mapping[int, tuple[Array, Array]],
+    claims: Sequence[tuple[Array, Sequence[Array]]],
+) -> Iterator[Diagnosis]:
+    """The formulas of the right gradients in the wrong ones, input by input."""
+    point, said = prober.point, probe.comparison
+    cotangents, claimed = zip(*claims, strict=True)
     for number in wrong:
         if said is not None:  # rounding of one cotangent is as large as that of another, if not at the same elements
             bounds = said.rounding[number], 0 * said.rounding[number] + said.rounding[number].max(initial=0.0)

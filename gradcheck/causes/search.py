@@ -9,7 +9,7 @@ t. Those that agree along a few directions are pulled back for several cotangent
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -53,6 +53,10 @@ SHARES = (0.0, -1.0, 2.0, 0.5)
 """Factors of a share that is missing, of the wrong sign, counted twice or by half."""
 DEAREST = 2.0
 """How far-fetched a rule may be that is tried in all runs of a line, in a pair, or with a factor."""
+
+
+Backward = Callable[[Array], list[Array]]
+"""The gradients of the moved inputs for a cotangent, flat."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +178,7 @@ class CauseSearch:
         rounding: Sequence[Array],
         walks: float,
     ) -> None:
-        self.reruns = point.problem.reruns
+        self.point, self.reruns = point, point.problem.reruns
         self.cotangents = [point.outputs.split(u) for u, _ in claims]
         self.graph = Tape(tape.recording, dead=dead_steps(tape, self.cotangents[0]))
         self.claimed = dict[int, Claimed]()
@@ -199,6 +203,15 @@ class CauseSearch:
             best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, *c.rank))
             yield best, [cause for cause in useful if same(cause) == same(best)]
             left -= best.explains
+
+    def gradients(self, causes: Sequence[Cause], cotangent: Array) -> list[Array]:
+        """What backward gives by causes that explain different inputs: the tape's gradients with their mistakes."""
+        cotangents = self.point.outputs.split(cotangent)
+        found = self.graph.gradient(cotangents)
+        for cause in causes:
+            wrong = mistaken(self.graph, cotangents, cause)
+            found = [w if k in cause.explains else g for k, (g, w) in enumerate(zip(found, wrong, strict=True))]
+        return [found[k] for k in self.point.moved]
 
     def causes(self) -> list[Cause]:
         """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains.

@@ -211,7 +211,7 @@ def test_a_long_loop_is_searched_within_the_budget(
     work, pull, replaced = [], Step.pull, Step.replaced
     monkeypatch.setattr(Step, "pull", lambda *given: work.append(1) or pull(*given))
     monkeypatch.setattr(Step, "replaced", lambda *given: work.append(1) or replaced(*given))
-    found = explained_by_tape(point, claims, rounding, WALKS)
+    found, _ = explained_by_tape(point, claims, rounding, WALKS)
     assert len(work) < 2 * WALKS * len(point.tape.recording.steps)
     assert [(d.code, words in d.text, "h = paddle.tanh" in d.source_line) for d in found] == (
         [(code, True, True)] if code else []
