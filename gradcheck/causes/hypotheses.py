@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.causes.candidates import FORMULAS, orders, products
+from gradcheck.causes.candidates import FORMULAS, matrices, orders, products
 from gradcheck.causes.search import Backward
 from gradcheck.causes.words import SIMPLE, explained_by_tape, factor_text
 from gradcheck.checking.point import Point
@@ -234,9 +234,9 @@ def rearranged(s: Evidence) -> Iterator[Hypothesis]:
         if other != s.number and s.inputs[other].shape == s.x.shape:
             says = f"GC105 numeric = the gradient that backward gives for {s.names[other]}"
             yield Hypothesis(says, s.stacked([gradients[other] for gradients in s.claimed]))
-    for (words, first), (_, second) in zip(*map(orders, s.gradients), strict=True):
+    for words, order in orders(s.x.shape):
         code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
-        yield Hypothesis(f"{code} numeric = analytic {words}", s.stacked([first, second]))
+        yield Hypothesis(f"{code} numeric = analytic {words}", s.stacked(list(map(order, s.gradients))))
     if s.out is None or s.out.ndim > 4 or s.point.outputs.complex:
         return
     for summed in (some for n in range(s.out.ndim) for some in itertools.combinations(range(s.out.ndim), n + 1)):
@@ -250,9 +250,11 @@ def operands(s: Evidence) -> Iterator[Hypothesis]:
     """A product of the cotangent with another input, each perhaps transposed, where backward gives another of them."""
     if s.x.ndim != 2 or s.out is None or s.out.ndim != 2:
         return
-    others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if v.ndim == 2 and n != s.name]
-    found = [dict(products(("dy", u), others)) for u in s.of_out]
-    fitting = {name: s.stacked([f[name] for f in found]) for name, v in found[0].items() if v.shape == s.x.shape}
+    others = {n: v for n, v in zip(s.names, s.inputs, strict=True) if v.ndim == 2 and n != s.name}
+    found = [matrices({"dy": u, **others}) for u in s.of_out]
+    pairs = [(a, b) for a, b in products(found[0]) if (found[0][a].shape[0], found[0][b].shape[1]) == s.x.shape]
+    fit = [(a, b) for a, b in pairs if found[0][a].shape[1] == found[0][b].shape[0]]
+    fitting = {f"{a} @ {b}": s.stacked([f[a] @ f[b] for f in found]) for a, b in fit}
     if any(bool((abs(values - s.gradients) <= s.bars).all()) for values in fitting.values()):
         yield from (Hypothesis(f"GC116 numeric = {name}", values) for name, values in fitting.items())
 
