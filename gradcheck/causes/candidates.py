@@ -100,9 +100,18 @@ class Edge:
         """What the rule of the operation gives for other cotangents, or reading other values, by name."""
         return self.step.replaced(self.position, self.given if given is None else given, values)
 
-    def fit(self, value: Any) -> Array:
+    @property
+    def monomial(self) -> Sequence[int]:
+        """Of a derivative that is a product of powers: sign, power of this input, and of the other one."""
+        return MONOMIALS.get((self.step.name, self.position), (1, 0, 0))
+
+    def times(self, a: int, b: int) -> Array:
+        """The cotangent of the output with that sign, times powers of this input and of the other one."""
+        return self.monomial[0] * self.g * self.x**a * ((np.asarray(self.other) + 0.0) ** b if b else 1)
+
+    def fit(self, value: Array) -> Array:
         """A value of the output's shape, summed over the axes along which the input was broadcast."""
-        value, shape = value + 0 * self.g, self.right.shape
+        shape = self.right.shape
         extra = value.ndim - len(shape)
         stretched = [k + extra for k, n in enumerate(shape) if n == 1]
         return value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
@@ -205,22 +214,14 @@ def all_candidates(edge: Edge) -> Iterator[Candidate]:
         yield from elementwise(edge)
     if at >= 0:
         yield from (Candidate(*row[1:]) for row in ROWS if name in row[0])
-        for family in (*FAMILIES.get(name, ()), ruled_otherwise):
+        for family in (*FAMILIES.get(name, ()), one_thing_otherwise):
             yield from family(edge)
-        for words, order in orders(edge.right.shape):
-            says = f"hands on the gradient of {{own}} in {{op}} {words}"
-            yield Candidate("GC104", 3, says, partial(apply_to, "right", order))
     if at == WHOLE:
         of = f"the gradient of {{own}} by #{edge.output}"
         yield Candidate("GC116", 4.5, f"forgets to divide {of}", lambda e: e.right * wide(e.arrays[e.output]))
         yield Candidate("GC116", 4.5, f"forgets to multiply {of}", lambda e: e.right / wide(e.arrays[e.output]))
     if at == INCOMING:
         yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: np.ones_like(e.right))
-
-
-def apply_to(name: str, function: Callable[[Array], Any], edge: Edge) -> Any:
-    """A function of a part of an edge."""
-    return function(getattr(edge, name))
 
 
 # --------------------------------------------------------------------------- families
@@ -247,15 +248,11 @@ MONOMIALS = {
     ("multiply", 0): (1, 0, 1), ("multiply", 1): (1, 0, 1), ("divide", 0): (1, 0, -1), ("divide", 1): (-1, -2, 1),
     ("subtract", 1): (-1, 0, 0),
 }  # fmt: skip
-"""By operation and position: sign, power of this input and power of the other one in the derivative; 1 elsewhere."""
+"""By operation and position, see `Edge.monomial`."""
 
 
 def elementwise(edge: Edge) -> Iterator[Candidate]:
     """Another derivative, or none."""
-
-    def times(formula: Callable[[Array], Any], name: str, edge: Edge) -> Array:
-        return edge.g * formula(getattr(edge, name))
-
     composed = edge.position == COMPOSED
     less = AS_A_WHOLE * composed
     flat = not bool(edge.right.any())  # no derivative goes through a rounding
@@ -263,18 +260,32 @@ def elementwise(edge: Edge) -> Iterator[Candidate]:
     yield Candidate("GC122" if flat else "GC119", 1 - less, says, attrgetter("g"))
     for (name, formula), (letter, value) in itertools.product(DERIVATIVES.items(), (("y", "y"), ("{own}", "x"))):
         says = f"takes {name.format(letter)} for the derivative of y = {{op}}" + " by {own}" * composed
-        yield Candidate("GC119", 2 - less, says, partial(times, formula, value))
+        yield Candidate("GC119", 2 - less, says, partial(spread, edge.g.shape, formula, value))
 
 
-def powers(a: int, b: int, edge: Edge) -> Array:
-    """The cotangent of the output times powers of this input and of the other one, in the output's shape."""
-    sign, *_ = MONOMIALS.get((edge.step.name, edge.position), (1,))
-    return sign * edge.g * edge.x**a * ((np.asarray(edge.other) + 0.0) ** b if b else 1)
+def reductions(edge: Edge) -> Iterator[Candidate]:
+    """The cotangent handed to all elements, or along another axis."""
+    for axis in (None, *range(edge.x.ndim)) if edge.g.size < edge.x.size else ():
+        shape = [1 if axis in (k, None) else n for k, n in enumerate(edge.x.shape)]
+        says = "hands the gradient of {op} to all elements alike"
+        yield Candidate("GC119", 2, says, partial(spread, shape, np.ones_like, "x"))
+        for name, formula in (("{own}", np.positive), ("the sign of {own}", np.sign), ("exp({own})", np.exp)):
+            says = f"takes {name} for the derivative of {{op}}"
+            yield Candidate("GC119", 3, says, partial(spread, shape, formula, "x"))
+
+
+def spread(shape: Sequence[int], formula: Callable[[Array], Any], value: str, edge: Edge) -> Array:
+    """The cotangent of the output in a shape that fits, times a function of the input or output."""
+    return edge.g.reshape(shape) * formula(getattr(edge, value))
 
 
 def monomials(edge: Edge) -> Iterator[Candidate]:
     """The cotangent times other powers of both inputs."""
-    _, *right = MONOMIALS[edge.step.name, edge.position]
+
+    def powers(a: int, b: int, edge: Edge) -> Array:  # of an input whose power is right no value is needed
+        return edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(edge.times(a, b))
+
+    _, *right = edge.monomial
     forgets = "forgets to divide by {other}" if (edge.step.name, edge.position) == ("divide", 0) else FORGETS
     for a, b in itertools.product(range(-2, 3), repeat=2):
         if [a, b] != right and (edge.other is not None or b == right[1]):
@@ -282,12 +293,7 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
             # a factor forgotten, times for divided by, one operand for the other are slips
             swapped = 2 - ([b, a] == right) + abs(a - right[0]) + abs(b - right[1])
             cost = 1 if (a, b) == (0, 0) else 2 if [a, -b] == right else swapped
-            yield Candidate("GC116", cost, says, partial(monomial, right, a, b))
-
-
-def monomial(right: Sequence[int], a: int, b: int, edge: Edge) -> Array:
-    """The cotangent with other powers than the right ones; of an input whose power is right no value is needed."""
-    return edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(powers(a, b, edge))
+            yield Candidate("GC116", cost, says, partial(powers, a, b))
 
 
 def product(a: int, b: int) -> str:
@@ -299,14 +305,14 @@ def product(a: int, b: int) -> str:
 
 def unsummed(edge: Edge) -> Iterator[Candidate]:
     """The first slice in place of the sum over the axes along which the input was broadcast, or a sum over others."""
-    _, *right = MONOMIALS.get((edge.step.name, edge.position), (1, 0, 0))
+
+    def reduced(reduce: Callable[[Array], Array], edge: Edge) -> Array:
+        return reduce(edge.times(*right)).reshape(edge.right.shape)
+
+    _, *right = edge.monomial
     axes = range(edge.g.ndim)
     if (edge.other is None and right[1]) or edge.g.size == edge.right.size:
         return
-
-    def reduced(reduce: Callable[[Array], Array], edge: Edge) -> Array:
-        return reduce(powers(right[0], right[1], edge)).reshape(edge.right.shape)
-
     for axis in axes:
         says = f"takes the first slice along axis {axis} in place of the sum over it"
         yield Candidate("GC106", 2, says, partial(reduced, partial(np.take, indices=0, axis=axis)))
@@ -334,31 +340,16 @@ def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
     def operands(edge: Edge) -> dict[str, Array]:
         return matrices({"dy": edge.g, "{other}": edge.other, "{own}": edge.x})
 
-    def multiplied(left: str, right: str, first: bool, edge: Edge) -> Array:
+    def multiplied(left: str, right: str, edge: Edge) -> Array:
         found = operands(edge)
         value = found[left] @ found[right]
-        return value[0] if first else value
+        return value[0] if value.shape[1:] == edge.right.shape else value
 
     for left, right in products(operands(edge)):
-        for code, says, first in (
-            ("GC116", f"takes {left} @ {right} for the gradient of {{own}}", False),
-            ("GC106", f"takes the first of {left} @ {right} in place of their sum over the batch", True),
-        ):
-            yield Candidate(code, 2, says, partial(multiplied, left, right, first))
-
-
-def spread_out(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent of a reduction handed to all elements, or along another axis."""
-
-    def spread(axis: int | None, formula: Callable[[Array], Any], edge: Edge) -> Array:
-        shape = [1 if axis in (k, None) else n for k, n in enumerate(edge.x.shape)]
-        return edge.g.reshape(shape) * formula(edge.x)
-
-    for axis in (None, *range(edge.x.ndim)) if edge.g.size < edge.x.size else ():
-        says = "hands the gradient of {op} to all elements alike"
-        yield Candidate("GC119", 2, says, partial(spread, axis, np.ones_like))
-        for name, formula in (("{own}", np.positive), ("the sign of {own}", np.sign), ("exp({own})", np.exp)):
-            yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", partial(spread, axis, formula))
+        code, says = "GC116", f"takes {left} @ {right} for the gradient of {{own}}"
+        if edge.g.ndim > edge.right.ndim:
+            code, says = "GC106", f"takes the first of {left} @ {right} in place of their sum over the batch"
+        yield Candidate(code, 2, says, partial(multiplied, left, right))
 
 
 TRANSPOSED = "transposed"
@@ -380,11 +371,16 @@ def orders(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Array], Array]
         yield f"flipped along axis {axis}", partial(np.flip, axis=axis)
 
 
-def ruled_otherwise(edge: Edge) -> Iterator[Candidate]:
+def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
     """The operation's own rule along another axis, without one of two bounds, or reading a value in another order, not
-    at all, or another one; without the cotangent, or for that of another operation of its kind, as in a copied line."""
+    at all, or another one; without the cotangent, or for that of another operation of its kind, as in a copied line;
+    what it gives in another order."""
 
-    def reading(name: str, value: Any, edge: Edge) -> Array:
+    def changed(name: str, value: Any, edge: Edge) -> Array:
+        if name == "right":
+            return value(edge.right)
+        if name == "g":
+            return edge.ruled([value(edge.g) if callable(value) else edge.sisters[value]])
         return edge.ruled(**{name: value(edge.readable[name]) if callable(value) else value})
 
     name, given, axes = edge.step.name, edge.step.operands(), range(edge.y.ndim)
@@ -396,6 +392,11 @@ def ruled_otherwise(edge: Edge) -> Iterator[Candidate]:
     for bound, other, none in (("min", "max", np.inf), ("max", "min", -np.inf)):
         if name in ("clip", "hardtanh") and given.get(bound) is not None:
             rows.append(("GC123", 2, f"masks at the bound {bound} of {{op}} alone", other, none))
+    if len(edge.given) == 1:
+        for number, g in edge.sisters.items():
+            if number != edge.step.first and g.shape == edge.g.shape and g.dtype == edge.g.dtype:
+                rows.append(("GC116", 5, f"takes the gradient of #{number} for that of {{out}} in {{op}}", "g", number))
+        rows.append(("GC109", 2.5, DERIVATIVE_ALONE, "g", np.ones_like))
     meant = {"out": edge.step.first, **dict(zip("xy", edge.step.edges, strict=False))}
     for read, present in edge.readable.items():
         what = f"#{meant[read]}" if meant.get(read, -1) >= 0 else "a constant"
@@ -406,19 +407,9 @@ def ruled_otherwise(edge: Edge) -> Iterator[Candidate]:
             if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
                 others.append((4, f"reads #{number} in place of {what}", wide(value)))
         rows += [("GC116", cost, f"{says} in the rule of {{op}}", read, value) for cost, says, value in others]
-    for code, cost, says, read, value in rows:
-        yield Candidate(code, cost, says, partial(reading, read, value))
-    if len(edge.given) == 1:
-        for number, g in edge.sisters.items():
-            if number != edge.step.first and g.shape == edge.g.shape and g.dtype == edge.g.dtype:
-                says = f"takes the gradient of #{number} for that of {{out}} in {{op}}"
-                yield Candidate("GC116", 5, says, partial(of_sister, number))
-        yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: e.ruled([np.ones_like(e.g)]))
-
-
-def of_sister(number: int, edge: Edge) -> Array:
-    """The operation's own rule for the cotangent of another one of its kind."""
-    return edge.ruled([edge.sisters[number]])
+    for words, order in orders(edge.right.shape):
+        rows.append(("GC104", 3, f"hands on the gradient of {{own}} in {{op}} {words}", "right", order))
+    return (Candidate(code, cost, says, partial(changed, what, value)) for code, cost, says, what, value in rows)
 
 
 def written_once(edge: Edge) -> Array:
@@ -473,7 +464,7 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
     **dict.fromkeys(("add", "subtract", "broadcast_to", "broadcast_view"), (unsummed,)),
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
-    **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (spread_out,)),
+    **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (reductions,)),
 }
 """The mistakes that belong to an operation, of which there are more or fewer."""
 
