@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.checking.kinks import axes_of
 from gradcheck.checking.precision import CLEAR, EPS, MOVES, wide
-from gradcheck.checking.tape import Flows, Tape
+from gradcheck.checking.tape import Tape
 
 
 def as_array(value: Any) -> Array:
@@ -49,8 +49,6 @@ class Edge:
     """All values, by number."""
     output: int = 0
     """Which output of the call, where the position is INCOMING; the number of the factor, where it is WHOLE."""
-    sisters: Mapping[int, Array] = field(default_factory=dict)
-    """The cotangents of the outputs of all operations like this one, by number."""
 
     @property
     def g(self) -> Array:
@@ -123,7 +121,7 @@ OF_WORLDS = {"broadcast_ranks", "unbind"}
 
 
 def edges_of(
-    graph: Tape, flows: Flows, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
+    graph: Tape, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
 ) -> Iterator[Edge]:
     """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
     arrays = graph.recording.arrays
@@ -132,7 +130,7 @@ def edges_of(
     if step.name == "multiply" and len(set(step.edges)) == 1:
         pulled = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
     for position, number, right in pulled:
-        yield Edge(step, position, number, given, right, arrays, sisters=flows.get(step.name, {}))
+        yield Edge(step, position, number, given, right, arrays)
     if step in graph.composed:
         for number, right in pulled_through(graph.composed[step], given[0]).items():
             yield Edge(step, COMPOSED, number, given, right, arrays)
@@ -167,12 +165,12 @@ def incoming(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
             yield Edge(step, INCOMING, end, [u], wide(u), graph.recording.arrays, output=k)
 
 
-def whole(graph: Tape, gradients: Mapping[int, Array]) -> Iterator[Edge]:
+def whole(graph: Tape, gradients: Sequence[Array]) -> Iterator[Edge]:
     """The gradients of the inputs, with every factor on the way that has no larger shape."""
     arrays = graph.recording.arrays
     for step in graph.recording.steps:
         for factor in {e for e in step.edges if e >= 0} if step.name in ("multiply", "divide") else ():
-            for k, gradient in gradients.items():
+            for k, gradient in enumerate(gradients):
                 shape, into = arrays[factor].shape[::-1], gradient.shape[::-1]
                 fits = len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape, into, strict=False))
                 if k != factor and fits:
@@ -373,14 +371,13 @@ def orders(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Array], Array]
 
 def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
     """The operation's own rule along another axis, without one of two bounds, or reading a value in another order, not
-    at all, or another one; without the cotangent, or for that of another operation of its kind, as in a copied line;
-    what it gives in another order."""
+    at all, or another one; without the cotangent; what it gives in another order."""
 
     def changed(name: str, value: Any, edge: Edge) -> Array:
         if name == "right":
             return value(edge.right)
         if name == "g":
-            return edge.ruled([value(edge.g) if callable(value) else edge.sisters[value]])
+            return edge.ruled([value(edge.g)])
         return edge.ruled(**{name: value(edge.readable[name]) if callable(value) else value})
 
     name, given, axes = edge.step.name, edge.step.operands(), range(edge.y.ndim)
@@ -393,9 +390,6 @@ def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
         if name in ("clip", "hardtanh") and given.get(bound) is not None:
             rows.append(("GC123", 2, f"masks at the bound {bound} of {{op}} alone", other, none))
     if len(edge.given) == 1:
-        for number, g in edge.sisters.items():
-            if number != edge.step.first and g.shape == edge.g.shape and g.dtype == edge.g.dtype:
-                rows.append(("GC116", 5, f"takes the gradient of #{number} for that of {{out}} in {{op}}", "g", number))
         rows.append(("GC109", 2.5, DERIVATIVE_ALONE, "g", np.ones_like))
     meant = {"out": edge.step.first, **dict(zip("xy", edge.step.edges, strict=False))}
     for read, present in edge.readable.items():

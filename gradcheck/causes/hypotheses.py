@@ -38,9 +38,6 @@ OF_BUDGET = 10
 COTANGENTS = 2
 """Random ones that a formula has to hold for: with one, any number can be explained."""
 
-Claim = tuple[Array, Sequence[Array]]
-"""A cotangent, and the gradients of the moved inputs that backward gives for it."""
-
 
 def likely_causes(
     prober: Prober,
@@ -106,7 +103,8 @@ class Evidence:
     number: int
     wrong: Sequence[int]
     """The inputs whose gradients are wrong."""
-    claims: Sequence[Claim]
+    claims: Sequence[tuple[Array, Sequence[Array]]]
+    """Cotangents, and the gradients of the moved inputs that backward gives for each."""
     rows: Sequence[tuple[Array, Array]]
     """The right gradients of the input, and how far what is right may be off them."""
 

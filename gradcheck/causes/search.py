@@ -300,9 +300,9 @@ class CauseSearch:
         """The shares of all edges, and all candidates of operations in `ruled`; `tangents` are the changes of each
         value, one row per direction, flat."""
         graph, cotangents, found = self.graph, self.cotangents[0], list[Mistake]()
-        flows = graph.flows(cotangents) if ruled else {}
-        edges = (edge for passed in graph.walk(graph.starts(cotangents)) for edge in edges_of(graph, flows, *passed))
-        for edge in itertools.chain(incoming(graph, cotangents), edges, whole(graph, flows.get("", {}))):
+        edges = (edge for passed in graph.walk(graph.starts(cotangents)) for edge in edges_of(graph, *passed))
+        gradients = graph.gradient(cotangents) if ruled else []
+        for edge in itertools.chain(incoming(graph, cotangents), edges, whole(graph, gradients)):
             if not tangents[edge.number].any():
                 continue
             adjoint = tangents[edge.number].conj()
@@ -355,10 +355,9 @@ def mistaken(graph: Tape, cotangents: Sequence[Array | None], cause: Cause) -> l
             right = wide(cotangents[edge.output])
             change = factor * mistake.handed_on(replace(edge, given=[right], right=right)) - right
             pending[edge.number] = pending[edge.number] + change
-    flows = graph.flows(cotangents) if any(not m.shared for m, _ in cause.mistakes) else {}
     for step, given, pulled in graph.walk(pending):
         here = [(mistake, factor) for mistake, factor in cause.mistakes if step in mistake.steps]
-        edges = list(edges_of(graph, flows, step, given, pulled)) if here else []
+        edges = list(edges_of(graph, step, given, pulled)) if here else []
         for mistake, factor in here:  # of a constant, the first time that a line is run, there is no edge
             for edge in (edge for edge in edges if edge.position == mistake.edge.position):
                 change = factor * mistake.handed_on(edge) - edge.right
