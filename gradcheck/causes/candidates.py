@@ -27,15 +27,14 @@ def as_array(value: Any) -> Array:
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
-OUTPUT, INCOMING, WHOLE, COMPOSED = -1, -2, -3, -4
-"""Positions of edges that are no input of an operation: its output, which is only scaled; an output of the call, what
-comes in; the whole gradient of an input of the call, of which a factor that one operation reads is forgotten; what a
-function is computed from of which the operation is the last, see `Tape.composed`."""
-
-
 @dataclass(frozen=True, eq=False)
 class Edge:
     """One input of one operation, and what flows through it, in double precision."""
+
+    OUTPUT, INCOMING, WHOLE, COMPOSED = -1, -2, -3, -4
+    """Positions of what is no input of an operation: its output, which is only scaled; an output of the call, what
+    comes in; the whole gradient of an input of the call, of which a factor that the operation reads is forgotten; what
+    a function is computed from of which the operation is the last, see `Tape.composed`."""
 
     step: Step
     position: int
@@ -47,6 +46,8 @@ class Edge:
     """The cotangent of the input."""
     arrays: Sequence[Array]
     """All values, by number."""
+    add: Callable[[Array], None]
+    """Lets more flow there, on the walk that it was met on."""
     output: int = 0
     """Which output of the call, where the position is INCOMING; the number of the factor, where it is WHOLE."""
 
@@ -121,21 +122,49 @@ OF_WORLDS = {"broadcast_ranks", "unbind"}
 
 
 def edges_of(
-    graph: Tape, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
+    graph: Tape, cotangents: Sequence[Array | None], pending: dict[int, Array], steps: frozenset[Step] = frozenset()
 ) -> Iterator[Edge]:
+    """All edges on a walk for some cotangents: the outputs of the call; those of operations, of the ones in `steps` if
+    there are any; else, in the end, the gradients of the inputs, with every factor that has no larger shape. `pending`
+    holds what flows to the outputs, and in the end to the inputs."""
+    recording, arrays = graph.recording, graph.recording.arrays
+
+    def add(number: int, change: Array) -> None:
+        pending[number] = pending[number] + change
+
+    for k, (end, u) in enumerate(zip(recording.ends, cotangents, strict=True)):
+        maker = graph.maker(end)
+        while maker is not None and maker.name in MOVES and len(maker.edges) == 1:  # where the user's formula ends
+            maker = graph.maker(maker.edges[0])
+        if maker is not None and u is not None:
+            yield Edge(maker, Edge.INCOMING, end, [wide(u)], wide(u), arrays, partial(add, end), k)
+    for passed in graph.walk(pending):
+        if not steps or passed[0] in steps:
+            yield from edges_at(graph, *passed)
+    scaling = [step for step in recording.steps if step.name in ("multiply", "divide")] if not steps else []
+    factors = {factor: step for step in scaling for factor in step.edges if factor >= 0}
+    for (factor, step), k in itertools.product(factors.items(), pending):
+        shape, into = arrays[factor].shape[::-1], arrays[k].shape[::-1]
+        if k != factor and len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape, into, strict=False)):
+            yield Edge(step, Edge.WHOLE, k, [], pending[k], arrays, partial(add, k), factor)
+
+
+def edges_at(graph: Tape, step: Step, given: Sequence[Any], pulled: list[tuple[int, int, Array]]) -> Iterator[Edge]:
     """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
-    arrays = graph.recording.arrays
     if step.name in OF_WORLDS and step.spot is None:
         return
-    if step.name == "multiply" and len(set(step.edges)) == 1:
-        pulled = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
-    for position, number, right in pulled:
-        yield Edge(step, position, number, given, right, arrays)
-    if step in graph.composed:
-        for number, right in pulled_through(graph.composed[step], given[0]).items():
-            yield Edge(step, COMPOSED, number, given, right, arrays)
-    if len(pulled) > 1 and len(step.values) == 1:
-        yield Edge(step, OUTPUT, step.first, given, given[0], arrays)
+
+    def add(number: int, change: Array) -> None:
+        pulled.append((0, number, change))
+
+    square = step.name == "multiply" and len(set(step.edges)) == 1
+    inputs = [(0, step.edges[0], pulled[0][2] + pulled[1][2])] if square else pulled[:]
+    composed = pulled_through(graph.composed[step], given[0]) if step in graph.composed else {}
+    for position, number, right in (*inputs, *((Edge.COMPOSED, *flow) for flow in composed.items())):
+        yield Edge(step, position, number, given, right, graph.recording.arrays, partial(add, number))
+    if len(inputs) > 1 and len(step.values) == 1:
+        outwards = step.first, given, given[0], graph.recording.arrays
+        yield Edge(step, Edge.OUTPUT, *outwards, lambda change: pulled.extend(step.pull([change])))
 
 
 def pulled_through(steps: Sequence[Step], given: Any) -> dict[int, Array]:
@@ -153,28 +182,6 @@ def pulled_through(steps: Sequence[Step], given: Any) -> dict[int, Array]:
     right, slopes = pulled(given), pulled(0 * given + 1)
     apart = ((abs(g - given * slopes[k]), abs(g).max(initial=0.0)) for k, g in right.items())
     return right if all(bool((off <= CLEAR * EPS * size).all()) for off, size in apart) else {}
-
-
-def incoming(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
-    """The outputs of the call."""
-    for k, (end, u) in enumerate(zip(graph.recording.ends, cotangents, strict=True)):
-        step = graph.maker(end)
-        while step is not None and step.name in MOVES and len(step.edges) == 1:  # where the user's formula ends
-            step = graph.maker(step.edges[0])
-        if step is not None and u is not None:
-            yield Edge(step, INCOMING, end, [u], wide(u), graph.recording.arrays, output=k)
-
-
-def whole(graph: Tape, gradients: Sequence[Array]) -> Iterator[Edge]:
-    """The gradients of the inputs, with every factor on the way that has no larger shape."""
-    arrays = graph.recording.arrays
-    for step in graph.recording.steps:
-        for factor in {e for e in step.edges if e >= 0} if step.name in ("multiply", "divide") else ():
-            for k, gradient in enumerate(gradients):
-                shape, into = arrays[factor].shape[::-1], gradient.shape[::-1]
-                fits = len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape, into, strict=False))
-                if k != factor and fits:
-                    yield Edge(step, WHOLE, k, [], gradient, arrays, output=factor)
 
 
 class Candidate(NamedTuple):
@@ -208,17 +215,17 @@ def all_candidates(edge: Edge) -> Iterator[Candidate]:
     at, name = edge.position, edge.step.name
     # what reads no value has the same derivative at all points, and of complex numbers the conjugate is forgotten
     alone = edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any())
-    if (alone or at == COMPOSED) and edge.right.dtype.kind != "c":
+    if (alone or at == Edge.COMPOSED) and edge.right.dtype.kind != "c":
         yield from elementwise(edge)
     if at >= 0:
         yield from (Candidate(*row[1:]) for row in ROWS if name in row[0])
         for family in (*FAMILIES.get(name, ()), one_thing_otherwise):
             yield from family(edge)
-    if at == WHOLE:
+    if at == Edge.WHOLE:
         of = f"the gradient of {{own}} by #{edge.output}"
         yield Candidate("GC116", 4.5, f"forgets to divide {of}", lambda e: e.right * wide(e.arrays[e.output]))
         yield Candidate("GC116", 4.5, f"forgets to multiply {of}", lambda e: e.right / wide(e.arrays[e.output]))
-    if at == INCOMING:
+    if at == Edge.INCOMING:
         yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: np.ones_like(e.right))
 
 
@@ -251,7 +258,7 @@ MONOMIALS = {
 
 def elementwise(edge: Edge) -> Iterator[Candidate]:
     """Another derivative, or none."""
-    composed = edge.position == COMPOSED
+    composed = edge.position == Edge.COMPOSED
     less = AS_A_WHOLE * composed
     flat = not bool(edge.right.any())  # no derivative goes through a rounding
     says = "passes the gradient " + ("straight through {op}" if flat else "through {op} without its derivative")

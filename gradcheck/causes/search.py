@@ -8,7 +8,6 @@ t. Those that agree along a few directions are pulled back for several cotangent
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -17,19 +16,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
-from gradcheck.causes.candidates import (
-    COMPOSED,
-    INCOMING,
-    OUTPUT,
-    SHARE,
-    WHOLE,
-    Candidate,
-    Edge,
-    all_candidates,
-    edges_of,
-    incoming,
-    whole,
-)
+from gradcheck.causes.candidates import SHARE, Candidate, Edge, all_candidates, edges_of
 from gradcheck.checking.differences import moved, random_direction, scale_of
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import EPSILON, MOVES, SMALLEST, wide
@@ -93,6 +80,11 @@ class Mistake:
     def shared(self) -> bool:
         """Whether it is the right cotangent that is scaled."""
         return self.candidate.value is SHARE.value
+
+    def is_at(self, edge: Edge) -> bool:
+        """Whether it is made there."""
+        of_call = (edge.number, edge.output) == (self.edge.number, self.edge.output)
+        return edge.position == self.edge.position and (edge.step in self.steps if self.steps else of_call)
 
     def handed_on(self, edge: Edge) -> Array:
         """What is handed on in place of the right cotangent of an edge."""
@@ -300,16 +292,14 @@ class CauseSearch:
         """The shares of all edges, and all candidates of operations in `ruled`; `tangents` are the changes of each
         value, one row per direction, flat."""
         graph, cotangents, found = self.graph, self.cotangents[0], list[Mistake]()
-        edges = (edge for passed in graph.walk(graph.starts(cotangents)) for edge in edges_of(graph, *passed))
-        gradients = graph.gradient(cotangents) if ruled else []
-        for edge in itertools.chain(incoming(graph, cotangents), edges, whole(graph, gradients)):
+        for edge in edges_of(graph, cotangents, graph.starts(cotangents)):
             if not tangents[edge.number].any():
                 continue
             adjoint = tangents[edge.number].conj()
             right = np.real(adjoint @ edge.right.reshape(-1))
-            steps = frozenset([edge.step] if edge.position not in (INCOMING, WHOLE) else [])
-            chained = edge.position in (WHOLE, COMPOSED)
-            if not chained and not (edge.position == INCOMING and len(cotangents) == 1):
+            steps = frozenset([edge.step] if edge.position not in (Edge.INCOMING, Edge.WHOLE) else [])
+            chained = edge.position in (Edge.WHOLE, Edge.COMPOSED)
+            if not chained and not (edge.position == Edge.INCOMING and len(cotangents) == 1):
                 found.append(Mistake(edge, SHARE, right, right, steps))  # else that is the share of another edge
             for candidate in all_candidates(edge) if edge.step in ruled else ():
                 if (value := candidate.fitting(edge)) is not None:
@@ -349,24 +339,11 @@ class CauseSearch:
 def mistaken(graph: Tape, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
     """The gradients that a walk gives on which mistakes are made."""
     pending = graph.starts(cotangents)
-    for mistake, factor in cause.mistakes:
-        edge = mistake.edge
-        if edge.position == INCOMING:
-            right = wide(cotangents[edge.output])
-            change = factor * mistake.handed_on(replace(edge, given=[right], right=right)) - right
-            pending[edge.number] = pending[edge.number] + change
-    for step, given, pulled in graph.walk(pending):
-        here = [(mistake, factor) for mistake, factor in cause.mistakes if step in mistake.steps]
-        edges = list(edges_of(graph, step, given, pulled)) if here else []
-        for mistake, factor in here:  # of a constant, the first time that a line is run, there is no edge
-            for edge in (edge for edge in edges if edge.position == mistake.edge.position):
-                change = factor * mistake.handed_on(edge) - edge.right
-                out = edge.position == OUTPUT
-                pulled += step.pull([change]) if out else [(edge.position, edge.number, change)]
-    for mistake, factor in cause.mistakes:
-        if mistake.edge.position == WHOLE:
-            k = mistake.edge.number
-            pending[k] = factor * mistake.handed_on(replace(mistake.edge, right=pending[k]))
+    steps = frozenset[Step]().union(*(mistake.steps for mistake, _ in cause.mistakes))
+    for edge in edges_of(graph, cotangents, pending, steps):
+        for mistake, factor in cause.mistakes:
+            if mistake.is_at(edge):
+                edge.add(factor * mistake.handed_on(edge) - edge.right)
     return graph.filled(pending)
 
 

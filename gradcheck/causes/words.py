@@ -19,7 +19,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Spot
 from gradcheck.backends.bundled import Step
-from gradcheck.causes.candidates import COMPOSED, INCOMING, Edge
+from gradcheck.causes.candidates import Edge
 from gradcheck.causes.search import SCREEN, Backward, Cause, CauseSearch, Mistake
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import MOVES
@@ -82,13 +82,13 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     """Code, what backward does, and what to say below the line."""
     edge, times = mistake.edge, factor_text(factor, 1000).replace("-", "−")
     if not mistake.shared:
-        rule = "its derivative as a whole" if edge.position == COMPOSED else f"the rule of {edge.step.name}"
+        rule = "its derivative as a whole" if edge.position == Edge.COMPOSED else f"the rule of {edge.step.name}"
         return mistake.candidate.code, mistake.candidate.says + f", times {times}" * (factor != 1), f"{rule} is wrong"
     several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
     through = "{own} in {out}" if several else "{out}"
     gradient = f"the gradient that flows through {through}"
     missing = f"ignores how the output depends on {through}, as if it were a constant"
-    if edge.position == INCOMING:
+    if edge.position == Edge.INCOMING:
         gradient = f"the incoming gradient of out[{edge.output}]"
         missing = f"does not use {gradient}"
     if factor == 0:
