@@ -74,7 +74,7 @@ def likely_causes(
         if code:
             name = point.problem.names[point.moved[number]]
             found.append(Diagnosis.of(code, f"{name}: {text}", (name,)))
-    return found, point.vjp if wrong else by_causes
+    return found, point.vjp if wrong or not found else by_causes
 
 
 def gradient(jacobian: Array, bounds: Array, cotangent: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:

@@ -219,12 +219,12 @@ class CauseSearch:
             left -= best.explains
 
     def gradients(self, causes: Sequence[Cause], cotangent: Array) -> list[Array]:
-        """What backward gives by causes that explain different inputs: the tape's gradients with their mistakes."""
+        """The tape's gradients with mistakes: of the inputs that some causes explain what backward gives for them."""
         cotangents = self.point.outputs.split(cotangent)
-        found = self.graph.gradient(cotangents)
+        found = dict[int, Array]()
         for cause in causes:
-            wrong = mistaken(self.graph, cotangents, cause)
-            found = [w if k in cause.explains else g for k, (g, w) in enumerate(zip(found, wrong, strict=True))]
+            gradients = dict(enumerate(mistaken(self.graph, cotangents, cause)))
+            found = gradients | found | {k: gradients[k] for k in cause.explains}
         return [found[k] for k in self.point.moved]
 
     def causes(self) -> list[Cause]:
