@@ -9,6 +9,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -20,13 +21,14 @@ from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.case.function import TensorFunction, refused
 from gradcheck.causes.entries import Named, all_wrong_entries, by_columns, by_tape, patterns, steps_of
 from gradcheck.causes.hypotheses import likely_causes
+from gradcheck.causes.search import Backward
 from gradcheck.checking.point import OutOfTimeError
 from gradcheck.checking.precision import wide
 from gradcheck.checking.probe import Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Found, Precision
 from gradcheck.codes import CODES, is_contract
-from gradcheck.result import UNFINISHED, GradientSummary, Status, absolute_error, element
+from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status, absolute_error, element
 from gradcheck.support.foreign import described
 
 if TYPE_CHECKING:
@@ -103,22 +105,35 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tup
     differences of the worst entry where these gave its value."""
     point, named, said = prober.point, Named(), dict[str, Any]()
     spent = point.spent.runs
+    backward: Backward = point.vjp
     budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
-    try:
-        named = by_tape(prober, probe, listed) if probe.wrong is not None else by_columns(prober, budget)
-        named.entries = sorted(named.entries, key=lambda e: -absolute_error(e.analytic, e.numeric))
+    with marked_as_unfinished(said):
+        named = Named.of(probe) if probe.wrong is not None else by_columns(prober, budget)
         said["patterns"] = tuple(patterns(point, named))
-        own = point.problem.causes() if point.problem.causes else ()
-        left = budget - (point.spent.runs - spent)
-        said["diagnosis"] = tuple(own or likely_causes(prober, named.inputs, probe, named.jacobians, left))
+        found: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
+        if not found:
+            left = budget - (point.spent.runs - spent)
+            found, backward = likely_causes(prober, named.inputs, probe, named.jacobians, left)
+        said["diagnosis"] = tuple(found)
+    with marked_as_unfinished(said):
+        if probe.wrong is not None:
+            named.entries = by_tape(prober, probe, listed, backward)
+        named.entries = sorted(named.entries, key=lambda e: -absolute_error(e.analytic, e.numeric))
         if named.entries and probe.wrong is None:
             said["scan"] = steps_of(prober, named.entries[0])
+    return named, said
+
+
+@contextmanager
+def marked_as_unfinished(said: dict[str, Any]) -> Iterator[None]:
+    """Note it if naming what is wrong ends early. The verdict stands, whatever happens."""
+    try:
+        yield
     except OutOfTimeError:
         said["marks"] = (f"{UNFINISHED}: no time is left",)
-    except Exception as error:  # the verdict stands, whatever happens to the search for its cause
+    except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         said["marks"] = (f"{UNFINISHED}: {described(error)} ({Path(last.filename).name}:{last.lineno})",)
-    return named, said
 
 
 def summary_of(check: Check, found: Found, named: Named, listed: int, **said: Any) -> GradientSummary:

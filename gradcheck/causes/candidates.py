@@ -7,10 +7,11 @@ A candidate has the input's shape. The right cotangent, and each candidate, may 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.checking.kinks import axes_of
 from gradcheck.checking.precision import CLEAR, EPS, MOVES, wide
-from gradcheck.checking.tape import Flows, Tape
+from gradcheck.checking.tape import Tape
 
 
 def as_array(value: Any) -> Array:
@@ -30,14 +31,10 @@ def as_array(value: Any) -> Array:
 class Edge:
     """One input of one operation, and what flows through it, in double precision."""
 
-    OUTPUT: ClassVar[int] = -1
-    """The position of the output of an operation, which is only scaled."""
-    INCOMING: ClassVar[int] = -2
-    """That of an output of the call: what comes in."""
-    WHOLE: ClassVar[int] = -3
-    """That of the whole gradient of an input of the call, of which the factor that one operation reads is forgotten."""
-    COMPOSED: ClassVar[int] = -4
-    """That of what a function is computed from of which the operation is the last; see `Tape.composed`."""
+    OUTPUT, INCOMING, WHOLE, COMPOSED = -1, -2, -3, -4
+    """Positions of what is no input of an operation: its output, which is only scaled; an output of the call, what
+    comes in; the whole gradient of an input of the call, of which a factor that the operation reads is forgotten; what
+    a function is computed from of which the operation is the last, see `Tape.composed`."""
 
     step: Step
     position: int
@@ -49,10 +46,10 @@ class Edge:
     """The cotangent of the input."""
     arrays: Sequence[Array]
     """All values, by number."""
+    add: Callable[[Array], None]
+    """Lets more flow there, on the walk that it was met on."""
     output: int = 0
     """Which output of the call, where the position is INCOMING; the number of the factor, where it is WHOLE."""
-    sisters: Mapping[int, Array] = field(default_factory=dict)
-    """The cotangents of the outputs of all operations like this one, by number."""
 
     @property
     def g(self) -> Array:
@@ -92,9 +89,28 @@ class Edge:
         sizes = [max(int(np.prod(shape)), 1) for shape in (self.right.shape, *map(np.shape, self.given))]
         return max(sizes) // min(sizes)
 
-    def fit(self, value: Any) -> Array:
+    @property
+    def readable(self) -> dict[str, Array]:
+        """The same; where the output is read, also what it was computed from: without an epsilon, say."""
+        read = self.read
+        return read | {"x": self.x} if len(self.step.edges) == 1 and "out" in read else read
+
+    def ruled(self, given: Sequence[Array] | None = None, **values: Any) -> Array:
+        """What the rule of the operation gives for other cotangents, or reading other values, by name."""
+        return self.step.replaced(self.position, self.given if given is None else given, values)
+
+    @property
+    def monomial(self) -> Sequence[int]:
+        """Of a derivative that is a product of powers: sign, power of this input, and of the other one."""
+        return MONOMIALS.get((self.step.name, self.position), (1, 0, 0))
+
+    def times(self, a: int, b: int) -> Array:
+        """The cotangent of the output with that sign, times powers of this input and of the other one."""
+        return self.monomial[0] * self.g * self.x**a * ((np.asarray(self.other) + 0.0) ** b if b else 1)
+
+    def fit(self, value: Array) -> Array:
         """A value of the output's shape, summed over the axes along which the input was broadcast."""
-        value, shape = value + 0 * self.g, self.right.shape
+        shape = self.right.shape
         extra = value.ndim - len(shape)
         stretched = [k + extra for k, n in enumerate(shape) if n == 1]
         return value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
@@ -106,21 +122,49 @@ OF_WORLDS = {"broadcast_ranks", "unbind"}
 
 
 def edges_of(
-    graph: Tape, flows: Flows, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
+    graph: Tape, cotangents: Sequence[Array | None], pending: dict[int, Array], steps: frozenset[Step] = frozenset()
 ) -> Iterator[Edge]:
+    """All edges on a walk for some cotangents: the outputs of the call; those of operations, of the ones in `steps` if
+    there are any; else, in the end, the gradients of the inputs, with every factor that has no larger shape. `pending`
+    holds what flows to the outputs, and in the end to the inputs."""
+    recording, arrays = graph.recording, graph.recording.arrays
+
+    def add(number: int, change: Array) -> None:
+        pending[number] = pending[number] + change
+
+    for k, (end, u) in enumerate(zip(recording.ends, cotangents, strict=True)):
+        maker = graph.maker(end)
+        while maker is not None and maker.name in MOVES and len(maker.edges) == 1:  # where the user's formula ends
+            maker = graph.maker(maker.edges[0])
+        if maker is not None and u is not None:
+            yield Edge(maker, Edge.INCOMING, end, [wide(u)], wide(u), arrays, partial(add, end), k)
+    for passed in graph.walk(pending):
+        if not steps or passed[0] in steps:
+            yield from edges_at(graph, *passed)
+    scaling = [step for step in recording.steps if step.name in ("multiply", "divide")] if not steps else []
+    factors = {factor: step for step in scaling for factor in step.edges if factor >= 0}
+    for (factor, step), k in itertools.product(factors.items(), pending):
+        shape, into = arrays[factor].shape[::-1], arrays[k].shape[::-1]
+        if k != factor and len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape, into, strict=False)):
+            yield Edge(step, Edge.WHOLE, k, [], pending[k], arrays, partial(add, k), factor)
+
+
+def edges_at(graph: Tape, step: Step, given: Sequence[Any], pulled: list[tuple[int, int, Array]]) -> Iterator[Edge]:
     """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
-    arrays = graph.recording.arrays
     if step.name in OF_WORLDS and step.spot is None:
         return
-    if step.name == "multiply" and len(set(step.edges)) == 1:
-        pulled = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
-    for position, number, right in pulled:
-        yield Edge(step, position, number, given, right, arrays, sisters=flows.get(step.name, {}))
-    if step in graph.composed:
-        for number, right in pulled_through(graph.composed[step], given[0]).items():
-            yield Edge(step, Edge.COMPOSED, number, given, right, arrays)
-    if len(pulled) > 1 and len(step.values) == 1:
-        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays)
+
+    def add(number: int, change: Array) -> None:
+        pulled.append((0, number, change))
+
+    square = step.name == "multiply" and len(set(step.edges)) == 1
+    inputs = [(0, step.edges[0], pulled[0][2] + pulled[1][2])] if square else pulled[:]
+    composed = pulled_through(graph.composed[step], given[0]) if step in graph.composed else {}
+    for position, number, right in (*inputs, *((Edge.COMPOSED, *flow) for flow in composed.items())):
+        yield Edge(step, position, number, given, right, graph.recording.arrays, partial(add, number))
+    if len(inputs) > 1 and len(step.values) == 1:
+        outwards = step.first, given, given[0], graph.recording.arrays
+        yield Edge(step, Edge.OUTPUT, *outwards, lambda change: pulled.extend(step.pull([change])))
 
 
 def pulled_through(steps: Sequence[Step], given: Any) -> dict[int, Array]:
@@ -140,28 +184,6 @@ def pulled_through(steps: Sequence[Step], given: Any) -> dict[int, Array]:
     return right if all(bool((off <= CLEAR * EPS * size).all()) for off, size in apart) else {}
 
 
-def incoming(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
-    """The outputs of the call."""
-    for k, (end, u) in enumerate(zip(graph.recording.ends, cotangents, strict=True)):
-        step = graph.maker(end)
-        while step is not None and step.name in MOVES and len(step.edges) == 1:  # where the user's formula ends
-            step = graph.maker(step.edges[0])
-        if step is not None and u is not None:
-            yield Edge(step, Edge.INCOMING, end, [u], wide(u), graph.recording.arrays, output=k)
-
-
-def whole(graph: Tape, gradients: Mapping[int, Array]) -> Iterator[Edge]:
-    """The gradients of the inputs, with every factor on the way that has no larger shape."""
-    arrays = graph.recording.arrays
-    for step in graph.recording.steps:
-        for factor in {e for e in step.edges if e >= 0} if step.name in ("multiply", "divide") else ():
-            for k, gradient in gradients.items():
-                shape, into = arrays[factor].shape[::-1], gradient.shape[::-1]
-                fits = len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape, into, strict=False))
-                if k != factor and fits:
-                    yield Edge(step, Edge.WHOLE, k, [], gradient, arrays, output=factor)
-
-
 class Candidate(NamedTuple):
     """What a wrong backward would hand on."""
 
@@ -170,34 +192,41 @@ class Candidate(NamedTuple):
     """How far-fetched it is."""
     says: str
     """What backward does, with {op}, {own}, {other} for the operation, this input and the other one, #7 for value 7."""
-    value: Array | Callable[[], Array | None] | None
+    value: Callable[[Edge], Any]
+    """What it hands on, of this edge or another one like it; None where it cannot be."""
 
     def fitting(self, edge: Edge) -> Array | None:
         """What it hands on; None where that cannot be computed, or has another shape."""
         try:
-            value = self.value() if callable(self.value) else self.value
+            value = self.value(edge)
         except (ValueError, IndexError, TypeError):  # no matrix that has such a factor, say
             return None
         return as_array(value) if value is not None and np.shape(value) == edge.right.shape else None
 
 
+SHARE = Candidate("", 0.0, "", attrgetter("right"))
+"""What is right, which may have a factor."""
+
 Family = Callable[[Edge], Iterator[Candidate]]
 
 
 def all_candidates(edge: Edge) -> Iterator[Candidate]:
-    """All candidates of an edge, in the same order for every cotangent; not all fit."""
-    found: list[Iterator[Candidate]] = [factor_forgotten(edge)] if edge.position == Edge.WHOLE else []
+    """All candidates of an edge; not all fit."""
+    at, name = edge.position, edge.step.name
     # what reads no value has the same derivative at all points, and of complex numbers the conjugate is forgotten
     alone = edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any())
-    if (alone or edge.position == Edge.COMPOSED) and edge.right.dtype.kind != "c":
-        found.append(elementwise(edge))
-    if edge.position >= 0:
-        rows = (Candidate(*row[1:4], partial(row[4], edge)) for row in ROWS if edge.step.name in row[0])
-        families = (*FAMILIES.get(edge.step.name, ()), sisters, substituted, reordered)
-        found += [rows, *(family(edge) for family in families)]
-    if edge.position >= 0 or edge.position == Edge.INCOMING:
-        found.append(incoming_forgotten(edge))
-    return itertools.chain(*found)
+    if (alone or at == Edge.COMPOSED) and edge.right.dtype.kind != "c":
+        yield from elementwise(edge)
+    if at >= 0:
+        yield from (Candidate(*row[1:]) for row in ROWS if name in row[0])
+        for family in (*FAMILIES.get(name, ()), one_thing_otherwise):
+            yield from family(edge)
+    if at == Edge.WHOLE:
+        of = f"the gradient of {{own}} by #{edge.output}"
+        yield Candidate("GC116", 4.5, f"forgets to divide {of}", lambda e: e.right * wide(e.arrays[e.output]))
+        yield Candidate("GC116", 4.5, f"forgets to multiply {of}", lambda e: e.right / wide(e.arrays[e.output]))
+    if at == Edge.INCOMING:
+        yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: np.ones_like(e.right))
 
 
 # --------------------------------------------------------------------------- families
@@ -218,12 +247,13 @@ AS_A_WHOLE = 0.7
 """By how much another derivative of a function as a whole is less far-fetched than one of an operation inside of it."""
 
 FORGETS = "forgets to multiply by {other}"
+DERIVATIVE_ALONE = "does not multiply by the gradient that flows into {op}"
 
 MONOMIALS = {
     ("multiply", 0): (1, 0, 1), ("multiply", 1): (1, 0, 1), ("divide", 0): (1, 0, -1), ("divide", 1): (-1, -2, 1),
     ("subtract", 1): (-1, 0, 0),
 }  # fmt: skip
-"""By operation and position: sign, power of this input and power of the other one in the derivative; 1 elsewhere."""
+"""By operation and position, see `Edge.monomial`."""
 
 
 def elementwise(edge: Edge) -> Iterator[Candidate]:
@@ -232,26 +262,35 @@ def elementwise(edge: Edge) -> Iterator[Candidate]:
     less = AS_A_WHOLE * composed
     flat = not bool(edge.right.any())  # no derivative goes through a rounding
     says = "passes the gradient " + ("straight through {op}" if flat else "through {op} without its derivative")
-    yield Candidate("GC122" if flat else "GC119", 1 - less, says, edge.g)
-    for (name, formula), (letter, v) in itertools.product(DERIVATIVES.items(), (("y", edge.y), ("{own}", edge.x))):
+    yield Candidate("GC122" if flat else "GC119", 1 - less, says, attrgetter("g"))
+    for (name, formula), (letter, value) in itertools.product(DERIVATIVES.items(), (("y", "y"), ("{own}", "x"))):
         says = f"takes {name.format(letter)} for the derivative of y = {{op}}" + " by {own}" * composed
-        yield Candidate("GC119", 2 - less, says, partial(times, edge.g, formula, v))
+        yield Candidate("GC119", 2 - less, says, partial(spread, edge.g.shape, formula, value))
 
 
-def times(g: Array, formula: Callable[[Array], Any], value: Array) -> Array:
-    """A cotangent times a function of a value."""
-    return g * formula(value)
+def reductions(edge: Edge) -> Iterator[Candidate]:
+    """The cotangent handed to all elements, or along another axis."""
+    for axis in (None, *range(edge.x.ndim)) if edge.g.size < edge.x.size else ():
+        shape = [1 if axis in (k, None) else n for k, n in enumerate(edge.x.shape)]
+        says = "hands the gradient of {op} to all elements alike"
+        yield Candidate("GC119", 2, says, partial(spread, shape, np.ones_like, "x"))
+        for name, formula in (("{own}", np.positive), ("the sign of {own}", np.sign), ("exp({own})", np.exp)):
+            says = f"takes {name} for the derivative of {{op}}"
+            yield Candidate("GC119", 3, says, partial(spread, shape, formula, "x"))
 
 
-def powers(edge: Edge, a: int, b: int) -> Array:
-    """The cotangent of the output times powers of this input and of the other one, in the output's shape."""
-    sign, *_ = MONOMIALS.get((edge.step.name, edge.position), (1,))
-    return sign * edge.g * edge.x**a * ((np.asarray(edge.other) + 0.0) ** b if b else 1)
+def spread(shape: Sequence[int], formula: Callable[[Array], Any], value: str, edge: Edge) -> Array:
+    """The cotangent of the output in a shape that fits, times a function of the input or output."""
+    return edge.g.reshape(shape) * formula(getattr(edge, value))
 
 
 def monomials(edge: Edge) -> Iterator[Candidate]:
     """The cotangent times other powers of both inputs."""
-    _, *right = MONOMIALS[edge.step.name, edge.position]
+
+    def powers(a: int, b: int, edge: Edge) -> Array:  # of an input whose power is right no value is needed
+        return edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(edge.times(a, b))
+
+    _, *right = edge.monomial
     forgets = "forgets to divide by {other}" if (edge.step.name, edge.position) == ("divide", 0) else FORGETS
     for a, b in itertools.product(range(-2, 3), repeat=2):
         if [a, b] != right and (edge.other is not None or b == right[1]):
@@ -259,12 +298,7 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
             # a factor forgotten, times for divided by, one operand for the other are slips
             swapped = 2 - ([b, a] == right) + abs(a - right[0]) + abs(b - right[1])
             cost = 1 if (a, b) == (0, 0) else 2 if [a, -b] == right else swapped
-            yield Candidate("GC116", cost, says, partial(monomial, edge, right, a, b))
-
-
-def monomial(edge: Edge, right: Sequence[int], a: int, b: int) -> Array:
-    """The cotangent with other powers than the right ones; of an input whose power is right no value is needed."""
-    return edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(powers(edge, a, b))
+            yield Candidate("GC116", cost, says, partial(powers, a, b))
 
 
 def product(a: int, b: int) -> str:
@@ -276,62 +310,107 @@ def product(a: int, b: int) -> str:
 
 def unsummed(edge: Edge) -> Iterator[Candidate]:
     """The first slice in place of the sum over the axes along which the input was broadcast, or a sum over others."""
-    _, *right = MONOMIALS.get((edge.step.name, edge.position), (1, 0, 0))
-    if edge.other is None and right[1]:
+
+    def reduced(reduce: Callable[[Array], Array], edge: Edge) -> Array:
+        return reduce(edge.times(*right)).reshape(edge.right.shape)
+
+    _, *right = edge.monomial
+    axes = range(edge.g.ndim)
+    if (edge.other is None and right[1]) or edge.g.size == edge.right.size:
         return
-    full = powers(edge, *right)
-    axes = range(full.ndim)
-    found = [(f"takes the first slice along axis {k} in place of the sum over it", full.take(0, k)) for k in axes]
+    for axis in axes:
+        says = f"takes the first slice along axis {axis} in place of the sum over it"
+        yield Candidate("GC106", 2, says, partial(reduced, partial(np.take, indices=0, axis=axis)))
     for along in (c for k in axes for c in itertools.combinations(axes, k + 1)):
         says = f"sums over axis {', '.join(map(str, along))} in place of the axes along which {{own}} was broadcast"
-        found.append((says, full.sum(along)))
-    for says, value in found:
-        if value.size == edge.right.size < full.size:
-            yield Candidate("GC106", 2, says, value.reshape(edge.right.shape))
+        yield Candidate("GC106", 2, says, partial(reduced, partial(np.sum, axis=along)))
 
 
-def products(first: tuple[str, Array], others: Sequence[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
-    """The matrix products of an array with one of some others, each perhaps transposed, in both orders, by name."""
+def matrices(named: Mapping[str, Any]) -> dict[str, Array]:
+    """Those of some values that are matrices, or batches, each also transposed, by name."""
+    found = {name: v for name, v in named.items() if np.ndim(v) > 1}
+    return {name + t: v.swapaxes(-1, -2) if t else v for name, v in found.items() for t in ("", ".T")}
 
-    def both(name: str, value: Array) -> list[tuple[str, Array]]:
-        return [(name, value), (f"{name}.T", value.swapaxes(-1, -2))] if np.ndim(value) > 1 else []
 
-    for pair in itertools.product(both(*first), [turned for other in others for turned in both(*other)]):
-        for (left, a), (right, b) in (pair, pair[::-1]):
-            if a.shape[-1] == b.shape[-2] and (a.shape[:-2] == b.shape[:-2] or min(a.ndim, b.ndim) == 2):
-                yield f"{left} @ {right}", a @ b
+def products(named: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of matrices, by name, of which one is the cotangent, ``dy``, in both orders."""
+    for one, other in itertools.permutations(named, 2):
+        if one.startswith("dy") != other.startswith("dy"):
+            yield one, other
 
 
 def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent, or its product with the other operand or this one, transposed or not, or the first of a batch."""
-    for name, value in products(("dy", edge.g), [("{other}", edge.other), ("{own}", edge.x)]):
-        yield Candidate("GC116", 2, f"takes {name} for the gradient of {{own}}", value)
-        if value.shape[1:] == edge.right.shape:
-            yield Candidate("GC106", 2, f"takes the first of {name} in place of their sum over the batch", value[0])
+    """The cotangent times the other operand or this one, transposed or not, or the first of a batch."""
+
+    def operands(edge: Edge) -> dict[str, Array]:
+        return matrices({"dy": edge.g, "{other}": edge.other, "{own}": edge.x})
+
+    def multiplied(left: str, right: str, edge: Edge) -> Array:
+        found = operands(edge)
+        value = found[left] @ found[right]
+        return value[0] if value.shape[1:] == edge.right.shape else value
+
+    for left, right in products(operands(edge)):
+        code, says = "GC116", f"takes {left} @ {right} for the gradient of {{own}}"
+        if edge.g.ndim > edge.right.ndim:
+            code, says = "GC106", f"takes the first of {left} @ {right} in place of their sum over the batch"
+        yield Candidate(code, 2, says, partial(multiplied, left, right))
 
 
-def otherwise_set(edge: Edge) -> Iterator[Candidate]:
-    """The operation's own rule along another axis, or without one of two bounds."""
-    given = edge.step.operands()
-    axis = given["axis"] % max(edge.y.ndim, 1) if isinstance(given.get("axis"), int) else None
-    others = [k for k in range(edge.y.ndim) if k != axis] if axis is not None else []
-    rows: list[tuple[str, str, dict[str, float]]]
-    rows = [("GC119", f"sums over axis {k} in place of axis {axis} in {{op}}", {"axis": k}) for k in others]
+TRANSPOSED = "transposed"
+MOST_PERMUTED = 24
+"""Orders of axes that are tried: all of four."""
+
+
+def orders(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Array], Array]]]:
+    """Other orders of an array of a shape, in words."""
+    axes = range(len(shape))
+    for order in itertools.islice(itertools.permutations(axes), 1, MOST_PERMUTED):
+        if tuple(shape[k] for k in order) == tuple(shape):
+            transposed = order == (*axes[:-2], *axes[:-3:-1])
+            words = TRANSPOSED if transposed else f"with its axes permuted to {list(order)}"
+            yield words, partial(np.transpose, axes=order)
+    for axis in (k for k in axes if shape[k] > 1):
+        for by in (1, -1):
+            yield f"rolled by {by} along axis {axis}", partial(np.roll, shift=by, axis=axis)
+        yield f"flipped along axis {axis}", partial(np.flip, axis=axis)
+
+
+def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
+    """The operation's own rule along another axis, without one of two bounds, or reading a value in another order, not
+    at all, or another one; without the cotangent; what it gives in another order."""
+
+    def changed(name: str, value: Any, edge: Edge) -> Array:
+        if name == "right":
+            return value(edge.right)
+        if name == "g":
+            return edge.ruled([value(edge.g)])
+        return edge.ruled(**{name: value(edge.readable[name]) if callable(value) else value})
+
+    name, given, axes = edge.step.name, edge.step.operands(), range(edge.y.ndim)
+    rows: list[tuple[str, float, str, str, Any]] = []
+    if name in ("softmax", "log_softmax", "cumsum") and isinstance(given["axis"], int):
+        axis = given["axis"] % max(len(axes), 1)
+        says = f"sums over axis {{}} in place of axis {axis} in {{{{op}}}}"
+        rows += [("GC119", 2, says.format(k), "axis", k) for k in axes if k != axis]
     for bound, other, none in (("min", "max", np.inf), ("max", "min", -np.inf)):
-        if given.get(bound) is not None:
-            rows.append(("GC123", f"masks at the bound {bound} of {{op}} alone", {other: none}))
-    for code, says, values in rows:
-        yield Candidate(code, 2, says, partial(edge.step.replaced, edge.position, edge.given, values))
-
-
-def spread_out(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent of a reduction handed to all elements, or along another axis."""
-    x, g = edge.x, edge.g
-    shapes = [[1 if axis in (k, None) else n for k, n in enumerate(x.shape)] for axis in (None, *range(x.ndim))]
-    for value in (g.reshape(shape) + 0 * x for shape in shapes if int(np.prod(shape)) == g.size < x.size):
-        yield Candidate("GC119", 2, "hands the gradient of {op} to all elements alike", value)
-        for name, of in (("{own}", x), ("the sign of {own}", np.sign(x)), ("exp({own})", np.exp(x))):
-            yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", value * of)
+        if name in ("clip", "hardtanh") and given.get(bound) is not None:
+            rows.append(("GC123", 2, f"masks at the bound {bound} of {{op}} alone", other, none))
+    if len(edge.given) == 1:
+        rows.append(("GC109", 2.5, DERIVATIVE_ALONE, "g", np.ones_like))
+    meant = {"out": edge.step.first, **dict(zip("xy", edge.step.edges, strict=False))}
+    for read, present in edge.readable.items():
+        what = f"#{meant[read]}" if meant.get(read, -1) >= 0 else "a constant"
+        others = [(2 + (words != TRANSPOSED), f"reads {what} {words}", order) for words, order in orders(present.shape)]
+        if name not in MASKS:  # what is compared is no factor
+            others.append((3, f"leaves {what} out", np.ones_like))
+        for number, value in enumerate(edge.arrays):
+            if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
+                others.append((4, f"reads #{number} in place of {what}", wide(value)))
+        rows += [("GC116", cost, f"{says} in the rule of {{op}}", read, value) for cost, says, value in others]
+    for words, order in orders(edge.right.shape):
+        rows.append(("GC104", 3, f"hands on the gradient of {{own}} in {{op}} {words}", "right", order))
+    return (Candidate(code, cost, says, partial(changed, what, value)) for code, cost, says, what, value in rows)
 
 
 def written_once(edge: Edge) -> Array:
@@ -341,78 +420,11 @@ def written_once(edge: Edge) -> Array:
     return once
 
 
-def sisters(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent of another operation of the same kind: a line that was copied from that one's."""
-    for number, g in edge.sisters.items() if len(edge.given) == 1 else ():
-        if number != edge.step.first and g.shape == edge.g.shape and g.dtype == edge.g.dtype:
-            says = f"takes the gradient of #{number} for that of {{out}} in {{op}}"
-            yield Candidate("GC116", 5, says, partial(edge.step.replaced, edge.position, [g], {}))
-
-
-def factor_forgotten(edge: Edge) -> Iterator[Candidate]:
-    """The whole gradient of an input without a factor that all of it has."""
-    value = wide(edge.arrays[edge.output])
-    for says, found in (("to divide", edge.right * value), ("to multiply", edge.right / value)):
-        yield Candidate("GC116", 4.5, f"forgets {says} the gradient of {{own}} by #{edge.output}", found)
-
-
-def incoming_forgotten(edge: Edge) -> Iterator[Candidate]:
-    """The derivative itself, not times the incoming gradient."""
-    if len(edge.given) == 1:
-        ones = np.ones_like(edge.g)
-        alone = ones if edge.position == Edge.INCOMING else partial(edge.step.replaced, edge.position, [ones], {})
-        yield Candidate("GC109", 2.5, "does not multiply by the gradient that flows into {op}", alone)
-
-
-TRANSPOSED = "transposed"
-MOST_PERMUTED = 24
-"""Orders of axes that are tried: all of four."""
-
-
-def orders(value: Array) -> Iterator[tuple[str, Array]]:
-    """An array in other orders, in words."""
-    axes = range(value.ndim)
-    for order in itertools.islice(itertools.permutations(axes), 1, MOST_PERMUTED):
-        if tuple(value.shape[k] for k in order) == value.shape:
-            transposed = order == (*axes[:-2], *axes[:-3:-1])
-            yield TRANSPOSED if transposed else f"with its axes permuted to {list(order)}", value.transpose(order)
-    for axis in (k for k in axes if value.shape[k] > 1):
-        yield from ((f"rolled by {by} along axis {axis}", np.roll(value, by, axis)) for by in (1, -1))
-        yield f"flipped along axis {axis}", np.flip(value, axis)
-
-
-def reordered(edge: Edge) -> Iterator[Candidate]:
-    """The right cotangent in another order."""
-    for words, value in orders(edge.right):
-        yield Candidate("GC104", 3, f"hands on the gradient of {{own}} in {{op}} {words}", value)
-
-
-def substituted(edge: Edge) -> Iterator[Candidate]:
-    """The operation's own rule, reading another value of the same shape in place of one that it saves, that one in
-    another order, or leaving it out."""
-    read = edge.read
-    if len(edge.step.edges) == 1 and "out" in read:
-        read["x"] = edge.x  # what the output was computed from: without an epsilon, say
-    meant = {name: f"#{number}" for name, number in zip("xy", edge.step.edges, strict=False) if number >= 0}
-    meant["out"] = f"#{edge.step.first}"
-    for name, present in read.items():
-        what = meant.get(name, "a constant")
-        others = [(2.0 + (words != TRANSPOSED), f"reads {what} {words}", value) for words, value in orders(present)]
-        if edge.step.name not in MASKS:  # what is compared is no factor
-            others.append((3.0, f"leaves {what} out", np.ones_like(present)))
-        for number, value in enumerate(edge.arrays):
-            if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
-                others.append((4.0, f"reads #{number} in place of {what}", wide(value)))
-        for cost, says, other in others:
-            value = partial(edge.step.replaced, edge.position, edge.given, {name: other})
-            yield Candidate("GC116", cost, f"{says} in the rule of {{op}}", value)
-
-
 def least_for_largest(edge: Edge) -> Array:
     """The cotangent of an extreme handed to the elements that are the other one."""
     other = np.min if edge.step.name in ("max", "amax") else np.max
     out = other(edge.x, axes_of(edge.step.operands().get("axis")))
-    return edge.step.replaced(edge.position, edge.given, {"out": np.reshape(out, edge.y.shape)})
+    return edge.ruled(out=np.reshape(out, edge.y.shape))
 
 
 MASKS = ("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu", "relu", "leaky_relu")
@@ -453,8 +465,7 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
     **dict.fromkeys(("add", "subtract", "broadcast_to", "broadcast_view"), (unsummed,)),
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
-    **dict.fromkeys(("softmax", "log_softmax", "cumsum", "clip", "hardtanh"), (otherwise_set,)),
-    **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (spread_out,)),
+    **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (reductions,)),
 }
 """The mistakes that belong to an operation, of which there are more or fewer."""
 

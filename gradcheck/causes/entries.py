@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from gradcheck.backends.base import Array
+from gradcheck.causes.search import Backward
 from gradcheck.checking.differences import QUICK, RATIO, USUAL, Line, derivative_of, quick
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, only
 from gradcheck.checking.precision import EPS
-from gradcheck.checking.probe import POWER, ROUNDING, Probe, Prober, Ruling, granted, tape_diff
+from gradcheck.checking.probe import POWER, ROUNDING, Comparison, Probe, Prober, Ruling, granted, tape_diff
 from gradcheck.result import StepScan
 
 MOST_LOCATED = 5
@@ -44,6 +45,12 @@ class Named:
     jacobians: dict[int, tuple[Array, Array]] = field(default_factory=dict)
     """By input, the Jacobian or its diagonal, and its bounds, as far as differences gave it."""
 
+    @classmethod
+    def of(cls, probe: Probe) -> Named:
+        """The elements that the tape rejects for a random cotangent, which are counted exactly."""
+        assert probe.comparison is not None
+        return cls(wrong=dict(enumerate(probe.wrong or ())), exhaustive=probe.comparison.unsure is None)
+
     @property
     def inputs(self) -> list[int]:
         """Those in which something is wrong."""
@@ -51,22 +58,21 @@ class Named:
 
 
 # --------------------------------------------------------------------------- with the tape
-def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
-    """The wrong entries as the tape tells them: counted exactly for a random cotangent, located by vjps."""
+def by_tape(prober: Prober, probe: Probe, listed: int, claimed: Backward) -> list[Entry]:
+    """Some of the entries of the elements that the tape rejected, of each input at most so many; where there are few
+    outputs in their order, else those that carry most of the error. `claimed` is backward, or a tape that gives the
+    same."""
     point, said = prober.point, probe.comparison
     assert said is not None
     assert said.wrong is not None
-    entries: list[Entry] = []
     diagonal = claimed_diagonal(prober, probe.cotangent, probe.gradients, 0) if len(point.x) == 1 else None
     if diagonal is not None:
         true = said.taped[0].reshape(-1) / probe.cotangent
         pairs = ((i, float(diagonal[i]), float(true[i])) for i in places(said.wrong[0]))
-        entries = [Entry(0, i, i, claim, value, TAPED * abs(value)) for i, claim, value in pairs]
-    elif point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        rows = range(point.outputs.vector.size)
-        entries = list(rows_by_tape(prober, said.wrong, listed, rows, rows_at_once(point, probe)))
-    entries = entries or list(entries_by_halving(point, probe, flat(said.claimed) - flat(said.taped), flat(said.wrong)))
-    return Named(entries, dict(enumerate(said.wrong)), said.unsure is None)
+        return [Entry(0, i, i, claim, value, TAPED * abs(value)) for i, claim, value in pairs]
+    few = point.outputs.vector.size <= MOST_ROWS_BY_TAPE
+    entries = list(entries_by_rows(point, said.wrong, listed, claimed)) if few else []
+    return entries or list(entries_by_halving(point, probe, said, claimed))
 
 
 def places(mask: Array) -> list[int]:
@@ -74,65 +80,18 @@ def places(mask: Array) -> list[int]:
     return np.flatnonzero(mask).tolist()
 
 
-def rows_at_once(point: Point, probe: Probe) -> dict[int, list[Array]]:
-    """The rows that backward claims, all of which no two share a column at once (Curtis, Powell and Reid 1974).
-
-    None where every two share some, or where backward has others than the tape, as the rows then do not add up to what
-    it gives for the probe's cotangent.
-    """
-    rows = [[t != 0 for t in point.by_tape(point.outputs.unit(k))] for k in range(point.outputs.vector.size)]
-    groups = disjoint([flat(row) for row in rows])
-    found, total = dict[int, list[Array]](), [0 * g for g in probe.gradients]
-    for group in groups if len(groups) < len(rows) else ():
-        gradients = point.vjp(sum(point.outputs.unit(k) for k in group))
-        for k in group:
-            found[k] = [g * mask for g, mask in zip(gradients, rows[k], strict=True)]
-            total = [a + probe.cotangent[k] * g for a, g in zip(total, found[k], strict=True)]
-    differ = any(bool(far_off(a, g).any()) for a, g in zip(total, probe.gradients, strict=True))
-    return {} if differ else found
-
-
-def disjoint(masks: Sequence[Array]) -> list[list[int]]:
-    """Masks in groups of which no two have an element in common: each joins the first group that it can."""
-    groups, taken = list[list[int]](), list[Array]()
-    for k, mask in enumerate(masks):
-        first = next((i for i, one in enumerate(taken) if not bool((one & mask).any())), len(groups))
-        if first == len(groups):
-            groups.append([])
-            taken.append(mask)
-        groups[first].append(k)
-        taken[first] = taken[first] | mask
-    return groups
-
-
-def rows_by_tape(
-    prober: Prober,
-    masks: Sequence[Array] | None,
-    listed: float,
-    rows: Sequence[int],
-    known: Mapping[int, list[Array]] | None = None,
-) -> Iterator[Entry]:
-    """Of some rows of the Jacobian the entries that the tape rejects; of each input at most so many. In `masks` of what
-    is known to be wrong those that are far off: this needs no measuring of what rounding does. Rows that are `known`
-    are not asked for."""
-    point = prober.point
-    left = {number: listed for number in range(len(point.x)) if masks is None or bool(masks[number].any())}
-    for output in rows:
+def entries_by_rows(point: Point, wrong: Sequence[Array], listed: int, claimed: Backward) -> Iterator[Entry]:
+    """Those that are far off, row by row: this needs no measuring of what rounding does."""
+    left = {number: listed for number, mask in enumerate(wrong) if bool(mask.any())}
+    for output in range(point.outputs.vector.size):
         if not any(left.values()):
             return
         one = point.outputs.unit(output)
-        claimed = known[output] if known else point.vjp(one)
-        if masks is not None:
-            taped = point.by_tape(one)
-            rejected = [m & far_off(c, t) for c, t, m in zip(claimed, taped, masks, strict=True)]
-        else:
-            found = tape_diff(point, one, claimed, None, prober.rtol)
-            taped, rejected = list(found.taped), list(found.wrong or ())
-        for number, mask in enumerate(rejected):
-            for i in places(mask):
-                if left.get(number):
-                    left[number] -= 1
-                    yield entry_of(point, number, i, output, claimed, taped)
+        rows = claimed(one), point.by_tape(one)
+        for number, (claim, taped, mask) in enumerate(zip(*rows, wrong, strict=True)):
+            found = places(mask & far_off(claim, taped))[: left.get(number, 0)] if number in left else []
+            left |= {number: left[number] - len(found)} if found else {}
+            yield from (entry_of(point, number, i, output, *rows) for i in found)
 
 
 def far_off(claimed: Array, taped: Array) -> Array:
@@ -150,15 +109,16 @@ def entry_of(
     return Entry(number, index, point.outputs.element(output), *value, TAPED * abs(t))
 
 
-def entries_by_halving(point: Point, probe: Probe, errors: Array, wrong: Array) -> Iterator[Entry]:
-    """Of the elements, flat, with the largest errors the entries that carry most of them, by halving the outputs."""
+def entries_by_halving(point: Point, probe: Probe, said: Comparison, claimed: Backward) -> Iterator[Entry]:
+    """Of the elements with the largest errors the entries that carry most of them, by halving the outputs."""
+    errors, wrong = flat(said.claimed) - flat(said.taped), flat(said.wrong or ())
 
     @functools.cache
     def errors_of(start: int, stop: int) -> Array:
         """What is wrong of the gradients for some of the outputs: the halves are the same for many elements."""
         part = probe.cotangent * 0
         part[start:stop] = probe.cotangent[start:stop]
-        return flat(point.vjp(part)) - flat(point.by_tape(part))
+        return flat(claimed(part)) - flat(point.by_tape(part))
 
     for place in sorted(places(wrong), key=lambda i: -abs(complex(errors[i])))[:MOST_LOCATED]:
         start, stop, error = 0, point.outputs.vector.size, complex(errors[place])
@@ -170,7 +130,7 @@ def entries_by_halving(point: Point, probe: Probe, errors: Array, wrong: Array) 
             else:
                 start, error = middle, error - half
         one = point.outputs.unit(start)
-        entry = entry_of(point, *array_and_element(point.x, place), start, point.vjp(one), point.by_tape(one))
+        entry = entry_of(point, *array_and_element(point.x, place), start, claimed(one), point.by_tape(one))
         if entry.analytic != entry.numeric:
             yield entry
 
@@ -346,7 +306,7 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     if point.complex or sum(x.size for x in point.x) * point.outputs.size > MOST_JACOBIAN_ENTRIES:
         return None
     if point.witnessed:
-        return list(rows_by_tape(prober, None, np.inf, rows_in_doubt(prober)))
+        return [entry for output in rows_in_doubt(prober) for entry in rejected_in_row(prober, output)]
     if not point.by_rows:
         return None
     probe, jacobians = prober.probe(by_rows=True, whole=True), claimed_jacobians(point)
@@ -356,6 +316,14 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
         for number, (claimed, mask) in enumerate(zip(jacobians, doubted, strict=True))
         for entry in beyond_bound(prober, number, claimed, *columns(prober, number, probe, mask, claimed))
     ]
+
+
+def rejected_in_row(prober: Prober, output: int) -> Iterator[Entry]:
+    """The entries of one row of the Jacobian that the tape rejects."""
+    point, one = prober.point, prober.point.outputs.unit(output)
+    found = tape_diff(point, one, point.vjp(one), None, prober.rtol)
+    for number, mask in enumerate(found.wrong or ()):
+        yield from (entry_of(point, number, i, output, found.claimed, found.taped) for i in places(mask))
 
 
 def rows_in_doubt(prober: Prober) -> Sequence[int]:

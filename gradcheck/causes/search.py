@@ -8,8 +8,7 @@ t. Those that agree along a few directions are pulled back for several cotangent
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
-from gradcheck.causes.candidates import Edge, all_candidates, edges_of, incoming, whole
+from gradcheck.causes.candidates import SHARE, Candidate, Edge, all_candidates, edges_of
 from gradcheck.checking.differences import moved, random_direction, scale_of
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import EPSILON, MOVES, SMALLEST, wide
@@ -55,35 +54,54 @@ DEAREST = 2.0
 """How far-fetched a rule may be that is tried in all runs of a line, in a pair, or with a factor."""
 
 
+Backward = Callable[[Array], list[Array]]
+"""The gradients of the moved inputs for a cotangent, flat."""
+
+
 @dataclass(frozen=True, eq=False)
 class Mistake:
     """What is handed on in place of the right cotangent of an edge, or that one scaled; and projections of both."""
 
     edge: Edge
+    candidate: Candidate
     along: Array
     right: Array
     steps: frozenset[Step]
     """All operations that it is made in."""
-    ordinal: int | None = None
-    """Among the edge's candidates; None for the right cotangent, which is scaled."""
-    code: str = ""
-    cost: float = 0.0
-    """How far-fetched it is."""
-    says: str = ""
     when: str = ""
     """In which runs of its line it is made, as in a loop, if it is not in one alone."""
 
     @property
+    def cost(self) -> float:
+        """How far-fetched it is."""
+        return self.candidate.cost
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is the right cotangent that is scaled."""
+        return self.candidate.value is SHARE.value
+
+    def is_at(self, edge: Edge) -> bool:
+        """Whether it is made there."""
+        of_call = (edge.number, edge.output) == (self.edge.number, self.edge.output)
+        return edge.position == self.edge.position and (edge.step in self.steps if self.steps else of_call)
+
+    def handed_on(self, edge: Edge) -> Array:
+        """What is handed on in place of the right cotangent of an edge."""
+        value = self.candidate.fitting(edge)
+        return edge.right if value is None else value
+
+    @property
     def simple(self) -> list[float]:
         """The plainest of its factors; none if it is too far-fetched."""
-        return [] if self.cost > DEAREST else list(SHARES) if self.ordinal is None else [1.0]
+        return [] if self.cost > DEAREST else list(SHARES) if self.shared else [1.0]
 
     @property
     def factors(self) -> dict[float, float]:
         """Factors that explain themselves, of a share or beside a wrong rule, and how far-fetched each is."""
         if self.cost > DEAREST:
             return {1.0: 0.0}
-        if self.ordinal is not None:
+        if not self.shared:
             return {1.0: 0.0, -1.0: 0.5, **dict.fromkeys((2, 0.5), 1.0), **dict.fromkeys((-2, -0.5, 3, 1 / 3), 2.0)}
         edge = self.edge
         name, shapes, together = edge.step.name, [edge.right.shape, *map(np.shape, edge.given)], edge.summed
@@ -174,7 +192,7 @@ class CauseSearch:
         rounding: Sequence[Array],
         walks: float,
     ) -> None:
-        self.reruns = point.problem.reruns
+        self.point, self.reruns = point, point.problem.reruns
         self.cotangents = [point.outputs.split(u) for u, _ in claims]
         self.graph = Tape(tape.recording, dead=dead_steps(tape, self.cotangents[0]))
         self.claimed = dict[int, Claimed]()
@@ -190,7 +208,7 @@ class CauseSearch:
         """The fewest and simplest causes that explain the most inputs, each with all that say the same."""
 
         def same(cause: Cause) -> Any:
-            return cause.explains, [(mistake.code, f"{factor:.6g}") for mistake, factor in cause.mistakes]
+            return cause.explains, [(mistake.candidate.code, f"{factor:.6g}") for mistake, factor in cause.mistakes]
 
         finite = all(np.isfinite(claimed.error).all() for claimed in self.claimed.values())
         causes = self.causes() if self.wrong and finite and self.reruns is not None else []
@@ -199,6 +217,15 @@ class CauseSearch:
             best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, *c.rank))
             yield best, [cause for cause in useful if same(cause) == same(best)]
             left -= best.explains
+
+    def gradients(self, causes: Sequence[Cause], cotangent: Array) -> list[Array]:
+        """The tape's gradients with mistakes: of the inputs that some causes explain what backward gives for them."""
+        cotangents = self.point.outputs.split(cotangent)
+        found = dict[int, Array]()
+        for cause in causes:
+            gradients = dict(enumerate(mistaken(self.graph, cotangents, cause)))
+            found = gradients | found | {k: gradients[k] for k in cause.explains}
+        return [found[k] for k in self.point.moved]
 
     def causes(self) -> list[Cause]:
         """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains.
@@ -265,9 +292,7 @@ class CauseSearch:
         """The shares of all edges, and all candidates of operations in `ruled`; `tangents` are the changes of each
         value, one row per direction, flat."""
         graph, cotangents, found = self.graph, self.cotangents[0], list[Mistake]()
-        flows = graph.flows(cotangents) if ruled else {}
-        edges = (edge for passed in graph.walk(graph.starts(cotangents)) for edge in edges_of(graph, flows, *passed))
-        for edge in itertools.chain(incoming(graph, cotangents), edges, whole(graph, flows.get("", {}))):
+        for edge in edges_of(graph, cotangents, graph.starts(cotangents)):
             if not tangents[edge.number].any():
                 continue
             adjoint = tangents[edge.number].conj()
@@ -275,13 +300,13 @@ class CauseSearch:
             steps = frozenset([edge.step] if edge.position not in (Edge.INCOMING, Edge.WHOLE) else [])
             chained = edge.position in (Edge.WHOLE, Edge.COMPOSED)
             if not chained and not (edge.position == Edge.INCOMING and len(cotangents) == 1):
-                found.append(Mistake(edge, right, right, steps))  # else that is the share of another edge
-            for ordinal, candidate in enumerate(all_candidates(edge) if edge.step in ruled else ()):
+                found.append(Mistake(edge, SHARE, right, right, steps))  # else that is the share of another edge
+            for candidate in all_candidates(edge) if edge.step in ruled else ():
                 if (value := candidate.fitting(edge)) is not None:
                     along = np.real(adjoint @ wide(value).reshape(-1))
                     if float(abs(along - right).max()) <= EXACT_TO * float(abs(right).max()):
                         continue  # no mistake: the rule does not read what would be another
-                    found.append(Mistake(edge, along, right, steps, ordinal, *candidate[:3]))
+                    found.append(Mistake(edge, candidate, along, right, steps))
         return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]
 
     # ----------------------------------------------------------------- on a walk over the tape
@@ -305,7 +330,7 @@ class CauseSearch:
                 if not explains:
                     break
             spoils = sum(not off <= 1 for off in worst.values()) - len(self.wrong) + len(explains)
-            if explains and (not spoils or cause.mistakes[0][0].ordinal is not None):
+            if explains and (not spoils or not cause.mistakes[0][0].shared):
                 residual = EXACT_TO * float(max(worst[k] for k in explains))
                 found.append(cause._replace(explains=explains, spoils=spoils, residual=residual))
         return found
@@ -314,33 +339,12 @@ class CauseSearch:
 def mistaken(graph: Tape, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
     """The gradients that a walk gives on which mistakes are made."""
     pending = graph.starts(cotangents)
-    for mistake, factor in cause.mistakes:
-        edge = mistake.edge
-        if edge.position == Edge.INCOMING:
-            right = wide(cotangents[edge.output])
-            change = factor * handed_on(mistake, replace(edge, given=[right], right=right)) - right
-            pending[edge.number] = pending[edge.number] + change
-    flows = graph.flows(cotangents) if any(m.ordinal is not None for m, _ in cause.mistakes) else {}
-    for step, given, pulled in graph.walk(pending):
-        here = [(mistake, factor) for mistake, factor in cause.mistakes if step in mistake.steps]
-        edges = list(edges_of(graph, flows, step, given, pulled)) if here else []
-        for mistake, factor in here:  # of a constant, the first time that a line is run, there is no edge
-            for edge in (edge for edge in edges if edge.position == mistake.edge.position):
-                change = factor * handed_on(mistake, edge) - edge.right
-                out = edge.position == Edge.OUTPUT
-                pulled += step.pull([change]) if out else [(edge.position, edge.number, change)]
-    for mistake, factor in cause.mistakes:
-        if mistake.edge.position == Edge.WHOLE:
-            k = mistake.edge.number
-            pending[k] = factor * handed_on(mistake, replace(mistake.edge, right=pending[k]))
+    steps = frozenset[Step]().union(*(mistake.steps for mistake, _ in cause.mistakes))
+    for edge in edges_of(graph, cotangents, pending, steps):
+        for mistake, factor in cause.mistakes:
+            if mistake.is_at(edge):
+                edge.add(factor * mistake.handed_on(edge) - edge.right)
     return graph.filled(pending)
-
-
-def handed_on(mistake: Mistake, edge: Edge) -> Array:
-    """What a mistake hands on in place of the right cotangent of an edge."""
-    found = () if mistake.ordinal is None else itertools.islice(all_candidates(edge), mistake.ordinal, None)
-    value = next((candidate.fitting(edge) for candidate in found), None)
-    return edge.right if value is None else value
 
 
 # --------------------------------------------------------------------------- made in several operations
@@ -349,17 +353,18 @@ def in_all_equals(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]
     groups: dict[Any, list[Mistake]] = {}
     for m in mistakes:
         if m.steps and m.edge.step in graph.equals:
-            groups.setdefault((graph.equals[m.edge.step], m.edge.position, m.ordinal, m.says), []).append(m)
+            groups.setdefault((graph.equals[m.edge.step], m.edge.position, m.candidate.says), []).append(m)
     for members in groups.values():
         sizes = [float(max(abs(m.along).max(), abs(m.right).max())) for m in members]
         group = [m for m, size in zip(members, sizes, strict=True) if size > SCREEN * max(sizes)]
         if len(group) > 1:
-            yield together(group, cost=group[-1].cost - SIMPLER)
+            simpler = group[-1].candidate._replace(cost=group[-1].cost - SIMPLER)
+            yield together(group, candidate=simpler)
 
 
 def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
     """Shares of a value that all runs of a line read, but that of one: a sum over the runs that is overwritten."""
-    shares = {(m.edge.step, m.edge.position): m for m in mistakes if m.ordinal is None and m.steps}
+    shares = {(m.edge.step, m.edge.position): m for m in mistakes if m.shared and m.steps}
     for run in (run for run in graph.runs if len(run) > 2):
         for position, number in enumerate(run[0].edges):
             found = [shares[step, position] for step in run if (step, position) in shares]
@@ -386,7 +391,7 @@ def single(mistakes: Sequence[Mistake], errors: Array, within: float, several: b
     screen = within / float(abs(errors).max())
     for k in map(int, np.flatnonzero(abs(wanted - best[:, None] * along).max(1) <= within)):
         mistake, factor = mistakes[k], float(best[k])
-        known = mistake.factors | ({factor: ANY_FACTOR} if mistake.ordinal is None and several else {})
+        known = mistake.factors | ({factor: ANY_FACTOR} if mistake.shared and several else {})
         near = [(cost, c) for c, cost in known.items() if abs(factor - c) <= screen * max(1.0, abs(c))]
         found += [Cause([(mistake, c)], mistake.cost + cost) for cost, c in sorted(near)[:1]]
     return sorted(found, key=lambda cause: cause.rank)[:MOST_CONFIRMED]
@@ -400,7 +405,7 @@ def paired(mistakes: Sequence[Mistake], errors: Array, within: float) -> list[Ca
     order = np.argsort(changes[:, 0])
     wanted = errors[0] - changes[:, 0]
     low, high = (np.searchsorted(changes[order, 0], wanted + margin) for margin in (-within, within))
-    for first in np.flatnonzero(felt & [mistake.ordinal is None for mistake, _ in both]):
+    for first in np.flatnonzero(felt & [mistake.shared for mistake, _ in both]):
         fits = order[low[first] : high[first]]
         for second in fits[felt[fits] & (abs(changes[first] + changes[fits] - errors).max(1) <= within)]:
             pair = [both[first], both[second]]
@@ -424,4 +429,4 @@ def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Ca
     first: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
     found.sort(key=lambda alike: alike[1].rank)
     others = [c for change, c in found if first.setdefault(change, c) is not c]
-    return [*first.values(), *(c for c in others if c.mistakes[0][0].ordinal is not None)]
+    return [*first.values(), *(c for c in others if not c.mistakes[0][0].shared)]

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Spot
 from gradcheck.backends.bundled import Step
 from gradcheck.causes.candidates import Edge
-from gradcheck.causes.search import SCREEN, Cause, CauseSearch, Mistake
+from gradcheck.causes.search import SCREEN, Backward, Cause, CauseSearch, Mistake
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import MOVES
 from gradcheck.checking.tape import Tape
@@ -37,15 +38,17 @@ SIMPLE = 12
 
 def explained_by_tape(
     point: Point, claims: Sequence[tuple[Array, Sequence[Array]]], rounding: Sequence[Array], walks: float
-) -> list[Diagnosis]:
-    """The mistakes that reproduce what backward gives for some cotangents, each with its line; none if no single one,
-    or pair, does. See `CauseSearch` for the arguments."""
+) -> tuple[list[Diagnosis], Backward]:
+    """The mistakes that reproduce what backward gives for some cotangents, each with its line, none if no single one,
+    or pair, does; and backward as it is with these alone. See `CauseSearch` for the arguments."""
     tape = point.recorded(point.inputs, lines=True)
     if tape is None:
-        return []
+        return [], point.by_tape
     with np.errstate(all="ignore"):
-        chosen = list(CauseSearch(point, tape, claims, rounding, walks).chosen())
-    return [d for cause, alike in chosen for d in said(tape, cause, alike, point.problem.names)]
+        search = CauseSearch(point, tape, claims, rounding, walks)
+        chosen = list(search.chosen())
+    told = [d for cause, alike in chosen for d in said(tape, cause, alike, point.problem.names)]
+    return told, partial(search.gradients, [cause for cause, _ in chosen])
 
 
 def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> Iterator[Diagnosis]:
@@ -78,9 +81,9 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
 def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     """Code, what backward does, and what to say below the line."""
     edge, times = mistake.edge, factor_text(factor, 1000).replace("-", "−")
-    if mistake.ordinal is not None:
+    if not mistake.shared:
         rule = "its derivative as a whole" if edge.position == Edge.COMPOSED else f"the rule of {edge.step.name}"
-        return mistake.code, mistake.says + f", times {times}" * (factor != 1), f"{rule} is wrong"
+        return mistake.candidate.code, mistake.candidate.says + f", times {times}" * (factor != 1), f"{rule} is wrong"
     several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
     through = "{own} in {out}" if several else "{out}"
     gradient = f"the gradient that flows through {through}"

@@ -26,9 +26,6 @@ MOST_COMPOSED = 16
 Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
 """An operation on the walk, the cotangents of its outputs, and what `Step.pull` gives for them."""
 
-Flows = dict[str, dict[int, Array]]
-"""Cotangents of values by number, by the name of the operation that makes them, "" for none."""
-
 
 class Tape:
     """A call recorded at one point, as a graph of numbered values: its exact gradient.
@@ -53,8 +50,6 @@ class Tape:
         """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``; empty if it is."""
         self.walks = 0.0
         """How often it was walked over, or the like was done."""
-        self.flowing: dict[int, tuple[Sequence[Array | None], Flows]] = {}
-        """The cotangents whose `flows` were asked for, and these, by identity."""
 
     @cached_property
     def coarsest(self) -> float:
@@ -146,16 +141,6 @@ class Tape:
                 yield step, given, pulled
                 for _, number, cotangent in pulled:
                     pending[number] = pending[number] + cotangent if number in pending else cotangent
-
-    def flows(self, cotangents: Sequence[Array | None]) -> Flows:
-        """The cotangents of the outputs of all operations by their names, and of the inputs; had once for the same."""
-        if id(cotangents) not in self.flowing:
-            pending, found = self.starts(cotangents), Flows()
-            for step, given, _ in self.walk(pending):
-                if len(given) == 1:
-                    found.setdefault(step.name, {})[step.first] = given[0]
-            self.flowing[id(cotangents)] = cotangents, found | {"": pending}
-        return self.flowing[id(cotangents)][1]
 
     def pulled(self, pending: dict[int, Array]) -> list[Array]:
         """The cotangents of the inputs, zeros where none flows, for cotangents of any values, by number."""

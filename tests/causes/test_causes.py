@@ -27,7 +27,7 @@ def causes(forward: Callable[..., Any], backward: Callable[..., Any], *arrays: n
     point = Point(problem_of(layer(forward, backward), *arrays))
     draws = drawn(point, 3)
     claims = [(u, point.vjp(u)) for u in draws]
-    return list(explained_by_tape(point, claims, rounding_of(point, draws[0]), np.inf))
+    return explained_by_tape(point, claims, rounding_of(point, draws[0]), np.inf)[0]
 
 
 def random(*shape: int, seed: int = 0) -> np.ndarray:
@@ -83,20 +83,6 @@ def inverse_deviation(x: Any) -> Any:
     return paddle.rsqrt((c * c).mean(-1, keepdim=True) + 1e-3)
 
 
-def two_heads(x: Any, u: Any, v: Any) -> Any:
-    p = paddle.matmul(x, u)
-    q = paddle.matmul(x, v)
-    return paddle.tanh(p) * q
-
-
-def two_heads_backward(x: Any, u: Any, v: Any, g: Any) -> Any:
-    """The line of v's gradient is copied from that of u's."""
-    t = paddle.tanh(paddle.matmul(x, u))
-    dp, dq = g * paddle.matmul(x, v) * (1 - t * t), g * t
-    dx = paddle.matmul(dp, u, transpose_y=True) + paddle.matmul(dq, v, transpose_y=True)
-    return dx, paddle.matmul(x, dp, transpose_x=True), paddle.matmul(x, dp, transpose_x=True)
-
-
 def softmax_backward(axis: int) -> Callable[..., Any]:
     def backward(x: Any, g: Any) -> Any:
         y = F.softmax(x, axis=-1)
@@ -128,8 +114,6 @@ NAMED: list[tuple[str, Callable[..., Any], Callable[..., Any], list[np.ndarray],
      "GC104", "lambda"),
     ("a norm not divided by", normed, lambda x, g: normed_backward()(x, g) / inverse_deviation(x), [X], "GC116",
      "return c * s"),
-    ("a sister's gradient", two_heads, two_heads_backward, [X, random(6, 4, seed=1), random(6, 4, seed=2)], "GC116",
-     "q = paddle.matmul(x, v)"),
     ("the first of a batch", lambda x, w: paddle.matmul(x, w), lambda x, w, g: (
         paddle.matmul(g, w, transpose_y=True), paddle.matmul(x[0], g[0], transpose_x=True)),
      [random(3, 4, 6), random(6, 2)], "GC106", "lambda"),

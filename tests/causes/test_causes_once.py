@@ -211,7 +211,7 @@ def test_a_long_loop_is_searched_within_the_budget(
     work, pull, replaced = [], Step.pull, Step.replaced
     monkeypatch.setattr(Step, "pull", lambda *given: work.append(1) or pull(*given))
     monkeypatch.setattr(Step, "replaced", lambda *given: work.append(1) or replaced(*given))
-    found = explained_by_tape(point, claims, rounding, WALKS)
+    found, _ = explained_by_tape(point, claims, rounding, WALKS)
     assert len(work) < 2 * WALKS * len(point.tape.recording.steps)
     assert [(d.code, words in d.text, "h = paddle.tanh" in d.source_line) for d in found] == (
         [(code, True, True)] if code else []
@@ -270,6 +270,31 @@ def test_all_wrong_entries_of_a_small_jacobian_are_listed_though_its_rows_differ
     )
     found = gradcheck.check(wrong, random(1, 6)).wrong
     assert {(e.index, e.output_index) for e in found} == {((0, i), (0, j)) for i in range(6) for j in range(6)}
+
+
+def test_the_entries_of_a_backward_that_is_explained_take_no_more_of_it() -> None:
+    asked = []
+
+    def forward(x: Any, w: Any) -> Any:
+        c = x - x.mean(-1, keepdims=True)
+        return c / np.sqrt((c * c).mean(-1, keepdims=True) + 1e-5) * w
+
+    def backward(x: Any, w: Any, g: Any) -> Any:  # as if the mean were a constant
+        asked.append(g)
+        c = x - x.mean(-1, keepdims=True)
+        s = np.sqrt((c * c).mean(-1, keepdims=True) + 1e-5)
+        d = g * w
+        return (d - c / s * (d * c / s).mean(-1, keepdims=True)) / s, (g * c / s).sum(0)
+
+    x, w = random(4, 8), random(8)
+    result = gradcheck.check(forward, x, w, backward=backward)
+    assert len(asked) <= 12
+    assert [d.code for d in result.diagnosis] == ["GC117"]
+    assert len(result.wrong) == 4 * 8 * 8
+    for entry in result.wrong:
+        g = np.zeros((4, 8))
+        g[entry.output_index] = 1
+        np.testing.assert_allclose(entry.analytic, backward(x, w, g)[0][entry.index], 1e-9, 1e-9)
 
 
 # ------------------------------------------------------------- one thing of the right formula is otherwise

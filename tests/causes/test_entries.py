@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
-from gradcheck.causes.entries import disjoint, halved
+from gradcheck.causes.entries import halved
 
 
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), max_size=6))))
@@ -33,14 +30,3 @@ def test_they_are_found_one_by_one(size: int, most: int) -> None:
 
 def test_what_only_some_together_show_is_not_pinned_to_one() -> None:
     assert list(halved(range(8), lambda places: len(places) > 1)) == []
-
-
-@given(arrays(bool, st.tuples(st.integers(1, 12), st.integers(1, 12))))
-def test_of_rows_in_a_group_no_two_have_an_element_in_common(masks: Any) -> None:
-    groups = disjoint(list(masks))
-    assert sorted(k for group in groups for k in group) == list(range(len(masks)))
-    assert all(bool((masks[group].sum(axis=0) <= 1).all()) for group in groups)
-
-
-def test_rows_of_a_diagonal_are_one_group() -> None:
-    assert disjoint(list(np.eye(5, dtype=bool))) == [[0, 1, 2, 3, 4]]
