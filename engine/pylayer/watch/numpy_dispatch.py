@@ -21,11 +21,14 @@ from pylayer.ops.shape import astype, broadcast_to
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_computed
 from pylayer.watch.numpy_array import (
+    Dispatched,
     RecordedArray,
     Session,
+    constant,
     fresh,
     gathered,
     holds_recorded,
+    is_live,
     like,
     plain,
     recorded_in,
@@ -44,12 +47,12 @@ UFUNCS: dict[Any, Rule] = {}
 """By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and plain values."""
 METHODS: dict[str, Rule] = {}
 """By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
-VIEWS: set[Any] = set()
-"""Functions that only place the elements of their first argument anew, perhaps as a view of it."""
+PLACES: set[str] = set()
+"""The names of functions and methods that only place elements anew, in a new array or in the first argument."""
 ASKS: set[Any] = set()
 """Functions that ask for what an array is, or make one in its shape, with nothing of its values."""
 OURS: dict[Any, Rule] = {}
-"""Functions that are computed without NumPy: they call the user's own, are about memory, or give views of several."""
+"""Functions that call the user's own, and are therefore not computed by NumPy first."""
 CHANGE_NOTHING = (
     "out", "casting", "subok", "overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver", "lwork",
 )  # fmt: skip
@@ -83,12 +86,26 @@ def wrapped(value: Any, session: Session | None, given: Sequence[Any] = ()) -> A
     if session is None:
         return value
     if type(value) is np.ndarray and value.dtype in BY_NUMPY and value.flags.writeable:
-        if any(type(v) is np.ndarray and np.may_share_memory(value, v) for v in given):
-            return value
-        return fresh(Tensor(value), value, False, session)
+        foreign = any(type(v) is np.ndarray and np.may_share_memory(value, v) for v in given)
+        return value if foreign else constant(value, session)
     if isinstance(value, (list, tuple)):
-        return like(value, [wrapped(v, session) for v in value])
+        return like(value, [wrapped(v, session, given) for v in value])
     return value
+
+
+def viewed(value: Any, arrays: Sequence[RecordedArray]) -> Any:
+    """A result that is memory of one of the arrays as a view of it, or lists of such; None if it is anything else."""
+    if isinstance(value, (list, tuple)):
+        views = [viewed(v, arrays) for v in value]
+        return None if not views or any(v is None for v in views) else like(value, views)
+    if isinstance(value, np.ndarray):
+        for array in arrays:
+            if value is array._memory:
+                return array
+        for array in arrays:
+            if isinstance(array._memory, np.ndarray) and np.may_share_memory(value, array._memory):
+                return array._view(value)
+    return None
 
 
 def settled(result: Any, expected: Any, session: Session) -> Any:
@@ -108,7 +125,8 @@ def settled(result: Any, expected: Any, session: Session) -> Any:
     tensor = tensor if tensor.array.dtype == expected.dtype else astype(tensor, expected.dtype)
     if session.exact and not alike(tensor.array, expected):
         raise Unruled
-    return fresh(tensor, expected, not own or result._buffer.live, session)
+    constants = own and result._buffer.tensor is None
+    return constant(tensor.array[()], session) if constants else fresh(tensor, expected, session)
 
 
 def alike(found: Any, expected: Any) -> bool:
@@ -154,54 +172,64 @@ def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: An
 
 
 # --------------------------------------------------------------------------- an operation
-def performed(run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def performed(
+    run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any], written: Any, out: Any
+) -> Any:
     """What an operation of NumPy's, or of anybody's, gives for arguments with recorded arrays in them.
 
     Args:
         name: as people write it.
         rule: gives the result in operations that are recorded, of NumPy's own result and the arguments.
+        written: the arguments that it may write into.
+        out: those of them that it was asked to put its results in.
     """
-    copies: list[tuple[RecordedArray, Any]] = []
-
-    def copied(array: RecordedArray) -> Any:
-        copies.append((array, array._copied()))
-        return copies[-1][1]
-
-    expected = run(*replaced(list(args), copied), **replaced(kwargs, copied))
-    session = session_of([array for array, _ in copies])
-    memory = [(array, copy) for array, copy in copies if isinstance(copy, np.ndarray)]
-
-    def write_back() -> None:
-        for array, copy in memory:
-            if copy.tobytes() != array._plain().tobytes():
-                array._assign(copy)
-
+    arrays = list(recorded_in((args, kwargs)))
+    session = session_of(arrays)
+    before = [(a, a._memory.copy()) for a in recorded_in(written) if isinstance(a._memory, np.ndarray)]
+    after: list[tuple[RecordedArray, Any]] = []
+    try:
+        expected = run(*plain(list(args)), **plain(kwargs))
+    finally:  # what is written is written by what is recorded, to begin with
+        after += [(a, a._memory.copy()) for a, values in before if a._memory.tobytes() != values.tobytes()]
+        for array, _ in after:
+            array._memory[...] = next(values for a, values in before if a is array)
     if session is None:
-        write_back()
+        for array, values in after:
+            array._assign(values)
         return expected
+    given_out: dict[int, Any] = {
+        id(plain(v)): v for v in (*out, *(array for array, _ in after)) if isinstance(v, np.ndarray)
+    }
+    targets = [given_out.get(id(one)) for one in as_tuple(expected)]
+    if all(target is None for target in targets):
+        view = viewed(expected, arrays)
+        if view is not None:
+            return view
+    else:
+        now = {id(array._memory): values for array, values in after}
+        found = [now.get(id(one), one) for one in as_tuple(expected)]
+        expected = like(expected, found) if isinstance(expected, tuple) else found[0]
     rest = {k: v for k, v in kwargs.items() if k != "out" or "where" in kwargs}
-    read = [array for array in recorded_in((args, rest)) if array._buffer.live]
+    read = [array for array in recorded_in((args, rest)) if array._buffer.tensor is not None]
     result, done = expected, False
     if read:
         try:
             result = settled(rule(expected, args, kwargs), expected, session)
-            done = expected is not None or not session.exact or all(alike(a._plain(), copy) for a, copy in memory)
+            done = expected is not None or not session.exact or all(alike(a._memory, values) for a, values in after)
         except Exception:  # whatever it is, there is no rule for it
             pass
         for array in [] if done else read:
             session.leak(array._tensor(), name)
     if not done:
-        write_back()
+        for array, values in after:
+            array._assign(values)
         result = wrapped(expected, session, args)
-    given_out: dict[int, Any] = {id(copy): array for array, copy in memory}
-    given_out |= {id(v): v for v in (*args, *as_tuple(kwargs.get("out"))) if type(v) is np.ndarray}
-    targets = [given_out.get(id(e)) for e in as_tuple(expected)]
     if all(target is None for target in targets):
         return result
     for target, one in zip(targets, as_tuple(result), strict=True):
-        if type(target) is RecordedArray:
+        if done and type(target) is RecordedArray:
             target._assign(one)
-        elif target is not None and type(one) is RecordedArray and one._buffer.live:
+        elif target is not None and type(one) is RecordedArray and one._buffer.tensor is not None:
             session.leak(one._tensor(), "an array made outside the recording")
     found = [one if t is None else t for t, one in zip(targets, as_tuple(result), strict=True)]
     return like(expected, found) if isinstance(expected, tuple) else found[0]
@@ -235,11 +263,30 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return wrapped(function(*plain(args), **plain(kwargs)), session)
     if session is not None and function in OURS:
         return OURS[function](*args, **kwargs)
-    if session is not None and function in VIEWS and args and type(args[0]) is RecordedArray:
-        return placed_anew(function, *args, **kwargs)
     module = str(getattr(function, "__module__", None) or "numpy").replace("numpy", "np").replace("np._core", "np")
     name = f"{module}.{getattr(function, '__name__', type(function).__name__)}"
-    return performed(function, name, functools.partial(by_function, function), args, kwargs)
+    place = place_of_out(function)
+    out = as_tuple(kwargs.get("out", args[place] if 0 <= place < len(args) else None))
+    rule = functools.partial(by_function, function)
+    return performed(function, name, rule, args, kwargs, (args, kwargs), out)
+
+
+def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> Any:
+    """What a method of an array gives: by the function of this name, if there is one."""
+    function = getattr(np, name, None)
+    if isinstance(function, (Dispatched, np.ufunc)) and name not in PLACES:
+        return function(array, *args, **kwargs)
+
+    def method(array: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(array, name)(*args, **kwargs)
+
+    def rule(expected: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if name not in PLACES:
+            raise Unruled
+        return placed_anew(method, expected, args, kwargs)
+
+    given = (array, *args)
+    return performed(method, f".{name}", rule, given, kwargs, (given, kwargs), as_tuple(kwargs.get("out")))
 
 
 def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -250,6 +297,8 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
         operands = operands[::-1] if name == "digitize" else operands
         axis = kwargs.get("axis", args[1] if len(args) > 1 else -1 if "sort" in name else None)
         return tell_decision(name, operands, axis, expected)
+    if function.__name__ in PLACES:
+        return placed_anew(function, expected, args, kwargs)
     rest = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
     place = -1 if "out" in kwargs else place_of_out(function)
     rule = FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
@@ -278,7 +327,10 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         return NotImplemented
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
     given = [gathered(v) if type(v) is list and holds_recorded(v) else v for v in inputs]
-    return performed(getattr(ufunc, method), name, functools.partial(by_ufunc, ufunc, method), given, kwargs)
+    out = kwargs.get("out", ())
+    written = given[:1] if method == "at" else out
+    rule = functools.partial(by_ufunc, ufunc, method)
+    return performed(getattr(ufunc, method), name, rule, given, kwargs, written, out)
 
 
 def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -304,47 +356,43 @@ def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any],
 
 RecordedArray.__array_ufunc__ = array_ufunc
 RecordedArray.__array_function__ = array_function
+RecordedArray._call = call_method
 
 
 # --------------------------------------------------------------------------- placing elements anew
-def placed_anew(function: Any, array: RecordedArray, *args: Any, **kwargs: Any) -> Any:
-    """What a function makes of the positions of an array: views of it, or arrays of their own."""
+def placed_anew(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a function gives, or writes into its first argument, that only places elements anew.
 
-    def made(where: Any) -> Any:
-        return like(where, [made(w) for w in where]) if isinstance(where, (list, tuple)) else array._at(where)
+    It is run on marks in place of recorded values, numbers that nobody else has. What is no mark is a constant, and
+    has to be what it is for NumPy. Raises Unruled if it is not.
+    """
+    parts = [array for array in recorded_in((args, kwargs)) if array._buffer.tensor is not None]
+    marks = np.sin(np.arange(1.0, 1 + sum(part.size for part in parts)))
+    order, given = np.argsort(marks), iter(np.split(marks, np.cumsum([part.size for part in parts])))
 
-    return made(function(array._positions(), *plain(args), **plain(kwargs)))
+    def marked(array: RecordedArray) -> Any:
+        if array._buffer.tensor is None:
+            return array._memory.astype(float if is_live(array.dtype) else array.dtype)
+        stand_in = np.empty_like(array._memory, dtype=float, subok=False)
+        stand_in[...] = next(given).reshape(stand_in.shape)
+        return stand_in if isinstance(array._memory, np.ndarray) else stand_in[()]
 
+    def elements(found: Any, expected: Any) -> Any:
+        if isinstance(expected, (list, tuple)):
+            return [elements(*pair) for pair in zip(found, expected, strict=True)]
+        where = order[np.searchsorted(marks[order], found).clip(max=marks.size - 1)]
+        own = marks[where] == found
+        if len(parts) == 1 and np.all(own):
+            return parts[0]._moved(np.asarray(parts[0]._positions()).ravel()[where])
+        constants = np.asarray(expected)[~own]
+        if not np.array_equal(np.asarray(found)[~own].astype(constants.dtype), constants, equal_nan=True):
+            raise Unruled
+        where[~own] = marks.size + np.arange(constants.size)
+        return np.concatenate([*map(np.ravel, parts), constants])[where]
 
-def moved(function: Any, places: Sequence[tuple[int, str]], *args: Any, **kwargs: Any) -> Any:
-    """What a function does that only places elements anew, also within its first argument: those of the arguments in
-    these places, by position and name."""
-    parts: list[Any] = [np.zeros(1)]  # what is placed, in one row, a 0 first
-
-    def numbered(value: Any) -> Any:
-        """The numbers in that row of the elements of an array, of numbers, or of lists of these."""
-        if isinstance(value, (list, tuple)) and holds_recorded(value):
-            return like(value, [numbered(v) for v in value])
-        first, shape = sum(part.size for part in parts), np.shape(value)
-        numbers = np.empty_like(value._positions()) if type(value) is RecordedArray else np.empty(shape, np.intp)
-        numbers[...] = np.arange(first, first + numbers.size).reshape(shape)
-        parts.append(np.ravel(value))
-        return numbers if numbers.ndim else numbers[()]
-
-    def elements(numbers: Any) -> Any:
-        if isinstance(numbers, (list, tuple)):
-            return [elements(n) for n in numbers]
-        dtype = np.result_type(*(part.dtype for part in parts[1:]))
-        return np.concatenate([v if v.dtype == dtype else v.astype(dtype) for v in parts])[np.asarray(numbers)]
-
-    given, rest = plain(list(args)), plain(kwargs)
-    for position, name in places:
-        if position < len(args):
-            given[position] = numbered(args[position])
-        elif name in kwargs:
-            rest[name] = numbered(kwargs[name])
-    numbers = function(*given, **rest)
-    if numbers is not None:
-        return elements(numbers)
-    args[0][...] = elements(given[0])
+    new, rest = replaced(list(args), marked), replaced(kwargs, marked)
+    found = function(*new, **rest)
+    if expected is not None:
+        return elements(found, expected)
+    args[0][...] = elements(new[0], new[0].astype(args[0].dtype))
     return None

@@ -22,7 +22,7 @@ from pylayer.watch.numpy_array import (
     plain,
     session_here,
 )
-from pylayer.watch.numpy_dispatch import FUNCTIONS, OURS, Unruled, call, placed_anew, wrapped
+from pylayer.watch.numpy_dispatch import FUNCTIONS, OURS, Unruled, call, wrapped
 
 LIBRARIES = ("numpy", "scipy")
 
@@ -132,7 +132,7 @@ def make(real: Any, session: Session, given: Any = None, dtype: Any = None, *arg
     found = given if dtype is None or np.dtype(dtype) == given.dtype else given.astype(dtype)
     if type(found) is not RecordedArray:
         return found
-    return placed_anew(real, found, None, *args, **options)
+    return call(real, (found, None, *args), options)
 
 
 def with_tensors(value: Any, session: Session) -> Any:
@@ -195,7 +195,7 @@ def namespace(function: FunctionType) -> dict[str, Any]:
 
 
 FUNCTIONS[None] = replay
-PLAYED = (np.apply_along_axis, np.apply_over_axes, np.piecewise, np.atleast_1d, np.atleast_2d, np.atleast_3d)
+PLAYED = (np.apply_along_axis, np.apply_over_axes, np.piecewise)
 for _function in PLAYED:
     OURS[_function] = functools.partial(replay, _function)
 np_: Any = stand_in(np)

@@ -22,17 +22,15 @@ from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import RecordedArray, gathered, holds_recorded, plain, replaced
+from pylayer.watch.numpy_array import RecordedArray, gathered, holds_recorded, plain
 from pylayer.watch.numpy_dispatch import (
     ASKS,
     FUNCTIONS,
     METHODS,
-    OURS,
+    PLACES,
     UFUNCS,
-    VIEWS,
     Rule,
     Unruled,
-    moved,
     tell_decision,
 )
 
@@ -186,18 +184,17 @@ def _outer(ufunc: Any, x: Any, y: Any, **options: Any) -> Any:
 
 def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
     """``ufunc.at``: as often as a place is named, once each time."""
-    at = np.array(array._positions()[plain(index)])
+    at = np.array(np.arange(array.size).reshape(array.shape)[plain(index)])
     places = at.ravel()
     given: Any = None if value is None else np.broadcast_to(value, at.shape).astype(array.dtype).ravel()
-    if ufunc in (np.add, np.subtract) and array._part is None and array._where is None:
-        live = array._buffer.live or (is_recorded(given) and given._buffer.live)
+    if ufunc in (np.add, np.subtract):
         added = as_tensor(given if ufunc is np.add else -given, array.dtype)
         flat = add_at(shapes.reshape(array._tensor(), [-1]), places, added)
-        array._write(shapes.reshape(flat, list(array.shape)), array._positions(), live)
+        array._write(shapes.reshape(flat, list(array.shape)), array._positions())
         return
     for k, place in enumerate(places if places.size <= LONGEST else _unruled()):
-        now = RecordedArray(array._buffer, np.array([place]), array._part)
-        array._assign(ufunc(now) if given is None else ufunc(now, given[k]), now._positions())
+        one = tuple(slice(n, n + 1) for n in np.unravel_index(place, array.shape))
+        array[one] = ufunc(array[one]) if given is None else ufunc(array[one], given[k])
 
 
 METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat, "outer": _outer, "at": _at}
@@ -247,7 +244,7 @@ def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", orde
 
 def _in_order(a: Any, axis: Any, by: Callable[[Any, int], Any]) -> Any:
     a, axis = (a.reshape(-1), 0) if axis is None else (a, int(axis))
-    order = by(a._plain(), axis)
+    order = by(a._memory, axis)
     tell_decision("argsort", [a], axis, order)
     return take_along_axis(a._tensor(), Tensor(order), axis % a.ndim)
 
@@ -261,7 +258,7 @@ def _quantile(function: Any) -> Rule:
 
 
 def _unique(ar: Any, *, axis: Any = None, equal_nan: bool = True) -> Any:
-    first = np.unique(ar._plain(), return_index=True, axis=axis, equal_nan=equal_nan)[1]
+    first = np.unique(ar._memory, return_index=True, axis=axis, equal_nan=equal_nan)[1]
     tell_decision("argsort", [ar], -1, first)
     return ar.reshape(-1)[first] if axis is None else np.take(ar, first, axis)
 
@@ -281,7 +278,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min
     bounds = [v for v in (low, high) if v is not None]
     if is_recorded(a) and all(np.ndim(v) == 0 and not is_recorded(v) for v in bounds):
         numbers = [None if v is None else np.asarray(v).item() for v in (low, high)]
-        return ops.clip_(as_tensor(a, np.result_type(a._plain(), *bounds)), *numbers)
+        return ops.clip_(as_tensor(a, np.result_type(a._memory, *bounds)), *numbers)
     a = a if low is None else np.maximum(a, low)
     return a if high is None else np.minimum(a, high)
 
@@ -381,7 +378,7 @@ def eigh(a: Any, lower: bool, theirs: Any) -> Any:
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
-    return eigh(a, UPLO.upper() == "L", np.linalg.eigh(a._plain(), UPLO)[1])
+    return eigh(a, UPLO.upper() == "L", np.linalg.eigh(a._memory, UPLO)[1])
 
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
@@ -443,46 +440,17 @@ for _name in TRANSFORMS.split():
     FUNCTIONS[getattr(np.fft, _name)] = _transform(getattr(fourier, _name))
 
 
-# --------------------------------------------------------------------------- functions that only place elements anew
+# --------------------------------------------------------------------------- functions that say what they do by name
+MOVES = "array asarray asanyarray ascontiguousarray asfortranarray asarray_chkfinite copy flatten ravel reshape"
+MOVES += " transpose take repeat pad compress choose copyto put place putmask fill block_diag"
+PLACES |= set(MOVES.split())
+
+
 def named(module: Any, names: str) -> set[Any]:
     """The functions of a module by these names, of which this NumPy may lack some."""
     return {getattr(module, name) for name in names.split() if hasattr(module, name)}
 
 
-VIEWS |= named(np, "copy transpose swapaxes moveaxis rollaxis matrix_transpose permute_dims reshape ravel squeeze")
-VIEWS |= named(np, "expand_dims broadcast_to diagonal flip fliplr flipud rot90 split array_split hsplit vsplit dsplit")
-VIEWS |= named(np, "unstack") | named(np.linalg, "matrix_transpose diagonal")
-VIEWS |= named(np.lib.stride_tricks, "sliding_window_view")
-
-MOVED = {
-    "take": ((0, "a"),), "repeat": ((0, "a"),), "pad": ((0, "array"), (9, "constant_values")), "compress": ((1, "a"),),
-    "choose": ((1, "choices"),), "copyto": ((0, "dst"), (1, "src")), "put": ((0, "a"), (2, "v")),
-    "place": ((0, "arr"), (2, "vals")), "putmask": ((0, "a"), (2, "values")),
-}  # fmt: skip
-"""Functions that only place elements anew, and which arguments these are in, by position and name."""
-for _name, _places in MOVED.items():
-    FUNCTIONS[getattr(np, _name)] = functools.partial(moved, getattr(np, _name), _places)
-
-
-def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, reflect_type: str = "even", **options: Any) -> Any:
-    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or reflect_type != "even":
-        raise Unruled  # it computes
-    return moved(np.pad, MOVED["pad"], array, pad_width, mode, **options)
-
-
-FUNCTIONS[np.pad] = _pad
-
-
-# --------------------------------------------------------------------------- functions about arrays
-def _broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
-    sizes = np.broadcast_shapes(*map(np.shape, arrays))
-    return tuple(np.broadcast_to(v, sizes) for v in arrays)
-
-
-OURS |= {
-    np.broadcast_arrays: _broadcast_arrays, np.real: lambda val: val.real, np.imag: lambda val: val.imag,
-    np.shares_memory: lambda *args: np.shares_memory(*replaced(args, RecordedArray._positions)),
-    np.may_share_memory: lambda *args: np.may_share_memory(*replaced(args, RecordedArray._positions)),
-}  # fmt: skip
 ASKS |= named(np, "zeros_like ones_like empty_like")
 ASKS |= named(np, "shape ndim size iscomplexobj isrealobj result_type can_cast min_scalar_type common_type isscalar")
+ASKS |= named(np, "shares_memory may_share_memory")
