@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.dtype import BY_NUMPY
 from pylayer.ops.complexes import complex_, imag, real
 from pylayer.ops.indexing import getitem, setitem_
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose
@@ -251,7 +250,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self._at(where)
 
     def _view(self, memory: Plain, index: Any = None) -> Any:
-        """What stands for memory that is part of its own.
+        """What stands for memory that is part of its own; a copy of it if it is read in another way, as other numbers.
 
         Args:
             index: that of ints and slices by which it was made, if it was.
@@ -261,7 +260,6 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         whole = self._buffer.memory
         part = memory.dtype == whole.real.dtype and not any(n % whole.itemsize for n in memory.strides)
         if type(memory) is not np.ndarray or not (memory.dtype == whole.dtype or part):
-            self._left("view()")
             return memory.copy(order="K")
         found = RecordedArray(self._buffer, memory)
         if self._buffer.tensor is not None and memory.dtype == self.dtype:
@@ -401,24 +399,6 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array
 
-    def astype(
-        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: Any = True
-    ) -> Any:
-        wanted = np.dtype(dtype)
-        expected = self._memory.astype(wanted, order=order, casting=casting)
-        session = self._here()
-        if session is None:
-            return expected
-        if not copy and wanted == self.dtype and isinstance(self._memory, np.ndarray):
-            return self
-        if wanted not in BY_NUMPY:
-            return self._left(f"astype({wanted.name})").astype(wanted)
-        if self._buffer.tensor is None:
-            return constant(expected, session)
-        given = self._tensor()
-        given = real(given) if self.dtype.kind == "c" and wanted.kind not in "cb" else given
-        return fresh(astype(given, wanted), expected, session)
-
     def sort(self, *args: Any, **kwargs: Any) -> None:
         self[...] = np.sort(self, *args, **kwargs)
 
@@ -454,12 +434,6 @@ class Flat:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.array.ravel(), name)
 
-    def __len__(self) -> int:
-        return int(self.array.size)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.array.ravel())
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Plain:
         return np.asarray(self.array.ravel(), dtype)
 
@@ -467,7 +441,7 @@ class Flat:
         return self.array.ravel()[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        at = np.arange(len(self))[plain(index)]
+        at = np.arange(self.array.size)[plain(index)]
         self.array[np.unravel_index(at, self.array.shape)] = np.resize(value, at.shape) if np.ndim(value) else value
 
 

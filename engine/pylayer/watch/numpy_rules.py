@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -27,11 +28,12 @@ from pylayer.watch.numpy_dispatch import (
     ASKS,
     FUNCTIONS,
     METHODS,
-    PLACES,
     UFUNCS,
     Rule,
     Unruled,
+    placed_anew,
     tell_decision,
+    unruled,
 )
 
 LONGEST = 4096
@@ -98,34 +100,21 @@ def _mantissa(dtype: Any, x: Any) -> Any:
     return x * Tensor(np.ldexp(1.0, -exponent).astype(x.array.dtype)), Tensor(exponent)
 
 
-def _power_of_two(y: Any) -> Any:
-    return np.ldexp(1.0, y.array if isinstance(y, Tensor) else y)
-
-
-SAME = "exp expm1 log log2 log10 log1p sin cos tan sinh cosh tanh sqrt square reciprocal sign floor ceil trunc fabs"
-SAME += " arcsin arccos arctan arcsinh arccosh arctanh maximum minimum fmax fmin remainder arctan2"
-for _name in SAME.split():
-    _function = getattr(ops, _name.replace("arc", "a").replace("fabs", "abs"))
-    UFUNCS[getattr(np, _name)] = one(_function) if getattr(np, _name).nin == 1 else two(_function)
+for _name, _function in {**vars(ops), "conj": complexes.conj, "matmul": linalg.matmul, "vecdot": linalg.vecdot}.items():
+    _ufunc = getattr(np, _name, None)  # by the names of the array API, which are the engine's
+    if isinstance(_ufunc, np.ufunc) and getattr(getattr(_function, "op", None), "differentiable", True):
+        UFUNCS[_ufunc] = one(_function) if _ufunc.nin == 1 else two(_function)
 UFUNCS |= {
-    np.add: two(lambda x, y: x + y, True), np.subtract: two(lambda x, y: x - y, True),
-    np.multiply: two(lambda x, y: x * y, True), np.divide: two(lambda x, y: x / y, True),
-    np.power: _power, np.float_power: _power, np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y),
-    np.floor_divide: two(lambda x, y: ops.floor(x / y)), np.hypot: two(ops.hypot_),
-    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.matmul: two(linalg.matmul_),
-    np.logaddexp: two(ops.logaddexp), np.copysign: two(ops.copysign),
-    np.heaviside: two(ops.heaviside),
+    np.add: two(operator.add, True), np.subtract: two(operator.sub, True), np.multiply: two(operator.mul, True),
+    np.divide: two(operator.truediv, True), np.power: _power, np.float_power: _power, np.absolute: _magnitude,
+    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y), np.floor_divide: two(lambda x, y: ops.floor(x / y)),
+    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.rint: one(ops.round),
     np.logaddexp2: two(lambda x, y: ops.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
-    np.negative: one(lambda x: -x), np.positive: one(shapes.clone), np.absolute: _magnitude, np.rint: one(ops.round),
-    np.conjugate: one(complexes.conj), np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.frexp: _mantissa,
-    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
-    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))),
-    np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(_power_of_two(y).astype(dtype)),
-    np.deg2rad: one(lambda x: x * (math.pi / 180)), np.radians: one(lambda x: x * (math.pi / 180)),
-    np.rad2deg: one(lambda x: x * (180 / math.pi)), np.degrees: one(lambda x: x * (180 / math.pi)),
+    np.fabs: one(ops.abs), np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.frexp: _mantissa,
+    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)), np.radians: one(ops.deg2rad),
+    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))), np.degrees: one(ops.rad2deg),
+    np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, getattr(y, "array", y)).astype(dtype)),
 }  # fmt: skip
-if hasattr(np, "vecdot"):
-    UFUNCS[np.vecdot] = two(lambda x, y: reduction.sum(complexes.conj(x) * y, [-1], None, False))
 
 
 # --------------------------------------------------------------------------- methods of ufuncs
@@ -144,7 +133,7 @@ def _reduce(
     array = array if dtype is None else array.astype(dtype)
     if where is not True:
         neutral = initial if ufunc.identity is None else ufunc.identity
-        array = np.where(where, array, array.dtype.type(neutral)) if neutral is not None else _unruled()
+        array = np.where(where, array, array.dtype.type(neutral)) if neutral is not None else unruled()
     axes = axes_of(axis, array.ndim)
     if not array.ndim:
         found = array
@@ -154,7 +143,7 @@ def _reduce(
         found = functools.reduce(ufunc, list(np.moveaxis(array, axes[0], 0)))
         found = np.expand_dims(found, axes[0]) if keepdims else found
     else:
-        _unruled()
+        unruled()
     return found if initial is None else UFUNCS[ufunc](array.dtype, found, initial)
 
 
@@ -163,11 +152,7 @@ def _accumulate(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: N
     if ufunc in RUNNING:
         return RUNNING[ufunc](array._tensor(), int(plain(axis)))
     rows = np.moveaxis(array, axis, 0)
-    return np.stack(list(itertools.accumulate(rows, ufunc)), axis) if len(rows) <= LONGEST else _unruled()
-
-
-def _unruled() -> Any:
-    raise Unruled
+    return np.stack(list(itertools.accumulate(rows, ufunc)), axis) if len(rows) <= LONGEST else unruled()
 
 
 def _reduceat(ufunc: Any, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Any:
@@ -192,7 +177,7 @@ def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
         flat = add_at(shapes.reshape(array._tensor(), [-1]), places, added)
         array._write(shapes.reshape(flat, list(array.shape)), array._positions())
         return
-    for k, place in enumerate(places if places.size <= LONGEST else _unruled()):
+    for k, place in enumerate(places if places.size <= LONGEST else unruled()):
         one = tuple(slice(n, n + 1) for n in np.unravel_index(place, array.shape))
         array[one] = ufunc(array[one]) if given is None else ufunc(array[one], given[k])
 
@@ -234,11 +219,11 @@ def _var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: An
     return np.sum(squares, axis, keepdims=keepdims, where=where) / np.maximum(degrees, 0)
 
 
-def _sort(a: Any, axis: Any = -1, kind: Any = None, order: None = None, *, stable: Any = None) -> Any:
+def _sort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Any:
     return _in_order(a, axis, lambda values, along: np.argsort(values, along, kind="stable"))
 
 
-def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: None = None) -> Any:
+def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect") -> Any:
     return _in_order(a, axis, lambda values, along: np.argpartition(values, plain(kth), along, kind))
 
 
@@ -290,7 +275,7 @@ def _round(a: Any, decimals: Any = 0, out: None = None) -> Any:
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
     places, known = np.asarray(plain(x)), np.asarray(plain(xp))
     k = np.clip(np.searchsorted(known, places, "right") - 1, 0, max(known.size - 2, 0))
-    tell_decision("searchsorted", [v for v in (xp, x) if is_recorded(v)], None, k)
+    tell_decision("searchsorted", [xp, x], None, k)
     x, xp, fp = (v if is_recorded(v) else np.asarray(v) for v in (x, xp, fp))
     found = fp[k] + (fp[k + 1] - fp[k]) * ((x - xp[k]) / (xp[k + 1] - xp[k]))
     found = np.where(places < known[0], fp[0] if left is None else left, found)
@@ -308,7 +293,7 @@ def _inner(a: Any, b: Any) -> Any:
     return np.dot(a, b) if not np.ndim(a) or not np.ndim(b) else np.tensordot(a, b, (-1, -1))
 
 
-def _einsum(equation: str, *arrays: Any, dtype: Any = None, order: Any = "K", optimize: Any = False) -> Any:
+def _einsum(equation: str, *arrays: Any, dtype: Any = None, optimize: Any = False) -> Any:
     common = np.result_type(*plain(arrays)) if dtype is None else np.dtype(dtype)
     return linalg.einsum(equation, *(as_tensor(v, common) for v in arrays))
 
@@ -390,7 +375,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Q and R, or R alone."""
-    return factors.qr(a, mode) if mode in ("reduced", "r") else _unruled()
+    return factors.qr(a, mode) if mode in ("reduced", "r") else unruled()
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
@@ -405,6 +390,12 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     return found, rest if residuals.size else residuals, rank, lengths
 
 
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    if mode in ("maximum", "minimum", "median"):  # which decide
+        raise Unruled
+    return placed_anew(np.pad, array, pad_width, mode, **options)
+
+
 FUNCTIONS |= {
     np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum, None),
     np.min: _over(np.minimum, None), np.amax: _over(np.maximum, None), np.amin: _over(np.minimum, None),
@@ -414,7 +405,7 @@ FUNCTIONS |= {
     np.where: _where, np.clip: _clip, np.interp: _interp, np.dot: _dot, np.inner: _inner, np.einsum: _einsum,
     np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
     np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
-    np.round: _round, np.around: _round,
+    np.round: _round, np.around: _round, np.pad: _pad,
     np.trace: lambda a, offset=0, axis1=0, axis2=1, dtype=None, out=None: np.sum(
         np.diagonal(a, offset, axis1, axis2), -1, dtype
     ),
@@ -441,11 +432,6 @@ for _name in TRANSFORMS.split():
 
 
 # --------------------------------------------------------------------------- functions that say what they do by name
-MOVES = "array asarray asanyarray ascontiguousarray asfortranarray asarray_chkfinite copy flatten ravel reshape"
-MOVES += " transpose take repeat pad compress choose copyto put place putmask fill block_diag"
-PLACES |= set(MOVES.split())
-
-
 def named(module: Any, names: str) -> set[Any]:
     """The functions of a module by these names, of which this NumPy may lack some."""
     return {getattr(module, name) for name in names.split() if hasattr(module, name)}
