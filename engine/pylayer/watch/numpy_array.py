@@ -20,7 +20,7 @@ from pylayer.ops.complexes import complex_, imag, real
 from pylayer.ops.indexing import getitem, setitem_
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose
 from pylayer.tensor import Tensor
-from pylayer.watch import exchange, in_force, records_all
+from pylayer.watch import exchange, in_force, nobody, records_all
 
 Plain = np.ndarray[Any, Any]
 Dispatched = type(np.sum)
@@ -43,8 +43,7 @@ class Session:
 
     def leak(self, tensor: Tensor, what: str) -> None:
         """Tell that `what` took the values of `tensor` out of the recording."""
-        if self.watch is not None:
-            self.watch.left(tensor, what)
+        self.watch.left(tensor, what)
 
     def handed(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
@@ -53,15 +52,15 @@ class Session:
         return fresh(copy, np.array(tensor.array), self)
 
     def taken(self, value: Any, whole: bool) -> Any:
-        """See `pylayer.watch.Exchange`."""
+        """See `pylayer.watch.taken`."""
         if whole and isinstance(value, (list, tuple)) and holds_recorded(value):
             value = gathered(value)
         if type(value) is tuple and any(type(v) is RecordedArray for v in value):
             return tuple(self.taken(v, whole) for v in value)
         if type(value) is not RecordedArray:
             return value
-        joined = self.watch is None or self.watch.records
-        return as_it_is(value._tensor()) if joined else Tensor(value._tensor().array)
+        cut = self.watch is not nobody and not self.watch.records
+        return Tensor(value._tensor().array) if cut else as_it_is(value._tensor())
 
 
 def session_here() -> Session | None:
@@ -375,10 +374,9 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         self._assign(value, plain(index))
 
     def __bool__(self) -> bool:
-        watch = in_force.get()
         truth = bool(self._memory)
-        if watch is not None and self._here() is not None:
-            watch.decided(self._tensor())
+        if self._here() is not None:
+            in_force.get().decided(self._tensor())
         return truth
 
     def __contains__(self, value: Any) -> bool:

@@ -21,7 +21,7 @@ from pylayer.ops.complexes import real
 from pylayer.ops.indexing import where_
 from pylayer.ops.shape import astype, broadcast_to, reshape
 from pylayer.tensor import Tensor
-from pylayer.watch import tell_computed
+from pylayer.watch import in_force
 from pylayer.watch.numpy_array import (
     Dispatched,
     RecordedArray,
@@ -179,7 +179,7 @@ def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: An
         zip("xyz", [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands], strict=False)
     )
     read |= {} if axis is None else {"axis": axis}
-    tell_computed(Choice(DECISIONS.get(name, name), tuple(read)), list(read.values()), array)  # type: ignore[arg-type]
+    in_force.get().computed(Choice(DECISIONS.get(name, name), tuple(read)), list(read.values()), array)  # type: ignore[arg-type]
     return array[()] if array is not None and isinstance(made, np.generic) else made
 
 
@@ -366,7 +366,8 @@ def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any],
     rule = UFUNCS.get(ufunc) or named(ufunc)
     if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
         raise Unruled
-    found = rule(as_tuple(expected)[0].dtype, *replaced(inputs, RecordedArray._tensor))
+    tensors = replaced(inputs, lambda array: array._memory if array._buffer.tensor is None else array._tensor())
+    found = rule(as_tuple(expected)[0].dtype, *tensors)
     if where is True:
         return found
     (target,) = kwargs["out"]  # which keeps its values where the mask does not hold
