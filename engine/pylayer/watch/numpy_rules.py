@@ -234,6 +234,14 @@ def _in_order(a: Any, axis: Any, by: Callable[[Any, int], Any]) -> Any:
     return take_along_axis(a._tensor(), Tensor(order), axis % a.ndim)
 
 
+def _quantile(function: Any) -> Rule:
+    def rule(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:  # of a list: NumPy's code writes into its result
+        found = FUNCTIONS[None](function, a, np.atleast_1d(q), *args, **kwargs)
+        return found if np.ndim(q) else found[0]
+
+    return rule
+
+
 def _unique(ar: Any, *, axis: Any = None, equal_nan: bool = True) -> Any:
     first = np.unique(ar._memory, return_index=True, axis=axis, equal_nan=equal_nan)[1]
     tell_decision("argsort", [ar], -1, first)
@@ -393,7 +401,7 @@ FUNCTIONS |= {
     np.min: _over(np.minimum, None), np.amax: _over(np.maximum, None), np.amin: _over(np.minimum, None),
     np.mean: _mean, np.var: _var, np.std: lambda *args, **options: np.sqrt(_var(*args, **options)),
     np.cumsum: _running(np.add), np.cumprod: _running(np.multiply), np.sort: _sort, np.partition: _partition,
-    np.unique: _unique,
+    np.quantile: _quantile(np.quantile), np.percentile: _quantile(np.percentile), np.unique: _unique,
     np.where: _where, np.clip: _clip, np.interp: _interp, np.dot: _dot, np.inner: _inner, np.einsum: _einsum,
     np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
     np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
