@@ -257,8 +257,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if memory is self._memory:
             return self
         whole = self._buffer.memory
-        part = memory.dtype == whole.real.dtype and not any(n % whole.itemsize for n in memory.strides)
-        if type(memory) is not np.ndarray or not (memory.dtype == whole.dtype or part):
+        apart = memory.dtype not in (whole.dtype, whole.real.dtype) or any(n % whole.itemsize for n in memory.strides)
+        if apart or type(memory) is not np.ndarray:
             return memory.copy(order="K")
         found = RecordedArray(self._buffer, memory)
         if self._buffer.tensor is not None and memory.dtype == self.dtype:

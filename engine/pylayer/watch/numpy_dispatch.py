@@ -52,8 +52,8 @@ METHODS: dict[str, Rule] = {}
 MAKES = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "astype"}
 """The names of functions and methods that make an array of anything, perhaps of another dtype."""
 PLACES = {
-    "copy", "flatten", "ravel", "reshape", "transpose", "take", "repeat", "pad", "compress", "choose", "copyto", "put",
-    "place", "putmask", "fill", "block_diag",
+    "copy", "view", "flatten", "ravel", "reshape", "transpose", "squeeze", "take", "repeat", "compress", "choose",
+    "copyto", "put", "place", "putmask", "fill", "block_diag",
 }  # fmt: skip
 """The names of those that only place elements anew, in a new array or in the first argument."""
 ASKS: set[Any] = set()
@@ -214,17 +214,19 @@ def performed(
     views = all(type(one) is RecordedArray and any(one._buffer is array._buffer for array in arrays) for one in items)
     rest = {k: v for k, v in kwargs.items() if k != "out" or "where" in kwargs}
     read = [array for array in recorded_in((args, rest)) if array._buffer.tensor is not None]
-    if read and not (views and items):
+    filled = [target._buffer for target in targets if type(target) is RecordedArray]
+    others = [(array, values) for array, values in after if array._buffer not in filled]
+    if read and (others or not views or not items):
         try:
             result = settled(rule(expected, args, kwargs), expected, session, arrays)
-            done = expected is not None or not session.exact or all(alike(a._memory, values) for a, values in after)
+            done = not session.exact or all(alike(array._memory, values) for array, values in others)
         except Exception:  # whatever it is, there is no rule for it
             pass
         for array in [] if done else read:
             session.leak(array._tensor(), name)
     for array, values in [] if done else after:
         array._assign(values)
-    found = [put(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)]
+    found = [delivered(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)]
     return like(expected, found) if isinstance(expected, tuple) else found[0]
 
 
@@ -242,7 +244,7 @@ def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedA
             array._memory[...] = values
 
 
-def put(target: Any, result: Any, done: bool, session: Session) -> Any:
+def delivered(target: Any, result: Any, done: bool, session: Session) -> Any:
     """A result in the array that was given for it, if one was; `done` tells that the array has not got it yet."""
     if target is None:
         return result
@@ -310,14 +312,14 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
     name = function.__name__
     if name in MAKES:
         return made(args[0], expected)
+    if name in PLACES:
+        return placed_anew(function, *args, **kwargs)
     if is_decision(expected):
         told, given = DECISIONS.get(name, name), [*args, *kwargs.values()]
         operands = given[:2] if told in OF_TWO else list(recorded_in(given))[:1]
         axis = kwargs.get("axis", args[1] if name in ALONG and len(args) > 1 else ALONG.get(told))
         return tell_decision(told, operands[::-1] if name == "digitize" else operands, axis, expected)
-    rule = FUNCTIONS.get(function) or named(function)
-    if rule is None:
-        return (placed_anew if name in PLACES else FUNCTIONS[None])(function, *args, **kwargs)
+    rule = FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
     place = -1 if "out" in kwargs else place_of_out(function)
     return rule(*(None if k == place else v for k, v in enumerate(args)), **heeded(kwargs))
 
@@ -419,9 +421,8 @@ def placed_anew(function: Any, *args: Any, **kwargs: Any) -> Any:
         where[~own] = marks.size + np.arange(constants.size)
         return np.concatenate([*map(np.ravel, parts), constants])[where]
 
-    new = replaced(list(args), marked)
-    found = function(*new, **replaced(kwargs, marked))
+    new = [v.copy() if type(v) is np.ndarray else v for v in replaced(list(args), marked)]
+    found = function(*new, **replaced({k: v for k, v in kwargs.items() if k != "out"}, marked))
     if found is not None:
         return elements(found)
-    args[0][...] = elements(new[0])
-    return None
+    return args[0]._assign(elements(new[0]))
