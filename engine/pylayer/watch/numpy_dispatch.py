@@ -145,17 +145,14 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
 def alike(found: Any, expected: Any) -> bool:
     """Whether values are those that NumPy computed, but for rounding: half of the digits, of the largest of them."""
     same = bool(found.tobytes() == expected.tobytes())
-    if same or found.dtype.kind not in "fcV":
+    if same or not is_live(found.dtype):
         return same
     if found.dtype.kind == "V":
         found, expected = found.astype("float32"), expected.astype("float32")
     with np.errstate(all="ignore"):
-        found, expected = np.atleast_1d(found, expected)
-        finite = np.isfinite(expected)
-        if not np.array_equal(finite, np.isfinite(found)):
-            return False
-        bound = 16 * np.sqrt(np.finfo(expected.dtype).eps) * float(np.max(np.abs(expected[finite]), initial=0.0))
-        return bool(np.all(np.abs(found - expected)[finite] <= bound))
+        largest = np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
+        bound = 16 * np.sqrt(np.finfo(expected.dtype).eps) * largest
+        return bool(np.allclose(found, expected, rtol=0.0, atol=bound, equal_nan=True))
 
 
 # --------------------------------------------------------------------------- decisions
@@ -286,8 +283,7 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return OURS[function](*args, **kwargs)
     module = str(getattr(function, "__module__", None) or "numpy").replace("numpy", "np").replace("np._core", "np")
     name = f"{module}.{getattr(function, '__name__', type(function).__name__)}"
-    place = place_of_out(function)
-    out = as_tuple(kwargs.get("out", args[place] if 0 <= place < len(args) else None))
+    out = as_tuple(with_keywords(function, args, kwargs)[1].get("out"))
     rule = functools.partial(by_function, function)
     return performed(function, name, rule, args, kwargs, (args, kwargs), out)
 
@@ -320,23 +316,34 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
         axis = kwargs.get("axis", args[1] if name in ALONG and len(args) > 1 else ALONG.get(told))
         return tell_decision(told, operands[::-1] if name == "digitize" else operands, axis, expected)
     rule = FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
-    place = -1 if "out" in kwargs else place_of_out(function)
-    return rule(*(None if k == place else v for k, v in enumerate(args)), **heeded(kwargs))
+    return called(rule, *with_keywords(function, args, kwargs))
+
+
+def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a rule gives, to which a `dtype` is that of the first argument, and which is not told of what changes
+    nothing."""
+    rest = heeded(kwargs)
+    dtype = rest.pop("dtype", None)
+    first = args[0] if dtype is None else replaced(args[0], lambda array: array.astype(dtype))
+    return rule(first, *args[1:], **rest)
 
 
 def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of a call that a rule has to know."""
+    """The keywords of a call that are given and change something."""
     return {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
 
 
-@functools.cache
-def place_of_out(function: Any) -> int:
-    """The place of the parameter `out` of a function; -1 if it is not known by place."""
+def with_keywords(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Arguments of a call with `out` and `dtype` as keywords, if it is known where these stand."""
     try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except ValueError:
-        return -1
-    return next((k for k, p in enumerate(parameters) if p.name == "out" and p.kind == p.POSITIONAL_OR_KEYWORD), -1)
+        bound = signature_of(function).bind(*args, **kwargs)
+    except (ValueError, TypeError):
+        return args, kwargs
+    named = {name: bound.arguments.pop(name) for name in ("out", "dtype") if name in bound.arguments}
+    return bound.args, bound.kwargs | named
+
+
+signature_of = functools.cache(inspect.signature)
 
 
 def array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -359,13 +366,12 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
 
 def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The result by the rule of a ufunc, or of one of its methods."""
-    options = heeded(kwargs)
     if method != "__call__":
-        return METHODS[method](ufunc, *inputs, **options)
+        return called(functools.partial(METHODS[method], ufunc), inputs, kwargs)
     if is_decision(expected):
         return tell_decision(ufunc.__name__, inputs, None, expected)
+    options, rule = heeded(kwargs), UFUNCS.get(ufunc) or named(ufunc)
     where = options.pop("where", True)
-    rule = UFUNCS.get(ufunc) or named(ufunc)
     if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
         raise Unruled
     tensors = replaced(inputs, lambda array: array._memory if array._buffer.tensor is None else array._tensor())

@@ -127,10 +127,8 @@ RUNNING: dict[Any, Callable[..., Any]] = {np.add: reduction.cumsum, np.multiply:
 
 
 def _reduce(
-    ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None, keepdims: Any = False,
-    initial: Any = None, where: Any = True,
-) -> Any:  # fmt: skip
-    array = array if dtype is None else array.astype(dtype)
+    ufunc: Any, array: Any, axis: Any = 0, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Any:
     if where is not True:
         neutral = initial if ufunc.identity is None else ufunc.identity
         array = np.where(where, array, array.dtype.type(neutral)) if neutral is not None else unruled()
@@ -147,19 +145,18 @@ def _reduce(
     return found if initial is None else UFUNCS[ufunc](array.dtype, found, initial)
 
 
-def _accumulate(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Any:
-    array = array if dtype is None else array.astype(dtype)
+def _accumulate(ufunc: Any, array: Any, axis: Any = 0) -> Any:
     if ufunc in RUNNING:
         return RUNNING[ufunc](array._tensor(), int(plain(axis)))
     rows = np.moveaxis(array, axis, 0)
     return np.stack(list(itertools.accumulate(rows, ufunc)), axis) if len(rows) <= LONGEST else unruled()
 
 
-def _reduceat(ufunc: Any, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Any:
+def _reduceat(ufunc: Any, array: Any, indices: Any, axis: Any = 0) -> Any:
     rows = np.moveaxis(array, axis, 0)
     starts = [int(k) for k in np.atleast_1d(plain(indices))]
     ends = [*starts[1:], len(rows)]
-    found = [ufunc.reduce(rows[i:j], 0, dtype) if i < j else rows[i] for i, j in zip(starts, ends, strict=True)]
+    found = [ufunc.reduce(rows[i:j], 0) if i < j else rows[i] for i, j in zip(starts, ends, strict=True)]
     return np.stack(found, axis)
 
 
@@ -186,15 +183,12 @@ METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat,
 
 
 # --------------------------------------------------------------------------- reductions
-def _over(ufunc: Any, *dtype: None) -> Rule:
-    """A reduction by a ufunc; the `dtype` is None if the function has no such parameter."""
-    return lambda a, axis=None, *args, **options: _reduce(ufunc, a, axis, *dtype, *args, **options)
+def _over(ufunc: Any) -> Rule:
+    return lambda a, axis=None, *args, **options: _reduce(ufunc, a, axis, *args, **options)
 
 
 def _running(ufunc: Any) -> Rule:
-    return lambda a, axis=None, dtype=None, out=None: _accumulate(
-        ufunc, a.reshape(-1) if axis is None else a, axis or 0, dtype
-    )
+    return lambda a, axis=None: _accumulate(ufunc, a.reshape(-1) if axis is None else a, axis or 0)
 
 
 def _count(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
@@ -202,17 +196,14 @@ def _count(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
     return np.broadcast_to(plain(where), a.shape).sum(axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims)
 
 
-def _mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False, *,
-          where: Any = True) -> Any:  # fmt: skip
+def _mean(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     if where is not True:
-        return np.sum(a, axis, dtype, keepdims=keepdims, where=where) / _count(a, axis, where, keepdims)
-    a = a if dtype is None else a.astype(dtype)
+        return np.sum(a, axis, keepdims=keepdims, where=where) / _count(a, axis, where, keepdims)
     return reduction.mean(a._tensor(), axes_of(axis, a.ndim), bool(keepdims))
 
 
-def _var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0, keepdims: Any = False, *,
+def _var(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False, *,
          where: Any = True, mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
-    a = a if dtype is None else a.astype(dtype)
     centred = a - (np.mean(a, axis, keepdims=True, where=where) if mean is None else mean)
     squares = np.square(centred) if a.dtype.kind != "c" else (centred * np.conj(centred)).real
     degrees = _count(a, axis, where, keepdims) - (ddof if correction is None else correction)
@@ -258,7 +249,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return shapes.broadcast_to(where_(mask, as_tensor(x, dtype), as_tensor(y, dtype)), list(sizes))
 
 
-def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min: Any = None, max: Any = None) -> Any:
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
     low, high = a_min if min is None else min, a_max if max is None else max
     bounds = [v for v in (low, high) if v is not None]
     if is_recorded(a) and all(np.ndim(v) == 0 and not is_recorded(v) for v in bounds):
@@ -268,7 +259,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min
     return a if high is None else np.minimum(a, high)
 
 
-def _round(a: Any, decimals: Any = 0, out: None = None) -> Any:
+def _round(a: Any, decimals: Any = 0) -> Any:
     return ops.round(a._tensor(), int(decimals))
 
 
@@ -283,7 +274,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> An
 
 
 # --------------------------------------------------------------------------- products
-def _dot(a: Any, b: Any, out: None = None) -> Any:
+def _dot(a: Any, b: Any) -> Any:
     if not np.ndim(a) or not np.ndim(b):
         return np.multiply(a, b)
     return np.matmul(a, b) if np.ndim(b) <= 2 else np.tensordot(a, b, (-1, -2))
@@ -293,8 +284,8 @@ def _inner(a: Any, b: Any) -> Any:
     return np.dot(a, b) if not np.ndim(a) or not np.ndim(b) else np.tensordot(a, b, (-1, -1))
 
 
-def _einsum(equation: str, *arrays: Any, dtype: Any = None, optimize: Any = False) -> Any:
-    common = np.result_type(*plain(arrays)) if dtype is None else np.dtype(dtype)
+def _einsum(equation: str, *arrays: Any, optimize: Any = False) -> Any:
+    common = np.result_type(*plain(arrays))
     return linalg.einsum(equation, *(as_tensor(v, common) for v in arrays))
 
 
@@ -317,10 +308,10 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return total
 
 
-def _concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Any:
+def _concatenate(arrays: Any, axis: Any = 0) -> Any:
     items = [gathered(v) if isinstance(v, (list, tuple)) and holds_recorded(v) else v for v in arrays]
     items = [np.ravel(v) if axis is None else v for v in items]
-    common = np.result_type(*plain(items)) if dtype is None else np.dtype(dtype)
+    common = np.result_type(*plain(items))
     return concat([as_tensor(v, common) for v in items], int(axis or 0))
 
 
@@ -397,8 +388,8 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> 
 
 
 FUNCTIONS |= {
-    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum, None),
-    np.min: _over(np.minimum, None), np.amax: _over(np.maximum, None), np.amin: _over(np.minimum, None),
+    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum),
+    np.min: _over(np.minimum), np.amax: _over(np.maximum), np.amin: _over(np.minimum),
     np.mean: _mean, np.var: _var, np.std: lambda *args, **options: np.sqrt(_var(*args, **options)),
     np.cumsum: _running(np.add), np.cumprod: _running(np.multiply), np.sort: _sort, np.partition: _partition,
     np.quantile: _quantile(np.quantile), np.percentile: _quantile(np.percentile), np.unique: _unique,
@@ -406,9 +397,7 @@ FUNCTIONS |= {
     np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
     np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
     np.round: _round, np.around: _round, np.pad: _pad,
-    np.trace: lambda a, offset=0, axis1=0, axis2=1, dtype=None, out=None: np.sum(
-        np.diagonal(a, offset, axis1, axis2), -1, dtype
-    ),
+    np.trace: lambda a, *axes, **named: np.sum(np.diagonal(a, *axes, **named), -1),
     np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh, np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0],
 }  # fmt: skip
 MATRICES: dict[str, Any] = {
