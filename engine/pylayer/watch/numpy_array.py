@@ -145,23 +145,22 @@ class Buffer:
     The Tensor is None if they depend on none that the session handed out: then the memory alone has them.
     """
 
-    __slots__ = ("memory", "places", "session", "tensor", "version")
+    __slots__ = ("memory", "numbers", "session", "tensor", "version")
 
     def __init__(self, memory: Any, tensor: Tensor | None, session: Session) -> None:
         self.memory = memory
         self.tensor = tensor
         self.session = session
         self.version = 0
-        self.places: tuple[Plain, Plain] | None = None
-        """The number of each element, in an array laid out as the memory, and in the order of the memory."""
+        self.numbers: Plain | None = None
 
-    def numbers(self) -> tuple[Plain, Plain]:
-        """See `places`, which this makes."""
-        if self.places is None:
-            placed = np.empty_like(self.memory, dtype=np.intp)
-            placed[...] = np.arange(placed.size).reshape(placed.shape)
-            self.places = placed, placed.ravel("K")
-        return self.places
+    def numbered(self) -> Plain:
+        """The number of each element, in the order of the memory."""
+        if self.numbers is None:
+            laid_out = np.empty_like(self.memory, dtype=np.intp)
+            laid_out[...] = np.arange(laid_out.size).reshape(laid_out.shape)
+            self.numbers = laid_out.ravel("K")
+        return self.numbers
 
     def values(self) -> Tensor:
         """All its values."""
@@ -204,12 +203,11 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def _positions(self) -> Any:
         """The numbers of its elements in the buffer."""
         base, mine = self._buffer.memory, self._memory
-        placed, in_order = self._buffer.numbers()
-        if mine is base or not mine.size:
-            return placed if mine is base else np.zeros(mine.shape, np.intp)
-        step, word = base.itemsize, placed.itemsize
-        first = (address(mine) - address(base)) // step * word
-        return np.ndarray(mine.shape, np.intp, in_order, first, [n // step * word for n in mine.strides])
+        if not mine.size:
+            return np.zeros(mine.shape, np.intp)
+        numbers, step = self._buffer.numbered(), base.itemsize
+        first = 0 if mine is base else (address(mine) - address(base)) // step * numbers.itemsize
+        return np.ndarray(mine.shape, np.intp, numbers, first, [n // step * numbers.itemsize for n in mine.strides])
 
     def _part(self) -> Any:
         """The function that gives its values of those in the buffer, if these are complex and it is a part of them."""

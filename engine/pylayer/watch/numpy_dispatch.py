@@ -56,8 +56,11 @@ PLACES = {
     "copyto", "put", "place", "putmask", "fill", "block_diag",
 }  # fmt: skip
 """The names of those that only place elements anew, in a new array or in the first argument."""
-ASKS: set[Any] = set()
-"""Functions that ask for what an array is, or make one in its shape, with nothing of its values."""
+ASKS = {
+    "zeros_like", "ones_like", "empty_like", "shape", "ndim", "size", "iscomplexobj", "isrealobj", "isscalar",
+    "result_type", "can_cast", "min_scalar_type", "common_type", "shares_memory", "may_share_memory",
+}  # fmt: skip
+"""The names of those that ask for what an array is, or make one in its shape, with nothing of its values."""
 OURS: dict[Any, Rule] = {}
 """Functions that call the user's own, and are therefore not computed by NumPy first."""
 CHANGE_NOTHING = (
@@ -277,12 +280,12 @@ def named(function: Any) -> Rule | None:
 def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What a function, of NumPy's or any other, gives for arguments with recorded arrays in them."""
     session = session_of(list(recorded_in((args, kwargs))))
-    if function in ASKS:
+    if function.__name__ in ASKS:
         return wrapped(function(*plain(args), **plain(kwargs)), session)
     if session is not None and function in OURS:
         return OURS[function](*args, **kwargs)
     module = str(getattr(function, "__module__", None) or "numpy").replace("numpy", "np").replace("np._core", "np")
-    name = f"{module}.{getattr(function, '__name__', type(function).__name__)}"
+    name = f"{module}.{function.__name__}"
     out = as_tuple(with_keywords(function, args, kwargs)[1].get("out"))
     rule = functools.partial(by_function, function)
     return performed(function, name, rule, args, kwargs, (args, kwargs), out)

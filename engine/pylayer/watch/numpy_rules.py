@@ -23,9 +23,8 @@ from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import RecordedArray, gathered, holds_recorded, plain
+from pylayer.watch.numpy_array import Dispatched, RecordedArray, gathered, holds_recorded, plain
 from pylayer.watch.numpy_dispatch import (
-    ASKS,
     FUNCTIONS,
     METHODS,
     UFUNCS,
@@ -388,15 +387,14 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> 
 
 
 FUNCTIONS |= {
-    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum),
-    np.min: _over(np.minimum), np.amax: _over(np.maximum), np.amin: _over(np.minimum),
+    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum), np.min: _over(np.minimum),
     np.mean: _mean, np.var: _var, np.std: lambda *args, **options: np.sqrt(_var(*args, **options)),
     np.cumsum: _running(np.add), np.cumprod: _running(np.multiply), np.sort: _sort, np.partition: _partition,
     np.quantile: _quantile(np.quantile), np.percentile: _quantile(np.percentile), np.unique: _unique,
     np.where: _where, np.clip: _clip, np.interp: _interp, np.dot: _dot, np.inner: _inner, np.einsum: _einsum,
     np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
     np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
-    np.round: _round, np.around: _round, np.pad: _pad,
+    np.round: _round, np.pad: _pad,
     np.trace: lambda a, *axes, **named: np.sum(np.diagonal(a, *axes, **named), -1),
     np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh, np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0],
 }  # fmt: skip
@@ -415,17 +413,6 @@ def _transform(function: Callable[..., Any]) -> Rule:
     )
 
 
-TRANSFORMS = "hfft ihfft fft ifft rfft irfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
-for _name in TRANSFORMS.split():
-    FUNCTIONS[getattr(np.fft, _name)] = _transform(getattr(fourier, _name))
-
-
-# --------------------------------------------------------------------------- functions that say what they do by name
-def named(module: Any, names: str) -> set[Any]:
-    """The functions of a module by these names, of which this NumPy may lack some."""
-    return {getattr(module, name) for name in names.split() if hasattr(module, name)}
-
-
-ASKS |= named(np, "zeros_like ones_like empty_like")
-ASKS |= named(np, "shape ndim size iscomplexobj isrealobj result_type can_cast min_scalar_type common_type isscalar")
-ASKS |= named(np, "shares_memory may_share_memory")
+for _name, _function in vars(fourier).items():
+    if isinstance(getattr(np.fft, _name, None), Dispatched):
+        FUNCTIONS[getattr(np.fft, _name)] = _transform(_function)
