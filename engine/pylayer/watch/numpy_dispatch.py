@@ -58,11 +58,11 @@ PLACES = {
 """The names of those that only place elements anew, in a new array or in the first argument."""
 ASKS = {
     "zeros_like", "ones_like", "empty_like", "shape", "ndim", "size", "iscomplexobj", "isrealobj", "isscalar",
-    "result_type", "can_cast", "min_scalar_type", "common_type", "shares_memory", "may_share_memory",
+    "result_type", "can_cast", "min_scalar_type", "common_type", "shares_memory", "may_share_memory", "broadcast",
 }  # fmt: skip
 """The names of those that ask for what an array is, or make one in its shape, with nothing of its values."""
-OURS: dict[Any, Rule] = {}
-"""Functions that call the user's own, and are therefore not computed by NumPy first."""
+CALL_USERS = {"apply_along_axis", "apply_over_axes", "piecewise"}
+"""The names of those that call functions of the user's, and are therefore not computed by NumPy first."""
 CHANGE_NOTHING = (
     "out", "order", "casting", "subok", "overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver",
     "lwork",
@@ -282,8 +282,8 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     session = session_of(list(recorded_in((args, kwargs))))
     if function.__name__ in ASKS:
         return wrapped(function(*plain(args), **plain(kwargs)), session)
-    if session is not None and function in OURS:
-        return OURS[function](*args, **kwargs)
+    if session is not None and function.__name__ in CALL_USERS:
+        return FUNCTIONS[None](function, *args, **kwargs)
     module = str(getattr(function, "__module__", None) or "numpy").replace("numpy", "np").replace("np._core", "np")
     name = f"{module}.{function.__name__}"
     out = as_tuple(with_keywords(function, args, kwargs)[1].get("out"))

@@ -17,10 +17,9 @@ from pylayer.watch.numpy_array import (
     Session,
     holds_recorded,
     like,
-    plain,
     session_here,
 )
-from pylayer.watch.numpy_dispatch import FUNCTIONS, MAKES, OURS, Unruled, call, wrapped
+from pylayer.watch.numpy_dispatch import FUNCTIONS, MAKES, Unruled, call, wrapped
 
 LIBRARIES = ("numpy", "scipy")
 
@@ -99,11 +98,6 @@ def function_for(real: Any) -> Any:
     return call_of_user
 
 
-def broadcast(*arrays: Any) -> Any:
-    """``np.broadcast``, of which only the shape is asked."""
-    return np.broadcast(*plain(arrays))
-
-
 class Joiner:
     """``np.r_`` and ``np.c_``."""
 
@@ -114,7 +108,7 @@ class Joiner:
         return replay(type(self.real).__getitem__, self.real, items) if session_here() else self.real[items]
 
 
-stands(broadcast, np.broadcast)
+stands(function_for(np.broadcast), np.broadcast)
 for _joiner in (np.r_, np.c_):
     stands(Joiner(_joiner), _joiner)
 
@@ -176,7 +170,4 @@ def namespace(function: FunctionType) -> dict[str, Any]:
 
 
 FUNCTIONS[None] = replay
-PLAYED = (np.apply_along_axis, np.apply_over_axes, np.piecewise)
-for _function in PLAYED:
-    OURS[_function] = functools.partial(replay, _function)
 np_: Any = stand_in(np)
