@@ -53,8 +53,7 @@ class Session:
 
     def taken(self, value: Any, whole: bool) -> Any:
         """See `pylayer.watch.taken`."""
-        if whole and isinstance(value, (list, tuple)) and holds_recorded(value):
-            value = gathered(value)
+        value = gathered(value) if whole else value
         if type(value) is tuple and any(type(v) is RecordedArray for v in value):
             return tuple(self.taken(v, whole) for v in value)
         if type(value) is not RecordedArray:
@@ -109,9 +108,10 @@ def plain(value: Any) -> Any:
     return replaced(value, lambda array: array._memory)
 
 
-def gathered(items: Any) -> Any:
-    """An array of a list of arrays and numbers."""
-    return np.stack([gathered(v) if isinstance(v, (list, tuple)) else v for v in items])
+def gathered(value: Any) -> Any:
+    """A list of arrays and numbers as an array, if recorded ones are among them; anything else unchanged."""
+    listed = isinstance(value, (list, tuple)) and holds_recorded(value)
+    return np.stack([gathered(v) for v in value]) if listed else value
 
 
 def is_live(dtype: np.dtype[Any]) -> bool:
@@ -282,10 +282,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def _assign(self, value: Any, index: Any = ...) -> None:
         """Write a value at an index, cast and broadcast as NumPy does it."""
         session, dtype = self._here(), self.dtype
-        if isinstance(value, (list, tuple)) and holds_recorded(value):
-            value = gathered(value)
-        if isinstance(value, Tensor) and session is not None:
-            value = session.handed(value)
+        value = session.handed(value) if isinstance(value, Tensor) and session is not None else gathered(value)
         live = type(value) is RecordedArray and value._buffer.tensor is not None and session is not None
         given = astype(value._tensor(), dtype) if live else None  # which is told of, if it is one to integers
         self._memory[index] = plain(value)

@@ -29,7 +29,6 @@ from pylayer.watch.numpy_array import (
     constant,
     fresh,
     gathered,
-    holds_recorded,
     is_live,
     like,
     plain,
@@ -360,7 +359,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):  # it sees to that itself, as Tensors do
         return NotImplemented
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
-    given = [gathered(v) if type(v) is list and holds_recorded(v) else v for v in inputs]
+    given = [gathered(v) for v in inputs]
     out = kwargs.get("out", ())
     written = given[:1] if method == "at" else out
     rule = functools.partial(by_ufunc, ufunc, method)
@@ -396,7 +395,7 @@ RecordedArray._call = call_method
 # --------------------------------------------------------------------------- making arrays, and placing elements anew
 def made(value: Any, expected: Any) -> Tensor:
     """An array, or lists of arrays and numbers, in the dtype and shape that NumPy gives."""
-    tensor = (gathered(value) if isinstance(value, (list, tuple)) else value)._tensor()
+    tensor = gathered(value)._tensor()
     if tensor.array.dtype.kind == "c" and expected.dtype.kind not in "cb":
         tensor = real(tensor)
     return reshape(astype(tensor, expected.dtype), list(expected.shape))

@@ -23,7 +23,7 @@ from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import Dispatched, RecordedArray, gathered, holds_recorded, plain
+from pylayer.watch.numpy_array import Dispatched, RecordedArray, gathered, plain
 from pylayer.watch.numpy_dispatch import (
     FUNCTIONS,
     METHODS,
@@ -308,8 +308,7 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def _concatenate(arrays: Any, axis: Any = 0) -> Any:
-    items = [gathered(v) if isinstance(v, (list, tuple)) and holds_recorded(v) else v for v in arrays]
-    items = [np.ravel(v) if axis is None else v for v in items]
+    items = [np.ravel(gathered(v)) if axis is None else gathered(v) for v in arrays]
     common = np.result_type(*plain(items))
     return concat([as_tensor(v, common) for v in items], int(axis or 0))
 
