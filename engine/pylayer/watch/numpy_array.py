@@ -96,11 +96,12 @@ def replaced(value: Any, by: Callable[[RecordedArray], Any]) -> Any:
     """`value` with something else in place of each recorded array in it."""
     if type(value) is RecordedArray:
         return by(value)
-    if not holds_recorded(value):
-        return value
     if isinstance(value, dict):
         return {k: replaced(v, by) for k, v in value.items()}
-    return like(value, [replaced(v, by) for v in value])
+    if not isinstance(value, (list, tuple)):
+        return value
+    items = [replaced(v, by) for v in value]
+    return value if all(a is b for a, b in zip(items, value, strict=True)) else like(value, items)
 
 
 def plain(value: Any) -> Any:
@@ -232,11 +233,9 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         found, part = getitem(reshape(self._buffer.values(), [-1]), np.array(where, order="C")), self._part()
         return found if part is None else part(found)
 
-    def _moved(self, where: Any, index: Any = None) -> Tensor:
-        """Its values at these positions, or this index: by the engine's operation, if it has one that does that."""
+    def _moved(self, where: Any) -> Tensor:
+        """Its values at these positions: by the engine's operation, if it has one that does that."""
         mine, now = self._positions(), self._tensor()
-        if index is not None:
-            return getitem(now, index)
         if np.size(where) == mine.size:
             if np.array_equal(np.ravel(where), mine.ravel()):
                 return now if np.shape(where) == mine.shape else reshape(now, list(np.shape(where)))
@@ -260,7 +259,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return memory.copy(order="K")
         found = RecordedArray(self._buffer, memory)
         if self._buffer.tensor is not None and memory.dtype == self.dtype:
-            found._seen, found._version = self._moved(found._positions(), index), self._buffer.version
+            moved = self._moved(found._positions()) if index is None else getitem(self._tensor(), index)
+            found._seen, found._version = moved, self._buffer.version
         return found
 
     def _write(self, value: Tensor, at: Plain) -> None:
@@ -360,8 +360,9 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return found
         if self._buffer.tensor is None:
             return constant(found, session)
-        where = self._positions()[index]
-        return fresh(self._moved(where, None if isinstance(found, np.ndarray) else parts), found, session)
+        one = not isinstance(found, np.ndarray)
+        moved = getitem(self._tensor(), parts) if one else self._moved(self._positions()[index])
+        return fresh(moved, found, session)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(self._memory, np.ndarray):

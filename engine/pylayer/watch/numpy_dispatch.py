@@ -113,10 +113,12 @@ def wrapped(
 
 def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
     """What is memory of one of the arrays as a view of it; None of anything else."""
-    if isinstance(value, np.ndarray):
-        for array in sorted(arrays, key=lambda array: array._memory is not value):
-            if isinstance(array._memory, np.ndarray) and np.may_share_memory(value, array._memory):
-                return array._view(value)
+    if not isinstance(value, np.ndarray):
+        return None
+    own = next((array for array in arrays if array._memory is value), None)
+    for array in arrays if own is None else [own]:
+        if isinstance(array._memory, np.ndarray) and np.may_share_memory(value, array._memory):
+            return array._view(value)
     return None
 
 
@@ -209,8 +211,8 @@ def performed(
         copies = [now.get(id(one), one.copy()) for one in as_tuple(expected)]
         expected = like(expected, copies) if isinstance(expected, tuple) else copies[0]
     result, done = wrapped(expected, session, arrays, args), False
-    items = result if isinstance(result, (list, tuple)) else [result]
-    views = all(type(one) is RecordedArray and any(one._buffer is array._buffer for array in arrays) for one in items)
+    buffers, items = [array._buffer for array in arrays], result if isinstance(result, (list, tuple)) else [result]
+    views = all(type(one) is RecordedArray and one._buffer in buffers for one in items)
     rest = {k: v for k, v in kwargs.items() if k != "out" or "where" in kwargs}
     read = [array for array in recorded_in((args, rest)) if array._buffer.tensor is not None]
     filled = [target._buffer for target in targets if type(target) is RecordedArray]
@@ -225,6 +227,8 @@ def performed(
             session.leak(array._tensor(), name)
     for array, values in [] if done else after:
         array._assign(values)
+    if not given_out:
+        return result
     found = [delivered(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)]
     return like(expected, found) if isinstance(expected, tuple) else found[0]
 
@@ -337,6 +341,8 @@ def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 def with_keywords(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
     """Arguments of a call with `out` and `dtype` as keywords, if it is known where these stand."""
+    if len(args) < 3:  # they are not among the first two
+        return args, kwargs
     try:
         bound = signature_of(function).bind(*args, **kwargs)
     except (ValueError, TypeError):
