@@ -16,7 +16,7 @@ from pylayer.invalid import check_switches, checked_cotangents, checked_tensors,
 from pylayer.symbol import recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops
-from pylayer.watch import tell_left, watching
+from pylayer.watch import in_force, watching
 
 
 def backward(
@@ -64,7 +64,7 @@ backward_from.__name__ = backward_from.__qualname__ = "backward"
 def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], retain_graph: bool) -> None:
     """`backward`, of checked arguments."""
     if watching:
-        tell_left(outputs[0], "backward()")
+        in_force.get().left(outputs[0], "backward()")
     roots = [
         (target_of(output), cotangent_for(output, given))
         for output, given in zip(outputs, cotangents, strict=True)
@@ -144,7 +144,7 @@ def gradients_of(
 ) -> list[Tensor | None]:
     """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to none of `wanted`."""
     if watching:
-        tell_left(ends[0], "grad(create_graph=True)" if create_graph else "grad()")
+        in_force.get().left(ends[0], "grad(create_graph=True)" if create_graph else "grad()")
     targets = {target_of(t) for t in wanted}
     roots = [
         (target_of(end), cotangent_for(end, cotangent, create_graph))

@@ -30,7 +30,7 @@ from pylayer.op_node import OpNode, SeveralOutputs, parent_of
 from pylayer.symbol import Symbol, is_of_a_program, recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function, Row, Rule
-from pylayer.watch import taken, tell_computed, watching
+from pylayer.watch import in_force, taken, watching
 
 Operation = Callable[..., Tensor]
 """What users call: a list or a tuple of Tensors comes out where the forward gives one."""
@@ -59,7 +59,7 @@ class Op(Row):
         parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
         if not [parent for parent in parents if parent is not None]:
             if watching:
-                tell_computed(self, values, raw_out)
+                in_force.get().computed(self, values, raw_out)
             return type(out)(map(Tensor, raw_out)) if several else Tensor(raw_out)
         saved = [
             () if parent is None else vjp.pick(*raw, raw_out, i)

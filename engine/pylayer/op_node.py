@@ -13,7 +13,7 @@ from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged
 from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
-from pylayer.watch import tell_made, watching
+from pylayer.watch import in_force, watching
 
 
 # --------------------------------------------------------------------------- what is saved
@@ -114,7 +114,7 @@ class OpNode(Node):
             if hooks := active_hooks.get():
                 packs = (tuple(packed(Tensor(v), hooks) if type(v) in XP else v for v in values) for values in saved)
                 self.saved = PackedSaved(packs)
-            tell_made(self, out)
+            in_force.get().made(self, out)
 
     @property
     def label(self) -> str:

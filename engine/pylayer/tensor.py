@@ -14,7 +14,7 @@ from pylayer.graph import Cotangent, Node
 from pylayer.printing import text_of
 from pylayer.size import Size, TensorSize
 from pylayer.versions import version_of
-from pylayer.watch import handed, in_force, records_all, tell_left, watching
+from pylayer.watch import handed, in_force, records_all, watching
 
 _names, _NOTHING = itertools.count(), np.empty(0, np.float32)
 
@@ -145,7 +145,7 @@ class Tensor:
     def _values(self, how: str) -> np.ndarray[Any, Any]:
         """Its values on the host, not to be changed, handed out by the method `how`."""
         if watching:
-            tell_left(self, how)
+            in_force.get().left(self, how)
         return to_numpy(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -194,9 +194,8 @@ class Tensor:
             raise AssertionError(
                 f"When Variable is used as the condition of if/while, it must have one element, not {self.size}."
             )
-        watch = in_force.get() if watching else None
-        if watch is not None:
-            watch.decided(self)
+        if watching:
+            in_force.get().decided(self)
         return bool(to_numpy(self.array).item())
 
     def __len__(self) -> int:

@@ -34,7 +34,7 @@ from pylayer.release import missing_name
 from pylayer.symbol import at_once
 from pylayer.tensor import Tensor
 from pylayer.vjp import Row, Vjp, raw_ops
-from pylayer.watch import watched
+from pylayer.watch import Watch, watched
 from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
 
 NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
@@ -165,7 +165,7 @@ class Decision(NamedTuple):
     spot: Spot | None
 
 
-class Recording:
+class Recording(Watch):
     """A call as it was computed, and the watch that notes it. Values are numbered: the inputs first, then the outputs
     of each operation.
 
@@ -285,14 +285,12 @@ WALKS = ("grad()", RECORDED_WALK, "backward()")
 
 
 @dataclass(eq=False)
-class Moving:
+class Moving(Watch):
     """The watch that lets everything run as it would, and moves what comes out of each operation, if wanted."""
 
     move: Mover | None
     leaks: list[str]
     """What handed values to code outside of the graph is added to these."""
-    records: bool = False
-    backwards: bool = False
 
     def made(self, node: Node, out: Any) -> None:
         if self.move is None:
@@ -311,11 +309,6 @@ class Moving:
     def left(self, tensor: Tensor, how: str) -> None:
         if how not in WALKS and is_differentiable(tensor.array):
             self.leaks.append(how)
-
-    def unheeded(self, *told: Any) -> None:
-        """What changes nothing."""
-
-    decided = applied = stands_for = unheeded
 
 
 def move_outputs(move: Mover, op: Row, out: Any, read: Sequence[Any], number: int = -1) -> None:

@@ -26,7 +26,7 @@ from pylayer.op_node import OpNode
 from pylayer.tensor import Tensor
 from pylayer.versions import clock
 from pylayer.vjp import Function, Row, raw_ops
-from pylayer.watch import tell_computed, watching
+from pylayer.watch import in_force, watching
 
 ON = os.environ.get("PYLAYER_PLAIN") != "1"
 """Whether they are taken."""
@@ -127,7 +127,7 @@ def recorded(row: Row, saved: Any, parent_x: Target, parent_y: Target | None, ou
 def unrecorded(row: Row, inputs: Sequence[Any], out: Array) -> Tensor:
     """The output of a call that needs no gradient."""
     if watching:
-        tell_computed(row, inputs, out)
+        in_force.get().computed(row, inputs, out)
     return Tensor(out)
 
 

@@ -13,7 +13,7 @@ from pylayer.ops.indexing import along
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
-from pylayer.watch import tell_left, watching
+from pylayer.watch import in_force, watching
 
 
 # --------------------------------------------------------------------------- what is told of a Tensor
@@ -160,7 +160,7 @@ def unique(
     xp = XP[type(x.array)]
     asked = (return_index, return_inverse, return_counts)
     if watching:
-        tell_left(x, "unique()")
+        in_force.get().left(x, "unique()")
     found = xp.unique(x.array, *asked, axis=axis)
     if not any(asked):
         return Tensor(found)
@@ -172,7 +172,7 @@ def unique_consecutive(
 ) -> Any:
     """The elements (or slices along `axis`) that differ from the one before, and what else is asked for."""
     if watching:
-        tell_left(x, "unique_consecutive()")
+        in_force.get().left(x, "unique_consecutive()")
     xp = XP[type(x.array)]
     at = 0 if axis is None else normal_axis(axis, x.ndim)
     array: Array = x.array.reshape(-1) if axis is None else xp.moveaxis(x.array, at, 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,12 @@ Tensor = Any
 """A Tensor, which itself tells its watch; so it stands above this file."""
 
 
-class Watch(Protocol):
+class Watch:
     """What is told of operations. It may change the values of an `out` in place before anybody else sees them."""
 
-    records: bool
+    records: bool = False
     """Whether everything is to be recorded, as above; else calls run as they would unwatched."""
-    backwards: bool
+    backwards: bool = False
     """Whether PyLayers keep their backward all the same, so that a gradient can be taken, of which everything is
     recorded as well: the graph is then that of the gradient as it is computed."""
 
@@ -55,7 +55,9 @@ watching: list[object] = []
 """What is in force in any thread, watches and hooks of what is saved: one truth test tells the usual case, nothing,
 from a look-up."""
 
-in_force: ContextVar[Watch | None] = ContextVar("watch", default=None)
+nobody = Watch()
+"""The watch where none is: it does nothing."""
+in_force: ContextVar[Watch] = ContextVar("watch", default=nobody)
 
 Place = tuple[Tensor, Array, Any, bool]
 """A Tensor, and the array, node and stop_gradient that it had."""
@@ -83,31 +85,7 @@ def watched(watch: Watch) -> Iterator[list[Place]]:
 
 def records_all() -> bool:
     """Whether everything is recorded here and now."""
-    if not watching:
-        return False
-    watch = in_force.get()
-    return watch is not None and watch.records
-
-
-def tell_made(node: Node, out: Any) -> None:
-    """Tell the watch in force here, if any, of a recorded operation."""
-    watch = in_force.get()
-    if watch is not None:
-        watch.made(node, out)
-
-
-def tell_computed(op: Row, inputs: Sequence[Any], out: Any) -> None:
-    """Tell the watch in force here, if any, of an operation that was not recorded."""
-    watch = in_force.get()
-    if watch is not None:
-        watch.computed(op, inputs, out)
-
-
-def tell_left(tensor: Tensor, how: str) -> None:
-    """Tell the watch in force here, if any, of values that leave the graph."""
-    watch = in_force.get()
-    if watch is not None:
-        watch.left(tensor, how)
+    return bool(watching) and in_force.get().records
 
 
 def take_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> None:
@@ -118,22 +96,9 @@ def take_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> 
     tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
 
 
-Values = np.ndarray[Any, Any]
-
-
-class Exchange(Protocol):
-    """What stands between Tensors and the NumPy code that takes their values and gives them back."""
-
-    def handed(self, tensor: Tensor) -> Any:
-        """What stands for a copy of the Tensor's values in the NumPy code."""
-
-    def taken(self, value: Any, whole: bool) -> Any:
-        """The Tensor that a value of the NumPy code stands for, or lists of such values if `whole`; tuples with Tensors
-        in place of such values; anything else unchanged."""
-
-
-exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
-"""What values go through in this thread, if anything."""
+exchange: ContextVar[Any] = ContextVar("exchange", default=None)
+"""What stands, in this thread, between Tensors and the NumPy code that takes their values and gives them back: a
+`pylayer.watch.numpy_array.Session`, if anything."""
 
 
 def handed(tensor: Tensor) -> Any:
@@ -143,6 +108,7 @@ def handed(tensor: Tensor) -> Any:
 
 
 def taken(value: Any, whole: bool = False) -> Any:
-    """What stands for a value of NumPy code among Tensors, where NumPy code is recorded; see `Exchange`."""
+    """The Tensor that a value of recorded NumPy code stands for, or lists of such values if `whole`; tuples with
+    Tensors in place of such values; anything else unchanged."""
     through = exchange.get() if watching else None
     return value if through is None else through.taken(value, whole)

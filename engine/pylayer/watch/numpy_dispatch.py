@@ -1,8 +1,9 @@
 """How NumPy's operations on recorded arrays are computed: by a rule, which records them, or else as a leak.
 
-NumPy itself computes each operation first, on plain copies. What it raises is raised; its result, and what it writes
-into its arguments, is what the rule's has to be, in shape, dtype and value, or the rule is not believed. Without a rule
-the values leave the recording: that is the only place where they do so.
+NumPy itself computes each operation first, on its own arrays. What it raises is raised. What it gives that is memory of
+its arguments is a view of them. Anything else, and what it writes into its arguments, is what the rule's result has to
+be, in shape, dtype and value, or the rule is not believed. Without a rule the values leave the recording: that is the
+only place where they do so.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylayer.dtype import BY_NUMPY
+from pylayer.ops.complexes import real
 from pylayer.ops.indexing import where_
-from pylayer.ops.shape import astype, broadcast_to
+from pylayer.ops.shape import astype, broadcast_to, reshape
 from pylayer.tensor import Tensor
-from pylayer.watch import tell_computed
+from pylayer.watch import in_force
 from pylayer.watch.numpy_array import (
+    Dispatched,
     RecordedArray,
     Session,
+    constant,
     fresh,
     gathered,
-    holds_recorded,
+    is_live,
     like,
     plain,
     recorded_in,
@@ -44,14 +48,23 @@ UFUNCS: dict[Any, Rule] = {}
 """By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and plain values."""
 METHODS: dict[str, Rule] = {}
 """By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
-VIEWS: set[Any] = set()
-"""Functions that only place the elements of their first argument anew, perhaps as a view of it."""
-ASKS: set[Any] = set()
-"""Functions that ask for what an array is, or make one in its shape, with nothing of its values."""
-OURS: dict[Any, Rule] = {}
-"""Functions that are computed without NumPy: they call the user's own, are about memory, or give views of several."""
+MAKES = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "astype"}
+"""The names of functions and methods that make an array of anything, perhaps of another dtype."""
+PLACES = {
+    "copy", "view", "flatten", "ravel", "reshape", "transpose", "squeeze", "take", "repeat", "compress", "choose",
+    "copyto", "put", "place", "putmask", "fill", "block_diag",
+}  # fmt: skip
+"""The names of those that only place elements anew, in a new array or in the first argument."""
+ASKS = {
+    "zeros_like", "ones_like", "empty_like", "shape", "ndim", "size", "iscomplexobj", "isrealobj", "isscalar",
+    "result_type", "can_cast", "min_scalar_type", "common_type", "shares_memory", "may_share_memory", "broadcast",
+}  # fmt: skip
+"""The names of those that ask for what an array is, or make one in its shape, with nothing of its values."""
+CALL_USERS = {"apply_along_axis", "apply_over_axes", "piecewise"}
+"""The names of those that call functions of the user's, and are therefore not computed by NumPy first."""
 CHANGE_NOTHING = (
-    "out", "casting", "subok", "overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver", "lwork",
+    "out", "order", "casting", "subok", "overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver",
+    "lwork",
 )  # fmt: skip
 """Keywords of which no rule needs to know: what they ask for is done with the result, or does not change it."""
 DECISIONS = {
@@ -59,10 +72,10 @@ DECISIONS = {
     "argwhere": "nonzero", "lexsort": "argsort", "argpartition": "argsort", "digitize": "searchsorted",
 }  # fmt: skip
 """The engine's names of NumPy's functions whose results are chosen by the values."""
-ALONG = ("argmax", "argmin", "argsort")
-"""Those of them that take one array and an axis."""
+ALONG = {"argmax": None, "argmin": None, "argsort": -1}
+"""Those of them that take an axis after the array, and which they take without."""
 OF_TWO = ("isclose", "allclose", "equal_all", "searchsorted")
-"""Those of them that say something of two arrays, one of which may be plain."""
+"""Those of them that say something of their first two arguments, one of which may be plain."""
 
 
 class Choice(NamedTuple):
@@ -76,29 +89,50 @@ class Unruled(Exception):  # noqa: N818 - no error: the values leave the recordi
     """There is no rule for this call."""
 
 
+def unruled(*args: Any) -> Any:
+    """The rule of what has none."""
+    raise Unruled
+
+
 # --------------------------------------------------------------------------- results
-def wrapped(value: Any, session: Session | None, given: Sequence[Any] = ()) -> Any:
-    """Plain results as arrays that may take recorded values, of a constant, which nothing depends on; not those that
-    are memory of the plain arrays among what was `given`."""
+def wrapped(
+    value: Any, session: Session | None, arrays: Sequence[RecordedArray] = (), given: Sequence[Any] = ()
+) -> Any:
+    """Plain results as arrays that may take recorded values, of a constant, which nothing depends on; what is memory of
+    one of the `arrays` as a view of it, and what is memory of a plain array among what was `given` as it is."""
     if session is None:
         return value
-    if type(value) is np.ndarray and value.dtype in BY_NUMPY and value.flags.writeable:
-        if any(type(v) is np.ndarray and np.may_share_memory(value, v) for v in given):
-            return value
-        return fresh(Tensor(value), value, False, session)
     if isinstance(value, (list, tuple)):
-        return like(value, [wrapped(v, session) for v in value])
-    return value
+        return like(value, [wrapped(v, session, arrays, given) for v in value])
+    view = view_of(value, arrays)
+    if view is not None or type(value) is not np.ndarray or value.dtype not in BY_NUMPY or not value.flags.writeable:
+        return value if view is None else view
+    foreign = any(type(v) is np.ndarray and np.may_share_memory(value, v) for v in given)
+    return value if foreign else constant(value, session)
 
 
-def settled(result: Any, expected: Any, session: Session) -> Any:
+def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
+    """What is memory of one of the arrays as a view of it; None of anything else."""
+    if not isinstance(value, np.ndarray):
+        return None
+    own = next((array for array in arrays if array._memory is value), None)
+    for array in arrays if own is None else [own]:
+        if isinstance(array._memory, np.ndarray) and np.may_share_memory(value, array._memory):
+            return array._view(value)
+    return None
+
+
+def settled(result: Any, expected: Any, session: Session, arrays: Sequence[RecordedArray]) -> Any:
     """A rule's result as NumPy code gets it. Raises Unruled if it is not what NumPy's own is."""
     if isinstance(expected, (list, tuple)):
-        if not isinstance(result, (list, tuple)) or len(result) != len(expected):
+        if not isinstance(result, (list, tuple)):
             raise Unruled
-        return like(expected, [settled(r, e, session) for r, e in zip(result, expected, strict=True)])
+        return like(expected, [settled(*one, session, arrays) for one in zip(result, expected, strict=True)])
     if not isinstance(expected, (np.ndarray, np.generic)):
         return expected
+    view = view_of(expected, arrays)
+    if type(view) is RecordedArray:
+        return view
     own = type(result) is RecordedArray
     tensor = result._tensor() if own else result if isinstance(result, Tensor) else Tensor(np.asarray(result))
     if tensor.array.shape != expected.shape or expected.dtype not in BY_NUMPY:
@@ -108,23 +142,21 @@ def settled(result: Any, expected: Any, session: Session) -> Any:
     tensor = tensor if tensor.array.dtype == expected.dtype else astype(tensor, expected.dtype)
     if session.exact and not alike(tensor.array, expected):
         raise Unruled
-    return fresh(tensor, expected, not own or result._buffer.live, session)
+    constants = own and result._buffer.tensor is None
+    return constant(tensor.array[()], session) if constants else fresh(tensor, expected, session)
 
 
 def alike(found: Any, expected: Any) -> bool:
     """Whether values are those that NumPy computed, but for rounding: half of the digits, of the largest of them."""
     same = bool(found.tobytes() == expected.tobytes())
-    if same or found.dtype.kind not in "fcV":
+    if same or not is_live(found.dtype):
         return same
     if found.dtype.kind == "V":
         found, expected = found.astype("float32"), expected.astype("float32")
     with np.errstate(all="ignore"):
-        found, expected = np.atleast_1d(found, expected)
-        finite = np.isfinite(expected)
-        if not np.array_equal(finite, np.isfinite(found)):
-            return False
-        bound = 16 * np.sqrt(np.finfo(found.dtype).eps) * float(np.max(np.abs(expected[finite]), initial=0.0))
-        return bool(np.all(np.abs(found - expected)[finite] <= bound))
+        largest = np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
+        bound = 16 * np.sqrt(np.finfo(expected.dtype).eps) * largest
+        return bool(np.allclose(found, expected, rtol=0.0, atol=bound, equal_nan=True))
 
 
 # --------------------------------------------------------------------------- decisions
@@ -144,67 +176,87 @@ def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: An
         `made`, which the watch may have changed.
     """
     array = np.asarray(made) if isinstance(made, (np.ndarray, np.generic)) else None
-    name = DECISIONS.get(name, name)
-    read = [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands]
-    if name in ALONG:
-        tell_computed(Choice(name, ("x", "axis")), [read[0], axis], array)  # type: ignore[arg-type]
-    elif len(read) == 2 or name not in OF_TWO:
-        tell_computed(Choice(name, ("x", "y", "z")[: len(read)]), read[:3], array)  # type: ignore[arg-type]
+    read = dict(
+        zip("xyz", [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands], strict=False)
+    )
+    read |= {} if axis is None else {"axis": axis}
+    in_force.get().computed(Choice(DECISIONS.get(name, name), tuple(read)), list(read.values()), array)  # type: ignore[arg-type]
     return array[()] if array is not None and isinstance(made, np.generic) else made
 
 
 # --------------------------------------------------------------------------- an operation
-def performed(run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def performed(
+    run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any], written: Any, out: Any
+) -> Any:
     """What an operation of NumPy's, or of anybody's, gives for arguments with recorded arrays in them.
 
     Args:
         name: as people write it.
         rule: gives the result in operations that are recorded, of NumPy's own result and the arguments.
+        written: the arguments that it may write into.
+        out: those of them that it was asked to put its results in.
     """
-    copies: list[tuple[RecordedArray, Any]] = []
-
-    def copied(array: RecordedArray) -> Any:
-        copies.append((array, array._copied()))
-        return copies[-1][1]
-
-    expected = run(*replaced(list(args), copied), **replaced(kwargs, copied))
-    session = session_of([array for array, _ in copies])
-    memory = [(array, copy) for array, copy in copies if isinstance(copy, np.ndarray)]
-
-    def write_back() -> None:
-        for array, copy in memory:
-            if copy.tobytes() != array._plain().tobytes():
-                array._assign(copy)
-
+    arrays = list(recorded_in((args, kwargs)))
+    session = session_of(arrays)
+    expected, after = ran(functools.partial(run, *plain(list(args)), **plain(kwargs)), written)
     if session is None:
-        write_back()
+        for array, values in after:
+            array._assign(values)
         return expected
+    now = {id(array._memory): values for array, values in after}
+    given_out: dict[int, Any] = {id(plain(v)): v for v in out if isinstance(v, np.ndarray)}
+    given_out |= {id(array._memory): array for array, _ in after}
+    targets = [given_out.get(id(one)) for one in as_tuple(expected)]
+    if any(target is not None for target in targets):
+        copies = [now.get(id(one), one.copy()) for one in as_tuple(expected)]
+        expected = like(expected, copies) if isinstance(expected, tuple) else copies[0]
+    result, done = wrapped(expected, session, arrays, args), False
+    buffers, items = [array._buffer for array in arrays], result if isinstance(result, (list, tuple)) else [result]
+    views = all(type(one) is RecordedArray and one._buffer in buffers for one in items)
     rest = {k: v for k, v in kwargs.items() if k != "out" or "where" in kwargs}
-    read = [array for array in recorded_in((args, rest)) if array._buffer.live]
-    result, done = expected, False
-    if read:
+    read = [array for array in recorded_in((args, rest)) if array._buffer.tensor is not None]
+    filled = [target._buffer for target in targets if type(target) is RecordedArray]
+    others = [(array, values) for array, values in after if array._buffer not in filled]
+    if read and (others or not views or not items):
         try:
-            result = settled(rule(expected, args, kwargs), expected, session)
-            done = expected is not None or not session.exact or all(alike(a._plain(), copy) for a, copy in memory)
+            result = settled(rule(expected, args, kwargs), expected, session, arrays)
+            done = not session.exact or all(alike(array._memory, values) for array, values in others)
         except Exception:  # whatever it is, there is no rule for it
             pass
         for array in [] if done else read:
             session.leak(array._tensor(), name)
-    if not done:
-        write_back()
-        result = wrapped(expected, session, args)
-    given_out: dict[int, Any] = {id(copy): array for array, copy in memory}
-    given_out |= {id(v): v for v in (*args, *as_tuple(kwargs.get("out"))) if type(v) is np.ndarray}
-    targets = [given_out.get(id(e)) for e in as_tuple(expected)]
-    if all(target is None for target in targets):
+    for array, values in [] if done else after:
+        array._assign(values)
+    if not given_out:
         return result
-    for target, one in zip(targets, as_tuple(result), strict=True):
-        if type(target) is RecordedArray:
-            target._assign(one)
-        elif target is not None and type(one) is RecordedArray and one._buffer.live:
-            session.leak(one._tensor(), "an array made outside the recording")
-    found = [one if t is None else t for t, one in zip(targets, as_tuple(result), strict=True)]
+    found = [delivered(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)]
     return like(expected, found) if isinstance(expected, tuple) else found[0]
+
+
+def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
+    """What a call gives, and the arrays among `written` that it writes to, with what they hold then. They hold what
+    they did before: it is what is recorded that writes."""
+    before = [(a, a._memory.copy()) for a in recorded_in(written) if isinstance(a._memory, np.ndarray)]
+    after: list[tuple[RecordedArray, Any]] = []
+    try:
+        return run(), after
+    finally:
+        changed = [(a, values) for a, values in before if a._memory.tobytes() != values.tobytes()]
+        after += [(array, array._memory.copy()) for array, _ in changed]
+        for array, values in changed:
+            array._memory[...] = values
+
+
+def delivered(target: Any, result: Any, done: bool, session: Session) -> Any:
+    """A result in the array that was given for it, if one was; `done` tells that the array has not got it yet."""
+    if target is None:
+        return result
+    if type(target) is not RecordedArray:
+        if type(result) is RecordedArray and result._buffer.tensor is not None:
+            session.leak(result._tensor(), "an array made outside the recording")
+    elif done:
+        target._assign(result)
+    return target
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -231,39 +283,75 @@ def named(function: Any) -> Rule | None:
 def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What a function, of NumPy's or any other, gives for arguments with recorded arrays in them."""
     session = session_of(list(recorded_in((args, kwargs))))
-    if function in ASKS:
+    if function.__name__ in ASKS:
         return wrapped(function(*plain(args), **plain(kwargs)), session)
-    if session is not None and function in OURS:
-        return OURS[function](*args, **kwargs)
-    if session is not None and function in VIEWS and args and type(args[0]) is RecordedArray:
-        return placed_anew(function, *args, **kwargs)
+    if session is not None and function.__name__ in CALL_USERS:
+        return FUNCTIONS[None](function, *args, **kwargs)
     module = str(getattr(function, "__module__", None) or "numpy").replace("numpy", "np").replace("np._core", "np")
-    name = f"{module}.{getattr(function, '__name__', type(function).__name__)}"
-    return performed(function, name, functools.partial(by_function, function), args, kwargs)
+    name = f"{module}.{function.__name__}"
+    out = as_tuple(with_keywords(function, args, kwargs)[1].get("out"))
+    rule = functools.partial(by_function, function)
+    return performed(function, name, rule, args, kwargs, (args, kwargs), out)
+
+
+def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> Any:
+    """What a method of an array gives: by the function of this name, if there is one."""
+    function = getattr(np, name, None)
+    if isinstance(function, (Dispatched, np.ufunc)) and name not in PLACES:
+        return function(array, *args, **kwargs)
+
+    def method(array: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(array, name)(*args, **kwargs)
+
+    method.__name__ = name
+    rule = functools.partial(by_function, method) if name in MAKES | PLACES else unruled
+    given = (array, *args)
+    return performed(method, f".{name}", rule, given, kwargs, (given, kwargs), as_tuple(kwargs.get("out")))
 
 
 def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The result by the rule of a function."""
+    name = function.__name__
+    if name in MAKES:
+        return made(args[0], expected)
+    if name in PLACES:
+        return placed_anew(function, *args, **kwargs)
     if is_decision(expected):
-        name = function.__name__
-        operands = list(args[:2]) if DECISIONS.get(name, name) in OF_TWO else list(recorded_in((args, kwargs)))[:1]
-        operands = operands[::-1] if name == "digitize" else operands
-        axis = kwargs.get("axis", args[1] if len(args) > 1 else -1 if "sort" in name else None)
-        return tell_decision(name, operands, axis, expected)
-    rest = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
-    place = -1 if "out" in kwargs else place_of_out(function)
+        told, given = DECISIONS.get(name, name), [*args, *kwargs.values()]
+        operands = given[:2] if told in OF_TWO else list(recorded_in(given))[:1]
+        axis = kwargs.get("axis", args[1] if name in ALONG and len(args) > 1 else ALONG.get(told))
+        return tell_decision(told, operands[::-1] if name == "digitize" else operands, axis, expected)
     rule = FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
-    return rule(*(None if k == place else v for k, v in enumerate(args)), **rest)
+    return called(rule, *with_keywords(function, args, kwargs))
 
 
-@functools.cache
-def place_of_out(function: Any) -> int:
-    """The place of the parameter `out` of a function; -1 if it is not known by place."""
+def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a rule gives, to which a `dtype` is that of the first argument, and which is not told of what changes
+    nothing."""
+    rest = heeded(kwargs)
+    dtype = rest.pop("dtype", None)
+    first = args[0] if dtype is None else replaced(args[0], lambda array: array.astype(dtype))
+    return rule(first, *args[1:], **rest)
+
+
+def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a call that are given and change something."""
+    return {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
+
+
+def with_keywords(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Arguments of a call with `out` and `dtype` as keywords, if it is known where these stand."""
+    if len(args) < 3:  # they are not among the first two
+        return args, kwargs
     try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except ValueError:
-        return -1
-    return next((k for k, p in enumerate(parameters) if p.name == "out" and p.kind == p.POSITIONAL_OR_KEYWORD), -1)
+        bound = signature_of(function).bind(*args, **kwargs)
+    except (ValueError, TypeError):
+        return args, kwargs
+    named = {name: bound.arguments.pop(name) for name in ("out", "dtype") if name in bound.arguments}
+    return bound.args, bound.kwargs | named
+
+
+signature_of = functools.cache(inspect.signature)
 
 
 def array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -277,22 +365,25 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):  # it sees to that itself, as Tensors do
         return NotImplemented
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
-    given = [gathered(v) if type(v) is list and holds_recorded(v) else v for v in inputs]
-    return performed(getattr(ufunc, method), name, functools.partial(by_ufunc, ufunc, method), given, kwargs)
+    given = [gathered(v) for v in inputs]
+    out = kwargs.get("out", ())
+    written = given[:1] if method == "at" else out
+    rule = functools.partial(by_ufunc, ufunc, method)
+    return performed(getattr(ufunc, method), name, rule, given, kwargs, written, out)
 
 
 def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The result by the rule of a ufunc, or of one of its methods."""
-    options = {k: v for k, v in kwargs.items() if k not in (*CHANGE_NOTHING, "order") and v is not np._NoValue}
     if method != "__call__":
-        return METHODS[method](ufunc, *inputs, **options)
+        return called(functools.partial(METHODS[method], ufunc), inputs, kwargs)
     if is_decision(expected):
         return tell_decision(ufunc.__name__, inputs, None, expected)
+    options, rule = heeded(kwargs), UFUNCS.get(ufunc) or named(ufunc)
     where = options.pop("where", True)
-    rule = UFUNCS.get(ufunc) or named(ufunc)
     if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
         raise Unruled
-    found = rule(as_tuple(expected)[0].dtype, *replaced(inputs, RecordedArray._tensor))
+    tensors = replaced(inputs, lambda array: array._memory if array._buffer.tensor is None else array._tensor())
+    found = rule(as_tuple(expected)[0].dtype, *tensors)
     if where is True:
         return found
     (target,) = kwargs["out"]  # which keeps its values where the mask does not hold
@@ -304,47 +395,48 @@ def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any],
 
 RecordedArray.__array_ufunc__ = array_ufunc
 RecordedArray.__array_function__ = array_function
+RecordedArray._call = call_method
 
 
-# --------------------------------------------------------------------------- placing elements anew
-def placed_anew(function: Any, array: RecordedArray, *args: Any, **kwargs: Any) -> Any:
-    """What a function makes of the positions of an array: views of it, or arrays of their own."""
+# --------------------------------------------------------------------------- making arrays, and placing elements anew
+def made(value: Any, expected: Any) -> Tensor:
+    """An array, or lists of arrays and numbers, in the dtype and shape that NumPy gives."""
+    tensor = gathered(value)._tensor()
+    if tensor.array.dtype.kind == "c" and expected.dtype.kind not in "cb":
+        tensor = real(tensor)
+    return reshape(astype(tensor, expected.dtype), list(expected.shape))
 
-    def made(where: Any) -> Any:
-        return like(where, [made(w) for w in where]) if isinstance(where, (list, tuple)) else array._at(where)
 
-    return made(function(array._positions(), *plain(args), **plain(kwargs)))
+def placed_anew(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """What a function gives, or writes into its first argument, that only places elements anew.
 
+    It is run on marks in place of recorded values, numbers that nobody else has. What is no mark is a constant.
+    """
+    parts = [array for array in recorded_in((args, kwargs)) if array._buffer.tensor is not None]
+    ends = np.cumsum([part.size for part in parts])
+    marks = np.sin(np.arange(1.0, 1 + ends[-1]))
+    order, given = np.argsort(marks), iter(np.split(marks, ends))
 
-def moved(function: Any, places: Sequence[tuple[int, str]], *args: Any, **kwargs: Any) -> Any:
-    """What a function does that only places elements anew, also within its first argument: those of the arguments in
-    these places, by position and name."""
-    parts: list[Any] = [np.zeros(1)]  # what is placed, in one row, a 0 first
+    def marked(array: RecordedArray) -> Any:
+        if array._buffer.tensor is None:
+            return array._memory.astype(float if is_live(array.dtype) else array.dtype)
+        stand_in = np.empty_like(array._memory, dtype=float, subok=False)
+        stand_in[...] = next(given).reshape(stand_in.shape)
+        return stand_in if isinstance(array._memory, np.ndarray) else stand_in[()]
 
-    def numbered(value: Any) -> Any:
-        """The numbers in that row of the elements of an array, of numbers, or of lists of these."""
-        if isinstance(value, (list, tuple)) and holds_recorded(value):
-            return like(value, [numbered(v) for v in value])
-        first, shape = sum(part.size for part in parts), np.shape(value)
-        numbers = np.empty_like(value._positions()) if type(value) is RecordedArray else np.empty(shape, np.intp)
-        numbers[...] = np.arange(first, first + numbers.size).reshape(shape)
-        parts.append(np.ravel(value))
-        return numbers if numbers.ndim else numbers[()]
+    def elements(found: Any) -> Any:
+        if isinstance(found, (list, tuple)):
+            return [elements(one) for one in found]
+        where = order[np.searchsorted(marks[order], found).clip(max=marks.size - 1)]
+        own = marks[where] == found
+        if len(parts) == 1 and np.all(own):
+            return parts[0]._moved(np.asarray(parts[0]._positions()).ravel()[where])
+        constants = np.asarray(found)[~own].astype(parts[0].dtype)
+        where[~own] = marks.size + np.arange(constants.size)
+        return np.concatenate([*map(np.ravel, parts), constants])[where]
 
-    def elements(numbers: Any) -> Any:
-        if isinstance(numbers, (list, tuple)):
-            return [elements(n) for n in numbers]
-        dtype = np.result_type(*(part.dtype for part in parts[1:]))
-        return np.concatenate([v if v.dtype == dtype else v.astype(dtype) for v in parts])[np.asarray(numbers)]
-
-    given, rest = plain(list(args)), plain(kwargs)
-    for position, name in places:
-        if position < len(args):
-            given[position] = numbered(args[position])
-        elif name in kwargs:
-            rest[name] = numbered(kwargs[name])
-    numbers = function(*given, **rest)
-    if numbers is not None:
-        return elements(numbers)
-    args[0][...] = elements(given[0])
-    return None
+    new = [v.copy() if type(v) is np.ndarray else v for v in replaced(list(args), marked)]
+    found = function(*new, **replaced({k: v for k, v in kwargs.items() if k != "out"}, marked))
+    if found is not None:
+        return elements(found)
+    return args[0]._assign(elements(new[0]))

@@ -14,15 +14,12 @@ import numpy as np
 from pylayer.tensor import Tensor
 from pylayer.watch.numpy_array import (
     Dispatched,
-    RecordedArray,
     Session,
-    gathered,
     holds_recorded,
     like,
-    plain,
     session_here,
 )
-from pylayer.watch.numpy_dispatch import FUNCTIONS, OURS, Unruled, call, placed_anew, wrapped
+from pylayer.watch.numpy_dispatch import FUNCTIONS, MAKES, Unruled, call, wrapped
 
 LIBRARIES = ("numpy", "scipy")
 
@@ -91,19 +88,14 @@ def function_for(real: Any) -> Any:
         session = session_here()
         if session is None:
             return real(*args, **kwargs)
-        if real in MAKERS:
-            return make(real, session, *args, **kwargs)
+        if real.__name__ in MAKES:
+            args = with_tensors(args, session)
         if holds_recorded((args, kwargs)):
             return real(*args, **kwargs) if type(real) is Dispatched else call(real, args, kwargs)
-        return wrapped(real(*args, **kwargs), session, (*args, *kwargs.values()))
+        return wrapped(real(*args, **kwargs), session, given=(*args, *kwargs.values()))
 
     functools.update_wrapper(call_of_user, real, updated=())
     return call_of_user
-
-
-def broadcast(*arrays: Any) -> Any:
-    """``np.broadcast``, of which only the shape is asked."""
-    return np.broadcast(*plain(arrays))
 
 
 class Joiner:
@@ -116,23 +108,9 @@ class Joiner:
         return replay(type(self.real).__getitem__, self.real, items) if session_here() else self.real[items]
 
 
-stands(broadcast, np.broadcast)
+stands(function_for(np.broadcast), np.broadcast)
 for _joiner in (np.r_, np.c_):
     stands(Joiner(_joiner), _joiner)
-
-
-# --------------------------------------------------------------------------- arrays of what is given
-def make(real: Any, session: Session, given: Any = None, dtype: Any = None, *args: Any, **options: Any) -> Any:
-    """What a function makes that makes an array of anything: of a recorded array a recorded one."""
-    given = with_tensors(given, session)
-    if isinstance(given, (list, tuple)) and holds_recorded(given):
-        given = gathered(given)
-    if type(given) is not RecordedArray:
-        return wrapped(real(given, dtype, *args, **options), session, [given])
-    found = given if dtype is None or np.dtype(dtype) == given.dtype else given.astype(dtype)
-    if type(found) is not RecordedArray:
-        return found
-    return placed_anew(real, found, None, *args, **options)
 
 
 def with_tensors(value: Any, session: Session) -> Any:
@@ -140,9 +118,6 @@ def with_tensors(value: Any, session: Session) -> Any:
     if isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple, Tensor)) for v in value):
         return like(value, [with_tensors(v, session) for v in value])
     return session.handed(value) if isinstance(value, Tensor) else value
-
-
-MAKERS = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
 
 
 # --------------------------------------------------------------------------- NumPy's functions that are Python
@@ -195,7 +170,4 @@ def namespace(function: FunctionType) -> dict[str, Any]:
 
 
 FUNCTIONS[None] = replay
-PLAYED = (np.apply_along_axis, np.apply_over_axes, np.piecewise, np.atleast_1d, np.atleast_2d, np.atleast_3d)
-for _function in PLAYED:
-    OURS[_function] = functools.partial(replay, _function)
 np_: Any = stand_in(np)

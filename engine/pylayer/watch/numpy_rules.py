@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -22,18 +23,16 @@ from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_array import RecordedArray, gathered, holds_recorded, plain, replaced
+from pylayer.watch.numpy_array import Dispatched, RecordedArray, gathered, plain
 from pylayer.watch.numpy_dispatch import (
-    ASKS,
     FUNCTIONS,
     METHODS,
-    OURS,
     UFUNCS,
-    VIEWS,
     Rule,
     Unruled,
-    moved,
+    placed_anew,
     tell_decision,
+    unruled,
 )
 
 LONGEST = 4096
@@ -100,34 +99,21 @@ def _mantissa(dtype: Any, x: Any) -> Any:
     return x * Tensor(np.ldexp(1.0, -exponent).astype(x.array.dtype)), Tensor(exponent)
 
 
-def _power_of_two(y: Any) -> Any:
-    return np.ldexp(1.0, y.array if isinstance(y, Tensor) else y)
-
-
-SAME = "exp expm1 log log2 log10 log1p sin cos tan sinh cosh tanh sqrt square reciprocal sign floor ceil trunc fabs"
-SAME += " arcsin arccos arctan arcsinh arccosh arctanh maximum minimum fmax fmin remainder arctan2"
-for _name in SAME.split():
-    _function = getattr(ops, _name.replace("arc", "a").replace("fabs", "abs"))
-    UFUNCS[getattr(np, _name)] = one(_function) if getattr(np, _name).nin == 1 else two(_function)
+for _name, _function in {**vars(ops), "conj": complexes.conj, "matmul": linalg.matmul, "vecdot": linalg.vecdot}.items():
+    _ufunc = getattr(np, _name, None)  # by the names of the array API, which are the engine's
+    if isinstance(_ufunc, np.ufunc) and getattr(getattr(_function, "op", None), "differentiable", True):
+        UFUNCS[_ufunc] = one(_function) if _ufunc.nin == 1 else two(_function)
 UFUNCS |= {
-    np.add: two(lambda x, y: x + y, True), np.subtract: two(lambda x, y: x - y, True),
-    np.multiply: two(lambda x, y: x * y, True), np.divide: two(lambda x, y: x / y, True),
-    np.power: _power, np.float_power: _power, np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y),
-    np.floor_divide: two(lambda x, y: ops.floor(x / y)), np.hypot: two(ops.hypot_),
-    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.matmul: two(linalg.matmul_),
-    np.logaddexp: two(ops.logaddexp), np.copysign: two(ops.copysign),
-    np.heaviside: two(ops.heaviside),
+    np.add: two(operator.add, True), np.subtract: two(operator.sub, True), np.multiply: two(operator.mul, True),
+    np.divide: two(operator.truediv, True), np.power: _power, np.float_power: _power, np.absolute: _magnitude,
+    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y), np.floor_divide: two(lambda x, y: ops.floor(x / y)),
+    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.rint: one(ops.round),
     np.logaddexp2: two(lambda x, y: ops.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
-    np.negative: one(lambda x: -x), np.positive: one(shapes.clone), np.absolute: _magnitude, np.rint: one(ops.round),
-    np.conjugate: one(complexes.conj), np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.frexp: _mantissa,
-    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
-    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))),
-    np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(_power_of_two(y).astype(dtype)),
-    np.deg2rad: one(lambda x: x * (math.pi / 180)), np.radians: one(lambda x: x * (math.pi / 180)),
-    np.rad2deg: one(lambda x: x * (180 / math.pi)), np.degrees: one(lambda x: x * (180 / math.pi)),
+    np.fabs: one(ops.abs), np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.frexp: _mantissa,
+    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)), np.radians: one(ops.deg2rad),
+    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))), np.degrees: one(ops.rad2deg),
+    np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, y).astype(dtype)),
 }  # fmt: skip
-if hasattr(np, "vecdot"):
-    UFUNCS[np.vecdot] = two(lambda x, y: reduction.sum(complexes.conj(x) * y, [-1], None, False))
 
 
 # --------------------------------------------------------------------------- methods of ufuncs
@@ -140,13 +126,11 @@ RUNNING: dict[Any, Callable[..., Any]] = {np.add: reduction.cumsum, np.multiply:
 
 
 def _reduce(
-    ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None, keepdims: Any = False,
-    initial: Any = None, where: Any = True,
-) -> Any:  # fmt: skip
-    array = array if dtype is None else array.astype(dtype)
+    ufunc: Any, array: Any, axis: Any = 0, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Any:
     if where is not True:
         neutral = initial if ufunc.identity is None else ufunc.identity
-        array = np.where(where, array, array.dtype.type(neutral)) if neutral is not None else _unruled()
+        array = np.where(where, array, array.dtype.type(neutral)) if neutral is not None else unruled()
     axes = axes_of(axis, array.ndim)
     if not array.ndim:
         found = array
@@ -156,27 +140,22 @@ def _reduce(
         found = functools.reduce(ufunc, list(np.moveaxis(array, axes[0], 0)))
         found = np.expand_dims(found, axes[0]) if keepdims else found
     else:
-        _unruled()
+        unruled()
     return found if initial is None else UFUNCS[ufunc](array.dtype, found, initial)
 
 
-def _accumulate(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Any:
-    array = array if dtype is None else array.astype(dtype)
+def _accumulate(ufunc: Any, array: Any, axis: Any = 0) -> Any:
     if ufunc in RUNNING:
         return RUNNING[ufunc](array._tensor(), int(plain(axis)))
     rows = np.moveaxis(array, axis, 0)
-    return np.stack(list(itertools.accumulate(rows, ufunc)), axis) if len(rows) <= LONGEST else _unruled()
+    return np.stack(list(itertools.accumulate(rows, ufunc)), axis) if len(rows) <= LONGEST else unruled()
 
 
-def _unruled() -> Any:
-    raise Unruled
-
-
-def _reduceat(ufunc: Any, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Any:
+def _reduceat(ufunc: Any, array: Any, indices: Any, axis: Any = 0) -> Any:
     rows = np.moveaxis(array, axis, 0)
     starts = [int(k) for k in np.atleast_1d(plain(indices))]
     ends = [*starts[1:], len(rows)]
-    found = [ufunc.reduce(rows[i:j], 0, dtype) if i < j else rows[i] for i, j in zip(starts, ends, strict=True)]
+    found = [ufunc.reduce(rows[i:j], 0) if i < j else rows[i] for i, j in zip(starts, ends, strict=True)]
     return np.stack(found, axis)
 
 
@@ -186,33 +165,29 @@ def _outer(ufunc: Any, x: Any, y: Any, **options: Any) -> Any:
 
 def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
     """``ufunc.at``: as often as a place is named, once each time."""
-    at = np.array(array._positions()[plain(index)])
+    at = np.array(np.arange(array.size).reshape(array.shape)[plain(index)])
     places = at.ravel()
     given: Any = None if value is None else np.broadcast_to(value, at.shape).astype(array.dtype).ravel()
-    if ufunc in (np.add, np.subtract) and array._part is None and array._where is None:
-        live = array._buffer.live or (is_recorded(given) and given._buffer.live)
+    if ufunc in (np.add, np.subtract):
         added = as_tensor(given if ufunc is np.add else -given, array.dtype)
         flat = add_at(shapes.reshape(array._tensor(), [-1]), places, added)
-        array._write(shapes.reshape(flat, list(array.shape)), array._positions(), live)
+        array._write(shapes.reshape(flat, list(array.shape)), array._positions())
         return
-    for k, place in enumerate(places if places.size <= LONGEST else _unruled()):
-        now = RecordedArray(array._buffer, np.array([place]), array._part)
-        array._assign(ufunc(now) if given is None else ufunc(now, given[k]), now._positions())
+    for k, place in enumerate(places if places.size <= LONGEST else unruled()):
+        one = tuple(slice(n, n + 1) for n in np.unravel_index(place, array.shape))
+        array[one] = ufunc(array[one]) if given is None else ufunc(array[one], given[k])
 
 
 METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat, "outer": _outer, "at": _at}
 
 
 # --------------------------------------------------------------------------- reductions
-def _over(ufunc: Any, *dtype: None) -> Rule:
-    """A reduction by a ufunc; the `dtype` is None if the function has no such parameter."""
-    return lambda a, axis=None, *args, **options: _reduce(ufunc, a, axis, *dtype, *args, **options)
+def _over(ufunc: Any) -> Rule:
+    return lambda a, axis=None, *args, **options: _reduce(ufunc, a, axis, *args, **options)
 
 
 def _running(ufunc: Any) -> Rule:
-    return lambda a, axis=None, dtype=None, out=None: _accumulate(
-        ufunc, a.reshape(-1) if axis is None else a, axis or 0, dtype
-    )
+    return lambda a, axis=None: _accumulate(ufunc, a.reshape(-1) if axis is None else a, axis or 0)
 
 
 def _count(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
@@ -220,34 +195,31 @@ def _count(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
     return np.broadcast_to(plain(where), a.shape).sum(axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims)
 
 
-def _mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False, *,
-          where: Any = True) -> Any:  # fmt: skip
+def _mean(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     if where is not True:
-        return np.sum(a, axis, dtype, keepdims=keepdims, where=where) / _count(a, axis, where, keepdims)
-    a = a if dtype is None else a.astype(dtype)
+        return np.sum(a, axis, keepdims=keepdims, where=where) / _count(a, axis, where, keepdims)
     return reduction.mean(a._tensor(), axes_of(axis, a.ndim), bool(keepdims))
 
 
-def _var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0, keepdims: Any = False, *,
+def _var(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False, *,
          where: Any = True, mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
-    a = a if dtype is None else a.astype(dtype)
     centred = a - (np.mean(a, axis, keepdims=True, where=where) if mean is None else mean)
     squares = np.square(centred) if a.dtype.kind != "c" else (centred * np.conj(centred)).real
     degrees = _count(a, axis, where, keepdims) - (ddof if correction is None else correction)
     return np.sum(squares, axis, keepdims=keepdims, where=where) / np.maximum(degrees, 0)
 
 
-def _sort(a: Any, axis: Any = -1, kind: Any = None, order: None = None, *, stable: Any = None) -> Any:
+def _sort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Any:
     return _in_order(a, axis, lambda values, along: np.argsort(values, along, kind="stable"))
 
 
-def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: None = None) -> Any:
+def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect") -> Any:
     return _in_order(a, axis, lambda values, along: np.argpartition(values, plain(kth), along, kind))
 
 
 def _in_order(a: Any, axis: Any, by: Callable[[Any, int], Any]) -> Any:
     a, axis = (a.reshape(-1), 0) if axis is None else (a, int(axis))
-    order = by(a._plain(), axis)
+    order = by(a._memory, axis)
     tell_decision("argsort", [a], axis, order)
     return take_along_axis(a._tensor(), Tensor(order), axis % a.ndim)
 
@@ -261,7 +233,7 @@ def _quantile(function: Any) -> Rule:
 
 
 def _unique(ar: Any, *, axis: Any = None, equal_nan: bool = True) -> Any:
-    first = np.unique(ar._plain(), return_index=True, axis=axis, equal_nan=equal_nan)[1]
+    first = np.unique(ar._memory, return_index=True, axis=axis, equal_nan=equal_nan)[1]
     tell_decision("argsort", [ar], -1, first)
     return ar.reshape(-1)[first] if axis is None else np.take(ar, first, axis)
 
@@ -276,24 +248,24 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return shapes.broadcast_to(where_(mask, as_tensor(x, dtype), as_tensor(y, dtype)), list(sizes))
 
 
-def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min: Any = None, max: Any = None) -> Any:
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
     low, high = a_min if min is None else min, a_max if max is None else max
     bounds = [v for v in (low, high) if v is not None]
     if is_recorded(a) and all(np.ndim(v) == 0 and not is_recorded(v) for v in bounds):
         numbers = [None if v is None else np.asarray(v).item() for v in (low, high)]
-        return ops.clip_(as_tensor(a, np.result_type(a._plain(), *bounds)), *numbers)
+        return ops.clip_(as_tensor(a, np.result_type(a._memory, *bounds)), *numbers)
     a = a if low is None else np.maximum(a, low)
     return a if high is None else np.minimum(a, high)
 
 
-def _round(a: Any, decimals: Any = 0, out: None = None) -> Any:
+def _round(a: Any, decimals: Any = 0) -> Any:
     return ops.round(a._tensor(), int(decimals))
 
 
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
     places, known = np.asarray(plain(x)), np.asarray(plain(xp))
     k = np.clip(np.searchsorted(known, places, "right") - 1, 0, max(known.size - 2, 0))
-    tell_decision("searchsorted", [v for v in (xp, x) if is_recorded(v)], None, k)
+    tell_decision("searchsorted", [xp, x], None, k)
     x, xp, fp = (v if is_recorded(v) else np.asarray(v) for v in (x, xp, fp))
     found = fp[k] + (fp[k + 1] - fp[k]) * ((x - xp[k]) / (xp[k + 1] - xp[k]))
     found = np.where(places < known[0], fp[0] if left is None else left, found)
@@ -301,7 +273,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> An
 
 
 # --------------------------------------------------------------------------- products
-def _dot(a: Any, b: Any, out: None = None) -> Any:
+def _dot(a: Any, b: Any) -> Any:
     if not np.ndim(a) or not np.ndim(b):
         return np.multiply(a, b)
     return np.matmul(a, b) if np.ndim(b) <= 2 else np.tensordot(a, b, (-1, -2))
@@ -311,8 +283,8 @@ def _inner(a: Any, b: Any) -> Any:
     return np.dot(a, b) if not np.ndim(a) or not np.ndim(b) else np.tensordot(a, b, (-1, -1))
 
 
-def _einsum(equation: str, *arrays: Any, dtype: Any = None, order: Any = "K", optimize: Any = False) -> Any:
-    common = np.result_type(*plain(arrays)) if dtype is None else np.dtype(dtype)
+def _einsum(equation: str, *arrays: Any, optimize: Any = False) -> Any:
+    common = np.result_type(*plain(arrays))
     return linalg.einsum(equation, *(as_tensor(v, common) for v in arrays))
 
 
@@ -335,10 +307,9 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return total
 
 
-def _concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Any:
-    items = [gathered(v) if isinstance(v, (list, tuple)) and holds_recorded(v) else v for v in arrays]
-    items = [np.ravel(v) if axis is None else v for v in items]
-    common = np.result_type(*plain(items)) if dtype is None else np.dtype(dtype)
+def _concatenate(arrays: Any, axis: Any = 0) -> Any:
+    items = [np.ravel(gathered(v)) if axis is None else gathered(v) for v in arrays]
+    common = np.result_type(*plain(items))
     return concat([as_tensor(v, common) for v in items], int(axis or 0))
 
 
@@ -381,7 +352,7 @@ def eigh(a: Any, lower: bool, theirs: Any) -> Any:
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
-    return eigh(a, UPLO.upper() == "L", np.linalg.eigh(a._plain(), UPLO)[1])
+    return eigh(a, UPLO.upper() == "L", np.linalg.eigh(a._memory, UPLO)[1])
 
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
@@ -393,7 +364,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Q and R, or R alone."""
-    return factors.qr(a, mode) if mode in ("reduced", "r") else _unruled()
+    return factors.qr(a, mode) if mode in ("reduced", "r") else unruled()
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
@@ -408,19 +379,22 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     return found, rest if residuals.size else residuals, rank, lengths
 
 
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    if mode in ("maximum", "minimum", "median"):  # which decide
+        raise Unruled
+    return placed_anew(np.pad, array, pad_width, mode, **options)
+
+
 FUNCTIONS |= {
-    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum, None),
-    np.min: _over(np.minimum, None), np.amax: _over(np.maximum, None), np.amin: _over(np.minimum, None),
+    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum), np.min: _over(np.minimum),
     np.mean: _mean, np.var: _var, np.std: lambda *args, **options: np.sqrt(_var(*args, **options)),
     np.cumsum: _running(np.add), np.cumprod: _running(np.multiply), np.sort: _sort, np.partition: _partition,
     np.quantile: _quantile(np.quantile), np.percentile: _quantile(np.percentile), np.unique: _unique,
     np.where: _where, np.clip: _clip, np.interp: _interp, np.dot: _dot, np.inner: _inner, np.einsum: _einsum,
     np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
     np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
-    np.round: _round, np.around: _round,
-    np.trace: lambda a, offset=0, axis1=0, axis2=1, dtype=None, out=None: np.sum(
-        np.diagonal(a, offset, axis1, axis2), -1, dtype
-    ),
+    np.round: _round, np.pad: _pad,
+    np.trace: lambda a, *axes, **named: np.sum(np.diagonal(a, *axes, **named), -1),
     np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh, np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0],
 }  # fmt: skip
 MATRICES: dict[str, Any] = {
@@ -438,51 +412,6 @@ def _transform(function: Callable[..., Any]) -> Rule:
     )
 
 
-TRANSFORMS = "hfft ihfft fft ifft rfft irfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
-for _name in TRANSFORMS.split():
-    FUNCTIONS[getattr(np.fft, _name)] = _transform(getattr(fourier, _name))
-
-
-# --------------------------------------------------------------------------- functions that only place elements anew
-def named(module: Any, names: str) -> set[Any]:
-    """The functions of a module by these names, of which this NumPy may lack some."""
-    return {getattr(module, name) for name in names.split() if hasattr(module, name)}
-
-
-VIEWS |= named(np, "copy transpose swapaxes moveaxis rollaxis matrix_transpose permute_dims reshape ravel squeeze")
-VIEWS |= named(np, "expand_dims broadcast_to diagonal flip fliplr flipud rot90 split array_split hsplit vsplit dsplit")
-VIEWS |= named(np, "unstack") | named(np.linalg, "matrix_transpose diagonal")
-VIEWS |= named(np.lib.stride_tricks, "sliding_window_view")
-
-MOVED = {
-    "take": ((0, "a"),), "repeat": ((0, "a"),), "pad": ((0, "array"), (9, "constant_values")), "compress": ((1, "a"),),
-    "choose": ((1, "choices"),), "copyto": ((0, "dst"), (1, "src")), "put": ((0, "a"), (2, "v")),
-    "place": ((0, "arr"), (2, "vals")), "putmask": ((0, "a"), (2, "values")),
-}  # fmt: skip
-"""Functions that only place elements anew, and which arguments these are in, by position and name."""
-for _name, _places in MOVED.items():
-    FUNCTIONS[getattr(np, _name)] = functools.partial(moved, getattr(np, _name), _places)
-
-
-def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, reflect_type: str = "even", **options: Any) -> Any:
-    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or reflect_type != "even":
-        raise Unruled  # it computes
-    return moved(np.pad, MOVED["pad"], array, pad_width, mode, **options)
-
-
-FUNCTIONS[np.pad] = _pad
-
-
-# --------------------------------------------------------------------------- functions about arrays
-def _broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
-    sizes = np.broadcast_shapes(*map(np.shape, arrays))
-    return tuple(np.broadcast_to(v, sizes) for v in arrays)
-
-
-OURS |= {
-    np.broadcast_arrays: _broadcast_arrays, np.real: lambda val: val.real, np.imag: lambda val: val.imag,
-    np.shares_memory: lambda *args: np.shares_memory(*replaced(args, RecordedArray._positions)),
-    np.may_share_memory: lambda *args: np.may_share_memory(*replaced(args, RecordedArray._positions)),
-}  # fmt: skip
-ASKS |= named(np, "zeros_like ones_like empty_like")
-ASKS |= named(np, "shape ndim size iscomplexobj isrealobj result_type can_cast min_scalar_type common_type isscalar")
+for _name, _function in vars(fourier).items():
+    if isinstance(getattr(np.fft, _name, None), Dispatched):
+        FUNCTIONS[getattr(np.fft, _name)] = _transform(_function)

@@ -14,7 +14,7 @@ from pylayer.ops.factors import det, inv, solve, triangular_solve
 from pylayer.ops.indexing import where_
 from pylayer.ops.reduction import logsumexp as log_sum_exp
 from pylayer.tensor import Tensor
-from pylayer.watch.numpy_dispatch import NAMED, moved
+from pylayer.watch.numpy_dispatch import NAMED
 from pylayer.watch.numpy_rules import axes_of, cholesky, eigh, of_tensors, one, qr, svd, swapped, two
 
 
@@ -87,12 +87,8 @@ def _solve_triangular(a: Tensor, b: Tensor, trans: Any = 0, lower: bool = False,
 
 
 def _spectrum(a: Any, b: None = None, *, lower: bool = True, eigvals_only: bool = False) -> Any:
-    found = eigh(a, lower, sys.modules["scipy.linalg"].eigh(a._plain(), lower=lower)[1])
+    found = eigh(a, lower, sys.modules["scipy.linalg"].eigh(a._memory, lower=lower)[1])
     return found[0] if eigvals_only else found
-
-
-def _block_diag(*arrays: Any) -> Any:
-    return moved(sys.modules["scipy.linalg"].block_diag, [(k, "") for k in range(len(arrays))], *arrays)
 
 
 NAMED["scipy.special"] = {
@@ -104,7 +100,7 @@ NAMED["scipy.linalg"] = {
     "solve": of_tensors(lambda a, b, transposed=False: solve(swapped(a) if transposed else a, b)),
     "cholesky": of_tensors(lambda a, lower=False: cholesky(a, upper=not lower)), "cho_factor": _cho_factor,
     "cho_solve": _cho_solve, "solve_triangular": of_tensors(_solve_triangular), "eigh": _spectrum,
-    "eigvalsh": lambda a, **options: _spectrum(a, eigvals_only=True, **options), "block_diag": _block_diag,
+    "eigvalsh": lambda a, **options: _spectrum(a, eigvals_only=True, **options),
     "lstsq": np.linalg.lstsq, "pinv": np.linalg.pinv, "norm": np.linalg.norm, "svd": of_tensors(svd),
     "svdvals": of_tensors(lambda a: svd(a, compute_uv=False)), "qr": of_tensors(lambda a, mode="full": qr(a)),
     "inv": of_tensors(inv), "det": of_tensors(det),
