@@ -21,6 +21,7 @@ import functools
 import sys
 import sysconfig
 import threading
+import weakref
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,7 +47,10 @@ OWN = tuple(
 """The folders of NumPy and SciPy."""
 WRITTEN_IN_PYTHON = 1 << 9
 """The flag of classes that a class statement made."""
-PLAIN = (str, bytes, int, float, complex, type(None), np.ndarray, Tensor, RecordedArray, type(object.__init__))
+PLAIN = (
+    str, bytes, int, float, complex, type(None), np.ndarray, Tensor, RecordedArray, type(object.__init__),
+    *weakref.ProxyTypes,  # which may stand for nothing any more, and raise when they are asked
+)  # fmt: skip
 WRAPPERS = (type(functools.lru_cache(len)),)
 """Callables in C that hold a function of the user's."""
 MOST_LISTED = 100
@@ -85,7 +89,7 @@ class Code:
         found, waiting, seen = list[Place](), list(self.functions), set[int]()
         while waiting and len(seen) < MOST_VISITED:
             value = waiting.pop()
-            if id(value) in seen or id(value) in standing or isinstance(value, PLAIN):
+            if id(value) in seen or id(value) in standing or issubclass(type(value), PLAIN):
                 continue
             seen.add(id(value))
             if isinstance(value, FunctionType):
