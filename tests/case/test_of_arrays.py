@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import weakref
 from typing import Any
 
 import numpy as np
@@ -168,20 +167,6 @@ def test_what_backward_returns_is_counted_and_its_shapes_are_held_against_the_ar
 def test_what_does_not_fit_is_said_in_terms_of_arrays(function: Any, backward: Any, said: str) -> None:
     with pytest.raises(TypeError, match=said):
         gradcheck.check(function, X, backward=backward)
-
-
-def test_what_the_function_holds_may_be_gone_by_now() -> None:
-    """As in the objects that Numba makes of functions: they hold weak references."""
-
-    class Held:
-        pass
-
-    gone = weakref.proxy(Held())
-
-    def doubled(x: Any, held: Any = gone) -> Any:
-        return 2 * x
-
-    assert gradcheck.check(doubled, X, backward=lambda x, g: 2 * g).verdict is Status.PASS
 
 
 def through_c(x: Any) -> Any:

@@ -6,6 +6,7 @@ import builtins
 import functools
 import threading
 import traceback
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -350,6 +351,27 @@ def test_promotion_is_numpys_own(dtype: str, other: Any) -> None:
         for ufunc in (np.add, np.multiply, np.true_divide):
             assert ufunc(x, other).dtype == ufunc(plain, other).dtype
             assert ufunc(other, x).dtype == ufunc(other, plain).dtype
+
+
+class Gone:
+    """What a weak reference was to."""
+
+
+class Stubborn:
+    """Something that raises whatever it is asked."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+@pytest.mark.parametrize("make", [lambda: weakref.proxy(Gone()), Stubborn], ids=["gone", "stubborn"])
+def test_what_code_holds_is_asked_nothing(make: Callable[[], Any]) -> None:
+    """Objects that Numba makes of functions hold references to what is gone."""
+
+    def doubled(x: Any, held: Any = make(), more: Any = (make(), [make()])) -> Any:  # noqa: B008 - one for each test
+        return np.add(x, x)
+
+    assert "add" in names(tape(doubled, [1.0, 2.0]))
 
 
 def test_a_keyword_without_a_rule_is_a_leak_with_the_right_values() -> None:

@@ -59,9 +59,10 @@ def stand_in(value: Any) -> Any:
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     if id(value) in made:
         return made[id(value)][1]
-    known = isinstance(value, (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched))
+    if not issubclass(type(value), (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched)):
+        return value  # known by its type: a user's object may answer anything to what it is asked
     of_ufunc = isinstance(getattr(value, "__self__", None), np.ufunc)
-    if not known or of_ufunc or id(value) in standing or not of_libraries(value):
+    if of_ufunc or id(value) in standing or not of_libraries(value):
         return value
     return stands(StandIn(value) if isinstance(value, ModuleType) else function_for(value), value)
 

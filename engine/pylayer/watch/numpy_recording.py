@@ -47,7 +47,7 @@ OWN = tuple(
 """The folders of NumPy and SciPy."""
 WRITTEN_IN_PYTHON = 1 << 9
 """The flag of classes that a class statement made."""
-PLAIN = (
+PLAIN: tuple[type, ...] = (
     str, bytes, int, float, complex, type(None), np.ndarray, Tensor, RecordedArray, type(object.__init__),
     *weakref.ProxyTypes,  # which may stand for nothing any more, and raise when they are asked
 )  # fmt: skip
@@ -89,10 +89,10 @@ class Code:
         found, waiting, seen = list[Place](), list(self.functions), set[int]()
         while waiting and len(seen) < MOST_VISITED:
             value = waiting.pop()
-            if id(value) in seen or id(value) in standing or issubclass(type(value), PLAIN):
+            if id(value) in seen or id(value) in standing or is_a(value, PLAIN):
                 continue
             seen.add(id(value))
-            if isinstance(value, FunctionType):
+            if is_a(value, FunctionType):
                 places = list(self.held_by(value))
                 found += [place for place in places if stand_in(there(*place)) is not there(*place)]
                 waiting += [there(*place) for place in places]
@@ -117,7 +117,7 @@ class Code:
                 modules.append(space[name])
             while modules:
                 module = modules.pop()
-                if not isinstance(module, ModuleType) or id(module) in standing:
+                if not is_a(module, ModuleType) or id(module) in standing:
                     continue
                 known = any(vars(module) is space for space in spaces)
                 if not known and self.holds(getattr(module, "__file__", None) or STANDARD):
@@ -125,13 +125,13 @@ class Code:
 
     def within(self, value: Any) -> list[Any]:
         """What a class or object, no function, refers to."""
-        if isinstance(value, (MethodType, functools.partial, staticmethod, classmethod, property)):
+        if is_a(value, (MethodType, functools.partial, staticmethod, classmethod, property)):
             names = ("__self__", "__func__", "func", "args", "keywords", "fget")
             return [getattr(value, name, None) for name in names]
-        if isinstance(value, type):
+        if is_a(value, type):
             return [held for cls in value.__mro__ if self.reaches(cls) for held in list(vars(cls).values())]
-        if isinstance(value, (list, tuple, set, dict)):
-            return list(value.values() if isinstance(value, dict) else value)[:MOST_LISTED]
+        if is_a(value, (list, tuple, set, dict)):
+            return list(value.values() if is_a(value, dict) else value)[:MOST_LISTED]
         if self.reaches(type(value)) or type(value) in WRAPPERS:
             with contextlib.suppress(AttributeError):  # it may have no attributes of its own
                 return [type(value), *list(object.__getattribute__(value, "__dict__").values())]
@@ -145,6 +145,11 @@ class Code:
         if not cls.__flags__ & WRITTEN_IN_PYTHON:
             return False
         return path is None or path.startswith(self.others) or self.holds(path)
+
+
+def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
+    """Whether a value is of a type, by that alone: `isinstance` asks it for its class, and it may answer anything."""
+    return issubclass(type(value), kinds)
 
 
 Place = tuple[Any, Any]
@@ -196,12 +201,13 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[None]:
         exact: nothing changes the values that operations give, so a rule whose result is not NumPy's is not believed.
     """
     session = Session(code.holds, exact)
+    places = [(place, stand_in(there(*place))) for place in code.places]  # nothing is changed yet that an error leaves
     with lock:
         if not recordings:
             replace(vars(builtins), "__import__", functools.partial(imported, builtins.__import__))
         recordings.append(session)
-        for place in code.places:
-            replace(*place, stand_in(there(*place)))
+        for place, other in places:
+            replace(*place, other)
     watching.append(session)
     token = exchange.set(session)
     try:
