@@ -10,7 +10,6 @@ start would compile all it imports, which takes it longer than what is tested. T
 from __future__ import annotations
 
 import fcntl
-import gc
 import json
 import os
 import shutil
@@ -22,6 +21,8 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from gradcheck.support.gc_pause import kept
 
 MadeOnce = Callable[[str, Callable[[], Any]], Any]
 
@@ -41,10 +42,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
 
 
-def pytest_collection_finish() -> None:
-    """The thousands of tests that were collected are no garbage: no search for any looks through them again."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """The modules and the thousands of tests stay to the end, so no search for garbage looks through them."""
+    with kept():
+        return (yield)
 
 
 @pytest.fixture(autouse=True, scope="session")
