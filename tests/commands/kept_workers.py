@@ -19,6 +19,9 @@ from gradcheck.run.worker_process import WorkerProcess
 OF_THIS_TEST = ("PYTEST_CURRENT_TEST", "XDG_CONFIG_HOME")
 """Variables that every test has its own value of, and that no case reads."""
 
+MOST = 4
+"""Workers in stock: most tests have one surrounding, and some two workers in it."""
+
 
 class KeptWorker(WorkerProcess):
     """A worker process that goes into stock in place of its end."""
@@ -29,14 +32,14 @@ class KeptWorker(WorkerProcess):
         if interpreter or execute != EXECUTE:
             return WorkerProcess(execute, backend, interpreter)
         wanted = surroundings(backend)
-        found = next((one for one in cls.stock if one.surroundings == wanted), None)
+        found = next((one for one in cls.stock if one.surroundings == wanted and one.popen.poll() is None), None)
         if found is None:
             return super().__new__(cls)
         cls.stock.remove(found)
         return found
 
     def __init__(self, execute: str, backend: str, interpreter: str) -> None:
-        self.busy = False  # a case runs, or its end is not known
+        self.busy = False  # a case runs, or it has been told to end
         if not hasattr(self, "popen"):
             self.ready, self.surroundings = False, surroundings(backend)
             super().__init__("in_folder:execute", backend, interpreter)
@@ -58,7 +61,8 @@ class KeptWorker(WorkerProcess):
         return outcome
 
     def close(self) -> None:
-        if self.busy:
+        if self.busy or not self.ready:
+            self.busy = True
             super().close()
 
     def end(self) -> int:
@@ -67,6 +71,7 @@ class KeptWorker(WorkerProcess):
             self.busy = True
             return super().end()
         self.stock.append(self)
+        self.end_all(but=MOST)
         return 0
 
     def kill(self) -> int:
@@ -75,10 +80,10 @@ class KeptWorker(WorkerProcess):
         return super().kill() if self.busy else self.end()
 
     @classmethod
-    def end_all(cls) -> None:
-        """End what is in stock."""
-        while cls.stock:
-            one = cls.stock.pop()
+    def end_all(cls, but: int = 0) -> None:
+        """End what is in stock, but for the latest."""
+        while len(cls.stock) > but:
+            one = cls.stock.pop(0)
             one.busy = True
             one.kill()
 
