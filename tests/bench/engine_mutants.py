@@ -119,7 +119,8 @@ class Hanging(BaseException):
 def mutations() -> list[Mutation]:
     """All of them, in the order of the files."""
     files = sorted((Path(__file__).parent / "engine_mutations").glob("*.yaml"))
-    return [Mutation(**entry) for file in files for entry in yaml.safe_load(file.read_text(encoding="utf-8"))]
+    texts = (file.read_text(encoding="utf-8") for file in files)
+    return [Mutation(**entry) for text in texts for entry in yaml.load(text, yaml.CSafeLoader)]
 
 
 CASES: list[Case] = []

@@ -115,7 +115,10 @@ def backwards(given: Any) -> list[Any]:
 
 
 def right_ones(*kinds: list[Claim]) -> Any:
-    """Of every right backward of the claims and each seed (by default the first): the claim, the backward, the seed."""
+    """Of every right backward of the claims and each seed: the claim, the backward, the seed.
+
+    By default two backwards of a claim and the first seed.
+    """
     return pytest.mark.parametrize(("claim", "backward", "seed"), list(rows(kinds, lambda claim: claim.right)))
 
 
@@ -127,7 +130,7 @@ def rows(kinds: Sequence[list[Claim]], of: Callable[[Claim], Sequence[Any]]) -> 
     for claim in (claim for kind in kinds for claim in kind):
         for number, backward in enumerate(of(claim)):
             for seed in range(claim.seeds):
-                marks = [pytest.mark.long] if seed else []
+                marks = [pytest.mark.long] if seed or number >= 2 else []
                 yield pytest.param(claim, backward, seed, id=f"{claim.name}, {number}, seed {seed}", marks=marks)
 
 

@@ -36,7 +36,7 @@ def checked(f: Function, b: Callable[[Any, Any], Any], x: Any, seed: int = 0) ->
 
 @pytest.mark.parametrize("seed", few(range(3), 1))
 @pytest.mark.parametrize("side", [1, -1])
-@pytest.mark.parametrize("distance", few([0.3, 1e-3, 1e-5, 1e-7, 1e-1, 1e-2, 1e-4, 1e-6], 4))
+@pytest.mark.parametrize("distance", few([0.3, 1e-4, 1e-7, 1e-1, 1e-2, 1e-3, 1e-5, 1e-6], 3))
 @pytest.mark.parametrize("name", ONE_KINK)
 def test_a_kink_beside_the_point_does_no_harm(name: str, distance: float, side: int, seed: int) -> None:
     f, df, kink = ONE_KINK[name]
@@ -64,7 +64,7 @@ def test_a_gradient_that_is_the_mean_of_both_sides_is_marked_too() -> None:
 
 @pytest.mark.parametrize("seed", few(range(3), 1))
 @pytest.mark.parametrize("side", [1, -1])
-@pytest.mark.parametrize("distance", few([0.0, 1e-6, 1e-8, 1e-10, 1e-7, 1e-9, 1e-12], 4))
+@pytest.mark.parametrize("distance", few([0.0, 1e-7, 1e-10, 1e-6, 1e-8, 1e-9, 1e-12], 3))
 @pytest.mark.parametrize("name", ["relu", "clip from above", "clip from below"])
 def test_the_mean_of_both_sides_is_never_simply_right(name: str, distance: float, side: int, seed: int) -> None:
     f, df, kink = ONE_KINK[name]

@@ -125,7 +125,6 @@ def test_a_signal_ends_a_run_whose_worker_was_stopped_in_the_middle_of_an_answer
     assert (process.returncode, err) == (130, "gradcheck: what had finished is kept: add --resume to go on\n")
 
 
-CASES = 100
 LITTLE = """\
   - id: little-{k}
     title: A little work
@@ -153,10 +152,10 @@ def still_there(mark: str) -> int:
     return count
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("kills", "cases"), [(3, 30), pytest.param(50, 100, marks=pytest.mark.long)])
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
-def test_a_killed_run_loses_nothing_and_leaves_no_process(spec, folder, kills):
-    spec(*(LITTLE.format(k=k, n=k % 5 + 1) for k in range(CASES)))
+def test_a_killed_run_loses_nothing_and_leaves_no_process(spec, folder, kills, cases):
+    spec(*(LITTLE.format(k=k, n=k % 5 + 1) for k in range(cases)))
     undisturbed = report_of(folder)
     moments = random.Random(kills)
     record = folder / ".gradcheck" / "last.jsonl"
@@ -168,7 +167,7 @@ def test_a_killed_run_loses_nothing_and_leaves_no_process(spec, folder, kills):
         process = subprocess.Popen(
             command, env={**os.environ, "MARK": mark}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder
         )
-        shown = moments.choice([0, moments.randrange(1, CASES // 2), moments.randrange(1, CASES)])
+        shown = moments.choice([0, moments.randrange(1, cases // 2), moments.randrange(1, cases)])
         if shown:  # after that number of results, or while it starts
             out = b"".join(process.stdout.readline() for _ in range(shown))
         else:
@@ -186,7 +185,7 @@ def test_a_killed_run_loses_nothing_and_leaves_no_process(spec, folder, kills):
         )  # all that was shown (the summary, if it got that far, is a line too)
         kept.append(recorded)
         assert report_of(folder, *(["--resume"] if record.exists() else [])) == undisturbed
-    assert any(0 < count < CASES for count in kept)
+    assert any(0 < count < cases for count in kept)
 
 
 # --------------------------------------------------------------------------------------------- --lf

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ ENGINE = "import runpy, sys, pylayer; pylayer.install_paddle(); del sys.argv[0];
 """Runs a program where ``import paddle`` is the engine."""
 
 
+@cache
 def cases() -> dict[str, Case]:
     """The first case of each scenario of which there is a program."""
     found: dict[str, Case] = {}
@@ -35,16 +37,13 @@ def cases() -> dict[str, Case]:
     return found
 
 
-CASES = cases()
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The programs, in files of a folder."""
     folder = tmp_path_factory.mktemp("programs")
-    for name, case in CASES.items():
+    for name, case in cases().items():
         (folder / f"{name}.py").write_text(reproducer(case), encoding="utf-8")
-    return {name: folder / f"{name}.py" for name in CASES}
+    return {name: folder / f"{name}.py" for name in cases()}
 
 
 def ends(python: str, files: dict[str, Path], *before: str, path: str = "") -> dict[str, int]:
@@ -63,7 +62,7 @@ def otherwise(found: dict[str, int], release: str) -> list[str]:
     """The programs that do not end as what is pinned of a release says."""
     wrong = []
     for name, status in found.items():
-        scenario = CASES[name].scenario
+        scenario = cases()[name].scenario
         entry = scenario.on("paddle", release)
         observed = entry.observed if entry is not None and shows(scenario.expect, entry) else None
         dies = observed is not None and bool(observed.crash)
@@ -76,14 +75,14 @@ def test_there_is_a_program_for_what_kills_or_gives_another_gradient() -> None:
     assert {
         "backward-rules-grad-of-some-outputs", "backward-rules-twice-with-retain-graph", "backward-rules-hook-on-output",
         "inplace-saved-input-changed-raises", "apply-list-of-tensors-input",
-    } <= set(CASES)  # fmt: skip
-    assert len(CASES) >= 80
+    } <= set(cases())  # fmt: skip
+    assert len(cases()) >= 80
 
 
 def test_a_program_is_short() -> None:
-    lengths = sorted(len(reproducer(case).splitlines()) for case in CASES.values())
+    lengths = sorted(len(reproducer(case).splitlines()) for case in cases().values())
     assert lengths[len(lengths) // 2] <= 25
-    assert all("gradcheck" not in reproducer(case) for case in CASES.values())
+    assert all("gradcheck" not in reproducer(case) for case in cases().values())
 
 
 def test_on_the_release_that_is_installed(real: Any, files: dict[str, Path]) -> None:

@@ -23,7 +23,8 @@ ENDS = (("output", "output_index"), ("input", "index"))
 
 def findings() -> Any:
     """The specs and the words of the findings."""
-    read = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in FOLDER.glob("*.yaml")}
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.yaml")}
+    read = {name: yaml.load(text, yaml.CSafeLoader) for name, text in texts.items()}
     return read["released.grad"]["scenarios"], read["mended.grad"]["scenarios"], read["findings"]
 
 

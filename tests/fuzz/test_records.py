@@ -19,7 +19,7 @@ from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
 from tests.fuzz.records import baseline, journal, report
 
-INPUTS = [200, pytest.param(20_000, marks=pytest.mark.long)]
+INPUTS = [60, pytest.param(20_000, marks=pytest.mark.long)]
 SECONDS = 2.0
 """Of processor time, for 100 kB."""
 SPEC = b"""schema: gradcheck/v1
