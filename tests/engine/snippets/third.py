@@ -89,4 +89,70 @@ return (x[:, :, None] * a[None]).max(axis=(1, 2))
 return np.vecdot(x, w) if hasattr(np, "vecdot") else x @ w
 return np.unstack(x)[1] * w if hasattr(np, "unstack") else x[1] * w
 return np.cumulative_sum(w) if hasattr(np, "cumulative_sum") else np.cumsum(w)
+# --- views of what memory, and elements placed anew
+b = np.zeros((3, 4)); np.copyto(b, x); return b * x
+b = _table.copy(); np.copyto(b, w); return b * x
+y = x.copy(); y.T[...] = y.T * 2; v = y[:, ::-1]; v += 1; return y * v
+y = np.zeros((3, 4)); v = y.reshape(-1); u = y.T; v[:] = x.ravel(); return u * 2
+y = np.zeros((3, 4)); v, u = np.split(y, [1]); v[...] = x[:1]; u += x[1:]; return y * 2
+y = np.zeros((3, 4), complex); v = y.view(float); v[:, :4] = x; return y.real
+y = np.zeros((3, 4), complex); r = y.real; r[...] = x; y.imag = x * 2; return np.abs(y)
+y = np.zeros((4, 3)).T; y[...] = x; return y * 2
+y = np.zeros((2, 3, 4)).transpose(2, 0, 1); y[:, 0] = x.T; return y * y
+y = np.ones((3, 4)); np.sqrt(x / x, out=y); return y * x
+y = np.ones((3, 4)); np.multiply(x / x, 1.0, out=y); z = y; y *= x; return z * w
+y = np.arange(12.)[::2]; y[0] = w[0]; return y * w[0]
+y = np.arange(12.); v = y[::2]; v[:4] = w; return y * y
+m = np.meshgrid(w, x[:, 0], copy=False); return m[0] * m[1]
+y = x.copy(); d = np.einsum('ij->ji', y); d[0] = 1; return y * x
+y = x.copy(); z = np.atleast_3d(y); z[...] *= 2; return y * x
+y = x.copy(); z = np.require(y, requirements=['C', 'W']); z[0] = w; return y * x
+y = x.copy(); z = np.squeeze(y[None]); z += w; return y * y
+y = x.copy(); z = np.broadcast_to(y, (2, 3, 4)); y *= 2; return z * z
+y = x.copy(); i = iter(y); r = next(i); r[...] = 0; return y * x
+y = x.copy(); y.flat[::2] = w[[0, 1, 2, 3, 0, 1]]; return y * x
+y = x.T.copy().T; y.flat[1] = w[2]; return y * x
+y = x.copy(); y.T.flat[1:4] = w[:3]; return y * x
+y = x.astype(np.float32); v = y[0]; v += 1; return y.astype(float) * x
+np.asarray(x, dtype=np.float32) * w
+np.array([x, x * 2], order="F") * w
+np.array(x, ndmin=3) * w
+np.ascontiguousarray(x.T) * 2
+np.take(x.T, [0, 2], axis=0) * 2
+np.repeat(x, [1, 2, 0], axis=0) * w
+np.choose(np.array([[0, 1, 1, 0]] * 3), [x, 7.0]) * x
+np.pad(x, 1, mode="maximum") * 2
+np.pad(x, 1, mode="edge")[:, 1:5] * w
+np.pad(x, ((1, 0), (0, 0)), constant_values=1.5) * w
+x.repeat(2, 0) * w
+x.compress([1, 0, 1], 0) * w
+x.copy("F") * w
+x.reshape((4, 3), order="F") * 2
+x.T.reshape(12) * 2
+x.T.flatten("F") * 2
+x[..., None].squeeze().swapaxes(0, 1) * 2
+x.transpose(1, 0) * 2
+x.sum(1, None, np.zeros(3)) * 2
+b = np.zeros(3); x.take([0, 1, 2], None, b); return b * 2
+np.place(x, x > 1, [1.0, 2.0]); return x * w
+np.putmask(x, x > 1, w[0]); return x * w
+y = np.zeros((3, 4), np.float32); np.copyto(y, x, casting="same_kind"); return y * 1.0
+y = np.zeros((3, 4), int); np.copyto(y, x, casting="unsafe"); return y * w
+y = np.full((3, 4), 2.0); y[1] = x[1]; y[0] = np.nan; return np.nan_to_num(y, nan=3.0) * x
+y = x.copy(); y[0] = np.nan; np.nan_to_num(y, copy=False, nan=2.0); return y * x
+s = w[0]; return s.T * x
+s = w[0]; return (s.real + s.imag + s.conjugate()) * x
+s = w[0]; return s.reshape(1) * x
+s = w[0]; return s.astype(np.float32) * x
+s = w[0]; return np.atleast_1d(s) * x
+s = w[0]; return s.copy() * x
+s = w[0]; return s.squeeze() * s.ravel() * x
+s = w[0]; return s.view() * x
+s = (x + 1j * x)[0, 0]; return s.imag * x
+s = x.sum(); return s.sum() * s.max() * x
+s = x.sum(); return np.array(s, dtype=np.float32) * x
+y = x.copy(); z = y.view(y.dtype); z[0] = w; return y * x
+y = x.copy(); y.setfield(w[0], float); return y * x
+y = x.copy(); return y.getfield(float) * w
+y = x.copy(); b = y[1].base; b[0] = 1; return y * x
 """
