@@ -87,6 +87,7 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         return OfArrays.apply(lambda arrays: rebuilt(list(inputs), iter(arrays)), *leaves(list(inputs)))
 
     OfArrays.__name__ = OfArrays.__qualname__ = str(getattr(forward, "__name__", "function"))
+    OfArrays.__module__ = str(getattr(forward, "__module__", None))  # what it holds is looked through as the user's is
     with suppress(TypeError, ValueError):  # of a builtin nothing is known
         signature = of_arrays.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
         only = inspect.Parameter.POSITIONAL_ONLY

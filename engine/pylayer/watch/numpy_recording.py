@@ -49,7 +49,7 @@ WRITTEN_IN_PYTHON = 1 << 9
 """The flag of classes that a class statement made."""
 PLAIN: tuple[type, ...] = (
     str, bytes, int, float, complex, type(None), np.ndarray, Tensor, RecordedArray, type(object.__init__),
-    *weakref.ProxyTypes,  # which may stand for nothing any more, and raise when they are asked
+    ModuleType, *weakref.ProxyTypes,  # which may stand for nothing any more, and raise when they are asked
 )  # fmt: skip
 WRAPPERS = (type(functools.lru_cache(len)),)
 """Callables in C that hold a function of the user's."""
@@ -129,7 +129,7 @@ class Code:
             names = ("__self__", "__func__", "func", "args", "keywords", "fget")
             return [getattr(value, name, None) for name in names]
         if is_a(value, type):
-            return [held for cls in value.__mro__ if self.reaches(cls) for held in list(vars(cls).values())]
+            return [held for cls in value.__mro__ if self.is_users(cls) for held in list(vars(cls).values())]
         if is_a(value, (list, tuple, set, dict)):
             return list(value.values() if is_a(value, dict) else value)[:MOST_LISTED]
         if self.reaches(type(value)) or type(value) in WRAPPERS:
@@ -141,10 +141,17 @@ class Code:
     def reaches(self, cls: type) -> bool:
         """Whether a class is the user's, or one of the harness or the engine, whose objects hold what the user has
         made."""
-        path = getattr(sys.modules.get(str(getattr(cls, "__module__", None))), "__file__", None)
-        if not cls.__flags__ & WRITTEN_IN_PYTHON:
-            return False
-        return path is None or path.startswith(self.others) or self.holds(path)
+        path = file_of(cls)
+        return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (path.startswith(self.others) or self.is_users(cls))
+
+    def is_users(self, cls: type) -> bool:
+        """Whether a class is the user's."""
+        return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (not file_of(cls) or self.holds(file_of(cls)))
+
+
+def file_of(cls: type) -> str:
+    """The file of the module that a class says it is of; empty if there is none, as in a session."""
+    return getattr(sys.modules.get(str(getattr(cls, "__module__", None))), "__file__", None) or ""
 
 
 def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
