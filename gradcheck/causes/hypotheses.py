@@ -33,6 +33,8 @@ LEAST_LENGTH = 5
 LEAST_SIGNS = 16
 """Elements from which a function that has one size throughout, such as the sign, is tried: any signs of n elements are
 those of one of 30 functions once in 2^(n − 6)."""
+FIRST_ELEMENTS = 1000
+"""Elements, about, on which a formula is tried before all are."""
 OF_BUDGET = 10
 """The search on the tape takes a tenth of what naming may cost."""
 COTANGENTS = 2
@@ -133,25 +135,31 @@ class Evidence:
         tried = itertools.chain.from_iterable(family(self) for family in FAMILIES_OF_FORMULAS)
         return next(filter(None, map(self.told, tried)), "")
 
-    def holds(self, values: Array) -> bool:
-        """Whether gradients are the right ones."""
-        return bool((abs(values - self.truth) <= self.bars).all())
+    def holds(self, values: Array, factor: float = 1.0, added: bool = False) -> bool:
+        """Whether a factor times values, plus what backward gives if that is `added`, are the right gradients."""
+        for step in (1 + self.x.size // FIRST_ELEMENTS, 1):
+            arrays = (values, self.truth, self.bars, self.analytic)
+            v, t, b, a = (array.reshape(len(self.truth), -1)[:, ::step] for array in arrays)
+            if not bool((abs(factor * v + (a if added else 0.0) - t) <= b).all()):
+                return False
+        return True
 
     def told(self, row: Formula) -> str:
         """What a formula says, if it holds."""
         if isinstance(row.says, str):
             return row.says if self.holds(row.values) else ""
-        rest = self.analytic if row.added else 0 * self.analytic
-        c = self.factor(row.values, self.truth - rest)
-        return row.says(c) if c and self.holds(c * row.values + rest) else ""
+        c = self.factor(row.values, row.added)
+        return row.says(c) if c and self.holds(row.values, c, row.added) else ""
 
-    def factor(self, values: Array, wanted: Array) -> float:
-        """The simple factor of values that gives what is wanted at the largest of them; 0 if there is none."""
+    def factor(self, values: Array, added: bool) -> float:
+        """The simple factor that is right for the largest of some values; 0 if there is none."""
         place = int(abs(values[0]).argmax())
-        base, value, bar = (complex(v[0].reshape(-1)[place]) for v in (values, wanted, self.bars))
-        if not base or not np.isfinite(abs(base)) or not np.isfinite(abs(value)):
+        arrays = (values, self.truth, self.bars, self.analytic)
+        base, wanted, bar, analytic = (complex(array[0].reshape(-1)[place]) for array in arrays)
+        wanted -= analytic if added else 0
+        if not base or not np.isfinite(abs(base)) or not np.isfinite(abs(wanted)):
             return 0.0
-        ratio, off = (value / base).real, bar.real / abs(base)
+        ratio, off = (wanted / base).real, bar.real / abs(base)
         return nice(ratio, off) if np.isfinite(ratio) and abs(ratio) > 4 * off else 0.0
 
     def known(self, values: Array) -> bool:

@@ -293,12 +293,12 @@ class CauseSearch:
         value, one row per direction, flat."""
         graph, cotangents, found = self.graph, self.cotangents[0], list[Mistake]()
         for edge in edges_of(graph, cotangents, graph.starts(cotangents)):
-            if not tangents[edge.number].any():
+            chained = edge.position in (Edge.WHOLE, Edge.COMPOSED)
+            if (chained and edge.step not in ruled) or not tangents[edge.number].any():
                 continue
             adjoint = tangents[edge.number].conj()
             right = np.real(adjoint @ edge.right.reshape(-1))
             steps = frozenset([edge.step] if edge.position not in (Edge.INCOMING, Edge.WHOLE) else [])
-            chained = edge.position in (Edge.WHOLE, Edge.COMPOSED)
             if not chained and not (edge.position == Edge.INCOMING and len(cotangents) == 1):
                 found.append(Mistake(edge, SHARE, right, right, steps))  # else that is the share of another edge
             for candidate in all_candidates(edge) if edge.step in ruled else ():
