@@ -24,7 +24,7 @@ from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
-from pylayer.op_node import OpNode, PackedSaved, SeveralOutputs, parent_of, unbroadcast
+from pylayer.op_node import OpNode, PackedSaved, SeveralOutputs, apply_rule, parent_of, unbroadcast
 from pylayer.ops.creation import to_tensor
 from pylayer.py_layer import as_releases
 from pylayer.release import missing_name
@@ -106,7 +106,7 @@ class Step:
 
 def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Sequence[int] | None) -> Array:
     """What a rule makes of the cotangent of the output, summed to the shape of the input."""
-    gradient = vjp.function(given, raw_ops[kind], *values) if vjp.takes_ops else vjp.function(given, *values)
+    gradient = apply_rule(vjp, given, raw_ops[kind], values)
     if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
         gradient = XP[kind].asarray(gradient)
     if not bool(np.isfinite(gradient).all()):

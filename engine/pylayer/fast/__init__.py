@@ -185,8 +185,8 @@ class ElementwiseNode(OpNode):
 
 
 def puller(op: Row) -> Function:
-    """The `pull` of an operation's nodes, of what is held, the node, and what it saved: the first parent, its gradient,
-    and such pairs of the other.
+    """The `pull` of an operation's nodes, of what is held and what was saved: the gradient of the first parent, held,
+    and that of the other, None if there is none.
 
     Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. A last derivative takes
     the cotangent out of the list. If nobody else holds it, it then is a temporary value, which NumPy overwrites where
@@ -203,6 +203,5 @@ def puller(op: Row) -> Function:
         value = given[0] if vjp.rule.__code__.co_code == IDENTITY else f"rule{k}({', '.join(given)})"
         found.append(f"{value} * {cotangent}" if vjp.multiplies else value)
     names = {f"rule{k}": vjp.rule for k, vjp in enumerate(vjps)} | {"raw_ops": raw_ops}
-    first, *others = found or ["None"]
-    rest = "".join(f"(node.parent_y, {other})," for other in others)
-    return eval(f"lambda held, node, saved: (node.parent_x, {first}, ({rest}))", names)  # type: ignore[no-any-return]
+    first, other = [*found, "None", "None"][:2]
+    return eval(f"lambda held, saved: ([{first}], {other})", names)  # type: ignore[no-any-return]
