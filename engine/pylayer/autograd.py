@@ -9,14 +9,14 @@ import numpy as np
 
 from pylayer.array import XP, own
 from pylayer.fast.walk import backward_walk
-from pylayer.grad_mode import grad_mode_set
+from pylayer.grad_mode import grad_mode, grad_mode_set
 from pylayer.graph import Cotangent, Held, Node, Target, nodes_between, walk
 from pylayer.hooks import final_hooks
 from pylayer.invalid import check_switches, checked_cotangents, checked_tensors, repeated, wrong_shape
 from pylayer.symbol import recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops
-from pylayer.watch import in_force, watching
+from pylayer.watch import in_force, records_all, watching
 
 
 def backward(
@@ -70,12 +70,16 @@ def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None],
         for output, given in zip(outputs, cotangents, strict=True)
         if not output._stop_gradient
     ]
-    with grad_mode_set(False), np.errstate(all="ignore"):
-        found = backward_walk(roots, retain_graph=retain_graph)
-        for leaf, held in found.leaves.items():
-            for hook in tuple((leaf._hooks or {}).values()):
-                held[0] = hook(held[0])
-            leaf.accumulate(own(held))
+    token = grad_mode.set(bool(watching) and records_all())
+    try:
+        with np.errstate(all="ignore"):
+            found = backward_walk(roots, retain_graph=retain_graph)
+            for leaf, held in found.leaves.items():
+                for hook in tuple((leaf._hooks or {}).values()):
+                    held[0] = hook(held[0])
+                leaf.accumulate(own(held))
+    finally:
+        grad_mode.reset(token)
     while final_hooks:
         final_hooks.pop(0)()
 

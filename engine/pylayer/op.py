@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import as_array
+from pylayer.array import XP, as_array, quietly
 from pylayer.fast import ON, fast_binary, fast_unary
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
@@ -53,7 +53,7 @@ class Op(Row):
             return recorder.operation(self, arguments)
         inputs, values, kind = self.checked([taken(value) for value in arguments] if watching else list(arguments))
         raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
-        out = self.compute(self.kernels[kind], raw)
+        out = compute(self, self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
         raw_out = [as_array(o, kind) for o in out] if several else as_array(out, kind)
         parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
@@ -92,6 +92,19 @@ class Op(Row):
             for position, value in zip(self.positions, inputs, strict=True):
                 arguments[position] = value
         return inputs, arguments, type(tensors[0].array)
+
+
+def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
+    """The forward on raw arrays, with errors that name the operation and the shapes."""
+    try:
+        return quietly(kernel, raw)
+    except (ValueError, IndexError, OverflowError) as error:
+        text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
+        if "broadcast" in text:
+            text = "Broadcast dimension mismatch: the shapes do not broadcast together"
+        shapes = [list(a.shape) for value in raw for a in (value if type(value) is list else [value]) if type(a) in XP]
+        kind = ValueError if isinstance(error, OverflowError) else type(error)
+        raise kind(f"(InvalidArgument) {row.name}(): {text} (shapes {', '.join(map(str, shapes))}).") from None
 
 
 def unwrap(value: Any) -> Any:

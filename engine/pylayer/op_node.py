@@ -144,8 +144,7 @@ class OpNode(Node):
                 continue
             if create_graph:
                 values = tuple(self.as_recorded(vjp, values))
-            read = (F, *values) if vjp.takes_ops else values
-            gradient = as_array(vjp.function(cotangent, *read), kind)
+            gradient = as_array(apply_rule(vjp, cotangent, F, values), kind)
             if shape is not None and tuple(gradient.shape) != shape:
                 gradient = unbroadcast(F, gradient, shape)
             # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one Paddle makes a Tensor
@@ -204,6 +203,12 @@ class SeveralOutputs(OpNode):
                     if type(output) is Output and output.parents[0] is self and output.index == k:
                         found.nodes[output] = filled[k]  # type: ignore[union-attr]
         return super().pullback([filled], create_graph)
+
+
+def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) -> Any:
+    """What a vjp makes of a cotangent and of the `values` that it reads; `F` gives it the other operations."""
+    read = (F, *values) if vjp.takes_ops else values
+    return vjp.rule(*read).conjugate() * cotangent if vjp.multiplies else vjp.rule(cotangent, *read)
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:

@@ -7,7 +7,7 @@ from itertools import repeat
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, ByArrayType, quietly
+from pylayer.array import XP, ByArrayType
 
 Function = Callable[..., Any]
 
@@ -43,18 +43,17 @@ Rule = Function | Derivative
 
 
 class Vjp:
-    """One input's vjp: ``function(g, [F,] *pick(*arguments, out, i))``.
+    """One input's vjp: ``rule(g, [F,] *pick(*arguments, out, i))``.
 
-    Of a `Derivative` it is ``conj(derivative) * g``.
+    Of a `Derivative`, which `multiplies`, it is ``conj(rule(…)) * g``.
     """
 
-    __slots__ = ("function", "multiplies", "pick", "reads", "rule", "takes_ops", "zeros")
+    __slots__ = ("multiplies", "pick", "reads", "rule", "takes_ops", "zeros")
 
     def __init__(self, rule: Rule, arguments: Sequence[str], zeros: bool = False) -> None:
         self.multiplies = isinstance(rule, Derivative)
-        self.rule = function = rule.function if isinstance(rule, Derivative) else rule
-        self.function: Function = (lambda g, *read: function(*read).conjugate() * g) if self.multiplies else function
-        names = function.__code__.co_varnames[not self.multiplies : function.__code__.co_argcount]
+        self.rule: Function = rule.function if isinstance(rule, Derivative) else rule
+        names = self.rule.__code__.co_varnames[not self.multiplies : self.rule.__code__.co_argcount]
         self.takes_ops = names[:1] == ("F",)
         self.reads = names[self.takes_ops :]
         self.pick = picker(self.reads, arguments)
@@ -121,17 +120,3 @@ class Row:
         self.promote = promote
         self.function: Function = self.apply
         OPS[name] = self
-
-    def compute(self, kernel: Function, raw: Sequence[Any]) -> Any:
-        """The forward on raw arrays, with errors that name the operation and the shapes."""
-        try:
-            return quietly(kernel, raw)
-        except (ValueError, IndexError, OverflowError) as error:
-            text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
-            if "broadcast" in text:
-                text = "Broadcast dimension mismatch: the shapes do not broadcast together"
-            shapes = [
-                list(a.shape) for value in raw for a in (value if type(value) is list else [value]) if type(a) in XP
-            ]
-            kind = ValueError if isinstance(error, OverflowError) else type(error)
-            raise kind(f"(InvalidArgument) {self.name}(): {text} (shapes {', '.join(map(str, shapes))}).") from None

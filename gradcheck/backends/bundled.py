@@ -27,7 +27,7 @@ from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
-from pylayer.op_node import OpNode, PackedSaved, SeveralOutputs, parent_of, unbroadcast
+from pylayer.op_node import OpNode, PackedSaved, SeveralOutputs, apply_rule, parent_of, unbroadcast
 from pylayer.ops.creation import to_tensor
 from pylayer.py_layer import as_releases
 from pylayer.release import missing_name
@@ -107,7 +107,7 @@ class Step:
 def pulled(vjp: Vjp, given: Any, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
     """What a rule makes of the cotangent of the output, summed to the shape of the input."""
     ops = raw_ops[np.ndarray]
-    gradient = np.asarray(vjp.function(given, ops, *values) if vjp.takes_ops else vjp.function(given, *values))
+    gradient = np.asarray(apply_rule(vjp, given, ops, values))
     if not bool(np.isfinite(gradient).all()):
         gradient = without_flow(gradient, given)
     if shape is not None and gradient.shape != tuple(shape):

@@ -17,9 +17,9 @@ from pylayer import fast, graph
 COUNT = 400
 
 
-def plainly(*arguments: str) -> str:
-    """What a Python prints in which the fast ways are left out."""
-    environment = {**os.environ, "PYLAYER_PLAIN": "1"}
+def plainly(*arguments: str, plain: str = "1") -> str:
+    """What a Python prints in which the fast ways are left out, or by ``plain="0"`` taken."""
+    environment = {**os.environ, "PYLAYER_PLAIN": plain}
     done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -49,3 +49,27 @@ def test_the_definition_of_the_walk_is_short() -> None:
 def test_all_tests_of_the_engine_hold_without_them() -> None:
     here = str(Path(__file__).parent)
     plainly("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", here, "--deselect", f"{here}/test_plain.py")
+
+
+WAY = """
+import sys
+import pylayer.paddle as paddle
+
+def multiply():
+    y = x * x
+    y.backward()
+    return x.grad
+
+x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+multiply()
+files = set()
+sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename))
+multiply()
+sys.setprofile(None)
+print(*(file for file in files if "pylayer" in file))
+"""
+
+
+@pytest.mark.parametrize("plain", ["0", "1"])
+def test_a_multiplication_and_its_backward_run_in_few_files(plain: str) -> None:
+    assert 0 < len(plainly("-c", WAY, plain=plain).split()) <= 8

@@ -1,5 +1,4 @@
-"""The walk of a backward, spelled out: with it a chain of a thousand multiplications
-takes a sixth of the time (forward and backward, of ten numbers)."""
+"""The walk of a backward, spelled out: the backward of a chain of small operations takes a third of the time."""
 
 from __future__ import annotations
 
@@ -15,63 +14,63 @@ from pylayer.versions import changes
 
 
 def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool = False) -> Gradients:
-    """What `graph.walk` does of arrays; in a chain without the heap, and by the `pull` of nodes that have one."""
+    """What `graph.walk` does of arrays; from one elementwise call straight on to the next, as in a chain, by `pull`."""
     pending: dict[Target, Held] = {}
     heap: list[tuple[int, Node]] = []
     shaped = True
-    node: Any
-    newest: Any = None  # a node that need not go through the heap, nor what it holds through `pending`: in a chain none
-    newest_held: Any = None
-    arriving: Iterable[tuple[Any, Cotangent]] = roots
-    while True:
-        for target, cotangent in arriving:
+
+    def arrive(target: Target, cotangent: Cotangent) -> None:
+        if target not in pending:
+            pending[target] = [cotangent]
+            if isinstance(target, Node):
+                heappush(heap, (target.age, target))
+            return
+        held = pending[target]
+        held.append(held.pop() + cotangent)  # NumPy adds in place to a large array that nobody else holds
+        if type(held[0]) is not type(cotangent):
+            held[0] = as_array(held[0], type(cotangent))
+
+    for target, cotangent in roots:
+        arrive(target, cotangent)
+    while heap:
+        node: Any = heappop(heap)[1]
+        held = pending.pop(node)
+        cotangent = None
+        simple = shaped and not changes
+        while simple and type(node) is ElementwiseNode and not node.hooks and node.saved is not None:
+            held, other = node.op.pull(held, node.saved)
+            if not retain_graph:
+                node.saved = None
+            node, target = node.parent_x, node.parent_y
+            straight = type(node) is ElementwiseNode and node is not target and node not in pending
+            if not straight:
+                arrive(node, held[0])
             if target in pending:
-                held = pending[target]
-            elif target is newest:
-                held = newest_held
-            elif newest is None and isinstance(target, Node):
-                newest, newest_held = target, [cotangent]
-                continue
-            else:
-                pending[target] = [cotangent]
-                if isinstance(target, Node):
-                    heappush(heap, (target.age, target))
-                continue
-            held.append(held.pop() + cotangent)  # NumPy adds in place to a large array that nobody else holds
-            if type(held[0]) is not type(cotangent):
-                held[0] = as_array(held[0], type(cotangent))
-        if newest is None:
-            if not heap:
-                return Gradients(pending, {}, ())
-            node = heappop(heap)[1]
-            held = pending.pop(node)
-        elif heap and heap[0][0] < newest.age:
-            pending[newest] = newest_held
-            node = heapreplace(heap, (newest.age, newest))[1]
-            held = pending.pop(node)
+                sum_ = pending[target]
+                sum_.append(sum_.pop() + other)
+            elif target is not None:
+                arrive(target, other)
+            other = None
+            if not straight:
+                break
+            if heap and heap[0][0] < node.age:
+                pending[node] = held
+                node = heapreplace(heap, (node.age, node))[1]
+                held = pending.pop(node)
         else:
-            node, held = newest, newest_held
-        newest = newest_held = None
-        arriving = cotangent = ()
-        if node.hooks:
-            for hook in tuple(node.hooks.values()):
+            for hook in tuple((node.hooks or {}).values()):
                 held[0] = hook(held[0])
-            shaped = shaped and bool(held[0].ndim)  # NumPy turns 0-d results into scalars
-        if node.saved is None:
-            raise node.already_released()
-        if type(node) is ElementwiseNode and shaped and not changes:
-            target, cotangent, arriving = node.op.pull(held, node, node.saved)
-            if type(target) is ElementwiseNode and target not in pending:  # as in a chain: no pair to be made
-                newest, newest_held = target, [cotangent]
-            else:
-                arriving = ((target, cotangent), *arriving)
-        elif type(node) is Output:
-            graph.arrive_at_output(node, held[0], pending, heap)
-            continue
-        else:
-            arriving = node.pullback(held, False)
-        if not retain_graph:
-            node.saved = None
+                shaped = shaped and bool(held[0].ndim)  # NumPy turns 0-d results into scalars
+            if node.saved is None:
+                raise node.already_released()
+            if type(node) is Output:
+                graph.arrive_at_output(node, held[0], pending, heap)
+                continue
+            for target, cotangent in node.pullback(held, False):
+                arrive(target, cotangent)
+            if not retain_graph:
+                node.saved = None
+    return Gradients(pending, {}, ())
 
 
 backward_walk = spelled_out if ON else graph.walk

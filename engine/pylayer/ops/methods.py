@@ -135,12 +135,7 @@ def forward_operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def reflected_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """``other ∘ x``."""
-
-    def operator(x: Tensor, other: Any) -> Any:
-        other = as_operand(x, other)
-        return NotImplemented if other is NotImplemented else function(other, x)
-
-    return operator
+    return forward_operator(lambda x, other: function(other, x))
 
 
 def reflected_bitwise(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -136,8 +136,8 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def attach() -> None:
-    """Give the methods of Tensor their other names, and their arguments the other words."""
-    for name, method in [item for item in vars(Tensor).items() if isinstance(item[1], FunctionType)]:
+    """Give the methods of Tensor their other names, and their arguments the other words; operators take none."""
+    for name, method in [(n, m) for n, m in vars(Tensor).items() if isinstance(m, FunctionType) and n[:2] != "__"]:
         setattr(Tensor, name, respelled(name, method))
     for alias, name in ALIASES.items():
         if hasattr(Tensor, name):

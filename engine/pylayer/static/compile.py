@@ -212,8 +212,11 @@ class Compiler:
                 argument = call.arguments[call.op.arguments.index(name)]
             uses += self.claim(argument)
             values.append(self.text(argument))
-        arguments = [f"s[{cotangent}]", *(["F"] if vjp.takes_ops else []), *values]
-        result = f"{self.constant(vjp.function)}({', '.join(arguments)})"
+        rule, read = self.constant(vjp.rule), [*(["F"] if vjp.takes_ops else []), *values]
+        if vjp.multiplies:
+            result = f"{rule}({', '.join(read)}).conjugate() * s[{cotangent}]"
+        else:
+            result = f"{rule}({', '.join([f's[{cotangent}]', *read])})"
         source = call.input_at(position)
         line = f"s[{out}] = {result if source.ndim else f'asarray({result})'}"
         if not same_shape(source, call.outputs[0]):

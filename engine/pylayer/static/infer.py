@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylayer.array import to_numpy
+from pylayer.op import compute
 from pylayer.static.sizes import SymbolicSize, UnknownSize, unknowns_in
 from pylayer.static.values import resolved, tensors_in
 from pylayer.static.variable import Shape, Variable
@@ -88,7 +89,7 @@ def infer_operation(op: Row, arguments: Sequence[Any]) -> tuple[type | None, lis
 
     def run(trial: Trial) -> list[Array]:
         raw = [resolved(value, trial.array, trial.number) for value in arguments]
-        out = op.compute(kernel, raw)
+        out = compute(op, kernel, raw)
         several = isinstance(out, (tuple, list))
         kind[:] = [type(out) if several else None]
         return [np.asarray(o) for o in (out if several else [out])]
