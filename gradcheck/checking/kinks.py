@@ -82,8 +82,8 @@ def listed(names: Sequence[str], count: int) -> str:
 
 
 def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
-    """`found`, and what the kinks over the elements in `masks` add to it: the gradient has to lie between the
-    slopes at points nearby."""
+    """`found`, and what the kinks over the elements in `masks` add to it: the gradient has to lie between the slopes at
+    points nearby."""
     point, random = prober.point, prober.random
     kinked = depending(point, random, masks)
     which = sorted(random.permutation(np.flatnonzero(kinked).tolist())[:MOST_LOOKED_AT].tolist())
@@ -132,8 +132,7 @@ def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
 
 
 def rounding(prober: Prober, cotangent: Array, directions: Sequence[Direction]) -> list[float]:
-    """How far the derivative that backward gives along each direction may be off by rounding, and that of a
-    tape."""
+    """How far the derivative that backward gives along each direction may be off by rounding, and that of a tape."""
     measured = prober.point.measured_claim(prober.point.outputs.split(cotangent), prober.random)
     measured.draw()
     bounds = [2 * bound for bound in measured.bounds(absolute=True)]  # the tape computes from the same numbers
