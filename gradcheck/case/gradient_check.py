@@ -24,9 +24,9 @@ from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
 from gradcheck.checking.point import OutOfTimeError
 from gradcheck.checking.precision import wide
-from gradcheck.checking.probe import Probe, Prober
+from gradcheck.checking.probe import Found, Probe, Prober
 from gradcheck.checking.problem import Problem
-from gradcheck.checking.verdict import Check, Found, Precision
+from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
 from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status, absolute_error, element
 from gradcheck.support.foreign import described

@@ -3,7 +3,7 @@
 At step h the difference D(h), extrapolated once (Richardson 1911), lies within η / h of the derivative but for a bias
 that shrinks with h. The largest step that agrees with every smaller one is taken, from the smallest up (Lepski 1991).
 Truncation, a kink or a jump nearby, a pole, the edge of the domain, overflow and the wrong scale are all "no longer
-agrees here". The same is done on the left and on the right: where the two sides are disjoint there is a kink.
+agrees here". The distance of the slopes of both sides, which a kink leaves, is found in the same way.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ BRIEF = range(-9, -4)
 """The first steps: where rounding and truncation of a function of the scale of its inputs are both about 1e-12."""
 QUICK = BRIEF[len(BRIEF) // 2]
 """The exponent of the first of two steps of a quick derivative, where nothing tells of a better one."""
-TO_ZERO = (64 / 45, -20 / 45, 1 / 45)
-"""Lagrange's weights that extrapolate values at 1, 4 and 16 to 0."""
 FAR_BARS = 4.0
 """Bars are estimates: by so many nothing is off that is right. Without power a claim that is off by more is excluded
 all the same, as what it is off by has shown; one-sided slopes that are farther apart are a kink."""
@@ -137,15 +135,13 @@ class Interval:
 
 @dataclass(frozen=True)
 class Derivative:
-    """What the differences say of every row. `both` is from central differences, of no use where it is `kinked`."""
+    """What the differences say of every row. `both` is of no use where the row is `kinked`."""
 
     both: Interval
-    right: Interval
-    left: Interval
     gap: Array
-    """The smallest distance of both sides at any step: a kink of that size would not have shown."""
+    """How far apart both sides may be: a kink of that size would not have shown."""
     kinked: Array
-    """Where the sides are disjoint, or the function jumps at the point."""
+    """Where the slopes of both sides are apart, or the function jumps at the point."""
     nearby: Array
     """The largest slope at any step, as far as it stands out of the noise: what a stationary point is small beside."""
     largest: Array
@@ -158,41 +154,29 @@ class Derivative:
 def derivative_of(line: Line, noise: Array) -> Derivative:
     """The derivative of every row, given the noise of every row, or one that all have.
 
-    Noise alone may put an extrapolated central difference off by both ends of 2 h, RATIO² times over, and of 2 · RATIO
-    h. Slopes of a side are between points strictly beside 0, as at a jump the value at 0 belongs to neither side; of
-    them both ends of 3 h and of 12 h are off: (4 · 5/3 + 5/12) / 3 times the noise over the step.
+    A change is the sum of an odd and an even part of the step. The odd one over the step is the central difference. The
+    even one over the step tends to the distance of the slopes of both sides: 0, unless there is a kink. Where the
+    function jumps, the change itself does not tend to 0.
     """
     steps = sorted(line.samples)
     h = np.asarray([[RATIO**k] for k in steps], like=noise)
     ahead, behind = (np.stack([line.samples[k][side].change for k in steps]) for side in (0, 1))
     noises = noise + FEW * EPS * np.stack([np.fmax(*(sample.size for sample in line.samples[k])) for k in steps])
-    square, rows = RATIO * RATIO, noises.shape[1]
-    central = (ahead - behind) / (2 * h)
-    bars = (square + 1 / RATIO) / (square - 1) * np.maximum(noises[:-1], noises[1:]) / h[:-1]
-    both, chosen = balanced((square * central[:-1] - central[1:]) / (square - 1), bars)
+    sides = abs(np.stack([ahead, behind]))
+    jumps = sides[:, 0] > FAR_BARS * (noises[0] + noises[1]) + abs(sides[:, 1] - sides[:, 0])
+    changes, apart = sides.max(axis=0), (ahead + behind) / h
+    for one, other in ((ahead, behind), (behind, ahead)):  # at the edge of the domain there is one side
+        one[:] = np.where(np.isnan(one).all(axis=0), -other, one)
+    both, chosen = balanced(*extrapolated((ahead - behind) / (2 * h), RATIO * RATIO, noises / h))
     # A derivative compatible with 0 is no better known than the outputs, over the scale of the inputs: a right backward
     # computes with numbers as large, and where they cancel (the sum of a softmax) their rounding is left.
     bar = np.where(abs(both.value) <= both.bar, np.maximum(both.bar, FEW * noise), both.bar)
-    values = np.concatenate([ahead, -behind], axis=1)
-    slopes = (values[1:] - values[:-1]) / (h[1:] - h[:-1])
-    slopes = (RATIO * slopes[:-1] - slopes[1:]) / (RATIO - 1)
-    bars = (RATIO * 5 / 3 + 5 / 12) / 3 * np.maximum(noises[:-2], noises[2:]) / h[:-2]
-    sided = balanced(slopes, np.concatenate([bars, bars], axis=1))[0]
-    right, left = (Interval(sided.value[of], sided.bar[of]) for of in (slice(rows), slice(rows, None)))
-    both = Interval(both.value, bar)
-    for side, outside in ((right, behind), (left, ahead)):  # at the edge of the domain there is one side
-        edge = np.isnan(outside).all(axis=0)
-        both = Interval(np.where(edge, side.value, both.value), np.where(edge, side.bar, both.bar))
-    gaps = abs(slopes[:, :rows] - slopes[:, rows:]) + 2 * bars
-    leap = leaps(values, np.concatenate([noises, noises], axis=1))
-    changes = np.maximum(abs(ahead), abs(behind))
+    kink, _ = balanced(*extrapolated(apart, RATIO, 2 * noises / h))
     nearby = ((changes - FAR_BARS * noises) / h)[[BRIEF[0] <= k <= BRIEF[-1] for k in steps]]
     return Derivative(
-        both,
-        right,
-        left,
-        gap=np.where(np.isfinite(gaps), gaps, np.inf).min(axis=0),
-        kinked=(abs(right.value - left.value) > FAR_BARS * (right.bar + left.bar)) | leap[:rows] | leap[rows:],
+        Interval(both.value, bar),
+        gap=abs(kink.value) + kink.bar,
+        kinked=(abs(kink.value) > FAR_BARS * kink.bar) | jumps.any(axis=0),
         nearby=np.where(nearby > 0, nearby, 0.0).max(axis=0),
         largest=changes.max(axis=0),
         noise=np.broadcast_to(noise, both.value.shape),
@@ -200,17 +184,10 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     )
 
 
-def leaps(values: Array, noises: Array) -> Array:
-    """Whether the limit at 0 of values on one side, which are changes from 0, is not 0.
-
-    The limit is that of the parabola through three points; what the next three give tells how far off it is. Three
-    alone tell nothing.
-    """
-    if len(values) < 4:
-        return noises[0] < 0
-    weights = np.asarray(TO_ZERO, like=values)
-    nearer, farther = weights @ values[:3], weights @ values[1:4]
-    return abs(nearer) > FAR_BARS * (abs(weights) @ noises[:3]) + abs(farther - nearer)
+def extrapolated(values: Array, ratio: float, bars: Array) -> tuple[Array, Array]:
+    """Values at steps without the part that grows by a `ratio` from each to the next, and what bars are left."""
+    bars = (ratio * bars[:-1] + bars[1:]) / (ratio - 1)
+    return (ratio * values[:-1] - values[1:]) / (ratio - 1), bars
 
 
 def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:

@@ -9,7 +9,7 @@ slopes are the whole range (Rockafellar 1970).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +19,9 @@ from gradcheck.backends.bundled import Step
 from gradcheck.checking.differences import RATIO, USUAL, moved
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, flat_real
 from gradcheck.checking.precision import CLEAR, EPSILON, FEW, NumpyArray, wide
-from gradcheck.checking.probe import SMALL, Masks, Probe, Prober, Ruling, along
+from gradcheck.checking.probe import SMALL, Found, Masks, Prober, Ruling, along, parts_of, undecided, with_kink
 from gradcheck.checking.tape import Tape, dead_steps
+from gradcheck.result import Diagnosis, Status
 
 Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
@@ -66,18 +67,13 @@ def axes_of(axis: Any) -> tuple[int, ...] | None:
     return None if axis is None or axis == [] else tuple(np.atleast_1d(axis).tolist())
 
 
-class Kinks(NamedTuple):
-    """What was found: wrong entries, or where the kinks are; neither if there is none."""
-
-    kinked: Array
-    """The outputs that may have one, and are not to be compared with the tape."""
-    wrong: list[Entry]
-    text: str = ""
-    """Where the function has no derivative."""
-    unknown: str = ""
-    """Why of some output it cannot be told."""
-    wrong_beside: tuple[Prober, Probe] | None = None
-    """A probe from a point beside, at which backward is wrong."""
+def depending(point: Point, random: np.random.Generator, masks: Masks) -> Array:
+    """Which flat real outputs depend on the elements in `masks`."""
+    found = point.outputs.vector != point.outputs.vector
+    for _ in range(2):
+        line = point.line(point.direction(random, masks))
+        found |= (line.at(BESIDE).change != 0) | (line.at(-BESIDE).change != 0)
+    return found
 
 
 def listed(names: Sequence[str], count: int) -> str:
@@ -85,20 +81,17 @@ def listed(names: Sequence[str], count: int) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {count - MOST_NAMED} more" if count > MOST_NAMED else "")
 
 
-def judge_kinks(prober: Prober, masks: Masks | None) -> Kinks:
-    """Hold the gradient against the slopes at points nearby, over the elements in `masks`."""
+def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
+    """`found`, and what the kinks over the elements in `masks` add to it: the gradient has to lie between the slopes at
+    points nearby."""
     point, random = prober.point, prober.random
-    affected = point.outputs.vector != point.outputs.vector
-    for _ in range(2):
-        line = point.line(point.direction(random, masks))
-        affected |= (line.at(BESIDE).change != 0) | (line.at(-BESIDE).change != 0)
-    which = np.flatnonzero(affected).tolist()
-    which = sorted(random.permutation(which)[:MOST_LOOKED_AT].tolist())
+    kinked = depending(point, random, masks)
+    which = sorted(random.permutation(np.flatnonzero(kinked).tolist())[:MOST_LOOKED_AT].tolist())
     directions = [point.direction(random, masks) for _ in range(KINK_DIRECTIONS)]
     directions.append([d if d is None else abs(d) for d in directions[0]])
-    found = slopes_nearby(prober, directions, which)
-    wrong, places, kinked = list[Entry](), dict[int, str](), affected.copy()
-    for output, pieces in found.items():
+    nearby = slopes_nearby(prober, directions, which)
+    wrong, places = list[Entry](), dict[int, str]()
+    for output, pieces in nearby.items():
         one = point.outputs.unit(output)
         gradients, taped = point.vjp(one), point.by_tape(one)
         claims, rules = ([along(rows, direction) for direction in directions] for rows in (gradients, taped))
@@ -120,23 +113,34 @@ def judge_kinks(prober: Prober, masks: Masks | None) -> Kinks:
             wrong.append(entry_outside(point, directions[i], gradients, (low[i], high[i]), output, claims[i]))
         elif not pieces.smooth and len(places) < MOST_NAMED:
             name_kink(places, point, directions, pieces)
-    unknown = EDGE.format(point.raised) if len(found) < len(which) else ""
-    if wrong or not (places or unknown):
-        return Kinks(kinked, wrong)
-    text = listed(list(places.values()), max(int(kinked.sum()), len(places)))
-    return Kinks(kinked, [], text, unknown, beside_is_wrong(prober, masks))
+    if wrong:
+        text = f"the gradient is not between the one-sided derivatives at {point.place(wrong[0])}"
+        return Found(Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC120", text),))
+    if not bool(kinked.all()):
+        smooth = prober.look(masks, without=kinked)
+        if smooth.decision is Ruling.FAIL:
+            return Found(Status.FAIL, probe=smooth)
+    named = listed(list(places.values()), max(int(kinked.sum()), len(places)))
+    unknown = len(nearby) < len(which)
+    if (places or unknown) and (beside := wrong_beside(prober, masks)) is not None:
+        text = f"the gradient is wrong beside {named}: the wrong entries are those at a point close by"
+        return replace(beside, diagnosis=(Diagnosis.of("GC120", text),))
+    if unknown:
+        return undecided(EDGE.format(point.raised))
+    why = f"not differentiable at {named}; the gradient lies between the one-sided derivatives"
+    return with_kink(found, why) if places else found
 
 
 def rounding(prober: Prober, cotangent: Array, directions: Sequence[Direction]) -> list[float]:
     """How far the derivative that backward gives along each direction may be off by rounding, and that of a tape."""
     measured = prober.point.measured_claim(prober.point.outputs.split(cotangent), prober.random)
     measured.draw()
-    bounds = [2 * bound for bound in measured.bounds(absolute=True)]  # the tape's is computed from the same numbers
-    return [sum(float(abs(b * d).sum()) for b, d in zip(bounds, e, strict=True) if d is not None) for e in directions]
+    bounds = [2 * bound for bound in measured.bounds(absolute=True)]  # the tape computes from the same numbers
+    return [sum(float(abs(part).sum()) for part in parts_of(bounds, direction)) for direction in directions]
 
 
-def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe] | None:
-    """A probe from a point beside, on either side, at which backward is wrong, if there is one."""
+def wrong_beside(prober: Prober, masks: Masks) -> Found | None:
+    """FAIL if backward is wrong at a point beside, on either side."""
     direction = prober.point.direction(prober.random, masks)
     for sign in (1.0, -1.0):
         try:
@@ -146,7 +150,7 @@ def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe]
         except Exception:  # it is not asked to work elsewhere
             return None
         if probe.decision is Ruling.FAIL:
-            return there, probe
+            return Found(Status.FAIL, probe=probe, prober=there)
     return None
 
 
@@ -289,31 +293,19 @@ def name_kink(places: dict[int, str], point: Point, directions: Sequence[Directi
 
 
 # --------------------------------------------------------------------------- slopes without bound, as of √x at 0
-class Infinite(NamedTuple):
-    """The elements at which a gradient is not finite."""
-
-    elements: list[Array]
-    """As masks, per moved input."""
-    text: str
-    """Those at which the slope of the function grows without bound on a side, as the gradient says."""
-    wrong: list[Entry]
-    """Those at which it does not."""
-    exhaustive: bool
-    """Whether all were looked at."""
-
-
-def infinite(prober: Prober) -> Infinite | None:
-    """Where the gradient is not finite, held against the slopes on both sides; None if it is finite everywhere."""
+def where_infinite(prober: Prober) -> Found:
+    """The elements at which the gradient is not finite, which the point holds from now on: KINK if the slope of the
+    function grows without bound on a side there as it says."""
     point, claim = prober.point, prober.claimed()
     prober.claims.append(claim)
     if all(bool(np.isfinite(g).all()) for g in claim[1]):
-        return None
+        return Found(Status.PASS)
     cotangent = abs(claim[0])  # of one sign: what is said of the slopes then holds for the outputs
     gradients = point.vjp(SMALL * cotangent)
     elements = [~np.isfinite(g) for g in gradients]
     places = [(k, int(i)) for k, mask in enumerate(elements) for i in np.flatnonzero(mask).tolist()]
     if not places:
-        return None
+        return Found(Status.PASS)
     drawn = sorted(prober.random.permutation(len(places))[:MOST_LOOKED_AT].tolist())
     right, wrong = list[str](), list[Entry]()
     for number, index in [places[k] for k in drawn]:
@@ -326,7 +318,14 @@ def infinite(prober: Prober) -> Infinite | None:
             right.append(f"{point.place(entry)} ({unbounded})")
         else:
             wrong.append(entry)
-    return Infinite(elements, listed(right, len(places)), wrong, len(drawn) == len(places))
+    if wrong:
+        names = listed([point.place(entry) for entry in wrong], len(wrong))
+        text = f"backward gives {wrong[0].analytic:g} at {names}, as the slope on neither side does"
+        diagnosis = (Diagnosis.of("GC124", text),)
+        return Found(Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis)
+    point.held = elements
+    text = f"the slope grows without bound at {listed(right, len(places))}, as backward says"
+    return Found(Status.KINK, text)
 
 
 def slopes_of_sides(point: Point, number: int, index: int, cotangent: Array) -> dict[str, tuple[float, float]]:

@@ -383,25 +383,19 @@ class Point:
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
         """η of the change of every flat real output between the point and a step ahead on a line, which takes its
         samples at that step."""
-        known = None
-        if self.tape is not None:
-            known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
         ahead = moved(self.x, line.direction, RATIO**step)
-        here, there = self.measured_outputs(self.x, random, known), self.measured_outputs(ahead, random)
+        here, there = (self.measured_outputs(x, random) for x in (self.x, ahead))
         line.take(step, flat_real(there.plain))
         bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
         # outside of the domain nothing is known, and nothing asked
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
         return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)  # of a change both ends are rounded
 
-    def measured_outputs(
-        self,
-        moved: Sequence[Array],
-        random: np.random.Generator,
-        known: tuple[Sequence[Array], Sequence[Array]] | None = None,
-    ) -> Measured:
-        """The active outputs with the moved inputs replaced, and how far each may be off; if they are `known`, with the
-        choices made on the way, they are not computed."""
+    def measured_outputs(self, moved: Sequence[Array], random: np.random.Generator) -> Measured:
+        """The active outputs with the moved inputs replaced, and how far each may be off."""
+        known = None
+        if moved is self.x and self.tape is not None:  # then they need not be computed
+            known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
         measured = Measured(
             lambda c: self.forward([rounded_input(x, c) for x in moved], c), self.epsilon, random, known
         )

@@ -35,8 +35,7 @@ MANY = 16.0
 """Epsilons that a dozen operations make whose errors do not cancel: 4 bits; so many times the response to perturbations
 of one epsilon is granted (`checking.precision`). A rounding is 0.29 epsilon in the mean square, so this is 55 of its
 standard deviations: room for one entry's two responses that are small by chance (fewer than one in 1,000 is small by a
-factor of 55 in both), and for operations that are off by some epsilon (tanh, erf). With 4 and with 64 the benches give
-the same; what moves is how small an effect is told from nothing where nothing sees the code."""
+factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
 CLEAR = 2.0**10
 """What is so many times its bound, or so many epsilons, is so by no chance."""
 SMALLEST = {

@@ -35,7 +35,7 @@ from gradcheck.checking.differences import (
     derivative_of,
     from_close_values,
 )
-from gradcheck.checking.point import Point, even_weights
+from gradcheck.checking.point import Entry, Point, even_weights
 from gradcheck.checking.precision import (
     CLEAR,
     EPS,
@@ -46,6 +46,7 @@ from gradcheck.checking.precision import (
     SMALLEST,
     distance,
 )
+from gradcheck.result import Diagnosis, Status
 
 Masks = Sequence[Array | None]
 """One per moved input; None for one of which nothing takes part."""
@@ -484,3 +485,34 @@ class Prober:
         gap = root_of_squares(weighted(derivative.gap))  # there is no kink in all outputs at once
         scale = root_of_squares(weighted(derivative.nearby))
         return Seen(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
+
+
+# --------------------------------------------------------------------------- what is found
+@dataclass
+class Found:
+    """A verdict, and what it hangs on."""
+
+    verdict: Status
+    why: str = ""
+    probe: Probe | None = None
+    """One that shows the gradient wrong."""
+    prober: Prober | None = None
+    """Whose probe that is, if it is from another point."""
+    wrong: Sequence[Entry] = ()
+    exhaustive: bool = True
+    """Whether `wrong` is all that is wrong."""
+    diagnosis: tuple[Diagnosis, ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+def undecided(why: str) -> Found:
+    """INCONCLUSIVE, and why."""
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
+
+
+def with_kink(found: Found, why: str) -> Found:
+    """What was found of a function that has a kink as well, at which nothing is wrong."""
+    if found.verdict not in (Status.PASS, Status.KINK):
+        return found
+    whole = f"{found.why}; {why}" if found.why else why
+    return replace(found, verdict=Status.KINK, why=whole, diagnosis=(*found.diagnosis, Diagnosis.of("GC120", why)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -12,10 +12,21 @@ from gradcheck.backends.base import Array
 from gradcheck.checking.contracts import Contracts, digits, lost_digits, wrong_in_own_precision
 from gradcheck.checking.differences import FAR_BARS
 from gradcheck.checking.domains import advice
-from gradcheck.checking.kinks import EDGE, infinite, judge_kinks, kinked_by_tape, kinks, listed
-from gradcheck.checking.point import Entry, Point, only
+from gradcheck.checking.kinks import EDGE, at_kinks, kinked_by_tape, kinks, where_infinite
+from gradcheck.checking.point import Point, only
 from gradcheck.checking.precision import EPS, SMALLEST
-from gradcheck.checking.probe import LOW_PRECISION, POWER, Masks, Probe, Prober, Ruling, tape_diff
+from gradcheck.checking.probe import (
+    LOW_PRECISION,
+    POWER,
+    Found,
+    Masks,
+    Probe,
+    Prober,
+    Ruling,
+    tape_diff,
+    undecided,
+    with_kink,
+)
 from gradcheck.checking.problem import Problem
 from gradcheck.result import Diagnosis, Status
 
@@ -31,36 +42,6 @@ PIECES = (
     "them, so that it cannot be told which gradients are right there: choose inputs beside them, or operations that "
     "can be recorded"
 )
-
-
-@dataclass
-class Found:
-    """A verdict, and what it hangs on."""
-
-    verdict: Status
-    why: str = ""
-    probe: Probe | None = None
-    """One that shows the gradient wrong."""
-    prober: Prober | None = None
-    """Whose probe that is, if it is from another point."""
-    wrong: Sequence[Entry] = ()
-    exhaustive: bool = True
-    """Whether `wrong` is all that is wrong."""
-    diagnosis: tuple[Diagnosis, ...] = ()
-    marks: tuple[str, ...] = ()
-
-
-def undecided(why: str) -> Found:
-    """INCONCLUSIVE, and why."""
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
-
-
-def with_kink(found: Found, why: str) -> Found:
-    """What was found of a function that has a kink as well, at which nothing is wrong."""
-    if found.verdict not in (Status.PASS, Status.KINK):
-        return found
-    whole = f"{found.why}; {why}" if found.why else why
-    return replace(found, verdict=Status.KINK, why=whole, diagnosis=(*found.diagnosis, Diagnosis.of("GC120", why)))
 
 
 @dataclass
@@ -113,47 +94,18 @@ class Check:
 
     def derivative(self) -> Found:
         """The elements at which the gradient is infinite, those that feed a kink, and the others, each by itself."""
-        point, there = self.point, infinite(self.prober)
-        if there is not None and there.wrong:
-            names = listed([point.place(entry) for entry in there.wrong], len(there.wrong))
-            text = f"backward gives {there.wrong[0].analytic:g} at {names}, as the slope on neither side does"
-            diagnosis = (Diagnosis.of("GC124", text),)
-            return Found(Status.FAIL, wrong=there.wrong, exhaustive=there.exhaustive, diagnosis=diagnosis)
-        if there is not None:
-            point.held = there.elements
+        point, infinite = self.point, where_infinite(self.prober)
+        if infinite.verdict is Status.FAIL:
+            return infinite
         found = Found(Status.PASS)
-        if there is None or not all(bool(m.all()) for m in there.elements):
+        if not point.held or not all(bool(m.all()) for m in point.held):
             held = kinked_by_tape(point)
             free = None if held is None else [~m for m in held]
             if free is None or any(bool(m.any()) for m in free):
                 found = self.smooth_part(free)
             if held is not None and found.verdict is not Status.FAIL:
-                found = self.with_kinks(found, held)
-        if there is not None:
-            found = with_kink(found, f"the slope grows without bound at {there.text}, as backward says")
-        return found
-
-    def with_kinks(self, found: Found, masks: Masks | None) -> Found:
-        """`found`, and what the kinks over the elements in `masks` add to it."""
-        there = judge_kinks(self.prober, masks)
-        if there.wrong:
-            element = self.point.place(there.wrong[0])
-            text = f"the gradient is not between the one-sided derivatives at {element}"
-            return Found(Status.FAIL, wrong=there.wrong, diagnosis=(Diagnosis.of("GC120", text),))
-        if not bool(there.kinked.all()):
-            smooth = self.prober.look(masks, without=there.kinked)
-            if smooth.decision is Ruling.FAIL:
-                return self.failed(smooth)
-        if there.wrong_beside is not None:
-            prober, probe = there.wrong_beside
-            text = f"the gradient is wrong beside {there.text}: the wrong entries are those at a point close by"
-            return Found(Status.FAIL, probe=probe, prober=prober, diagnosis=(Diagnosis.of("GC120", text),))
-        if there.unknown:
-            return undecided(there.unknown)
-        if not there.text:
-            return found
-        why = f"not differentiable at {there.text}; the gradient lies between the one-sided derivatives"
-        return with_kink(found, why)
+                found = at_kinks(self.prober, found, held)
+        return with_kink(found, infinite.why) if infinite.why else found
 
     def smooth_part(self, masks: Masks | None) -> Found:
         """The gradient over the elements in `masks`, where the function has a derivative."""
@@ -261,17 +213,14 @@ class Check:
 
     # ----------------------------------------------------------------- where the point does not tell
     def unseen(self, probe: Probe) -> Found:
-        """Nothing is seen, and no tape is heard. It is right to give nothing where nothing changes: at any step, or at
-        the first ones (on a step of floor), though outputs in proportion to the inputs would have shown there."""
+        """Nothing is seen, and no tape is heard. It is right to give nothing where nothing changes, though outputs in
+        proportion to the inputs would have shown."""
         found, sizes = probe.derivative, abs(self.point.outputs.vector)
-        whole = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
+        whole = float((abs(probe.cotangent) * sizes).sum())
         if self.point.opaque:  # a noise that is guessed is no proof
-            stays = bool((found.largest <= EPS * whole).all())
+            stays = bool((found.largest <= EPS * (sizes if probe.by_rows else whole)).all())
         else:
-            noise = found.noise if float(found.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"] else 0.0
-            stays = bool((found.largest <= FAR_BARS * noise).all())
-            would_show = POWER * float((abs(probe.cotangent) * sizes).sum())
-            stays |= not bool(found.nearby.any()) and probe.seen.bar <= would_show
+            stays = not bool(found.nearby.any()) and probe.seen.bar <= POWER * whole + SMALLEST["float64"]
         if stays and probe.claim.size <= probe.seen.bar < np.inf:
             return Found(Status.PASS, marks=("nothing changes here",))
         at_edge = not self.point.raised and not bool((found.both.bar < np.inf).all())

@@ -54,7 +54,7 @@ CLAUSES = [
     without("V18", "kinks.py", "    if tape is None:\n        return None\n", "    if True:\n        return None\n"),
     without("V19", "kinks.py", "if outside and kinked[output]:", "if False:"),
     without("V20", "kinks.py", "return not self.jumps and bool(", "return bool("),
-    without("V21", "kinks.py", ", beside_is_wrong(prober, masks))", ")"),
+    without("V21", "kinks.py", "(beside := wrong_beside(prober, masks))", "(beside := None)"),
     without("V22", "kinks.py", "if value in (slope for slope, _ in sides.values()):", "if True:"),
     without("V23", "verdict.py", "found = self.in_own_precision(found)", "pass"),
     without("V24", "contracts.py", "pairs = zip(first, again, point.problem.output_names, strict=True)", "pairs = ()",

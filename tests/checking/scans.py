@@ -12,7 +12,6 @@ from gradcheck.checking.differences import (
     BRIEF,
     USUAL,
     Derivative,
-    Interval,
     Line,
     derivative_of,
     from_close_values,
@@ -45,14 +44,6 @@ class Looked:
         return cls(derivative_of(line, noise), line.direction[0])
 
     @property
-    def left(self) -> Interval:
-        return self.derivative.left
-
-    @property
-    def right(self) -> Interval:
-        return self.derivative.right
-
-    @property
     def value(self) -> Array:
         """The derivative of every output."""
         return self.derivative.both.value / self.direction.reshape(-1)
@@ -64,8 +55,9 @@ class Looked:
 
     @property
     def sides(self) -> tuple[Array, Array]:
-        """The derivatives on the left and on the right of a direction that points to the right."""
-        return tuple(side.value / self.direction.reshape(-1) for side in (self.left, self.right))
+        """The derivatives on both sides of a kink, the lesser first."""
+        half = self.derivative.gap / 2 / abs(self.direction.reshape(-1))
+        return self.value - half, self.value + half
 
     def holds(self, true: Array, rounding: float = 0.0) -> bool:
         """Whether what is true is within all bars; `rounding` is that of what is called true, relative to it."""
@@ -74,11 +66,8 @@ class Looked:
     def allows(self, true: Array) -> bool:
         """Whether it is not excluded: at a kink by both sides, elsewhere by the bar and a kink that would not show."""
         found, d = self.derivative, self.direction.reshape(-1)
-        low = np.minimum(self.left.value - self.left.bar, self.right.value - self.right.bar)
-        high = np.maximum(self.left.value + self.left.bar, self.right.value + self.right.bar)
-        between = (low <= true * d) & (true * d <= high)
-        near = abs(true * d - found.both.value) <= found.both.bar + found.gap
-        return bool(np.where(found.kinked, between, near).all())
+        beside = np.where(found.kinked, found.gap / 2, found.gap)
+        return bool((abs(true * d - found.both.value) <= found.both.bar + beside).all())
 
 
 def look(f: Function, x: Any, *, seed: int | None = None, hidden: bool = True) -> Looked:
