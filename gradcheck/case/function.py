@@ -337,7 +337,7 @@ class TensorFunction:
         active = [k for k, out in enumerate(outs) if is_differentiable(out)]
         count, needed = len(first.inputs), self.needed
         random = np.random.default_rng(1)
-        cotangents = [np.asarray(random.standard_normal(outs[k].shape), outs[k].dtype, like=outs[k]) for k in active]
+        cotangents = [np.asarray(random.standard_normal(outs[k].shape), outs[k].dtype) for k in active]
 
         def split(arrays: Sequence[Array]) -> tuple[Sequence[Array], list[Array | None]]:
             return arrays[:count], placed(arrays[count:], [k in active for k in range(len(outs))])

@@ -218,7 +218,7 @@ def columns(prober: Prober, number: int, like: Probe, mask: Array, claimed: Arra
     step = max(QUICK, sorted(step.tolist())[step.size // 2])
     parts, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
     shape, scales = (point.outputs.vector.size, x.size), point.scales[number].reshape(-1)
-    value, bar = np.zeros(shape, dtype, like=x), np.zeros(shape, like=x) + np.where(mask.reshape(-1), 0.0, np.inf)
+    value, bar = np.zeros(shape, dtype), np.zeros(shape) + np.where(mask.reshape(-1), 0.0, np.inf)
     for index, part in itertools.product(places(mask), parts):
         found = quick(column_line(point, number, index, part=part), like.derivative.noise, step)
         value[:, index] += part * found.value / scales[index]

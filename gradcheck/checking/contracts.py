@@ -209,7 +209,7 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
     limits: Any = ml_dtypes.finfo(name)  # type: ignore[no-untyped-call]
     if not bool((abs(outputs.vector) <= float(limits.max)).all()):  # they overflow there
         return [], name
-    cotangent = even_weights(outputs.vector, random)
+    cotangent = even_weights(outputs.vector.size, random)
     parts = outputs.split(cotangent)
     if tape is not None:
         right = point.of_moved(tape.gradient(parts))

@@ -61,7 +61,7 @@ def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Arr
         drawn = random.integers(-half, half, x.shape) / half
         return drawn + np.copysign(1.0, drawn)
 
-    return np.asarray(draw() + 1j * draw() if x.dtype.kind == "c" else draw(), like=x) * scale
+    return np.asarray(draw() + 1j * draw() if x.dtype.kind == "c" else draw()) * scale
 
 
 def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:
@@ -159,7 +159,7 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     function jumps, the change itself does not tend to 0.
     """
     steps = sorted(line.samples)
-    h = np.asarray([[RATIO**k] for k in steps], like=noise)
+    h = np.array([[RATIO**k] for k in steps])
     ahead, behind = (np.stack([line.samples[k][side].change for k in steps]) for side in (0, 1))
     noises = noise + FEW * EPS * np.stack([np.fmax(*(sample.size for sample in line.samples[k])) for k in steps])
     sides = abs(np.stack([ahead, behind]))
@@ -180,7 +180,7 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
         nearby=np.where(nearby > 0, nearby, 0.0).max(axis=0),
         largest=changes.max(axis=0),
         noise=np.broadcast_to(noise, both.value.shape),
-        step=np.asarray(steps, like=noise)[chosen],
+        step=np.array(steps)[chosen],
     )
 
 
@@ -298,6 +298,4 @@ def standard_deviation(table: Array) -> Array:
     """The standard deviation of the errors in every column of values."""
     unit = abs(table).max(axis=0)
     unit = np.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
-    return unit * np.sqrt(
-        np.stack([((np.asarray(w, like=table) @ (table / unit)) ** 2).mean(axis=0) for w in WEIGHTS]).max(axis=0)
-    )
+    return unit * np.sqrt(np.stack([((weights @ (table / unit)) ** 2).mean(axis=0) for weights in WEIGHTS]).max(axis=0))

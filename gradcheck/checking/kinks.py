@@ -208,7 +208,7 @@ def points_beside(point: Point, direction: Direction, at_zero: float, near: floa
     """The points ahead and behind along a direction."""
 
     def off(x: Array, d: Array | None, sign: float) -> Array:
-        return x if d is None else np.asarray(x + sign * np.where(x == 0, at_zero, near) * d, like=x)
+        return x if d is None else np.asarray(x + sign * np.where(x == 0, at_zero, near) * d)
 
     return [[off(x, d, sign) for x, d in zip(point.x, direction, strict=True)] for sign in (1.0, -1.0)]
 

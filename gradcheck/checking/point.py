@@ -61,10 +61,10 @@ def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | Non
     return [value if k == number else None for k in range(len(arrays))]
 
 
-def even_weights(like: Array, random: np.random.Generator) -> Array:
-    """Random signs and magnitudes from 1/2 to 3/2, in the shape of a vector."""
-    drawn = random.uniform(-1, 1, like.shape)
-    return np.asarray(drawn + np.copysign(0.5, drawn), like=like)
+def even_weights(count: int, random: np.random.Generator) -> Array:
+    """A vector of random signs and magnitudes from 1/2 to 3/2."""
+    drawn = random.uniform(-1, 1, count)
+    return drawn + np.copysign(0.5, drawn)
 
 
 # --------------------------------------------------------------------------- a check at its point
@@ -153,7 +153,7 @@ class FlatOutputs:
 
     def cotangent(self, random: np.random.Generator) -> Array:
         """A random signed cotangent, flat, as the outputs' dtypes can hold it."""
-        return self.held(even_weights(self.vector, random))
+        return self.held(even_weights(self.vector.size, random))
 
     def held(self, cotangent: Array) -> Array:
         """A flat cotangent as the outputs' dtypes can hold it: what backward is given."""
@@ -304,7 +304,7 @@ class Point:
     def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
         """A direction along one element of a moved input."""
         x = self.x[number]
-        d = np.zeros(x.size, x.dtype, like=x)
+        d = np.zeros(x.size, x.dtype)
         d[index] = size
         return only(number, d.reshape(x.shape), self.x)
 

@@ -160,7 +160,7 @@ def perturb(
     product."""
     real = array.view(array.real.dtype) if array.dtype.kind == "c" and array.ndim else array
     drawn = random.uniform(-1, 1, real.shape)
-    signs = np.asarray(drawn + np.copysign(0.5, drawn), like=real)
+    signs = drawn + np.copysign(0.5, drawn)
     moves = size * signs
     if but_whole:
         moves = moves * (real != np.rint(real))

@@ -346,7 +346,7 @@ class Prober:
         """A random cotangent of one size over all outputs but some, and the gradients that backward gives for it."""
         if self.claims and without is None:
             return self.claims.pop()
-        cotangent = even_weights(self.point.outputs.vector, self.random)
+        cotangent = even_weights(self.point.outputs.vector.size, self.random)
         cotangent = cotangent if without is None else cotangent * ~without
         return cotangent, self.point.vjp(cotangent)
 
@@ -437,7 +437,7 @@ class Prober:
             change = self.point.line(self.point.direction(self.random, masks)).at(SLOPE_STEP).size
             size = np.maximum(size, np.where(np.isfinite(change), change / SLOPE_STEP, 0.0))
         size = np.maximum(size, STANDS_OUT * np.where(known, found.bar, 0.0))
-        weights = even_weights(size, self.random)
+        weights = even_weights(size.size, self.random)
         # where of no output anything is seen all count: a cotangent of 0 would have everyone agree
         known = known if bool(known.any()) else ~known
         return weights * np.where(known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0)
