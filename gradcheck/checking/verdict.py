@@ -213,14 +213,17 @@ class Check:
 
     # ----------------------------------------------------------------- where the point does not tell
     def unseen(self, probe: Probe) -> Found:
-        """Nothing is seen, and no tape is heard. It is right to give nothing where nothing changes, though outputs in
-        proportion to the inputs would have shown."""
+        """Nothing is seen, and no tape is heard. It is right to give nothing where nothing changes: at any step, or at
+        the first ones (on a step of floor), though outputs in proportion to the inputs would have shown there."""
         found, sizes = probe.derivative, abs(self.point.outputs.vector)
-        whole = float((abs(probe.cotangent) * sizes).sum())
+        whole = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
         if self.point.opaque:  # a noise that is guessed is no proof
-            stays = bool((found.largest <= EPS * (sizes if probe.by_rows else whole)).all())
+            stays = bool((found.largest <= EPS * whole).all())
         else:
-            stays = not bool(found.nearby.any()) and probe.seen.bar <= POWER * whole + SMALLEST["float64"]
+            noise = found.noise if float(found.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"] else 0.0
+            stays = bool((found.largest <= FAR_BARS * noise).all())
+            would_show = POWER * float((abs(probe.cotangent) * sizes).sum())
+            stays |= not bool(found.nearby.any()) and probe.seen.bar <= would_show
         if stays and probe.claim.size <= probe.seen.bar < np.inf:
             return Found(Status.PASS, marks=("nothing changes here",))
         at_edge = not self.point.raised and not bool((found.both.bar < np.inf).all())
