@@ -4,9 +4,7 @@
     python tests/bench/engines.py --peers OTHER/bin/python # those that only another environment has, too
 
 Each engine is measured in a process of its own with the same inputs and two threads. The rounds go through all engines
-in turn, so that what else the machine does hits all alike. All arrays are float64. Freed memory stays with the process:
-whether the C library gives that of one step back, to be asked for anew page by page in the next, depends on what a
-process has imported, and is half as much as `mlp` itself.
+in turn, so that what else the machine does hits all alike. All arrays are float64.
 
     chain   1000 small operations on 10 elements, forward and backward; microseconds per operation
     mlp     256-512-512-10 on a batch of 64, tanh, squared error; milliseconds
@@ -327,10 +325,9 @@ def spawned(python: str, name: str, what: str) -> dict[str, Any]:
     """`measured` in a process of its own; a crash is reported by its name."""
     command = [python, "-W", "ignore", __file__, "--engine", name, "--what", what]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
-    memory = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
     try:
         done = subprocess.run(
-            command, env=os.environ | threads | memory, capture_output=True, text=True, timeout=300, check=False
+            command, env=os.environ | threads, capture_output=True, text=True, timeout=300, check=False
         )
     except subprocess.TimeoutExpired:
         return {what: "over 300 s"}
