@@ -88,7 +88,7 @@ class Plot:
 def scan(f: Callable[[np.ndarray], np.ndarray], at: float) -> Line:
     """A function of one number looked at with every usual step, 4^-16 to 1/4."""
     x = np.array([at])
-    looked = Line(lambda v: [f(v[0])], [x], [np.ones(1)], f(x), None)
+    looked = Line(lambda v: f(v[0]), [x], [np.ones(1)], f(x))
     looked.extend(USUAL)
     return looked
 
