@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -189,3 +190,23 @@ def test_code_that_takes_no_recorded_arrays_runs_as_it_is(hidden: str, factor: f
     result = gradcheck.check(forward, X, backward=backward)
     assert result.verdict is verdict
     assert any(cause.line for cause in result.diagnosis) == (hidden == "backward" and factor != 1.0)
+
+
+def test_what_is_read_off_chosen_indices_is_chosen_as_well() -> None:
+    """Rounding is measured with the choices of the plain run: here which of the gradients that are not 0 is lost."""
+
+    def forward(x: Any) -> Any:
+        return x * (1 + np.tanh(x))
+
+    def backward(x: Any, g: Any, lost: bool = True) -> Any:
+        t = np.tanh(x)
+        found = g * (1 + t + x * (1 - t * t))  # 0 where tanh is −1
+        alive = np.flatnonzero(found)
+        order = np.argsort(np.abs(found[alive]))
+        if lost and alive.size:
+            found[alive[order[alive.size // 2]]] = 0
+        return found
+
+    x = np.linspace(-30.0, 5.0, 64)
+    assert gradcheck.check(forward, x, backward=functools.partial(backward, lost=False)).verdict is Status.PASS
+    assert gradcheck.check(forward, x, backward=backward).verdict is Status.FAIL

@@ -20,6 +20,7 @@ from pylayer.ops.complexes import complex_, imag, real
 from pylayer.ops.indexing import getitem, setitem_
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 from pylayer.watch import exchange, in_force, nobody, records_all
 
 Plain = np.ndarray[Any, Any]
@@ -358,6 +359,10 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return self._view(found, parts)
         if session is None:
             return found
+        if self._buffer.tensor is None and not is_live(self._memory.dtype):
+            found = np.array(found)  # whatever was chosen by the values, what is read off it is a choice
+            in_force.get().computed(OPS["getitem"], (self._tensor(), index), found)
+            found = found[()]
         if self._buffer.tensor is None:
             return constant(found, session)
         one = not isinstance(found, np.ndarray)
