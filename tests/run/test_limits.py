@@ -117,11 +117,9 @@ def test_memory_in_files_counts_and_does_not_stay(make_pool, case, kind):
 
 @linux_only
 def test_the_processes_below_this_one_are_found(pool, case):
-    others = set(children("self"))
     pool.run(case("pass"))
     (worker,) = [one.pid for one in pool.workers]
-    (reaper,) = set(children("self")) - others
-    assert worker in children(reaper)
+    assert any(worker in children(reaper) for reaper in children("self"))  # other tests have theirs
     assert worker in set(descendants(os.getpid()))
     assert used(worker).own > 1 << 20
     assert used(2**22 + 1) == (0, 0, 0)
