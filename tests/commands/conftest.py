@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from textwrap import dedent, indent
@@ -13,13 +13,11 @@ from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
-from kept_workers import KeptWorker
 from passing import Passing
 
 from gradcheck.backends.base import missing
 from gradcheck.commands import main, run, run_cases
 from gradcheck.commands.shared_options import number_of_jobs
-from gradcheck.run import pool, worker_process
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,21 +59,10 @@ def spec(folder: Path) -> Callable[..., Path]:
     return write
 
 
-@pytest.fixture(scope="session")
-def kept_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing is left of the workers that commands in this process have kept for each other."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRADCHECK_TESTS_FOLDER", str(tmp_path_factory.mktemp("kept") / "folder"))
-        yield
-        KeptWorker.end_all()
-
-
 @pytest.fixture
-def gradcheck(folder: Path, kept_workers: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+def gradcheck(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
     """Calls the command line in this process, as on one core: a worker takes longer to start than cases of tests."""
     monkeypatch.setattr(run_cases, "number_of_jobs", lambda jobs: 1 if jobs == "auto" else number_of_jobs(jobs))
-    monkeypatch.setattr(worker_process, "WorkerProcess", KeptWorker)
-    monkeypatch.setitem(pool.PROCESSES, "fork", KeptWorker)
 
     def call(*arguments: str) -> Done:
         missing.cache_clear()  # a process of its own would look anew
