@@ -15,7 +15,7 @@ from gradcheck.backends.base import Backend, load_backend
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.function import output_names, refused, settings_of_its_own
 from gradcheck.case.gradient_check import SEVERITY, Expectation, Finding, Settings, as_expected, judge
-from gradcheck.case.layer import ComputedAtOnce, NoInputError, ScenarioLayer, StaticLayer, WrongCotangent
+from gradcheck.case.layer import EagerStaticLayer, NoInputError, ScenarioLayer, StaticLayer, WrongCotangent
 from gradcheck.case.user_code import (
     Namespace,
     compile_expression,
@@ -134,13 +134,13 @@ class Run:
         backend: Backend,
         namespace: Namespace,
         counterpart: Callable[[Any], Any] | None = None,
-        at_once: bool = False,
+        eager: bool = False,
     ) -> ScenarioLayer:
         """The scenario's layer on a backend; an imported one as what `counterpart` makes of it; of a static one, if
-        `at_once`, the functions called on Tensors."""
+        `eager`, the functions called on Tensors."""
         kind = WorldLayer if self.in_world else ScenarioLayer
         if is_static(self.scenario.layer):
-            kind = ComputedAtOnce if at_once else StaticLayer
+            kind = EagerStaticLayer if eager else StaticLayer
         return kind(self.case, backend, namespace, counterpart)
 
     # ----------------------------------------------------------------- the documented run
@@ -277,7 +277,7 @@ class Run:
             own, translated = {**new_namespace(engine.paddle), **case.variables}, None
             if engine is not self.backend:
                 own["__builtins__"], translated = builtins_of(engine), Translation(self.backend, engine).whole
-            return self.made(engine, own, translated, at_once=True)
+            return self.made(engine, own, translated, eager=True)
 
         if self.backend.name == "paddle" or isinstance(layer, StaticLayer):
             layer.twin = speaking_for(layer, on)

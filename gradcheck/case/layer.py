@@ -22,7 +22,7 @@ from gradcheck.checking.precision import NumpyArray
 from gradcheck.checking.problem import Problem
 from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef
-from pylayer.static.pylayer_op import computing_at_once
+from pylayer.static.pylayer_op import running_eagerly
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -397,13 +397,13 @@ class StaticLayer(ScenarioLayer):
         return placed(found, [*self.needed, *(True for _ in given)])
 
 
-class ComputedAtOnce(ScenarioLayer):
+class EagerStaticLayer(ScenarioLayer):
     """The functions of a static layer, called as those of a PyLayer, whose operations can be recorded."""
 
     default_call = StaticLayer.default_call
 
     def called(self, tensors: dict[str, Tensor]) -> Any:
-        with mode(self.backend.paddle, static=False), computing_at_once():
+        with mode(self.backend.paddle, static=False), running_eagerly():
             return super().called(tensors)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcheck.backends.base import Backend
 from gradcheck.case.function import NoGradient, identical
+from gradcheck.spec.containers import filled, flat_names
 from gradcheck.support.display_paths import count
 
 PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -29,12 +30,26 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
     Raises:
         TypeError: one of them cannot be called. From the function: `forward` returned something else; `backward` does
             not take these arguments.
-        NoGradient: from its backward: there are as many gradients as there are arrays no more, or not yet.
+        NoGradient: from its backward: it returned another number of gradients than there are arrays.
     """
     for name, function in (("the function", forward), ("backward", backward)):
         if not callable(function):
             raise TypeError(f"{name} must be a function of arrays, not {function!r}")
     paddle = backend.paddle
+    try:
+        taken = inspect.signature(backward)
+    except (TypeError, ValueError):  # of a builtin nothing is known
+        taken = inspect.signature(lambda *arguments: None)
+
+    def see_that_it_takes(arguments: int, gradients: int) -> None:
+        """Raise TypeError unless `backward` takes so many arguments."""
+        try:
+            taken.bind(*range(arguments + gradients))
+        except TypeError as error:
+            raise TypeError(
+                f"backward is called with {arguments + gradients} arguments, those of the function ({arguments}) and "
+                f"the gradients of its outputs ({gradients}), but its signature is {taken}: {error}"
+            ) from None
 
     def is_tensor(value: Any) -> bool:
         return isinstance(value, paddle.Tensor)
@@ -63,9 +78,11 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
 
     class OfArrays(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
-        def forward(ctx: Any, arguments: Callable[[Sequence[Any]], list[Any]], *given: Any) -> Any:
-            ctx.given, ctx.arrays = given, [array_of(value) for value in given]
-            ctx.arguments = arguments(ctx.arrays)
+        def forward(ctx: Any, inputs: Callable[[], list[Any]], *given: Any) -> Any:
+            """`given` are the values in the `inputs`, which the engine would take for Tensors where they stand."""
+            ctx.given, ctx.names = given, [*flat_names("", inputs())]
+            ctx.arrays = [array_of(value) for value in given]
+            ctx.arguments = filled("", inputs(), dict(zip(ctx.names, ctx.arrays, strict=True)))
             found = forward(*ctx.arguments)
             keep_up(given, ctx.arrays)
             return result_of(found)
@@ -73,9 +90,11 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:
             gradients = [array_of(cotangent) for cotangent in cotangents]
-            takes(backward, len(ctx.arguments), len(gradients))
-            returned = leaves(backward(*ctx.arguments, *gradients))
+            see_that_it_takes(len(ctx.arguments), len(gradients))
+            named = flat_names("", backward(*ctx.arguments, *gradients))
             keep_up([*ctx.given, *cotangents], [*ctx.arrays, *gradients])
+            alike = set(named) == set(ctx.names)  # laid out as the arguments are, dicts in any order
+            returned = [named[name] for name in ctx.names] if alike else [*named.values()]
             wanted = sum(map(is_tensor, ctx.given))
             if len(returned) == len(ctx.given) and wanted < len(returned):  # None for what is no array, too
                 returned = [g for g, value in zip(returned, ctx.given, strict=True) if is_tensor(value)]
@@ -84,7 +103,7 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
             return tuple(map(tensor_of, returned))
 
     def of_arrays(*inputs: Any) -> Any:
-        return OfArrays.apply(lambda arrays: rebuilt(list(inputs), iter(arrays)), *leaves(list(inputs)))
+        return OfArrays.apply(lambda: list(inputs), *flat_names("", list(inputs)).values())
 
     OfArrays.__name__ = OfArrays.__qualname__ = str(getattr(forward, "__name__", "function"))
     OfArrays.__module__ = str(getattr(forward, "__module__", None))  # what it holds is looked through as the user's is
@@ -92,38 +111,6 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         signature = of_arrays.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
         only = inspect.Parameter.POSITIONAL_ONLY
         places = [p.replace(kind=only, default=p.empty) for p in signature.parameters.values() if p.kind in PLACES]
-        first = [inspect.Parameter(name, only) for name in ("ctx", "arguments")]
+        first = [inspect.Parameter(name, only) for name in ("ctx", "inputs")]
         OfArrays.forward.__signature__ = inspect.Signature([*first, *places])  # type: ignore[attr-defined]
     return of_arrays
-
-
-def leaves(value: Any) -> list[Any]:
-    """What is in nested lists, tuples and dicts, in order; a single value as a list of one."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [leaf for one in value for leaf in leaves(one)] if isinstance(value, (list, tuple)) else [value]
-
-
-def rebuilt(value: Any, left: Any) -> Any:
-    """The same lists, tuples and dicts with what an iterator gives in place of what is in them."""
-    if isinstance(value, dict):
-        return {key: rebuilt(one, left) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        items = [rebuilt(one, left) for one in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    return next(left)
-
-
-def takes(backward: Callable[..., Any], arguments: int, gradients: int) -> None:
-    """See that a function takes so many arguments. Raises TypeError."""
-    try:
-        signature = inspect.signature(backward)
-    except (TypeError, ValueError):  # of a builtin nothing is known
-        return
-    try:
-        signature.bind(*range(arguments + gradients))
-    except TypeError as error:
-        raise TypeError(
-            f"backward is called with {arguments + gradients} arguments, those of the function ({arguments}) and the "
-            f"gradients of its outputs ({gradients}), but its signature is {signature}: {error}"
-        ) from None

@@ -132,6 +132,16 @@ def test_arrays_may_be_in_lists_and_dicts_and_so_may_their_gradients() -> None:
     assert [name for name, (count, _) in flat.wrong_counts.items() if count] == ["xs[1]"]
 
 
+def test_gradients_in_a_dict_are_those_of_its_keys_in_any_order() -> None:
+    def product(of: Any) -> Any:
+        return of["a"] * of["b"] ** 2
+
+    def back(of: Any, g: Any) -> Any:
+        return ({"b": 2 * g * of["a"] * of["b"], "a": g * of["b"] ** 2},)
+
+    assert gradcheck.check(product, {"a": X, "b": X + 1}, backward=back).verdict is Status.PASS
+
+
 def test_a_backward_that_writes_into_what_it_is_given_is_told_so() -> None:
     def into_cotangent(x: Any, g: Any) -> Any:
         return np.multiply(g, 2, out=g)

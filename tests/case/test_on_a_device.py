@@ -5,25 +5,17 @@ The stand-in for a device raises wherever one of its arrays meets NumPy; `tests/
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Iterator
 from contextvars import copy_context
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-import numpy as np
 import pytest
-from device_array import DeviceArray, DeviceModule, on_device
+from device_array import plug_in
 
-import pylayer.array
 from gradcheck.case.case import Case
 from gradcheck.case.execute import execute
 from gradcheck.commands.specs import read_bundled
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
-from pylayer.array import XP
 
 pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.usefixtures("process_as_before")]
 
@@ -45,16 +37,8 @@ CASES = [
 
 
 @pytest.fixture(autouse=True)
-def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    module: Any = DeviceModule()
-    module.cuda = SimpleNamespace(Device=lambda index: SimpleNamespace(use=lambda: None))
-    XP[DeviceArray] = module
-    functions = {"erf": math.erf, "erfc": math.erfc, "gammaln": math.lgamma}  # CuPy has them in cupyx.scipy.special
-    special: Any = SimpleNamespace(**{n: on_device(np.vectorize(f, otypes="d")) for n, f in functions.items()})
-    monkeypatch.setitem(sys.modules, "devicex.scipy.special", special)
-    monkeypatch.setattr(pylayer.array, "_import_cupy", lambda: module)
-    yield
-    del XP[DeviceArray]
+def device(monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_in(monkeypatch)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

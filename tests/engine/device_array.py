@@ -6,11 +6,17 @@ As in CuPy, reductions give 0-d arrays, and lists must be made arrays before the
 
 from __future__ import annotations
 
+import math
 import operator
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
+
+import pylayer.array
+from pylayer.array import XP
 
 
 class HostMixingError(TypeError):
@@ -178,3 +184,14 @@ class DeviceUfunc:
 
     def __getattr__(self, name: str) -> Any:
         return on_device(getattr(self._ufunc, name))
+
+
+def plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the stand-in be the device that the engine finds, as if it were CuPy's, until the test ends."""
+    module: Any = DeviceModule()
+    module.cuda = SimpleNamespace(Device=lambda index: SimpleNamespace(use=lambda: None))
+    functions = {"erf": math.erf, "erfc": math.erfc, "gammaln": math.lgamma}  # CuPy has them in cupyx.scipy.special
+    special: Any = SimpleNamespace(**{n: on_device(np.vectorize(f, otypes="d")) for n, f in functions.items()})
+    monkeypatch.setitem(sys.modules, "devicex.scipy.special", special)
+    monkeypatch.setitem(XP, DeviceArray, module)
+    monkeypatch.setattr(pylayer.array, "_import_cupy", lambda: module)

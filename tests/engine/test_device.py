@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from device_array import DeviceArray, DeviceModule, HostMixingError, on_device
+from device_array import DeviceArray, HostMixingError, plug_in
 from device_suite import CASES, case_id, check
 
 import pylayer
 import pylayer.paddle as paddle
-from pylayer.array import XP
 from pylayer.op import Op
 from pylayer.tensor import Tensor
 
@@ -23,13 +18,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 @pytest.fixture(autouse=True)
-def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    XP[DeviceArray] = DeviceModule()  # type: ignore[assignment]
-    functions = {"erf": math.erf, "erfc": math.erfc, "gammaln": math.lgamma}  # CuPy has them in cupyx.scipy.special
-    special = SimpleNamespace(**{n: on_device(np.vectorize(f, otypes="d")) for n, f in functions.items()})
-    monkeypatch.setitem(sys.modules, "devicex.scipy.special", special)  # type: ignore[arg-type]
-    yield
-    del XP[DeviceArray]
+def device(monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_in(monkeypatch)
 
 
 @pytest.mark.parametrize(("op", "sample"), CASES, ids=case_id)

@@ -121,18 +121,18 @@ class PyLayerGradient(Operator):
             yield from op.expanded()
 
 
-at_once: ContextVar[bool] = ContextVar("at_once", default=False)
+eager: ContextVar[bool] = ContextVar("eager", default=False)
 """Whether `static_pylayer` computes in dynamic mode."""
 
 
 @contextmanager
-def computing_at_once() -> Iterator[None]:
+def running_eagerly() -> Iterator[None]:
     """A block in which `static_pylayer` takes Tensors in dynamic mode, so that what its functions compute is seen."""
-    token = at_once.set(True)
+    token = eager.set(True)
     try:
         yield
     finally:
-        at_once.reset(token)
+        eager.reset(token)
 
 
 def computed(forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn: Callable[..., Any] | None) -> Any:
@@ -181,7 +181,7 @@ def static_pylayer(
         ValueError: a function is not callable, an input needs a gradient and there is no `backward_fn`; the number of
             gradients is not that of inputs.
     """
-    if in_dynamic_mode() and at_once.get():
+    if in_dynamic_mode() and eager.get():
         return computed(forward_fn, inputs, backward_fn)
     if in_dynamic_mode():  # key phrase: observed rule 55
         raise AssertionError(

@@ -359,11 +359,11 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return self._view(found, parts)
         if session is None:
             return found
-        if self._buffer.tensor is None and not is_live(self._memory.dtype):
-            found = np.array(found)  # whatever was chosen by the values, what is read off it is a choice
-            in_force.get().computed(OPS["getitem"], (self._tensor(), index), found)
-            found = found[()]
         if self._buffer.tensor is None:
+            if not is_live(self._memory.dtype):  # what is read off indices or truths is a choice, as they are
+                found = np.array(found)
+                in_force.get().computed(OPS["getitem"], (self._tensor(), index), found)
+                found = found[()]
             return constant(found, session)
         one = not isinstance(found, np.ndarray)
         moved = getitem(self._tensor(), parts) if one else self._moved(self._positions()[index])

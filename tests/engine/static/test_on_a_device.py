@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from both_ways import CASES, at_once, in_a_program
-from device_array import DeviceArray, DeviceModule, on_device
+from device_array import DeviceArray, plug_in
 from samples import SAMPLES
 
 import pylayer.array
 import pylayer.paddle as paddle
-from pylayer.array import XP
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    module = DeviceModule()
-    XP[DeviceArray] = module  # type: ignore[assignment]
-    functions = {"erf": math.erf, "erfc": math.erfc, "gammaln": math.lgamma}
-    special = SimpleNamespace(**{n: on_device(np.vectorize(f, otypes="d")) for n, f in functions.items()})
-    monkeypatch.setitem(sys.modules, "devicex.scipy.special", special)  # type: ignore[arg-type]
-    monkeypatch.setattr(pylayer.array, "_import_cupy", lambda: module)
+    plug_in(monkeypatch)
     token = pylayer.array._device.set("gpu:0")
     yield
     pylayer.array._device.reset(token)
-    del XP[DeviceArray]
 
 
 @pytest.mark.parametrize(("name", "k"), [case for case in CASES if case[0] != "unbind"])
