@@ -139,7 +139,8 @@ def test_a_cotangent_that_nobody_else_holds_may_be_overwritten_and_no_other() ->
     ours = np.full(n, 5.0)
     view = ours[:1]
     for held in ([ours], [view.base[:]]):
-        (first,), other = pull(held, saved)
+        other = pull(held, saved)
+        (first,) = held
         gradients = [first, other]
         assert [g[0] for g in gradients] == [10, 15]
         assert not any(np.shares_memory(g, ours) for g in gradients)

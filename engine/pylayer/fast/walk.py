@@ -38,19 +38,20 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
         cotangent = None
         simple = shaped and not changes
         while simple and type(node) is ElementwiseNode and not node.hooks and node.saved is not None:
-            held, other = node.op.pull(held, node.saved)
+            other = node.op.pull(held, node.saved)
             if not retain_graph:
                 node.saved = None
             node, target = node.parent_x, node.parent_y
             straight = type(node) is ElementwiseNode and node is not target and node not in pending
             if not straight:
                 arrive(node, held[0])
-            if target in pending:
-                sum_ = pending[target]
-                sum_.append(sum_.pop() + other)
-            elif target is not None:
-                arrive(target, other)
-            other = None
+            if target is not None:
+                if target in pending:
+                    sum_ = pending[target]
+                    sum_.append(sum_.pop() + other)
+                else:
+                    arrive(target, other)
+                other = None
             if not straight:
                 break
             if heap and heap[0][0] < node.age:
