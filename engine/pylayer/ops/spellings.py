@@ -132,6 +132,15 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                     kwargs = DEFAULTS.get((name, word), {}) | kwargs
         return function(*args, **kwargs)
 
+    if words.keys() == {"input"} and function.__code__.co_varnames[: function.__code__.co_argcount] == ("x", "name"):
+
+        @functools.wraps(function)
+        def call_of_one(x: Any = _ABSENT, name: str | None = None, input: Any = _ABSENT) -> Any:
+            if input is _ABSENT and x is not _ABSENT:
+                return function(x)
+            return call(**{word: given for word, given in (("x", x), ("input", input)) if given is not _ABSENT})
+
+        return call_of_one  # a tenth of an elementwise call less: nothing is packed
     return call
 
 
