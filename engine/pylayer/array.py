@@ -157,8 +157,6 @@ def constructed(data: Any, *rest: Any) -> Array:
 
 
 # --------------------------------------------------------------------------- Paddle's names
-
-
 class Place:
     """Where a Tensor lies; prints as Paddle does."""
 

@@ -68,12 +68,7 @@ def wrap_decorator(decorator: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(decorator)
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         decorated = decorator(function)
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return decorated(*args, **kwargs)
-
-        return call
+        return functools.wraps(function)(lambda *args, **kwargs: decorated(*args, **kwargs))
 
     return decorate
 
@@ -176,23 +171,20 @@ def decorate(
     return models if optimizers is None else (models, optimizers)
 
 
+@dataclass(eq=False, repr=False)
 class GradScaler:
     """Scaling of losses against underflow of float16 gradients. Nothing is cast, so nothing is scaled.
 
-    It has Paddle's interface, and does what Paddle's does where float16 is not supported.
+    It has Paddle's interface, with its settings, and does what Paddle's does where float16 is not supported.
     """
 
-    def __init__(
-        self,
-        enable: bool = True,
-        init_loss_scaling: float = 65536.0,
-        incr_ratio: float = 2.0,
-        decr_ratio: float = 0.5,
-        incr_every_n_steps: int = 2000,
-        decr_every_n_nan_or_inf: int = 1,
-        use_dynamic_loss_scaling: bool = True,
-    ) -> None:
-        """Take Paddle's settings, which change nothing."""
+    enable: bool = True
+    init_loss_scaling: float = 65536.0
+    incr_ratio: float = 2.0
+    decr_ratio: float = 0.5
+    incr_every_n_steps: int = 2000
+    decr_every_n_nan_or_inf: int = 1
+    use_dynamic_loss_scaling: bool = True
 
     def scale(self, var: Tensor) -> Tensor:
         """The loss as it is."""

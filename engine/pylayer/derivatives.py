@@ -145,7 +145,7 @@ def _apart(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(_apart(v) for v in value)
     leaf = value.detach()
-    leaf.stop_gradient = value.stop_gradient
+    leaf.stop_gradient = False
     return leaf
 
 
@@ -158,8 +158,8 @@ def _check_shapes(v: Any, like: Any) -> None:
         )
 
 
-def _gradients(ys: Any, xs: Any, v: Any, create_graph: bool = False) -> Any:
-    found = gradients(as_tensors(ys), as_tensors(xs), None if v is None else as_tensors(v), create_graph)
+def _gradients(ys: Any, xs: Any, v: Any) -> Any:
+    found = gradients(as_tensors(ys), as_tensors(xs), None if v is None else as_tensors(v))
     filled = [zeros_like(x) if g is None else g for x, g in zip(as_tensors(xs), found, strict=True)]
     return tuple(filled) if isinstance(xs, (list, tuple)) else filled[0]
 
@@ -195,22 +195,13 @@ def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     cotangents: Sequence[Tensor] = [zeros_like(y) for y in as_tensors(ys)]
     for cotangent in cotangents:
         cotangent.stop_gradient = False
-    backward = _gradients(ys, inputs, cotangents, create_graph=True)
+    backward = _gradients(ys, inputs, cotangents)
     directions = [ones_like(x) for x in as_tensors(inputs)] if v is None else as_tensors(v)
     found = _gradients(as_tensors(backward), list(cotangents), directions)
     return ys, found if isinstance(ys, (list, tuple)) else found[0]
 
 
 # --------------------------------------------------------------------------- of a function
-def _input(x: Tensor) -> Tensor:
-    """The Tensor in a place of its own in the graph; a leaf that needs a gradient, if it needed none."""
-    if not x.stop_gradient:
-        return assign(x)
-    leaf = x.detach()
-    leaf.stop_gradient = False
-    return leaf
-
-
 class FunctionJacobian(_Matrix):
     """The derivatives of a function: `paddle.incubate.autograd.Jacobian`, all inputs and all outputs flattened.
 
@@ -221,7 +212,8 @@ class FunctionJacobian(_Matrix):
     """
 
     def __init__(self, func: Callable[..., Any], xs: Any, is_batched: bool = False) -> None:
-        inputs = [_input(x) for x in as_tensors(xs)]
+        # each in a place of its own in the graph; a leaf that needs a gradient, if it needed none
+        inputs = [_apart(x) if x.stop_gradient else assign(x) for x in as_tensors(xs)]
         super().__init__(as_tensors(func(*inputs)), inputs, is_batched)
 
 

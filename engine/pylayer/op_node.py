@@ -15,6 +15,12 @@ from pylayer.versions import changes, check_unchanged
 from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
 from pylayer.watch import in_force, watching
 
+Parents = Sequence[Target | None]
+Saved = Sequence[tuple[Any, ...]]
+"""Per input, what its vjp reads."""
+Shapes = Iterable[tuple[int, ...] | None]
+"""The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
+
 
 # --------------------------------------------------------------------------- what is saved
 class saved_tensors_hooks:  # noqa: N801 - Paddle's name
@@ -72,21 +78,31 @@ def packed(tensor: Any, hooks: saved_tensors_hooks) -> Packed:
 
 
 class PackedSaved(list[tuple[Any, ...]]):
-    """What the vjps of one operation read, every array through the pack hook in force."""
+    """What the vjps of one operation read, every array through the pack hook in force: once, in the order of the
+    arguments, with the stop_gradient of what it is; so they are unpacked."""
+
+    def __init__(self, op: Row, parents: Parents, saved: Saved, hooks: saved_tensors_hooks) -> None:
+        read = {
+            name: v
+            for vjp, values in zip(op.vjps, saved, strict=False)  # of a list of Tensors there is one vjp for all
+            for name, v in zip(vjp.reads, values, strict=False)  # nothing is saved for what needs no gradient
+            if type(v) in XP
+        }
+        needed = {"out", *(name for name, parent in zip(op.inputs, parents, strict=False) if parent is not None)}
+        self.packs = {
+            id(read[name]): packed(Tensor(read[name], None, name not in needed), hooks)
+            for name in (*op.arguments, "out")
+            if name in read
+        }
+        super().__init__(tuple(self.packs.get(id(v), v) for v in values) for values in saved)
 
     def unpacked(self) -> list[tuple[Any, ...]]:
         """The values that the vjps read."""
-        return [tuple(v.unpacked().array if type(v) is Packed else v for v in values) for values in self]
+        found = {id(pack): pack.unpacked().array for pack in self.packs.values()}
+        return [tuple(found.get(id(v), v) for v in values) for values in self]
 
 
 # --------------------------------------------------------------------------- the call
-Parents = Sequence[Target | None]
-Saved = Sequence[tuple[Any, ...]]
-"""Per input, what its vjp reads."""
-Shapes = Iterable[tuple[int, ...] | None]
-"""The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
-
-
 def parent_of(value: Any) -> Node | Tensor | None:
     """Where the gradient of an input goes: its node, the leaf itself, or nowhere."""
     if not isinstance(value, Tensor) or value._stop_gradient:
@@ -112,8 +128,7 @@ class OpNode(Node):
         self.shapes = shapes
         if watching:
             if hooks := active_hooks.get():
-                packs = (tuple(packed(Tensor(v), hooks) if type(v) in XP else v for v in values) for values in saved)
-                self.saved = PackedSaved(packs)
+                self.saved = PackedSaved(op, parents, saved, hooks)
             in_force.get().made(self, out)
 
     @property

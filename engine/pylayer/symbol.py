@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from pylayer.array import Array
+from pylayer.array import Array, check_place
 from pylayer.grad_mode import grad_mode
 from pylayer.tensor import Tensor
 from pylayer.vjp import Row
@@ -113,16 +113,27 @@ def named(value: Any) -> str:
 
 
 def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
-    """Have the call of a function that makes a Tensor recorded in static mode.
+    """Have the call of a function that makes a Tensor recorded in static mode, and have it take what all of these take.
 
-    One `like` its argument ``x`` has the stop_gradient of that, as in Paddle.
+    One `like` its argument ``x`` has the stop_gradient of that, as in Paddle. One that needs a shape alone takes its
+    sizes also apart. A `device` must be the current one.
     """
+    code = function.__code__
+    sized = code.co_varnames[:1] == ("shape",) and len(function.__defaults__ or ()) == code.co_argcount - 1
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(
+        *args: Any, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kwargs: Any
+    ) -> Any:
+        check_place(device)
+        if sized and len(args) > 1 and all(type(n) is int for n in args):
+            args = (args,)
         recorder = recording.get()
         if recorder is None:
-            return function(*args, **kwargs)
+            made = function(*args, **kwargs)
+            if requires_grad:
+                made.stop_gradient = False
+            return made
         made = recorder.call(function, args, kwargs, repeatable)
         if like:
             made._stop_gradient = (args[0] if args else kwargs["x"])._stop_gradient or not grad_mode.get()
@@ -131,14 +142,10 @@ def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
     return call  # type: ignore[return-value]
 
 
-def creates_like(function: F) -> F:
-    """The same for one that makes a Tensor like its first argument."""
-    return creates(function, like=True)
-
-
-def draws(function: F) -> F:
-    """The same for one that draws random numbers: each run draws anew."""
-    return creates(function, repeatable=False)
+creates_like = functools.partial(creates, like=True)
+"""The same for one that makes a Tensor like its first argument."""
+draws = functools.partial(creates, repeatable=False)
+"""The same for one that draws random numbers: each run draws anew."""
 
 
 def at_once(function: F) -> F:

@@ -135,7 +135,8 @@ class Tensor:
     def grad(self, value: Tensor | None) -> None:
         if value is not None and not isinstance(value, Tensor):
             raise ValueError(f"(InvalidArgument) grad must be Tensor or None, but got {type(value).__name__}.")
-        self._grad = None if value is None else Tensor(value.array, None, value._stop_gradient)
+        stops = value is not None and (value if self._grad is None else self._grad)._stop_gradient  # as in Paddle
+        self._grad = None if value is None else Tensor(value.array, None, stops)
 
     # ----------------------------------------------------------------- its values
     def numpy(self, force: bool = False) -> np.ndarray[Any, Any]:
@@ -242,7 +243,7 @@ class Tensor:
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Set the gradient to zeros, or to None (observed rule 80)."""
         if self._grad is not None:
-            self._grad = Tensor(self._grad.array * 0, None, False) if set_to_zero else None
+            self._grad = Tensor(np.zeros_like(self._grad.array), None, False) if set_to_zero else None
 
     clear_gradient = clear_grad
 

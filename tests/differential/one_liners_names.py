@@ -20,7 +20,7 @@ def _methods() -> dict[str, str]:
     return found
 
 
-_NO_METHODS = "lu_solve concatenate pdist svdvals matrix_exp cholesky_inverse randn_like rand_like slice_scatter narrow positive crop matrix_rank svd eigh".split()
+_NO_METHODS = "vector_norm lu_solve concatenate pdist svdvals matrix_exp cholesky_inverse randn_like rand_like slice_scatter narrow positive crop matrix_rank svd eigh".split()
 
 _PAIRS = "div eq ge greater gt le lt mul ne sub true_divide".split()
 

@@ -37,6 +37,23 @@ PROGRAMS: dict[str, str] = {
     "bitwise_left_shift": "paddle.bitwise_left_shift(i, i)", "bitwise_right_shift": "paddle.bitwise_right_shift(i * 100 - 250, i)",
     "bitwise_right_shift logical": "paddle.bitwise_right_shift(i * 100 - 250, i, is_arithmetic=False)", "bitwise_invert": "paddle.bitwise_invert(i)",
     "ldexp": "paddle.ldexp(x, i)", "ldexp integers": "paddle.ldexp(i, i)", "frexp": "paddle.frexp(x.detach() * 20)", "less": "paddle.less(x, y)",
+    # ------------------------------------------------------------------- what the release's own examples do
+    "as_tensor": "paddle.as_tensor([1.0, 2.0], dtype='float64', device=paddle.CPUPlace())", "asarray": "paddle.asarray([1, 2], dtype='float32')", "from_numpy": "paddle.from_numpy(np.arange(3.0))",
+    "tensor called": "t = paddle.tensor([1.0, 2.0], dtype='float64', device='cpu', requires_grad=True, pin_memory=False); out = [t, paddle.tensor(t)]",
+    **{f"{n} device": f"t = paddle.{n}({a}device='cpu', requires_grad=True); out = [t.stop_gradient, t.shape]" for n, a in (("ones", "2, 3, "), ("zeros", "[2], "), ("empty", "2, 1, "), ("rand", "2, 2, "), ("randn", "[2], "), ("full", "[2], 1.0, "), ("linspace", "0, 1, 3, "), ("arange", "3.0, "), ("eye", "2, "), ("zeros_like", "x, "), ("full_like", "x, 1.0, "))},
+    "Tensor.new_ones apart": "[x.new_ones(3, 2), x.new_zeros(2), x.new_empty([2, 2]).shape, x.new_full([2], 3)]",
+    "Tensor.to": "[x.to('cpu') is x, x.to('cpu', 'float32'), x.to(paddle.CPUPlace(), paddle.float16, True), x.to(other=i), x.to('float32', False), x.to(device='cpu', dtype='int32'), x.to('float64') is x]",
+    "Tensor.clear_grad 0-d": "t = paddle.to_tensor(5.0, stop_gradient=False)\nfor k in range(2): (t ** 4.0).backward()\nt.clear_grad(); a = [t.grad.shape, t.grad.item(), t.grad.stop_gradient]; (t ** 2).backward(paddle.to_tensor(2.0)); out = [*a, t.grad]",
+    "Tensor.grad set": "t = paddle.to_tensor([1.0, 2.0], stop_gradient=False); (t ** 2).sum().backward(); t.grad = paddle.to_tensor([3.0, 4.0]); a = t.grad.stop_gradient; u = paddle.to_tensor([1.0], stop_gradient=False); u.grad = paddle.to_tensor([3.0]); out = [a, t.grad, u.grad.stop_gradient]",
+    "mean dtype": "[paddle.mean(x, dtype='float32'), paddle.mean(x, axis=-1, dtype='float32'), i.mean(dtype='float64')]",
+    **{f"median {n} {k}": f"n = paddle.to_tensor([[1, np.nan, 3, np.nan], [1, 2, 3, 4], [np.nan, 1, 2, 3]], 'float64'); out = paddle.{n}" for n, k in (("median(n, 1)", "a"), ("median(n, axis=1, keepdim=True, mode='min')", "b"), ("median(n)", "c"), ("nanmedian(n, 1, mode='min')", "d"), ("nanmedian(n, [1], True, 'min')", "e"), ("nanmedian(n, mode='min')", "f"))},
+    "nanmedian nothing": "paddle.nanmedian(paddle.to_tensor([[np.nan, np.nan], [1.0, np.nan]]), 1, mode='min')", "digamma at poles": "paddle.digamma(paddle.to_tensor([0.0, -0.0, -1.0, 2.0], 'float64'))",
+    **{f"linalg.vector_norm {p} {axis}": f"paddle.linalg.vector_norm(seq, {p}, {axis}, True)" for p in ("0.0", "1", "2.0", "3.0", "float('-inf')") for axis in ("[0, 1]", "None", "1")}, "linalg.vector_norm dtype": "paddle.linalg.vector_norm(x.detach(), 2.0, dtype='float32')", "linalg.vector_norm raises": "out = paddle.linalg.vector_norm(x=x, p='fro', axis=[0, 1])",
+    "put_along_axis mean of integers": "paddle.put_along_axis(paddle.to_tensor([[10, 30, 20]]), paddle.to_tensor([[0, 0]]), paddle.to_tensor([[1, 3]]), 1, 'mean', True, False)",
+    "incubate.autograd.jvp of constants": "[paddle.incubate.autograd.jvp(lambda t: paddle.matmul(t, t), paddle.ones([2, 2]))[1], paddle.incubate.autograd.vjp(lambda t: paddle.matmul(t, t), paddle.ones([2, 2]))[1]]",
+    "broadcast_shapes": "paddle.broadcast_shapes([2, 1], [3])", "Tensor.repeat": "[x.repeat(2, 1), x.repeat([2, 1])]", "Tensor.split_with_sizes": "paddle.arange(5.0).split_with_sizes([2, 3])", "Tensor.stride": "[x.stride(), x.T.contiguous().stride(0)]",
+    "Tensor.random_": "t = paddle.ones([50]).random_(2, 5); out = [bool(((t >= 2) & (t < 5)).all()), t.shape]",
+    **{f"autograd.saved_tensors_hooks of {e}": f"log = []\nwith paddle.autograd.saved_tensors_hooks(lambda t: log.append(['p', t.stop_gradient, t.tolist()]) or t, lambda t: log.append(['u', t.tolist()]) or t):\n    h = {e}\nh.sum().backward(); out = [log, v.grad, w.grad]" for e in ("v * w", "m @ v", "v.exp() * w", "paddle.maximum(v, w)", "paddle.where(v > w, v, w)", "paddle.atan2(v, w)", "v.norm() * w")},
     "floor_mod": "paddle.floor_mod(x, p)", "polar": "paddle.polar(p, x)",
     # ------------------------------------------------------------------- along an axis
     "cummax": "paddle.cummax(x)", "cummax axis": "paddle.cummax(seq, 1)", "cummax ties": "paddle.cummax(paddle.round(seq * 2), -1, 'int32')", "cummin": "paddle.cummin(x, 1)",
@@ -78,6 +95,8 @@ PROGRAMS: dict[str, str] = {
 POSITIONS = "An integer result has no gradient; Paddle marks it as if it had."
 
 DIFFERS: dict[str, tuple[str, str]] = {
+    **{f"linalg.vector_norm 0.0 {axis}": (r"out (stop_gradient|is_leaf|repr)|gradient .*", "The number of elements that are not zero has no gradient.") for axis in ("[0, 1]", "None", "1")},
+    **{f"linalg.vector_norm 3.0 {axis}": (r".* value", "Paddle's p-norm adds epsilon.") for axis in ("[0, 1]", "None", "1")},
     "stanh of x": (r".* value", "Paddle holds its constants in single precision."),
     "erfinv edges": ("out value", "Paddle gives infinity beyond 1; there is no such number."),
     **dict.fromkeys(("cummax", "cummax axis", "cummax ties", "cummin", "mode", "mode kept"), (r"out\[1\] (stop_gradient|is_leaf|repr)", POSITIONS)),

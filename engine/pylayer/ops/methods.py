@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pylayer.array import XP, owner, set_device, to_numpy
+from pylayer.array import XP, Place, check_place, owner, set_device, to_numpy
 from pylayer.autograd import backward_from
-from pylayer.dtype import bfloat16
+from pylayer.dtype import as_dtype, bfloat16
 from pylayer.fast import ON, beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
 from pylayer.op import composed
-from pylayer.ops import complexes, creation, elementwise, indexing, linalg, positions, random, shape
-from pylayer.ops.arguments import as_ints, require
+from pylayer.ops import complexes, creation, elementwise, indexing, joining, linalg, positions, random, shape
+from pylayer.ops.arguments import as_ints, require, spread
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, set_, set_items, zero_
 from pylayer.ops.shape import astype, cast
 from pylayer.release import defined, release_names, shared_names
@@ -32,6 +32,8 @@ def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """`make` in the dtype of a Tensor, unless another is given; Paddle's `device` and `pin_memory` are not read."""
 
     def new(x: Tensor, size: Any, *args: Any, dtype: Any = None, requires_grad: bool = False, **unread: Any) -> Tensor:
+        if make is not creation.full:  # the sizes may be apart
+            size, args = [*as_ints(size), *args], ()
         made = make(as_ints(size), *args, x.dtype if dtype is None else dtype)
         made.stop_gradient = not requires_grad
         return made
@@ -91,7 +93,18 @@ def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tens
     return x
 
 
-to = composed("to", lambda x, dtype: astype(x, dtype.dtype) if isinstance(dtype, Tensor) else cast(x, dtype))
+def to(x: Tensor, *args: Any, device: Any = None, dtype: Any = None, other: Any = None, **unread: Any) -> Tensor:
+    """In a dtype, or that of another Tensor, itself if none is said; a `device` must be the current one."""
+    for given in args:
+        if isinstance(given, Tensor):
+            other = given
+        elif isinstance(given, Place) or (isinstance(given, str) and given.partition(":")[0] in ("cpu", "gpu")):
+            device = given
+        elif not isinstance(given, bool):  # whether to wait, or to copy
+            dtype = given
+    check_place(device)
+    wanted = dtype if other is None or other.dtype is x.dtype else other.dtype
+    return x if wanted is None else cast(x, as_dtype(wanted))
 
 
 # --------------------------------------------------------------------------- operators and forms in place
@@ -225,6 +238,9 @@ ATTRIBUTES: dict[str, Any] = {
     "itemsize": property(lambda x: x.array.dtype.itemsize),
     "strides": property(strides),
     "get_strides": strides,
+    "stride": lambda x, dim=None: strides(x) if dim is None else strides(x)[dim],
+    "repeat": spread(shape.tile),
+    "split_with_sizes": lambda x, split_sizes, dim=0: joining.split(x, split_sizes, dim),
     "is_cuda": property(lambda x: x.place.is_gpu_place()),
     "is_same": lambda x, other: x is other,  # of Values in static mode
     "_is_shared_buffer_with": lambda x, other: owner(x.array) is owner(other.array),

@@ -16,7 +16,7 @@ from pylayer.ops.factors import eigvalsh, inv, svd, svdvals
 from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import matmul, swapped
-from pylayer.ops.shape import cast, flatten, moveaxis, reshape, squeeze, unsqueeze
+from pylayer.ops.shape import cast, moveaxis, reshape, squeeze, unsqueeze
 from pylayer.tensor import Tensor
 
 
@@ -29,8 +29,11 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
     axes = [] if axis is None else as_ints(axis)
     if p is None or p == "fro" or (p == 2 and len(axes) != 2):
         return reduction.norm_(x, axis, keepdim)
-    if len(axes) == 2:
-        return _matrix_norm(x, p, axes, keepdim)
+    return _matrix_norm(x, p, axes, keepdim) if len(axes) == 2 else _vector_norm(x, p, axis, keepdim)
+
+
+def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
+    """Of order `p`, of the elements over any number of axes."""
     require(isinstance(p, (int, float)), f"norm(): for vectors p must be a number or 'fro', but got {p!r}")
     if p in (math.inf, -math.inf):
         return (reduction.max if p > 0 else reduction.min)(absolute(x), axis, keepdim)
@@ -61,12 +64,11 @@ def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
     return extreme if keepdim else squeeze(extreme, axes)
 
 
-def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Tensor:
-    """The norm of the vectors along `axis`, or of all elements as one; see `norm`."""
-    if axis is None:
-        flat = norm(flatten(x), p, 0)
-        return reshape(flat, [1] * x.ndim) if keepdim else flat
-    return norm(x, p, axis, keepdim)
+def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """The norm of the elements over `axis`, all unless given, as of one vector, in a dtype; a ValueError for a word."""
+    require(isinstance(p, (int, float)), f"only valid p type is int and float, found {type(p)}")
+    x = x if dtype is None else cast(x, dtype)
+    return reduction.norm_(x, axis, keepdim) if p == 2 else _vector_norm(x, p, axis, keepdim)
 
 
 matrix_norm = composed("matrix_norm", lambda x, p="fro", axis=(-2, -1), keepdim=False: norm(x, p, list(axis), keepdim))

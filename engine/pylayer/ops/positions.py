@@ -18,7 +18,7 @@ from pylayer.ops.arguments import as_int, as_ints, normal_axis, one_of, require
 from pylayer.ops.creation import full, full_like, ones_like, zeros
 from pylayer.ops.indexing import add_at, getitem, parsed, setitem, where_
 from pylayer.ops.joining import _slices
-from pylayer.ops.shape import broadcast_shape, broadcast_to, moveaxis, reshape
+from pylayer.ops.shape import broadcast_shape, broadcast_to, cast, moveaxis, reshape
 from pylayer.tensor import Tensor
 
 
@@ -161,7 +161,7 @@ def put_along_axis(
     if reduce == "add":
         return total
     counts = add_at(ones_like(arr) if include_self else setitem(ones_like(arr), index, 0), index, ones_like(values))
-    return total / counts
+    return cast(total / counts, arr.dtype)
 
 
 def scatter_reduce(

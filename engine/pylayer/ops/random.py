@@ -114,7 +114,7 @@ def uniform(shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float =
     return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))  # a 0-d sum is a scalar
 
 
-rand = composed("rand", lambda shape, dtype=None: uniform(shape, dtype))
+rand = draws(composed("rand", lambda shape, dtype=None: uniform(shape, dtype)))
 
 
 @draws
@@ -176,6 +176,7 @@ def _drawn(x: Tensor, how: str = "random") -> Array:
 FILLS: dict[str, Callable[..., Any]] = {
     "bernoulli": lambda x, p=0.5: _drawn(x) < unwrap(p),
     "exponential": lambda x, lam=1.0: -XP[type(x.array)].log1p(-_drawn(x)) / lam,
+    "random": lambda x, from_=0, to=None: from_ + XP[type(x.array)].floor(_drawn(x) * ((to or 1 << 24) - from_)),
     "normal": lambda x, mean=0.0, std=1.0: mean + std * _drawn(x, "standard_normal"),
     "uniform": lambda x, min=0.0, max=1.0, seed=0: uniform(x.shape, x.dtype, min, max, seed),
 }

@@ -51,9 +51,15 @@ def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: 
         _spread(g, F, x_shape, axis) / math.prod([x_shape[k] for k in axes_of(axis, len(x_shape))])
     )
 )
-def mean(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+def mean_(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
     """The mean over `axis`; of integers, an integer (observed rule 77)."""
     return xp.mean(x, axis=axes_of(axis, x.ndim), keepdims=keepdim).astype(x.dtype)
+
+
+mean = composed(
+    "mean",
+    lambda x, axis=None, keepdim=False, *, dtype=None: mean_(x if dtype is None else cast(x, dtype), axis, keepdim),
+)
 
 
 def _at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:

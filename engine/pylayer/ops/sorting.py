@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -9,7 +10,8 @@ from pylayer.array import XP, Array
 from pylayer.dtype import as_dtype
 from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import normal_axis, one_of, require
-from pylayer.ops.indexing import along
+from pylayer.ops.elementwise import isnan
+from pylayer.ops.indexing import along, where_
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
@@ -116,6 +118,9 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
     at = normal_axis(0 if axis is None else axis, flat.ndim or 1)
     size = flat.shape[at] if flat.ndim else 1
     lower = kthvalue(flat, (size + 1) // 2, at, True)
+    if flat.dtype.rank > 1:  # the first NaN of a row is its median; NaN is the largest
+        lost, first = isnan(kthvalue(flat, size, at, True).values), argmax(cast(isnan(flat), "int64"), at, True)
+        lower = TopK(where_(lost, math.nan, lower.values), where_(lost, first, lower.indices))
     shape = [1] * x.ndim if axis is None else list(lower.values.shape)
     shape = shape if keepdim else [n for k, n in enumerate(shape) if axis is not None and k != at]
     if mode == "min":

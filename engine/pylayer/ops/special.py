@@ -15,6 +15,7 @@ from pylayer.dtype import float64
 from pylayer.op import composed, op, unary
 from pylayer.ops.arguments import require
 from pylayer.ops.elementwise import clip, erf, floating, from_math, log
+from pylayer.ops.indexing import where_
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function
 
@@ -76,7 +77,7 @@ def _lgamma_of_one(x: float) -> float:
 
 _lgamma = from_math(_lgamma_of_one, "gammaln")
 lgamma = unary("lgamma", lambda g, F, x: g * F.polygamma(x, 0), _lgamma, floating=True)
-digamma = composed("digamma", lambda x: polygamma(x, 0))
+digamma = composed("digamma", lambda x: where_(x == 0, -1 / x, polygamma(x, 0)))
 gammaln = lgamma
 
 

@@ -18,7 +18,7 @@ from pylayer.ops.positions import diagonal, take_along_axis
 from pylayer.ops.reduction import at_the_end
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, moveaxis, reshape, squeeze, transpose, unsqueeze
-from pylayer.ops.sorting import sort
+from pylayer.ops.sorting import argmax, sort
 from pylayer.tensor import Tensor
 
 # --------------------------------------------------------------------------- without NaN
@@ -85,9 +85,14 @@ nanquantile = composed(
 
 
 def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``."""
+    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``, and along one axis
+    its position, -1 where all is NaN."""
     one_of("nanmedian(): `mode`", mode, "avg", "min")
-    return _quantile(x, 0.5, axis, keepdim, "midpoint" if mode == "avg" else "lower", True)
+    if mode == "avg" or not isinstance(axis, int):
+        return _quantile(x, 0.5, axis, keepdim, "midpoint" if mode == "avg" else "lower", True)
+    found = _quantile(x, 0.5, axis, True, "lower", True)
+    place = where_(isnan(found), -1, argmax(astype(x == found, "int64"), axis, True))
+    return (found, place) if keepdim else (squeeze(found, axis), squeeze(place, axis))
 
 
 # --------------------------------------------------------------------------- the most frequent

@@ -20,7 +20,8 @@ MODULES = {
         "ops array autograd compatibility dtype grad_mode nn.initializer saving size "
         "static.recorder tensor dtype=dtype:DType bool=dtype:bool_ half=dtype:float16 float=dtype:float32 "
         "double=dtype:float64 short=dtype:int16 int=dtype:int32 long=dtype:int64 cfloat=dtype:complex64 "
-        "cdouble=dtype:complex128 complex=ops.complexes:complex_"
+        "cdouble=dtype:complex128 complex=ops.complexes:complex_ as_tensor=ops.creation:to_tensor "
+        "asarray=ops.creation:to_tensor from_numpy=ops.creation:to_tensor broadcast_shapes=ops.shape:broadcast_shape"
     ),
     "amp": "compatibility array",
     "autograd": "autograd derivatives grad_mode py_layer op_node:saved_tensors_hooks Function=py_layer:PyLayer",
@@ -131,6 +132,12 @@ class Facade(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         if not isinstance(value, StandIn):
             super().__setattr__(name, value)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """`paddle.tensor` is a function as well."""
+        if paddles(self.__name__) != "paddle.tensor":
+            raise TypeError(f"{paddles(self.__name__)} is a module, which cannot be called")
+        return vars(self)["to_tensor"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         """A stand-in for a module that it lacks, else the error, with the nearest name."""
