@@ -18,11 +18,11 @@ _ARGUMENTS: dict[str, str] = {
         "abs adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d ceil clip conv1d conv2d conv3d cos cumprod "
         "dropout embedding empty_like exp floor frac full_like is_complex is_floating_point isfinite isnan log "
         "log_sigmoid logical_not masked_select multinomial nonzero one_hot ones_like pad randn_like round rsqrt "
-        "sigmoid sign silu sin sqrt tanh trace zeros_like"
+        "sigmoid sign silu sin sqrt tanh trace trunc view_as_complex view_as_real zeros_like"
     ),
     "input=x other=y": (
         "add bitwise_or divide equal floor_divide gcd greater_equal greater_than lcm less_equal less_than multiply "
-        "not_equal remainder subtract where"
+        "not_equal remainder subtract true_divide where"
     ),
     "input=x dim=axis": (
         "all amax amin any argmax argmin argsort chunk cumsum diff fft glu hfft ifft ihfft irfft logsumexp mean median "
@@ -47,6 +47,7 @@ _ARGUMENTS: dict[str, str] = {
     "x1=x x2=y eps=epsilon": "pairwise_distance",
     "input=x exponent=y": "pow",
     "input=values": "searchsorted",
+    "d=dtype": "set_default_dtype",
     "input=x boundaries=sorted_sequence": "bucketize",
     "input=x lambd=threshold": "hardshrink softshrink",
     "input=x return_indices=return_mask": "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
