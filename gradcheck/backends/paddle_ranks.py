@@ -66,9 +66,12 @@ class RankOfProcess(Rank):
         while not call.done:
             self.hear(self.line.recv())
         if call.error is not None:
-            self.failed = call.error
-            raise call.error
+            raise self.failing(call.error)
         return call.results
+
+    def failing(self, error: CommunicationError) -> CommunicationError:
+        self.failed = error
+        return error
 
     def hear(self, message: tuple[Any, ...]) -> None:
         """Take the answer to a call."""

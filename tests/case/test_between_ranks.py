@@ -164,6 +164,16 @@ def crossed_groups(x: Any) -> Any:
     return x
 
 
+def room_for_other_parts(x: Any) -> Any:
+    dist.alltoall_single(paddle.ones([3]), paddle.ones([3]), in_split_sizes=[1, 1, 1], out_split_sizes=[1, 2, 0])
+    return x
+
+
+def sizes_that_do_not_add_up(x: Any) -> Any:
+    dist.alltoall_single(paddle.ones([3]), paddle.ones([3]), in_split_sizes=[1, 1, 2], out_split_sizes=[1, 1, 1])
+    return x
+
+
 FORWARD = [
     (only_on_rank_0, DEADLOCK, "rank 0 waits in all_reduce", "rank 1 has returned; rank 2 has returned"),
     (not_on_rank_2, DEADLOCK, "rank 0 waits in barrier", "rank 2 has returned"),
@@ -184,6 +194,8 @@ FORWARD = [
     (nobody_receives, DEADLOCK, "rank 1 waits in send to rank 2", "rank 2 has returned"),
     (a_message_of_another_shape, MISMATCH, "message of shape [2] meets shape [6]: rank 0", "rank 1: recv from rank 0"),
     (never_answered_tasks, DEADLOCK, "rank 0 waits in recv from rank 2", "rank 2 has returned"),
+    (room_for_other_parts, MISMATCH, "rank 1 sends shape [1] to rank 0, which has room for shape [2]", "alltoall"),
+    (sizes_that_do_not_add_up, MISMATCH, "[3] is not divisible by in_split_sizes [1, 1, 2]", "rank 0"),
     (crossed_groups, DEADLOCK, "rank 0 waits in all_reduce", "rank 1 waits in all_reduce"),
 ]
 LINE = re.compile(r"test_between_ranks\.py:(\d+)")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pylayer.distributed.call import SUM, Call, users_line
+from pylayer.distributed.call import SUM, Call, MismatchError, users_line
 from pylayer.distributed.group import Group, made_group, world_group
 from pylayer.distributed.rank import current
 
@@ -65,6 +65,8 @@ def called(kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_s
     if members.rank < 0:
         warnings.warn(f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3)
         return None
+    for root in ("src", "dst"):
+        found_inside(plan.agreed.get(root, rank.number), members)
     tensors = [one for one in (plan.given if plan.takes is None else plan.takes) if isinstance(one, rank.tensor_type)]
     call = Call(
         kind,
@@ -78,6 +80,11 @@ def called(kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_s
         users_line(),
     )
     return started(rank, call, plan, sync_op or use_calc_stream)
+
+
+def found_inside(number: int, members: Group) -> None:
+    """Whether a rank of the world is in a group. Raises AssertionError, as Paddle."""
+    assert number in members.ranks, f"The input rank {number} can not be found inside the group {members.name}"
 
 
 def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
@@ -263,7 +270,8 @@ def alltoall(
     ins: Any = spelled.get("in_tensor_list", in_tensor_or_tensor_list)
     if not isinstance(ins, (list, tuple)):
         return alltoall_single(outs, ins, None, None, group, sync_op, use_calc_stream)
-    return called("alltoall", Plan(list(ins), into_list(outs), outs), group, sync_op, use_calc_stream)
+    plan = Plan(list(ins), into_list(outs), outs, takes=outs or ins)
+    return called("alltoall", plan, group, sync_op, use_calc_stream)
 
 
 def alltoall_single(
@@ -276,13 +284,26 @@ def alltoall_single(
     use_calc_stream: bool = False,
 ) -> Task | None:
     """Part k, along the first axis, of each rank for the k-th: in equal parts unless the sizes are given."""
-    given = [in_tensor]
-    if in_split_sizes is not None and len(in_split_sizes):
-        given = list(in_tensor.split([int(size) for size in in_split_sizes], 0))
-    elif out_split_sizes is not None and len(out_split_sizes):  # one who gives sizes for either has parts
-        given = list(in_tensor.split((group or world_group()).nranks, 0))
-    plan = Plan(given, into(out_tensor), [out_tensor])
+    members = group or world_group()
+    given = parts_for(members, in_tensor, in_split_sizes, "in_split_sizes")
+    takes = parts_for(members, out_tensor, out_split_sizes, "out_split_sizes")
+    plan = Plan(given, joined_into(out_tensor), [out_tensor], takes=takes)
     return called("alltoall_single", plan, group, sync_op, use_calc_stream)
+
+
+def parts_for(members: Group, tensor: Any, sizes: Sequence[int] | None, name: str) -> list[Any]:
+    """The parts of a Tensor along its first axis, one for each member. Raises MismatchError: it has no such parts."""
+    count, shape = members.nranks, current().like(tensor)[0]
+    rows = shape[0] if shape else 0
+    wanted = [int(size) for size in sizes] if sizes is not None and len(sizes) else [rows // count] * count
+    if members.rank < 0:
+        return []
+    if len(wanted) != count or sum(wanted) != rows or not shape:
+        how = f"by {name} {wanted} " if sizes else ""
+        text = f"a Tensor of shape {list(shape)} is not divisible {how}among {count} ranks along its first axis"
+        text += f": alltoall_single in {users_line()}, rank {current().number}"
+        raise current().failing(MismatchError(text, [current().number]))
+    return list(tensor.split(wanted, 0))
 
 
 def stream_alltoall_single(
@@ -346,6 +367,7 @@ def message(tensor: Any, other: int, sends: bool, group: Group | None, waits: bo
     if members.rank < 0:
         warnings.warn(f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3)
         return None
+    found_inside(other, members)
     pair = (rank.number, other) if sends else (other, rank.number)
     call = Call(
         "message",

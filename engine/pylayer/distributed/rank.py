@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
-from pylayer.distributed.call import Call, DeadlockError, snapshot
+from pylayer.distributed.call import Call, CommunicationError, DeadlockError, snapshot
 from pylayer.distributed.meeting import Meeting
 from pylayer.ops.inplace import set_value
 from pylayer.ops.joining import concat, stack
@@ -44,8 +44,12 @@ class Rank:
         while not call.done:
             self.world.wait(self, call)
         if call.error is not None:
-            raise call.error
+            raise self.failing(call.error)
         return call.results
+
+    def failing(self, error: CommunicationError) -> CommunicationError:
+        """The error of a call, which is about to be raised."""
+        return error
 
     # ----------------------------------------------------------------- Tensors
     def like(self, tensor: Any) -> tuple[tuple[int, ...], str]:

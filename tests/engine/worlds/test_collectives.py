@@ -460,3 +460,18 @@ def test_calls_that_do_not_fit_are_an_error_on_all_ranks_that_may_be_caught(on_r
         return None
 
     assert on_ranks(2, call) == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: dist.broadcast(x, src=2),
+        lambda x: dist.reduce(x, 2),
+        lambda x: dist.scatter(x, src=2),
+        lambda x: dist.send(x, 2),
+        lambda x: dist.recv(x, 2),
+    ],
+)
+def test_a_root_or_peer_outside_of_the_group_is_an_error(on_ranks: Any, call: Any) -> None:
+    with pytest.raises(AssertionError, match="The input rank 2 can not be found inside the group"):
+        on_ranks(2, lambda rank: call(paddle.ones([2])))
