@@ -32,7 +32,7 @@ from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
 from gradcheck.checking.verdict import Check
 from gradcheck.codes import is_cause, is_contract
-from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element
+from gradcheck.result import Diagnosis, GradientSummary, Status, element
 from gradcheck.spec.literals import Stands
 from gradcheck.spec.model import LayerRef, size_of
 from pylayer.distributed.call import DeadlockError, MismatchError
@@ -366,14 +366,18 @@ class WorldCall:
         self.broken[code, name] = found
 
     # ----------------------------------------------------------------- in words
-    def named(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-        """The name of a rank's Tensor, and the index in it, of an element of the world's."""
+    def is_ranked(self, name: str) -> bool:
+        """Whether the first axis of an input or output of the world is that of the ranks."""
         output = name in self.output_names
         stands = self.output_stands[self.output_names.index(name)] if output else self.declared.of_input(name)
-        if stands != "split" or not index:
-            return name, index
-        if not output or name not in self.places:
+        return stands == "split" and not (output and name in self.places)
+
+    def named(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+        """The name of a rank's Tensor, and the index in it, of an element of the world's."""
+        if index and self.is_ranked(name):
             return f"{name}[rank {index[0]}]", index[1:]
+        if not index or name not in self.places:
+            return name, index
         shapes = self.places[name]
         ends = rank_ends(shapes)
         rank = int(np.searchsorted(ends, index[0], "right"))
@@ -383,21 +387,12 @@ class WorldCall:
     def told(self, summary: GradientSummary) -> GradientSummary:
         """A summary with the ranks named, and the contracts that they were seen to break."""
         changed: dict[str, Any] = {
-            "wrong": tuple(self.entry(one) for one in summary.wrong),
-            "scan": summary.scan and self.entry(summary.scan),
             "patterns": tuple(self.pattern(text) for text in summary.patterns),
         }
         if self.broken:
             broken = (*self.broken.values(), *summary.diagnosis)
             changed |= {"diagnosis": broken, "verdict": Status.FAIL, "certified": False}
         return summary.model_copy(update=changed)
-
-    def entry(self, entry: WrongEntry | StepScan) -> WrongEntry | StepScan:
-        """An entry of the Jacobian with the ranks named."""
-        name, index = self.named(entry.input, entry.index)
-        output, output_index = self.named(entry.output, entry.output_index)
-        update = {"input": name, "index": index, "output": output, "output_index": output_index}
-        return entry.model_copy(update=update)
 
     def pattern(self, text: str) -> str:
         """A slice of an input in words, ``all of x[2, :]``, with its rank named."""
@@ -432,7 +427,10 @@ class FunctionOfWorld(TensorFunction):
         return self.call  # type: ignore[return-value]
 
     def problem(self) -> Problem:
-        return replace(super().problem(), causes=self.at_collectives)
+        problem = super().problem()
+        names = [*problem.names, *problem.output_names]
+        ranked = frozenset(name for name in names if self.world.is_ranked(name))
+        return replace(problem, causes=self.at_collectives, located=self.world.named, ranked=ranked)
 
     def at_collectives(self) -> Sequence[Diagnosis]:
         """The search that goes before that in one layer by itself."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Spot
 from gradcheck.backends.bundled import Step
-from gradcheck.causes.candidates import Edge
+from gradcheck.causes.candidates import OF_WORLDS, Edge
 from gradcheck.causes.search import SCREEN, Backward, Cause, CauseSearch, Mistake
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import MOVES
@@ -109,6 +109,8 @@ def name_of_value(tape: Tape, value: int, names: Sequence[str], within: Spot | N
     if value < len(names):
         return names[value]
     step = tape.maker(value)
+    if step is not None and step.spot is None and step.name in {*OF_WORLDS, "stack"} and max(step.edges) >= 0:
+        return name_of_value(tape, next(e for e in step.edges if e >= 0), names)
     if step is None or step.spot is None:
         return "a value on the way"
     if step.spot == within and len(step.edges) == 1:

@@ -58,6 +58,12 @@ def same(x: Any) -> Any:
     return x.clone()
 
 
+def all_reduced(x: Any, op: int) -> Any:
+    y = x.clone()
+    dist.all_reduce(y, op=op)
+    return y
+
+
 def layer(forward: Any, backward: Any) -> Any:
     class Layer(PyLayer):
         @staticmethod
@@ -228,6 +234,22 @@ def test_gradients_of_a_replicated_input_that_differ_are_a_broken_contract() -> 
 def test_a_mean_of_gradients_where_a_sum_is_right_is_named() -> None:
     found = check(same, lambda dy: summed(dy) / N, "replicated", "split")
     assert [d.code for d in found.diagnosis] == ["GC151", "GC153"]
+
+
+def test_causes_speak_of_ranks_and_of_the_inputs_as_the_layer_has_them() -> None:
+    def zero_elsewhere(dy: Any) -> Any:
+        return dy.clone() if dist.get_rank() == 0 else paddle.zeros_like(dy)
+
+    def said(found: CheckResult) -> str:
+        return found.diagnosis[0].text
+
+    assert said(check(summed, zero_elsewhere, "split", "replicated")).endswith("(x[rank 1][0,0] …)")
+    largest = check(same, lambda dy: all_reduced(dy, dist.ReduceOp.MAX), "replicated", "split")
+    assert "the cotangent must be summed over the ranks" in [d.text for d in largest.diagnosis][1]
+    mean = gradcheck.check(layer(lambda x: x * 1, lambda dy: dy / 16), draw((N, 16)), world=N)
+    assert said(mean) == "backward takes 1/16 times the gradient that flows through `x * 1`"
+    of_w = of_arrays(lambda x, w: ((x, w), x * w), lambda dy, x, w: (dy, dy * x), "split", "partial")
+    assert said(of_w).startswith("backward forgets to multiply the gradient of x0 by x1")
 
 
 # --------------------------------------------------------------------------- random numbers
