@@ -23,7 +23,7 @@ from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_dif
 from gradcheck.case.function import Broken, Call, NamespaceCall, TensorFunction, output_names, placed
 from gradcheck.case.gradient_check import checked
 from gradcheck.case.layer import ScenarioLayer
-from gradcheck.case.user_code import import_reference
+from gradcheck.case.user_code import import_anew, import_reference
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.entries import far_off
 from gradcheck.checking.contracts import same
@@ -546,6 +546,8 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
 
     The namespace of the scenario, in which its expressions are evaluated, has the inputs and the output of the world.
     """
+
+    imported = staticmethod(import_anew)
 
     def begin(self, case: Case) -> None:
         scenario, layer, world = self.scenario, self.scenario.layer, self.scenario.world_at(case.parameters)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
@@ -354,6 +356,62 @@ class TestAScenario:
             "schema: gradcheck/v1\nscenarios:\n  - id: one\n    world: 2\n    layer: {op: tanh}\n    inputs: {x: [2]}\n"
         )
         assert execute(plan([read(file)], ["numpy"], order=2)[0]).status is Status.PASS
+
+
+# --------------------------------------------------------------------------- from a module
+STATE = """\
+import paddle.distributed as dist
+RANK, GROUP = dist.get_rank(), None
+def group():
+    global GROUP
+    made = [dist.new_group(ranks) for ranks in ([0, 1], [2, 3])] if GROUP is None else []
+    GROUP = GROUP or made[RANK // 2]
+    return GROUP
+"""
+OF_STATE = """\
+import paddle.distributed as dist
+from paddle.autograd import PyLayer
+from state_of_ranks import group
+class Sum(PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.clone()
+        dist.all_reduce(y, group=group())
+        return y
+    @staticmethod
+    def backward(ctx, dy):
+        dx = dy.clone()
+        dist.all_reduce(dx, group=group())
+        return dx
+"""
+
+
+class TestAReference:
+    @pytest.fixture
+    def project(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, process_as_before: None) -> Iterator[Path]:
+        (tmp_path / "state_of_ranks.py").write_text(STATE)
+        (tmp_path / "sums_of_ranks.py").write_text(OF_STATE)
+        monkeypatch.chdir(tmp_path)
+        yield tmp_path
+        for name in ("state_of_ranks", "sums_of_ranks"):
+            sys.modules.pop(name, None)
+
+    def test_what_modules_keep_is_each_rank_s_own(self, project: Path) -> None:
+        found = gradcheck.check("sums_of_ranks:Sum", draw((4, 2)), world=4)
+        assert found.verdict is Status.PASS, found
+        assert sys.modules["state_of_ranks"].GROUP is None  # there it is outside of a world
+
+    def test_so_it_is_in_a_scenario(self, project: Path) -> None:
+        file = project / "t.grad.yaml"
+        keys = 'world: 4\n    layer: {ref: "sums_of_ranks:Sum"}\n    inputs: {x: [2]}\n'
+        file.write_text(f"schema: gradcheck/v1\nscenarios:\n  - id: one\n    {keys}")
+        found = execute(plan([read(file)], ["numpy"])[0])
+        assert (found.status, found.message) == (Status.PASS, "")
+
+    def test_a_module_that_waits_for_ranks_while_it_is_imported_is_an_error(self, project: Path) -> None:
+        (project / "state_of_ranks.py").write_text(f"{STATE}dist.barrier()\n")
+        with pytest.raises(ImportError, match="waits for other ranks while it is imported"):
+            gradcheck.check("sums_of_ranks:Sum", draw((4, 2)), world=4)
 
 
 # --------------------------------------------------------------------------- causes that take more than one collective
