@@ -313,10 +313,11 @@ CODES: dict[str, Code] = {
         "wrong: send(x, other); recv(y, other) on both      right: batch_isend_irecv([...])",
     ),
     "GC165": Code(
-        "a result is never waited for",
+        "a result is not waited for",
         "A call with sync_op=False gives its result when its task's wait() returns; before that the Tensor may hold "
         "anything.",
-        "A task is left when backward has ended.",
+        "A task is left when backward has ended, or outputs or gradients are NaN if a result is that has not been "
+        "waited for.",
         "Call wait() on the task before the result is used.",
         "wrong: dist.all_reduce(x, sync_op=False)      right: task = ...; task.wait()",
     ),

@@ -93,6 +93,9 @@ class RankOfProcess(Rank):
         with self.backend.paddle.no_grad():
             tensor.set_value(value)
 
+    def unknown(self, held: Any) -> Any:
+        return held if held.dtype.kind in "iub" else np.full_like(held, np.nan)
+
     def made(self, result: Any) -> Any:
         return self.backend.tensor(result, None, stop_gradient=True)
 

@@ -83,11 +83,10 @@ def import_anew(reference: str, folder: Path | None = None) -> Any:
 def is_projects(name: str, module: Any, package: str, places: Sequence[Path]) -> bool:
     """Whether a module is of a package, or one of the user's below some folders and not installed."""
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
-    if name == "__main__" or not file or file.endswith((".so", ".pyd")):
+    if name == "__main__" or not file or file.endswith((".so", ".pyd")) or not is_users(file):
         return False
-    if name.partition(".")[0] == package:
-        return True
-    return is_users(file) and "-packages" not in file and any(Path(file).is_relative_to(one) for one in places)
+    below = "-packages" not in file and any(Path(file).is_relative_to(one) for one in places)
+    return below or name.partition(".")[0] == package
 
 
 @contextmanager

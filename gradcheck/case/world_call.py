@@ -9,7 +9,7 @@ cotangent.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -38,6 +38,7 @@ from gradcheck.spec.model import LayerRef, size_of
 from pylayer.distributed.call import DeadlockError, MismatchError
 from pylayer.distributed.rank import current
 from pylayer.distributed.rows import broadcast_ranks
+from pylayer.distributed.world import ranks_text
 from pylayer.watch import records_all, watching
 
 if TYPE_CHECKING:
@@ -115,10 +116,14 @@ class OnRank:
         tensor_type = self.backend.paddle.Tensor
         return flat_tensors(self.call(tensors), lambda value: isinstance(value, tensor_type))
 
-    def forward(self, arrays: dict[str, Array], needed: dict[str, bool]) -> list[tuple[Array, bool]]:
-        """The outputs, and whether each claims a gradient."""
+    def forward(
+        self, arrays: dict[str, Array], needed: dict[str, bool], spared: Sequence[str] = ()
+    ) -> list[tuple[Array, bool]]:
+        """The outputs, and whether each claims a gradient. `spared`: see `Rank.spared`."""
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
         unwaited()  # those of calls whose backward never ran
+        current().begun.clear()
+        current().spared = spared
         with self.backend.paddle.enable_grad():
             outputs = self.recorded(leaves)
         self.graph = list(leaves.values()), outputs
@@ -138,6 +143,10 @@ class OnRank:
             found = self.backend.grad([o for o, _ in ends], wanted, [c for _, c in ends], (), False)
         gradients = placed(found, [not t.stop_gradient for t in leaves])
         return [*(None if g is None else array(g) for g in gradients), unwaited()]
+
+    def begun(self) -> list[str]:
+        """The calls since the latest forward began, in words, that were not waited for at once."""
+        return sorted(current().begun)
 
 
 def unwaited() -> list[str]:
@@ -183,6 +192,8 @@ class WorldCall:
         """The outputs whose shapes differ between ranks, which lie behind one another: these shapes."""
         self.by_rank: dict[str, list[Array]] = {}
         """The gradients that the ranks gave last, by input."""
+        self.forward_rows: list[tuple[Any, ...]] = []
+        """What the ranks' forwards were last called with."""
         self.output_names: list[str] = []
         self.output_stands: list[Stands] = []
         with communicating():
@@ -277,6 +288,8 @@ class WorldCall:
         arrays = {name: self.spread(name, self.backend.array(t)) for name, t in zip(names, inputs, strict=True)}
         rows = [({name: one[r] for name, one in arrays.items()}, needed) for r in range(self.size)]
         found = self.each("forward", rows)
+        self.forward_rows = rows
+        self.hold_waited([array for ranks in found for array, _ in ranks], ())
         self.output_stands = self.stands(found)
         self.output_names = output_names(len(self.output_stands))
         outputs, claimed = [], []
@@ -318,10 +331,12 @@ class WorldCall:
         given = [None if c is None else self.parts(k, self.backend.array(c)) for k, c in enumerate(cotangents)]
         rows = [([None if c is None else c[rank] for c in given],) for rank in range(self.size)]
         found = self.each("backward", rows)
-        for rank, calls in enumerate([ranks.pop() for ranks in found]):
-            for call in calls:
-                text = f"rank {rank} never waits for {call}: until then its result may be anything"
-                self.broken.setdefault(("GC165", call), Diagnosis.of("GC165", text))
+        forgotten = [(call, rank) for rank, ranks in enumerate(found) for call in ranks.pop()]
+        for call in sorted({call for call, _ in forgotten}):
+            who = ranks_text([rank for other, rank in forgotten if other == call], self.size)
+            text = f"{call} is never waited for, on {who}: until then its result may be anything"
+            self.broken.setdefault(("GC165", call), Diagnosis.of("GC165", text))
+        self.hold_waited([g for ranks in found for g in ranks if g is not None], rows)
         wholes = [self.gradient(name, list(ranks)) for name, ranks in zip(names, zip(*found, strict=True), strict=True)]
         return [None if whole is None else self.backend.tensor(whole, None, stop_gradient=True) for whole in wholes]
 
@@ -351,6 +366,31 @@ class WorldCall:
         if not watching:
             self.hold_equal("GC162", name, filled)
         return filled[0]
+
+    def hold_waited(self, arrays: Sequence[Array], rows: Sequence[tuple[Any, ...]]) -> None:
+        """Note it if numbers are missing among what forward gave, or backward if that was called with `rows`, because
+        what a call gives is read before it is waited for."""
+
+        def missing(arrays: Sequence[Array]) -> int:
+            return sum(int(np.isnan(a).sum()) for a in arrays if a.dtype.kind not in "iub")
+
+        def missing_if(spared: Collection[str]) -> int:
+            found = self.each("forward", [(*row, spared) for row in self.forward_rows])
+            if not rows:
+                return missing([array for ranks in found for array, _ in ranks])
+            found = self.each("backward", rows)
+            return missing([g for ranks in found for g in ranks[:-1] if g is not None])
+
+        if watching or not missing(arrays):
+            return
+        begun = {call for ranks in self.each("begun", [()] * self.size) for call in ranks}
+        own = missing_if(begun) if begun else 0
+        for call in sorted(begun):
+            if ("GC165", call) not in self.broken and missing_if(begun - {call}) > own:
+                text = f"what {call} gives is read before it is waited for: until then it may be anything"
+                self.broken["GC165", call] = Diagnosis.of("GC165", text)
+        if begun:
+            missing_if(())
 
     def hold_equal(self, code: str, name: str, ranks: list[Array]) -> None:
         """Note it if ranks do not have the same of what is replicated, up to the order of sums. Raises Broken for an

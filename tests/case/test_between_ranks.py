@@ -220,6 +220,29 @@ def test_ranks_that_do_not_come_together(function: Any, code: str, a: str, b: st
     assert set(named) <= set(lines_of(function))
 
 
+def not_waited_for(x: Any) -> Any:
+    dist.all_reduce(x, sync_op=False)
+    return x
+
+
+def read_before(x: Any) -> Any:
+    task = dist.all_reduce(x, sync_op=False)
+    y = x * 1
+    task.wait()
+    return y
+
+
+@pytest.mark.parametrize("function", [not_waited_for, read_before])
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_what_is_read_before_it_is_waited_for_may_be_anything(function: Any, where: str) -> None:
+    found = check(function) if where == "forward" else check(lambda x: x, function)
+    assert found.verdict is Status.FAIL
+    assert found.diagnosis[0].code == "GC165"
+    first = function.__code__.co_firstlineno
+    assert [int(line) - first for line in LINE.findall(found.diagnosis[0].text)] == [1]
+    assert not {"GC108", "GC151", "GC152"} & {d.code for d in found.diagnosis}
+
+
 def test_of_calls_in_other_orders_both_lines_are_named() -> None:
     (diagnosis,) = check(other_orders).diagnosis
     first = other_orders.__code__.co_firstlineno

@@ -21,12 +21,21 @@ TensorOrList = Any
 
 
 class Task:
-    """A call under way."""
+    """A call under way. Until it is waited for, the Tensors for its results may hold anything."""
 
     def __init__(self, rank: Any, call: Call, receive: Callable[[list[Any]], None], targets: Sequence[Any]) -> None:
         self.rank, self.call, self.receive, self.targets = rank, call, receive, targets
         self.waited = False
+        self.before: list[tuple[Any, Any]] = []
+        """The Tensors that hold nothing to be relied upon, with what they held."""
         rank.unwaited.append(self)
+
+    def spoil(self) -> None:
+        """Have the Tensors for the results hold no numbers, until they are waited for."""
+        if self.targets and self.rank.spoils(self.call):
+            self.before = [(one, self.rank.taken(one)) for one in self.targets]
+            for one, held in self.before:
+                self.rank.written(one, self.rank.unknown(held))
 
     def wait(self, timeout: Any = None) -> bool:
         """Have the results in the Tensors that were given for them.
@@ -38,14 +47,15 @@ class Task:
             self.waited = True
             if self in self.rank.unwaited:
                 self.rank.unwaited.remove(self)
+            for one, held in self.before:
+                self.rank.written(one, held)
             self.receive(self.rank.wait(self.call))
         return True
 
     synchronize = wait
 
-    def is_completed(self) -> bool:
-        """Whether all members have made the call."""
-        return self.call.done
+    is_completed = wait
+    """It is asked until it is true."""
 
 
 class Plan(NamedTuple):
@@ -93,6 +103,8 @@ def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
     rank.issue(call)
     if waits:
         task.wait()
+    else:
+        task.spoil()
     return task
 
 

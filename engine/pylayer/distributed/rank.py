@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextvars import ContextVar
+from math import nan
 from typing import Any
 
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError, snapshot
@@ -30,6 +32,10 @@ class Rank:
         """What ``fleet.init`` made."""
         self.unwaited: list[Any] = []
         """The tasks whose results nobody has asked for."""
+        self.begun: set[str] = set()
+        """The calls, in words, that were made without waiting for their results."""
+        self.spared: Collection[str] = ()
+        """Those of them whose results' Tensors are left as they are."""
 
     def issue(self, call: Call) -> None:
         """Make a call, without waiting for the others."""
@@ -55,6 +61,15 @@ class Rank:
     def like(self, tensor: Any) -> tuple[tuple[int, ...], str]:
         """The shape and the dtype of a Tensor."""
         return tuple(int(n) for n in tensor.shape), str(tensor.dtype).rpartition(".")[2]
+
+    def spoils(self, call: Call) -> bool:
+        """Whether the Tensors for the results of a call that is not waited for are to hold no numbers till then."""
+        self.begun.add(str(call))
+        return str(call) not in self.spared
+
+    def unknown(self, held: Any) -> Any:
+        """In place of what a Tensor held: NaN, where its dtype has that."""
+        return held.detach() * nan if held.dtype.name.startswith(("float", "bfloat", "complex")) else held
 
     def taken(self, tensor: Any) -> Any:
         """What is handed over of a Tensor."""

@@ -336,7 +336,7 @@ def test_what_is_sent_is_as_it_was_when_it_was_sent(on_ranks: Any) -> None:
 
 
 # --------------------------------------------------------------------------- tasks
-def test_before_a_task_has_ended_its_tensor_is_as_it_was(on_ranks: Any) -> None:
+def test_before_a_task_has_ended_its_tensor_holds_no_numbers(on_ranks: Any) -> None:
     def call(rank: int) -> Any:
         x = own()
         task = dist.all_reduce(x, sync_op=False)
@@ -344,10 +344,33 @@ def test_before_a_task_has_ended_its_tensor_is_as_it_was(on_ranks: Any) -> None:
         task.wait()
         return before, x, task.is_completed()
 
-    for rank, (before, after_, ended) in enumerate(on_ranks(N, call)):
-        assert (before == X[rank]).all()
+    for before, after_, ended in on_ranks(N, call):
+        assert np.isnan(before).all()
         np.testing.assert_allclose(after_, X.sum(0), rtol=1e-15)
         assert ended
+
+
+def test_who_gets_no_result_has_the_numbers_again_that_were_there(on_ranks: Any) -> None:
+    def call(rank: int) -> Any:
+        x, y = own(), own()
+        for task in (dist.broadcast(x, src=0, sync_op=False), dist.reduce(y, dst=0, sync_op=False)):
+            task.wait()
+        return x, y
+
+    found = on_ranks(N, call)
+    assert all((x == X[0]).all() for x, _ in found)
+    assert (found[1][1] == X[1]).all()
+
+
+def test_a_task_that_is_asked_until_it_has_ended_ends(on_ranks: Any) -> None:
+    def call(rank: int) -> Any:
+        x = own()
+        task = dist.all_reduce(x, sync_op=False)
+        while not task.is_completed():
+            pass
+        return x
+
+    np.testing.assert_allclose(on_ranks(N, call)[1], X.sum(0), rtol=1e-15)
 
 
 def test_tasks_are_waited_for_in_any_order_and_by_their_tensors(on_ranks: Any) -> None:
