@@ -50,7 +50,7 @@ CODES: dict[str, Code] = {
     "GC104": Code(
         "permuted, rolled or flipped",
         "The elements are right, but in the wrong places: an index is off by one, a permutation was not inverted.",
-        "numeric = analytic after a roll, flip or permutation of axes.",
+        "numeric = analytic after a roll, flip or permutation of axes, or of the ranks of a world.",
         "Undo the forward's rearrangement in backward: roll by the opposite amount, use the inverse permutation.",
         "y = x.roll(1)      wrong: dy.roll(1)      right: dy.roll(-1)",
     ),

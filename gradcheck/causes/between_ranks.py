@@ -22,8 +22,8 @@ from gradcheck.checking.precision import wide
 from gradcheck.checking.tape import Tape, dead_steps
 from gradcheck.result import Diagnosis
 
-Pull = Callable[[int, list[Array], Array], Array]
-"""What flows to the k-th input of an operation, given the cotangents of its outputs and what should flow."""
+Pull = Callable[[int, list[Array], Mapping[int, Array]], Array]
+"""What flows to the k-th input of an operation, given the cotangents of its outputs and what should flow to each."""
 
 OWN: Mapping[str, Pull] = {
     "all_reduce": lambda k, given, right: given[k],
@@ -104,26 +104,58 @@ def at_collectives(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[
     """One mistake at the collectives of one line and of one input together; then at each by itself, as one line of a
     helper may serve several."""
     lines = [line for line in graph.lines if line[0].name in OWN]
-    for steps in [*lines, *([step] for line in lines if len(line) > 1 for step in line)]:
+    alone = [[step] for line in lines if len(line) > 1 for step in line]
+    for number, steps in enumerate([*lines, *alone]):
         name, count = steps[0].name, max(len(steps[0].edges), len(steps[0].values))
         says = f"the gradient is not {SENT_BACK.get(name, 'summed over')} the ranks: each keeps its own part"
-        rows: list[tuple[str, str, Pull]] = [("GC152", says, OWN[name])]
+        rows: list[tuple[str, str, Pull]] = [("GC152", says, partial(own_unless_alone, OWN[name]))]
         rows += [("GC151", says, partial(scaled, factor)) for says, factor in too_often(count)]
+        if name in ("all_gather", "reduce_scatter", "all_to_all") and number < len(lines):
+            for whose, order in OTHER_RANKS:
+                rows.append(("GC104", f"the gradient is that {whose}", partial(of_another, order)))
+                rows.append(("GC104", f"each part is that {whose}", partial(with_parts_of, order)))
         for code, says, pull in rows:
             yield code, says, steps[0], with_wrong_vjps(graph, cotangents, steps, pull)
 
 
-def scaled(factor: float, k: int, given: list[Array], right: Array) -> Array:
+def own_unless_alone(own: Pull, k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+    """What each rank keeps; what should flow where one rank's output stands for all that are the same."""
+    alone = len(given) > 1 and sum(bool(g.any()) for g in given) == 1
+    return right[k] if alone else own(k, given, right)
+
+
+def scaled(factor: float, k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
     """What should flow, times a factor."""
-    return right * factor
+    return right[k] * factor
+
+
+Order = Callable[[int, int], int]
+"""Of a rank, and the number of ranks, another rank."""
+OTHER_RANKS: Sequence[tuple[str, Order]] = (
+    ("of the rank before", lambda k, count: (k - 1) % count),
+    ("of the rank after", lambda k, count: (k + 1) % count),
+    ("of the opposite rank, in reverse order", lambda k, count: count - 1 - k),
+    ("of the first rank", lambda k, count: 0),
+)
+
+
+def of_another(order: Order, k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+    """What should flow to another rank."""
+    return right.get(order(k, len(given)), right[k] * 0)
+
+
+def with_parts_of(order: Order, k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+    """What should flow, its parts, one per rank, in another order."""
+    count = len(given)
+    return right[k][[order(j, count) for j in range(count)]] if right[k].shape[:1] == (count,) else right[k]
 
 
 def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) -> Iterator[Trial]:
     """What flows to one operand of one line, each rank's own, summed over the ranks."""
     flows = {step.first: pulled[:] for step, _, pulled in graph.walk(graph.starts(cotangents))}
 
-    def total(position: int, own: Sequence[Array], k: int, given: list[Array], right: Array) -> Array:
-        return sum(own[1:], own[0]) if k == position else right
+    def total(position: int, own: Sequence[Array], k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+        return sum(own[1:], own[0]) if k == position else right[k]
 
     for steps in graph.runs:
         if len(steps) != size or steps[0].name in OWN or any(step.first not in flows for step in steps):
@@ -142,9 +174,8 @@ def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], steps: Sequ
     for step, given, pulled in graph.walk(pending):
         if step in steps:
             filled = step.given(given)
-            if step.name in OWN and len(filled) > 1 and sum(bool(g.any()) for g in filled) == 1:
-                continue  # one rank's output stands for all that are the same
-            pulled[:] = [(k, number, pull(k, filled, flow)) for k, number, flow in pulled]
+            right = {k: flow for k, _, flow in pulled}
+            pulled[:] = [(k, number, pull(k, filled, right)) for k, number, _ in pulled]
     return graph.filled(pending)
 
 
@@ -160,6 +191,10 @@ def whole_cause(graph: Tape, claim: WorldGradient, right: Array, size: int, clos
         rows.append(("GC152", says, sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0])), right))
     if claim.stands == "split":
         rows.append(("GC151", SUMMED, whole, right * 0 + right.sum(0)))
+        places = [next((r for r, one in enumerate(right) if same_gradient(w, one, close)), -1) for w in whole]
+        if sorted(places) == list(range(size)) and places != sorted(places):
+            says = ", ".join(f"rank {r} returns that of rank {other}" for r, other in enumerate(places[:3]))
+            rows.append(("GC104", f"the gradient goes to another rank: {says}{' …' * (size > 3)}", right, right))
     rows += [("GC151", says, whole, right * factor) for says, factor in (too_often(size) if size > 1 else ())]
     for code, says, given, wanted in rows:
         if same_gradient(given, wanted, close):

@@ -483,6 +483,52 @@ def test_a_maximum_that_cancels_does_not_hide_what_is_not_summed() -> None:
     assert codes_and_lines(of_arrays(forward, backward, "split")) == [("GC152", "dist.all_reduce(total)")]
 
 
+def neighbour_s_part(dy: Any) -> Any:
+    return paddle.split(dy, N, 0)[(dist.get_rank() + 1) % N]
+
+
+def gathered_in_reverse(dy: Any) -> Any:
+    parts: list[Any] = []
+    dist.all_gather(parts, dy)
+    return paddle.concat(parts[::-1], 0)
+
+
+def sent_on(x: Any) -> Any:
+    y = paddle.empty_like(x)
+    here = dist.get_rank()
+    for task in dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, x, (here + 1) % N), dist.P2POp(dist.irecv, y, (here - 1) % N)]
+    ):
+        task.wait()
+    return y
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "outputs", "at", "says"),
+    [
+        (
+            gathered,
+            neighbour_s_part,
+            "replicated",
+            "dist.all_gather(parts, x)",
+            "the gradient is that of the rank after",
+        ),
+        (summed_part, gathered_in_reverse, "split", "dist.reduce_scatter(y, x)", "each part is that of the opposite"),
+        (sent_on, sent_on, "split", "", "x: the gradient goes to another rank: rank 0 returns that of rank 2"),
+    ],
+)
+def test_a_gradient_of_another_rank_is_named(forward: Any, backward: Any, outputs: str, at: str, says: str) -> None:
+    found = check(forward, backward, "split", outputs)
+    assert found.diagnosis[0].code == "GC104"
+    assert says in found.diagnosis[0].text
+    assert not at or codes_and_lines(found)[0] == ("GC104", at)
+
+
+def test_what_is_summed_again_is_named_at_the_collective() -> None:
+    found = check(summed, summed, "split", "replicated")
+    assert codes_and_lines(found)[0] == ("GC151", "dist.all_reduce(y)")
+
+
 def test_a_factor_that_has_nothing_to_do_with_ranks_keeps_its_name() -> None:
     found = check(lambda x: paddle.tanh(x) * 1, lambda dy: dy * 3, "split", "split")
     assert not {d.code for d in found.diagnosis} & {"GC151", "GC152"}
