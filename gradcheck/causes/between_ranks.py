@@ -57,8 +57,8 @@ class WorldGradient(NamedTuple):
     """As the ranks gave it."""
 
 
-Trial = tuple[str, str, Step, list[Array]]
-"""A code, a mistake in words, the first of the operations that it is made at, and the gradients that it gives."""
+Trial = tuple[str, str, list[Step], list[Array]]
+"""A code, a mistake in words, an operation of each line that it is made at, and the gradients that it gives."""
 
 
 def between_ranks(
@@ -86,26 +86,28 @@ def between_ranks(
 
     right = graph.gradient(cotangents)
     wrong = sorted(claimed.keys() - reproduced(right))
-    some: list[Diagnosis] = []
+    some: list[list[Diagnosis]] = []
     written = Tape(graph.recording, dead=dead_steps(graph, cotangents))
     at_lines = summed_at_lines(written, cotangents, size) if named is False else ()
-    for code, says, step, gradients in chain(at_collectives(written, cotangents), at_lines) if wrong else ():
+    for code, says, steps, gradients in chain(at_collectives(written, cotangents), at_lines) if wrong else ():
         explained = reproduced(gradients)
         if explained.issuperset(wrong):
-            some.append(diagnosed(code, says, step, graph, [claimed[k].name for k in wrong if k in step.edges]))
+            rows = [(step, [claimed[k].name for k in wrong if k in step.edges]) for step in steps]
+            some.append([diagnosed(code, says, step, graph, names) for step, names in rows])
             if len(explained) == len(claimed):
-                return some[-1:]  # else it is made for some of the inputs alone
+                return some[-1]  # else it is made for some of the inputs alone
     if named is None:
         return []
-    return some[:1] or [one for k in wrong for one in whole_cause(graph, claimed[k], right[k], size, close)]
+    return some[0] if some else [one for k in wrong for one in whole_cause(graph, claimed[k], right[k], size, close)]
 
 
 def at_collectives(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
-    """One mistake at the collectives of one line and of one input together; then at each by itself, as one line of a
-    helper may serve several."""
+    """One mistake at the collectives of one line and of one input together; then at all of a name, as who errs does so
+    more than once; then at each by itself, as one line of a helper may serve several."""
     lines = [line for line in graph.lines if line[0].name in OWN]
+    by_name = [[step for line in lines if line[0].name == name for step in line] for name in OWN]
     alone = [[step] for line in lines if len(line) > 1 for step in line]
-    for number, steps in enumerate([*lines, *alone]):
+    for number, steps in enumerate([*lines, *(steps for steps in by_name if steps and steps not in lines), *alone]):
         name, count = steps[0].name, max(len(steps[0].edges), len(steps[0].values))
         says = f"the gradient is not {SENT_BACK.get(name, 'summed over')} the ranks: each keeps its own part"
         rows: list[tuple[str, str, Pull]] = [("GC152", says, partial(own_unless_alone, OWN[name]))]
@@ -115,7 +117,8 @@ def at_collectives(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[
                 rows.append(("GC104", f"the gradient is that {whose}", partial(of_another, order)))
                 rows.append(("GC104", f"each part is that {whose}", partial(with_parts_of, order)))
         for code, says, pull in rows:
-            yield code, says, steps[0], with_wrong_vjps(graph, cotangents, steps, pull)
+            firsts = [line[0] for line in lines if line[0] in steps] or steps
+            yield code, says, firsts, with_wrong_vjps(graph, cotangents, steps, pull)
 
 
 def own_unless_alone(own: Pull, k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
@@ -165,7 +168,7 @@ def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) 
             of_inputs = all(step.edges[position] < graph.recording.inputs for step in steps)  # told as such
             if len(own) == size and len({flow.shape for flow in own}) == 1 and not of_inputs:
                 pull = partial(total, position, own)
-                yield "GC151", SUMMED, steps[0], with_wrong_vjps(graph, cotangents, steps, pull)
+                yield "GC151", SUMMED, steps[:1], with_wrong_vjps(graph, cotangents, steps, pull)
 
 
 def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:

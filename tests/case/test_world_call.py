@@ -524,6 +524,25 @@ def test_a_gradient_of_another_rank_is_named(forward: Any, backward: Any, output
     assert not at or codes_and_lines(found)[0] == ("GC104", at)
 
 
+def test_the_same_mistake_at_two_collectives_is_named_at_both() -> None:
+    def forward(x: Any, w: Any) -> Any:
+        parts: list[Any] = []
+        dist.all_gather(parts, x)
+        others: list[Any] = []
+        dist.all_gather(others, w)
+        whole, other = paddle.concat(parts, 0), paddle.concat(others, 0)
+        return (whole, other), whole * other
+
+    def backward(dy: Any, whole: Any, other: Any) -> Any:
+        return own_part(dy * other), own_part(dy * whole)
+
+    found = of_arrays(forward, backward, "split", "split")
+    assert codes_and_lines(found)[:2] == [
+        ("GC152", "dist.all_gather(parts, x)"),
+        ("GC152", "dist.all_gather(others, w)"),
+    ]
+
+
 def test_what_is_summed_again_is_named_at_the_collective() -> None:
     found = check(summed, summed, "split", "replicated")
     assert codes_and_lines(found)[0] == ("GC151", "dist.all_reduce(y)")
