@@ -175,28 +175,28 @@ def sizes_that_do_not_add_up(x: Any) -> Any:
 
 
 FORWARD = [
-    (only_on_rank_0, DEADLOCK, "rank 0 waits in all_reduce", "rank 1 has returned; rank 2 has returned"),
-    (not_on_rank_2, DEADLOCK, "rank 0 waits in barrier", "rank 2 has returned"),
+    (only_on_rank_0, DEADLOCK, "rank 0 waits in all_reduce", "ranks 1 and 2 have returned"),
+    (not_on_rank_2, DEADLOCK, "ranks 0 and 1 wait in barrier", "rank 2 has returned"),
     (other_orders, MISMATCH, "different calls meet: rank 0: all_reduce", "rank 1: all_gather"),
-    (one_call_too_many, DEADLOCK, "rank 0 has returned; rank 1 waits in all_reduce", "rank 2 has returned"),
+    (one_call_too_many, DEADLOCK, "ranks 0 and 2 have returned", "rank 1 waits in all_reduce"),
     (other_operations, MISMATCH, "all_reduce with op SUM meets op MAX: rank 0", "rank 2: all_reduce"),
     (other_roots, MISMATCH, "broadcast with src 0 meets src 1: rank 0", "rank 1: broadcast"),
     (other_targets, MISMATCH, "reduce with dst 0 meets dst 1: rank 0", "rank 1: reduce"),
     (other_shapes, MISMATCH, "all_reduce of shape [1] meets shape [2]: rank 0", "rank 1: all_reduce"),
     (other_dtypes, MISMATCH, "all_reduce of float64 meets float32: rank 0", "rank 1: all_reduce"),
     (other_groups, MISMATCH, "new_group with ranks (0, 1) meets ranks (1, 2): rank 0", "rank 1: new_group"),
-    (groups_made_by_members_alone, DEADLOCK, "rank 0 waits in new_group", "rank 2 has returned"),
+    (groups_made_by_members_alone, DEADLOCK, "ranks 0 and 1 wait in new_group", "rank 2 has returned"),
     (parts_that_do_not_fit, MISMATCH, "reduce_scatter of shape [3] meets shape [6]: rank 0", "rank 1: reduce_scatter"),
     (both_send_first, DEADLOCK, "rank 0 waits in send to rank 1", "rank 1 waits in send to rank 0"),
     (both_receive_first, DEADLOCK, "rank 0 waits in recv from rank 1", "rank 1 waits in recv from rank 0"),
     (around_a_ring, DEADLOCK, "rank 0 waits in send to rank 1", "rank 2 waits in send to rank 0"),
-    (nobody_sends, DEADLOCK, "rank 1 waits in recv from rank 0", "rank 0 has returned"),
-    (nobody_receives, DEADLOCK, "rank 1 waits in send to rank 2", "rank 2 has returned"),
+    (nobody_sends, DEADLOCK, "rank 1 waits in recv from rank 0", "ranks 0 and 2 have returned"),
+    (nobody_receives, DEADLOCK, "rank 1 waits in send to rank 2", "ranks 0 and 2 have returned"),
     (a_message_of_another_shape, MISMATCH, "message of shape [2] meets shape [6]: rank 0", "rank 1: recv from rank 0"),
-    (never_answered_tasks, DEADLOCK, "rank 0 waits in recv from rank 2", "rank 2 has returned"),
+    (never_answered_tasks, DEADLOCK, "rank 0 waits in recv from rank 2", "ranks 1 and 2 have returned"),
     (room_for_other_parts, MISMATCH, "rank 1 sends shape [1] to rank 0, which has room for shape [2]", "alltoall"),
     (sizes_that_do_not_add_up, MISMATCH, "[3] is not divisible by in_split_sizes [1, 1, 2]", "rank 0"),
-    (crossed_groups, DEADLOCK, "rank 0 waits in all_reduce", "rank 1 waits in all_reduce"),
+    (crossed_groups, DEADLOCK, "waits in all_reduce(op=SUM) of group [0, 1]", "of group [0, 1, 2]"),
 ]
 LINE = re.compile(r"test_between_ranks\.py:(\d+)")
 
