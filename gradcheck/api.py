@@ -26,7 +26,7 @@ from gradcheck.case.gradient_check import (
 )
 from gradcheck.case.of_arrays import function_of_arrays
 from gradcheck.case.user_code import engine, import_anew, import_reference
-from gradcheck.case.world_call import Declared, WorldArgument
+from gradcheck.case.world_call import Declared, without_marks
 from gradcheck.case.world_call import partial as partial
 from gradcheck.case.world_call import replicated as replicated
 from gradcheck.checking.verdict import Precision
@@ -34,6 +34,7 @@ from gradcheck.exploring.example_search import Search, search
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
+from gradcheck.spec.literals import Stands
 from gradcheck.spec.model import MOST_RANKS, Axis
 from gradcheck.strategies import arrays_of, words_by_input
 from gradcheck.support.foreign import described
@@ -93,7 +94,8 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
         one_of("outputs", word)
     one_of("random", random)
     if world is None:
-        marked = any(isinstance(value, WorldArgument) for value in inputs)
+        marked = dict[str, Stands]()
+        without_marks("", list(inputs), marked)
         if marked or outputs != "split" or random != "by-rank":
             raise TypeError(
                 "replicated, partial, outputs and random are for a world of ranks: give world=4, for example"

@@ -16,7 +16,7 @@ import numpy as np
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load_backend, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldArgument, WorldCall
+from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldCall, without_marks
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.literals import Stands
 
@@ -169,11 +169,11 @@ def tensor_function(
         raise TypeError(f"{name} is the class of an nn.Layer: pass an instance, such as check({name}(…), x)")
     is_layer = inspect.isclass(function) and hasattr(function, "apply")
     names = parameter_names(function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0)
-    stands = {name: value.stands for name, value in zip(names, inputs, strict=True) if isinstance(value, WorldArgument)}
-    values = [value.value if isinstance(value, WorldArgument) else value for value in inputs]
-    for number, value in enumerate(values):
+    stands, given = dict[str, Stands](), dict(zip(names, inputs, strict=True))
+    if world is not None:
+        given = {name: without_marks(name, value, stands) for name, value in given.items()}
+    for number, value in enumerate(given.values()):
         check_argument(number, value)
-    given = dict(zip(names, values, strict=True))
     arrays, dtypes, stopped = {}, {}, []
     for name, value in [one for variable, whole in given.items() for one in flat_names(variable, whole).items()]:
         is_tensor = isinstance(value, backend.paddle.Tensor)

@@ -33,6 +33,7 @@ from gradcheck.checking.tape import Tape
 from gradcheck.checking.verdict import Check
 from gradcheck.codes import is_cause, is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, element
+from gradcheck.spec.containers import inside
 from gradcheck.spec.literals import Stands
 from gradcheck.spec.model import LayerRef, size_of
 from pylayer.distributed.call import DeadlockError, MismatchError
@@ -62,6 +63,20 @@ def partial(value: Any) -> WorldArgument:
     """An argument of a check in a world that all ranks have, and whose gradients add up to the derivative: that of a
     weight which the trainer sums over the ranks later."""
     return WorldArgument(value, "partial")
+
+
+def without_marks(name: str, value: Any, stands: dict[str, Stands], mark: Stands = "split") -> Any:
+    """An argument as the layer gets it, lists and dicts included; what arrays in it are marked to stand for is added
+    to `stands`, by their names."""
+    if isinstance(value, WorldArgument):
+        return without_marks(name, value.value, stands, value.stands)
+    if isinstance(value, dict):
+        return {key: without_marks(inside(name, key), one, stands, mark) for key, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(without_marks(inside(name, k), one, stands, mark) for k, one in enumerate(value))
+    if mark != "split":
+        stands[name] = mark
+    return value
 
 
 @dataclass(frozen=True)
@@ -358,8 +373,10 @@ class WorldCall:
         filled = self.by_rank[name] = [known[0] * 0 if g is None else g for g in ranks]
         stands = self.declared.of_input(name)
         if stands == "split":
-            if len({g.shape for g in filled}) > 1:
-                raise ValueError(f"the gradients of {name} have different shapes on the ranks")
+            other = next((r for r, g in enumerate(filled) if g.shape != filled[0].shape), None)
+            if other is not None:
+                shapes = where_apart(name, filled[0], filled[other], other)
+                raise Broken(Diagnosis.of("GC137", f"ranks return gradients of {name} that do not fit: {shapes}"))
             return np.stack(filled)
         if stands == "partial":
             return sum(filled[1:], filled[0])

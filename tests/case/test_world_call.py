@@ -254,6 +254,28 @@ def test_causes_speak_of_ranks_and_of_the_inputs_as_the_layer_has_them() -> None
     assert said(of_w).startswith("backward forgets to multiply the gradient of x0 by x1")
 
 
+def test_arrays_in_lists_stand_for_what_they_or_the_list_are_marked_as() -> None:
+    def added(x: Any, y: Any) -> Any:
+        return Added.apply(x, y)
+
+    class Added(PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            return x + y
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return dy.clone(), summed(dy)
+
+    split, whole = draw((N, 3)), gradcheck.replicated(draw(3))
+    assert gradcheck.check(lambda both: added(*both), [split, whole], world=N).verdict is Status.PASS
+    again = gradcheck.check(lambda both: added(*both), gradcheck.replicated([draw(3), draw(3)]), world=N)
+    assert {name for name, (wrong, _) in again.wrong_counts.items() if wrong} <= {"both[0]"}
+    assert "GC162" in {d.code for d in again.diagnosis}
+    with pytest.raises(TypeError, match="for a world of ranks"):
+        gradcheck.check(lambda both: added(*both), [split, whole])
+
+
 # --------------------------------------------------------------------------- random numbers
 def test_each_rank_draws_its_own_random_numbers_unless_all_draw_the_same() -> None:
     drawn: dict[str, list[Any]] = {"by-rank": [], "same": []}

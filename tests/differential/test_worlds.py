@@ -103,3 +103,17 @@ def test_a_rank_that_dies_or_raises_is_told(real: Any) -> None:
     with pytest.raises(KeyError, match="weights") as error:
         gradcheck.check(raises, DRAW((2, 2)), world=2)
     assert "on rank 1 of 2" in error.value.__notes__
+
+
+def test_gradients_of_shapes_that_differ_between_ranks_are_a_broken_contract(real: Any) -> None:
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy if real.distributed.get_rank() else dy.sum()
+
+    layer = type(
+        "Layer",
+        (real.autograd.PyLayer,),
+        {"forward": staticmethod(lambda ctx, x: x * 1), "backward": staticmethod(backward)},
+    )
+    found = gradcheck.check(layer, DRAW((2, 3)), world=2)
+    assert [d.code for d in found.diagnosis] == ["GC137"]
+    assert "its shape is [] on rank 0 and [3] on rank 1" in found.diagnosis[0].text
