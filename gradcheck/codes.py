@@ -315,9 +315,9 @@ CODES: dict[str, Code] = {
     "GC165": Code(
         "a result is not waited for",
         "A call with sync_op=False gives its result when its task's wait() returns; before that the Tensor may hold "
-        "anything.",
+        "anything, and one that is sent may still be read.",
         "A task is left when backward has ended, or outputs or gradients are NaN if a result is that has not been "
-        "waited for.",
+        "waited for, or what was sent is not the same when it is.",
         "Call wait() on the task before the result is used.",
         "wrong: dist.all_reduce(x, sync_op=False)      right: task = ...; task.wait()",
     ),

@@ -27,7 +27,7 @@ from pylayer.distributed import communication, group, rank, topology
 from pylayer.distributed import process_group as process_group  # groups have it
 from pylayer.distributed.call import MAX, Call, CommunicationError
 from pylayer.distributed.meeting import Meeting
-from pylayer.distributed.rank import Rank
+from pylayer.distributed.rank import Rank, equal
 from pylayer.distributed.world import first_of, stuck
 from pylayer.tensor import Tensor as EngineTensor
 
@@ -92,6 +92,9 @@ class RankOfProcess(Rank):
         value = self.backend.tensor(result.reshape(tuple(tensor.shape)), None, stop_gradient=True)
         with self.backend.paddle.no_grad():
             tensor.set_value(value)
+
+    def unchanged(self, tensor: Any, held: Any) -> bool:
+        return equal(self.backend.array(tensor), held)
 
     def unknown(self, held: Any) -> Any:
         return held if held.dtype.kind in "iub" else np.full_like(held, np.nan)

@@ -145,7 +145,7 @@ class OnRank:
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in outputs]
 
     def backward(self, cotangents: Sequence[Array | None]) -> list[Any]:
-        """The gradients of the inputs, None where there is none; and in words the calls that nobody waited for."""
+        """The gradients of the inputs, None where there is none; and in words what was wrong with waiting for calls."""
         array, (leaves, outputs) = self.backend.array, self.graph
         ends = [
             (out, self.backend.tensor(c, dtype_name(array(out).dtype), stop_gradient=True))
@@ -165,10 +165,17 @@ class OnRank:
 
 
 def unwaited() -> list[str]:
-    """On a rank: the calls of its that nobody has waited for, in words; they are forgotten."""
+    """On a rank: the calls of its that nobody has waited for, or not in time, in words; they are forgotten."""
     here = current()
-    found = [str(task.call) for task in here.unwaited]
+    until = {True: "its result may be anything", False: "what it takes must stay as it is"}
+    tasks = {task.call.told(False): until[bool(task.targets)] for task in here.unwaited}
+    found = [f"{call} is never waited for: until then {what}" for call, what in tasks.items()]
+    found += [
+        f"what {call} takes is changed before it is waited for"
+        for call in {call.told(False) for call in here.overwritten}
+    ]
     here.unwaited.clear()
+    here.overwritten.clear()
     return found
 
 
@@ -346,11 +353,10 @@ class WorldCall:
         given = [None if c is None else self.parts(k, self.backend.array(c)) for k, c in enumerate(cotangents)]
         rows = [([None if c is None else c[rank] for c in given],) for rank in range(self.size)]
         found = self.each("backward", rows)
-        forgotten = [(call, rank) for rank, ranks in enumerate(found) for call in ranks.pop()]
-        for call in sorted({call for call, _ in forgotten}):
-            who = ranks_text([rank for other, rank in forgotten if other == call], self.size)
-            text = f"{call} is never waited for, on {who}: until then its result may be anything"
-            self.broken.setdefault(("GC165", call), Diagnosis.of("GC165", text))
+        forgotten = [(says, rank) for rank, ranks in enumerate(found) for says in ranks.pop()]
+        for says in sorted({says for says, _ in forgotten}):
+            who = ranks_text([rank for other, rank in forgotten if other == says], self.size)
+            self.broken.setdefault(("GC165", says), Diagnosis.of("GC165", f"on {who}, {says}"))
         self.hold_waited([g for ranks in found for g in ranks if g is not None], rows)
         wholes = [self.gradient(name, list(ranks)) for name, ranks in zip(names, zip(*found, strict=True), strict=True)]
         return [None if whole is None else self.backend.tensor(whole, None, stop_gradient=True) for whole in wholes]
@@ -403,7 +409,8 @@ class WorldCall:
         begun = {call for ranks in self.each("begun", [()] * self.size) for call in ranks}
         own = missing_if(begun) if begun else 0
         for call in sorted(begun):
-            if ("GC165", call) not in self.broken and missing_if(begun - {call}) > own:
+            told = any(code == "GC165" and says.startswith(call) for code, says in self.broken)
+            if not told and missing_if(begun - {call}) > own:
                 text = f"what {call} gives is read before it is waited for: until then it may be anything"
                 self.broken["GC165", call] = Diagnosis.of("GC165", text)
         if begun:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -241,6 +242,31 @@ def test_what_is_read_before_it_is_waited_for_may_be_anything(function: Any, whe
     first = function.__code__.co_firstlineno
     assert [int(line) - first for line in LINE.findall(found.diagnosis[0].text)] == [1]
     assert not {"GC108", "GC151", "GC152"} & {d.code for d in found.diagnosis}
+
+
+def sent(x: Any, by: int = 1, change: bool = False, waits: bool = True) -> Any:
+    y = paddle.empty_like(x)
+    sending, receiving = dist.isend(x, (rank() + by) % 3), dist.irecv(y, (rank() - by) % 3)
+    if change:
+        x.add_(paddle.ones_like(x))
+    if waits:
+        sending.wait()
+    receiving.wait()
+    return y
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"change": True}, "what send in {} takes is changed before it is waited for"),
+        ({"waits": False}, "send in {} is never waited for: until then what it takes must stay as it is"),
+    ],
+)
+def test_what_is_sent_has_to_stay_as_it_is_until_it_is_waited_for(options: Any, says: str) -> None:
+    assert check(sent, lambda dy: sent(dy, -1)).verdict is Status.PASS
+    found = check(lambda x: sent(x, **options), lambda dy: sent(dy, -1))
+    where = f"{Path(__file__).relative_to(Path.cwd())}:{sent.__code__.co_firstlineno + 2}"
+    assert [(d.code, d.text) for d in found.diagnosis] == [("GC165", f"on all 3 ranks, {says.format(where)}")]
 
 
 def test_of_calls_in_other_orders_both_lines_are_named() -> None:

@@ -73,13 +73,17 @@ class Call:
     number: int = 0
     """Counted by the rank, where an answer comes from another process."""
 
-    def __str__(self) -> str:
+    def told(self, peers: bool) -> str:
+        """In words: with the ranks that take part, or as any rank would say it."""
         if self.kind == "message":
-            other = self.members[1 - self.place]
-            return f"{'recv from' if self.place else 'send to'} rank {other} in {self.where}"
+            other = f" {'from' if self.place else 'to'} rank {self.members[1 - self.place]}" if peers else ""
+            return f"{'recv' if self.place else 'send'}{other} in {self.where}"
         said = ", ".join(f"{name}={NAMES[value] if name == 'op' else value}" for name, value in self.agreed.items())
-        group = f" of group {list(self.members)}" if self.key[0] else ""
+        group = f" of group {list(self.members)}" if self.key[0] and peers else ""
         return f"{self.kind}({said}){group} in {self.where}"
+
+    def __str__(self) -> str:
+        return self.told(True)
 
 
 def snapshot(tensor: Tensor) -> Tensor:

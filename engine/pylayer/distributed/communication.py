@@ -21,17 +21,22 @@ TensorOrList = Any
 
 
 class Task:
-    """A call under way. Until it is waited for, the Tensors for its results may hold anything."""
+    """A call under way. Until it is waited for, the Tensors for its results may hold anything, and those that are sent
+    have to stay as they are."""
 
-    def __init__(self, rank: Any, call: Call, receive: Callable[[list[Any]], None], targets: Sequence[Any]) -> None:
-        self.rank, self.call, self.receive, self.targets = rank, call, receive, targets
+    def __init__(self, rank: Any, call: Call, plan: Plan) -> None:
+        self.rank, self.call, self.plan, self.targets = rank, call, plan, plan.targets
         self.waited = False
+        self.sent: list[tuple[Any, Any]] = []
+        """The Tensors that are handed over, with what they held."""
         self.before: list[tuple[Any, Any]] = []
         """The Tensors that hold nothing to be relied upon, with what they held."""
         rank.unwaited.append(self)
 
-    def spoil(self) -> None:
+    def leave(self) -> None:
         """Have the Tensors for the results hold no numbers, until they are waited for."""
+        pairs = zip(self.plan.given, self.call.given, strict=True)
+        self.sent = [pair for pair in pairs if not any(pair[0] is one for one in self.targets)]
         if self.targets and self.rank.spoils(self.call):
             self.before = [(one, self.rank.taken(one)) for one in self.targets]
             for one, held in self.before:
@@ -47,9 +52,11 @@ class Task:
             self.waited = True
             if self in self.rank.unwaited:
                 self.rank.unwaited.remove(self)
+            if not all(self.rank.unchanged(one, held) for one, held in self.sent):
+                self.rank.overwritten.append(self.call)
             for one, held in self.before:
                 self.rank.written(one, held)
-            self.receive(self.rank.wait(self.call))
+            self.plan.fill(self.rank.wait(self.call))
         return True
 
     synchronize = wait
@@ -99,12 +106,12 @@ def found_inside(number: int, members: Group) -> None:
 
 def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
     """A call that is made, and waited for if wanted."""
-    task = Task(rank, call, plan.fill, plan.targets)
+    task = Task(rank, call, plan)
     rank.issue(call)
     if waits:
         task.wait()
     else:
-        task.spoil()
+        task.leave()
     return task
 
 

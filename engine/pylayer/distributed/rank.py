@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from math import nan
 from typing import Any
 
+from pylayer.array import Array
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError, snapshot
 from pylayer.distributed.meeting import Meeting
 from pylayer.ops.inplace import set_value
@@ -32,6 +33,8 @@ class Rank:
         """What ``fleet.init`` made."""
         self.unwaited: list[Any] = []
         """The tasks whose results nobody has asked for."""
+        self.overwritten: list[Call] = []
+        """The calls of which what they sent was changed before they were waited for."""
         self.begun: set[str] = set()
         """The calls, in words, that were made without waiting for their results."""
         self.spared: Collection[str] = ()
@@ -64,8 +67,12 @@ class Rank:
 
     def spoils(self, call: Call) -> bool:
         """Whether the Tensors for the results of a call that is not waited for are to hold no numbers till then."""
-        self.begun.add(str(call))
-        return str(call) not in self.spared
+        self.begun.add(call.told(False))
+        return call.told(False) not in self.spared
+
+    def unchanged(self, tensor: Any, held: Any) -> bool:
+        """Whether a Tensor holds what it held when it was taken."""
+        return equal(tensor.array, held.array)
 
     def unknown(self, held: Any) -> Any:
         """In place of what a Tensor held: NaN, where its dtype has that."""
@@ -88,6 +95,11 @@ class Rank:
     def joined(self, results: list[Tensor]) -> Any:
         """Results one behind the other, along the first axis."""
         return concat(results, 0) if results[0].ndim else stack(results)
+
+
+def equal(now: Array, then: Array) -> bool:
+    """Whether arrays hold the same, NaN included."""
+    return bool(((now == then) | (then != then)).all())
 
 
 alone = Rank(0, 1, Meeting())
