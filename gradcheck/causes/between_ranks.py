@@ -89,7 +89,8 @@ def between_ranks(
     some: list[list[Diagnosis]] = []
     written = Tape(graph.recording, dead=dead_steps(graph, cotangents))
     at_lines = summed_at_lines(written, cotangents, size) if named is False else ()
-    for code, says, steps, gradients in chain(at_collectives(written, cotangents), at_lines) if wrong else ():
+    trials = chain(at_collectives(written, cotangents), over_other_groups(written, cotangents), at_lines)
+    for code, says, steps, gradients in trials if wrong else ():
         explained = reproduced(gradients)
         if explained.issuperset(wrong):
             rows = [(step, [claimed[k].name for k in wrong if k in step.edges]) for step in steps]
@@ -151,6 +152,28 @@ def with_parts_of(order: Order, k: int, given: list[Array], right: Mapping[int, 
     """What should flow, its parts, one per rank, in another order."""
     count = len(given)
     return right[k][[order(j, count) for j in range(count)]] if right[k].shape[:1] == (count,) else right[k]
+
+
+def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
+    """Of sums over groups, those over all ranks, and over the groups that cross them: of ranks at the same place."""
+    given = {step.first: step.given(cots) for step, cots, _ in graph.walk(graph.starts(cotangents))}
+    for steps in graph.lines:
+        groups = [given[step.first] for step in steps if step.name == "all_reduce" and step.first in given]
+        if len(groups) < 2 or len({tuple(g.shape for g in group) for group in groups}) > 1:
+            continue
+        crossing = [sum(several[1:], several[0]) for several in zip(*groups, strict=True)]
+        whole = [sum(crossing[1:], crossing[0])] * len(crossing)
+        for code, whose, sums in (
+            ("GC151", "all ranks", whole),
+            ("GC152", "the ranks at the same place of each group", crossing),
+        ):
+            says = f"the gradient is summed over {whose}, not over those of its group"
+            yield code, says, steps[:1], with_wrong_vjps(graph, cotangents, steps, partial(the_kth, sums))
+
+
+def the_kth(sums: Sequence[Array], k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+    """The k-th of some."""
+    return sums[k]
 
 
 def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) -> Iterator[Trial]:

@@ -546,6 +546,28 @@ def test_a_gradient_of_another_rank_is_named(forward: Any, backward: Any, output
     assert not at or codes_and_lines(found)[0] == ("GC104", at)
 
 
+@pytest.mark.parametrize(
+    ("axis", "code", "whose"),
+    [("check", "GC151", "all ranks"), ("data", "GC152", "the ranks at the same place of each group")],
+)
+def test_a_sum_over_another_group_is_named(axis: str, code: str, whose: str) -> None:
+    def forward(x: Any) -> Any:
+        y = x.clone()
+        dist.all_reduce(y, group=dist.fleet.get_hybrid_communicate_group().get_model_parallel_group())
+        return y
+
+    def backward(dy: Any) -> Any:
+        dx = dy.clone()
+        hcg = dist.fleet.get_hybrid_communicate_group()
+        dist.all_reduce(dx, group=getattr(hcg, f"get_{axis}_parallel_group")())
+        return dx
+
+    assert gradcheck.check(layer(forward, forward), draw((4, 2)), world={"mp": 2, "dp": 2}).verdict is Status.PASS
+    found = gradcheck.check(layer(forward, backward), draw((4, 2)), world={"mp": 2, "dp": 2})
+    assert found.diagnosis[0].code == code
+    assert found.diagnosis[0].text.endswith(f"the gradient is summed over {whose}, not over those of its group")
+
+
 def test_the_same_mistake_at_two_collectives_is_named_at_both() -> None:
     def forward(x: Any, w: Any) -> Any:
         parts: list[Any] = []
