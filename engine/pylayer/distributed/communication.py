@@ -289,7 +289,7 @@ def alltoall(
     ins: Any = spelled.get("in_tensor_list", in_tensor_or_tensor_list)
     if not isinstance(ins, (list, tuple)):
         return alltoall_single(outs, ins, None, None, group, sync_op, use_calc_stream)
-    plan = Plan(list(ins), into_list(outs), outs, takes=outs or ins)
+    plan = Plan(list(ins), into_list(outs), outs, takes=outs or ins[:1])
     return called("alltoall", plan, group, sync_op, use_calc_stream)
 
 

@@ -213,6 +213,16 @@ def test_all_to_all_takes_parts_of_different_sizes(on_ranks: Any, kind: Any) -> 
         assert (found == np.concatenate([x[starts[rank] : starts[rank + 1]] for x in X])).all()
 
 
+def test_all_to_all_makes_a_list_of_parts_of_different_sizes(on_ranks: Any) -> None:
+    def call(rank: int) -> Any:
+        outs: list[Any] = []
+        dist.alltoall(outs, [own()[: k + 1] for k in range(N)])
+        return outs
+
+    for rank, found in enumerate(on_ranks(N, call)):
+        assert all((part == X[k][: rank + 1]).all() for k, part in enumerate(found))
+
+
 def test_whole_numbers_and_truths_are_exchanged_too(on_ranks: Any) -> None:
     def call(rank: int) -> Any:
         x = paddle.to_tensor([rank, 2 * rank])
