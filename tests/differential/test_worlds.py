@@ -117,3 +117,15 @@ def test_gradients_of_shapes_that_differ_between_ranks_are_a_broken_contract(rea
     found = gradcheck.check(layer, DRAW((2, 3)), world=2)
     assert [d.code for d in found.diagnosis] == ["GC137"]
     assert "its shape is [] on rank 0 and [3] on rank 1" in found.diagnosis[0].text
+
+
+def test_rows_go_to_experts_and_back(real: Any) -> None:
+    """Each of two ranks has an expert, and rows for both."""
+    from paddle.distributed.utils.moe_utils import global_gather, global_scatter
+
+    def moe(x: Any, w: Any) -> Any:
+        counts = real.to_tensor([1, 2])
+        own = real.to_tensor([counts[real.distributed.get_rank()].item()] * 2)
+        return global_gather(real.tanh(global_scatter(x, counts, own) * w), counts, own)
+
+    assert gradcheck.check(moe, DRAW((2, 3, 2)), DRAW((2, 2)), world=2).verdict is Status.PASS

@@ -223,6 +223,24 @@ def test_all_to_all_makes_a_list_of_parts_of_different_sizes(on_ranks: Any) -> N
         assert all((part == X[k][: rank + 1]).all() for k, part in enumerate(found))
 
 
+def test_rows_go_to_experts_and_back_as_paddle_s_documents_say(on_ranks: Any) -> None:
+    """Two ranks of two experts each: the example of ``global_scatter``."""
+    counts = [[2, 1, 1, 1], [1, 1, 2, 1]]
+    moe = dist.utils.moe_utils
+
+    def call(rank: int) -> Any:
+        local = own_counts = paddle.to_tensor(counts[rank])
+        there = moe.global_scatter(paddle.arange(1, 11).reshape([5, 2]), local, own_counts)
+        return there, moe.global_gather(there, local, own_counts)
+
+    (first, back), (second, _) = on_ranks(2, call)
+    assert first.tolist() == [[1, 2], [3, 4], [1, 2], [5, 6], [3, 4]]
+    assert second.tolist() == [[7, 8], [5, 6], [7, 8], [9, 10], [9, 10]]
+    assert back.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]]
+    with pytest.raises(MismatchError, match="counts 5 rows of 4"):
+        on_ranks(2, lambda rank: moe.global_scatter(paddle.ones([4, 2]), *[paddle.to_tensor(counts[rank])] * 2))
+
+
 def test_whole_numbers_and_truths_are_exchanged_too(on_ranks: Any) -> None:
     def call(rank: int) -> Any:
         x = paddle.to_tensor([rank, 2 * rank])
