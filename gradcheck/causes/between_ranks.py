@@ -89,17 +89,20 @@ def between_ranks(
     some: list[list[Diagnosis]] = []
     written = Tape(graph.recording, dead=dead_steps(graph, cotangents))
     at_lines = summed_at_lines(written, cotangents, size) if named is False else ()
+    wholes = [one for k in wrong for one in whole_cause(graph, claimed[k], right[k], size, close)]
     trials = chain(at_collectives(written, cotangents), over_other_groups(written, cotangents), at_lines)
     for code, says, steps, gradients in trials if wrong else ():
         explained = reproduced(gradients)
         if explained.issuperset(wrong):
+            if len(steps) > 1 and len(wholes) == len(wrong):
+                return wholes  # one thing at the end is less than the same at several lines
             rows = [(step, [claimed[k].name for k in wrong if k in step.edges]) for step in steps]
             some.append([diagnosed(code, says, step, graph, names) for step, names in rows])
             if len(explained) == len(claimed):
                 return some[-1]  # else it is made for some of the inputs alone
     if named is None:
         return []
-    return some[0] if some else [one for k in wrong for one in whole_cause(graph, claimed[k], right[k], size, close)]
+    return some[0] if some else wholes
 
 
 def at_collectives(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:

@@ -587,6 +587,20 @@ def test_the_same_mistake_at_two_collectives_is_named_at_both() -> None:
     ]
 
 
+def test_a_factor_at_the_end_is_not_told_at_each_of_two_collectives() -> None:
+    def forward(x: Any) -> Any:
+        first = summed(paddle.exp(x))
+        second = x * x
+        dist.all_reduce(second)
+        return (x,), first + second
+
+    def backward(dy: Any, x: Any) -> Any:
+        return (paddle.exp(x) + 2 * x) * dy / N
+
+    found = of_arrays(forward, backward, "split", outputs="replicated")
+    assert [d.text for d in found.diagnosis] == ["x0: the gradient is divided by the number of ranks, 4"]
+
+
 def test_what_is_summed_again_is_named_at_the_collective() -> None:
     found = check(summed, summed, "split", "replicated")
     assert codes_and_lines(found)[0] == ("GC151", "dist.all_reduce(y)")
