@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from math import nan
 from typing import Any
 
-from pylayer.array import Array
+from pylayer.array import Array, to_numpy
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError, snapshot
 from pylayer.distributed.meeting import Meeting
 from pylayer.ops.inplace import set_value
@@ -99,7 +99,8 @@ class Rank:
 
 def equal(now: Array, then: Array) -> bool:
     """Whether arrays hold the same, NaN included."""
-    return bool(((now == then) | (then != then)).all())
+    now, then = now.reshape(-1), then.reshape(-1)
+    return bool(to_numpy((now == then) | (then != then)).all())
 
 
 alone = Rank(0, 1, Meeting())

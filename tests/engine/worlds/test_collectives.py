@@ -390,6 +390,16 @@ def test_who_gets_no_result_has_the_numbers_again_that_were_there(on_ranks: Any)
     assert (found[1][1] == X[1]).all()
 
 
+def test_a_number_is_sent_without_waiting(on_ranks: Any) -> None:
+    def call(rank: int) -> Any:
+        x = paddle.to_tensor(float(rank))
+        task = dist.isend(x, 1) if rank == 0 else dist.irecv(x, 0)
+        task.wait()
+        return x
+
+    assert on_ranks(2, call)[1] == 0
+
+
 def test_a_task_that_is_asked_until_it_has_ended_ends(on_ranks: Any) -> None:
     def call(rank: int) -> Any:
         x = own()
