@@ -25,8 +25,8 @@ from gradcheck.case.gradient_check import (
     worst,
 )
 from gradcheck.case.of_arrays import function_of_arrays
-from gradcheck.case.user_code import engine, import_reference
-from gradcheck.case.world_call import Declared, WorldArgument
+from gradcheck.case.user_code import engine, import_anew, import_reference
+from gradcheck.case.world_call import Declared, without_marks
 from gradcheck.case.world_call import partial as partial
 from gradcheck.case.world_call import replicated as replicated
 from gradcheck.checking.verdict import Precision
@@ -34,6 +34,7 @@ from gradcheck.exploring.example_search import Search, search
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
+from gradcheck.spec.literals import Stands
 from gradcheck.spec.model import MOST_RANKS, Axis
 from gradcheck.strategies import arrays_of, words_by_input
 from gradcheck.support.foreign import described
@@ -93,7 +94,8 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
         one_of("outputs", word)
     one_of("random", random)
     if world is None:
-        marked = any(isinstance(value, WorldArgument) for value in inputs)
+        marked = dict[str, Stands]()
+        without_marks("", list(inputs), marked)
         if marked or outputs != "split" or random != "by-rank":
             raise TypeError(
                 "replicated, partial, outputs and random are for a world of ranks: give world=4, for example"
@@ -208,13 +210,14 @@ def check(
     words = {"mode": mode, "expect": expect, "effort": effort, "precision": precision}
     validate_options(order, seed, rtol, points, dtypes, **words)
     declared = declared_world(world, outputs, random, order, inputs)
-    if isinstance(layer_or_function, str):
-        with engine():
-            layer_or_function = import_reference(layer_or_function)
+    reference = layer_or_function if isinstance(layer_or_function, str) else None
+    if reference is not None:
+        layer_or_function = imported(reference, import_reference)
     backend = backend_of(layer_or_function, inputs) if backward is None else backend_of(None, ())
     if backward is not None:
         layer_or_function = function_of_arrays(backend, layer_or_function, backward)
-    function = tensor_function(backend, layer_or_function, inputs, declared)
+    anew = (lambda: imported(reference, import_anew)) if reference is not None else None
+    function = tensor_function(backend, layer_or_function, inputs, declared, anew)
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs, declared)
     settings = Settings(seed, rtol, mode, order, MOST_LISTED_BY_CHECK, effort, precision)
@@ -222,6 +225,12 @@ def check(
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
         found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
     return CheckResult.of(found)
+
+
+def imported(reference: str, how: Callable[[str], Any]) -> Any:
+    """What a reference names; `how` it is imported."""
+    with engine():
+        return how(reference)
 
 
 class Options(TypedDict, total=False):

@@ -50,7 +50,7 @@ CODES: dict[str, Code] = {
     "GC104": Code(
         "permuted, rolled or flipped",
         "The elements are right, but in the wrong places: an index is off by one, a permutation was not inverted.",
-        "numeric = analytic after a roll, flip or permutation of axes.",
+        "numeric = analytic after a roll, flip or permutation of axes, or of the ranks of a world.",
         "Undo the forward's rearrangement in backward: roll by the opposite amount, use the inverse permutation.",
         "y = x.roll(1)      wrong: dy.roll(1)      right: dy.roll(-1)",
     ),
@@ -313,10 +313,11 @@ CODES: dict[str, Code] = {
         "wrong: send(x, other); recv(y, other) on both      right: batch_isend_irecv([...])",
     ),
     "GC165": Code(
-        "a result is never waited for",
+        "a result is not waited for",
         "A call with sync_op=False gives its result when its task's wait() returns; before that the Tensor may hold "
-        "anything.",
-        "A task is left when backward has ended.",
+        "anything, and one that is sent may still be read.",
+        "A task is left when backward has ended, or outputs or gradients are NaN if a result is that has not been "
+        "waited for, or what was sent is not the same when it is.",
         "Call wait() on the task before the result is used.",
         "wrong: dist.all_reduce(x, sync_op=False)      right: task = ...; task.wait()",
     ),

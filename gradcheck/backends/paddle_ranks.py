@@ -26,8 +26,9 @@ from gradcheck.support.linux import PR_SET_PDEATHSIG, prctl
 from pylayer.distributed import communication, group, rank, topology
 from pylayer.distributed import process_group as process_group  # groups have it
 from pylayer.distributed.call import MAX, Call, CommunicationError
+from pylayer.distributed.experts import from_experts, to_experts
 from pylayer.distributed.meeting import Meeting
-from pylayer.distributed.rank import Rank
+from pylayer.distributed.rank import Rank, equal
 from pylayer.distributed.world import first_of, stuck
 from pylayer.tensor import Tensor as EngineTensor
 
@@ -66,9 +67,12 @@ class RankOfProcess(Rank):
         while not call.done:
             self.hear(self.line.recv())
         if call.error is not None:
-            self.failed = call.error
-            raise call.error
+            raise self.failing(call.error)
         return call.results
+
+    def failing(self, error: CommunicationError) -> CommunicationError:
+        self.failed = error
+        return error
 
     def hear(self, message: tuple[Any, ...]) -> None:
         """Take the answer to a call."""
@@ -89,6 +93,12 @@ class RankOfProcess(Rank):
         value = self.backend.tensor(result.reshape(tuple(tensor.shape)), None, stop_gradient=True)
         with self.backend.paddle.no_grad():
             tensor.set_value(value)
+
+    def unchanged(self, tensor: Any, held: Any) -> bool:
+        return equal(self.backend.array(tensor), held)
+
+    def unknown(self, held: Any) -> Any:
+        return held if held.dtype.kind in "iub" else np.full_like(held, np.nan)
 
     def made(self, result: Any) -> Any:
         return self.backend.tensor(result, None, stop_gradient=True)
@@ -369,6 +379,8 @@ def kernels(paddle: ModuleType) -> Kernels:
         "mp_allreduce_sum": lambda tensor, ring, *rest: summed(tensor, group.get_group(ring)),
         "all_reduce_": reduced,
         "c_softmax_with_cross_entropy": cross_entropy_over_ranks(paddle).apply,
+        "global_scatter": rows_to_experts(paddle, to_experts, from_experts),
+        "global_gather": rows_to_experts(paddle, from_experts, to_experts),
     }
 
 
@@ -376,6 +388,8 @@ LEGACY = {
     "c_identity": (),
     "c_split": ("rank", "nranks"),
     "c_concat": ("rank", "nranks", "ring_id"),
+    "global_scatter": ("ring_id",),
+    "global_gather": ("ring_id",),
     "c_softmax_with_cross_entropy": ("ignore_index", "ring_id", "rank", "nranks"),
 }
 """Those of ``paddle._legacy_C_ops``: the attributes in the order in which those of ``paddle._C_ops`` take them."""
@@ -396,6 +410,25 @@ def by_names(kernel: Callable[..., Any], attributes: Sequence[str]) -> Callable[
         return kernel(*given[:count], *(values[name] for name in attributes))
 
     return called
+
+
+def rows_to_experts(paddle: ModuleType, there: Callable[..., Tensor], back: Callable[..., Tensor]) -> Any:
+    """A kernel that exchanges rows `there`, and its gradient `back`."""
+
+    class RowsToExperts(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Tensor, *sizes: Any) -> Tensor:
+            ctx.sizes = sizes
+            return there(paddle, x, *sizes)
+
+        @staticmethod
+        def backward(ctx: Any, dy: Tensor) -> Tensor:
+            return back(paddle, dy, *ctx.sizes)
+
+    def kernel(x: Tensor, local: Tensor, own: Tensor, ring: int) -> Tensor:
+        return RowsToExperts.apply(x, local.tolist(), own.tolist(), group.get_group(ring))
+
+    return kernel
 
 
 def cross_entropy_over_ranks(paddle: ModuleType) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load_backend, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldArgument, WorldCall
+from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldCall, without_marks
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.literals import Stands
 
@@ -145,12 +145,17 @@ def cell_is_set(cell: Any) -> bool:
 
 
 def tensor_function(
-    backend: Backend, function: Any, inputs: Sequence[Any], world: WorldOf | None = None
+    backend: Backend,
+    function: Any,
+    inputs: Sequence[Any],
+    world: WorldOf | None = None,
+    anew: Callable[[], Any] | None = None,
 ) -> TensorFunction:
     """The call of a layer or function on inputs, its Tensors under the names of its parameters.
 
     Args:
         world: makes what is declared of the ranks that it runs on, of what the inputs stand for; None for no ranks.
+        anew: gives a rank the function, from modules of its own; None where all have the same.
 
     Raises:
         TypeError: that is no layer or function, or no input needs a gradient.
@@ -163,13 +168,12 @@ def tensor_function(
         name = function.__name__
         raise TypeError(f"{name} is the class of an nn.Layer: pass an instance, such as check({name}(…), x)")
     is_layer = inspect.isclass(function) and hasattr(function, "apply")
-    apply: Callable[..., Any] = function.apply if is_layer else function
     names = parameter_names(function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0)
-    stands = {name: value.stands for name, value in zip(names, inputs, strict=True) if isinstance(value, WorldArgument)}
-    values = [value.value if isinstance(value, WorldArgument) else value for value in inputs]
-    for number, value in enumerate(values):
+    stands, given = dict[str, Stands](), dict(zip(names, inputs, strict=True))
+    if world is not None:
+        given = {name: without_marks(name, value, stands) for name, value in given.items()}
+    for number, value in enumerate(given.values()):
         check_argument(number, value)
-    given = dict(zip(names, values, strict=True))
     arrays, dtypes, stopped = {}, {}, []
     for name, value in [one for variable, whole in given.items() for one in flat_names(variable, whole).items()]:
         is_tensor = isinstance(value, backend.paddle.Tensor)
@@ -184,11 +188,13 @@ def tensor_function(
             "stop_gradient=False; plain numbers are passed on as they are"
         )
 
-    def call(tensors: dict[str, Any]) -> Any:
-        return apply(*(filled(name, value, tensors) for name, value in given.items()))
+    def called(function: Any) -> Callable[[dict[str, Any]], Any]:
+        apply: Callable[..., Any] = function.apply if is_layer else function
+        return lambda tensors: apply(*(filled(name, value, tensors) for name, value in given.items()))
 
+    call = called(function)
     if world is not None:
-        of_world = WorldCall(backend, world(stands), lambda rank: call)
+        of_world = WorldCall(backend, world(stands), lambda rank: called(anew()) if anew else call)
         made: TensorFunction = FunctionOfWorld(backend, of_world, arrays, dtypes, stopped)
         made.sources = [call]
         return made

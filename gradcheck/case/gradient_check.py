@@ -28,7 +28,7 @@ from gradcheck.checking.probe import Found, Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
-from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status, absolute_error, element
+from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status, absolute_error
 from gradcheck.support.foreign import described
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ def not_zero(problem: Problem, random: np.random.Generator) -> str:
         for name, gradient, _ in gradients(problem, [cotangent(a, size, random) for a in outputs_of(problem)]):
             place = None if gradient is None else first(wide(gradient) != 0)
             if gradient is not None and place is not None:
-                value = f"the gradient of {element(name, place)} is {gradient[place]:.8g}"
+                value = f"the gradient of {problem.element(name, place)} is {gradient[place]:.8g}"
                 return f"expected a gradient of zeros (expect='zero'), but {value}"
     return ""
 
@@ -329,12 +329,13 @@ def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
                 return f"{expected} {name} gets {got}, where the cotangent has shape {list(given.shape)}"
             place = first(wide(gradient) != wide(given))
             if place is not None:
-                got = f"the gradient of {element(name, place)} is {gradient[place]:.8g}"
+                got = f"the gradient of {problem.element(name, place)} is {gradient[place]:.8g}"
                 return f"{expected} {got}, the cotangent {given[place]:g}"
     place, steps = sloping_element(problem, random)
     if place is not None:
+        where = problem.element(problem.output_names[0], place)
         return (
-            f"expected a function in steps (expect='straight-through'), but {element(problem.output_names[0], place)} "
+            f"expected a function in steps (expect='straight-through'), but {where} "
             f"follows its inputs with a slope: what backward passes on is not its derivative"
         )
     return "" if steps else f"{AGREES} (expect='straight-through')"

@@ -91,7 +91,7 @@ class ScenarioLayer(TensorFunction):
             new = [n for n, v in namespace.items() if n not in before and inspect.isclass(v) and issubclass(v, base)]
             default = f"{new[-1]}.apply({arguments})" if new else self.default_call.format(inputs=arguments)
         elif isinstance(layer, LayerRef):
-            target = import_reference(layer.ref, Path(scenario.path).parent)
+            target = self.imported(layer.ref, Path(scenario.path).parent)
             name = layer.ref.rpartition(":")[2].rpartition(".")[2]
             namespace[name] = target = self.counterpart(target) if self.counterpart else target
             default = f"{name}{'.apply' if hasattr(target, 'apply') else ''}({arguments})"
@@ -102,6 +102,9 @@ class ScenarioLayer(TensorFunction):
         line = scenario.line_of("call" if scenario.call else "layer")
         code = compile_expression(scenario.call or default, scenario.path, line)
         return NamespaceCall(namespace, code, self.variables != list(self.inputs))
+
+    imported = staticmethod(import_reference)
+    """Gives what a layer refers to."""
 
     def in_memory(self, spec: Input, array: Array, dtype: str | None) -> Tensor | None:
         """The Tensor whose memory an input has, with the scenario's layout; None for memory of its own in the usual

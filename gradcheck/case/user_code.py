@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -52,6 +52,41 @@ def import_reference(reference: str, folder: Path | None = None) -> Any:
             near = hint(part, [one for one in dir(value) if not one.startswith("_")], "")
             raise ImportError(f"module {module_name!r} has no {name!r}" + (near and f"; {near}")) from error
     return value
+
+
+under_way: set[str] = set()
+"""The references that are being imported anew."""
+
+
+def import_anew(reference: str, folder: Path | None = None) -> Any:
+    """As `import_reference`, from modules of its own: what the user's code keeps in modules is as in a new process.
+
+    `sys.modules` then has again what it had.
+
+    Raises:
+        ImportError: also where a module waits for other ranks while it is imported, and these import it as well.
+    """
+    if under_way:
+        raise ImportError(f"{reference} waits for other ranks while it is imported: wait in a function instead")
+    package, places = reference.partition(":")[0].partition(".")[0], roots(folder)
+    own = {name: module for name, module in sys.modules.items() if is_projects(name, module, package, places)}
+    for name in own:
+        del sys.modules[name]
+    under_way.add(reference)
+    try:
+        return import_reference(reference, folder)
+    finally:
+        under_way.clear()
+        sys.modules.update(own)
+
+
+def is_projects(name: str, module: Any, package: str, places: Sequence[Path]) -> bool:
+    """Whether a module is of a package, or one of the user's below some folders and not installed."""
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
+    if name == "__main__" or not file or file.endswith((".so", ".pyd")) or not is_users(file):
+        return False
+    below = "-packages" not in file and any(Path(file).is_relative_to(one) for one in places)
+    return below or name.partition(".")[0] == package
 
 
 @contextmanager

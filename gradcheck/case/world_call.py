@@ -9,7 +9,7 @@ cotangent.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +23,7 @@ from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_dif
 from gradcheck.case.function import Broken, Call, NamespaceCall, TensorFunction, output_names, placed
 from gradcheck.case.gradient_check import checked
 from gradcheck.case.layer import ScenarioLayer
-from gradcheck.case.user_code import import_reference
+from gradcheck.case.user_code import import_anew, import_reference
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.entries import far_off
 from gradcheck.checking.contracts import same
@@ -32,12 +32,14 @@ from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
 from gradcheck.checking.verdict import Check
 from gradcheck.codes import is_cause, is_contract
-from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element
+from gradcheck.result import Diagnosis, GradientSummary, Status, element
+from gradcheck.spec.containers import inside
 from gradcheck.spec.literals import Stands
 from gradcheck.spec.model import LayerRef, size_of
 from pylayer.distributed.call import DeadlockError, MismatchError
 from pylayer.distributed.rank import current
 from pylayer.distributed.rows import broadcast_ranks
+from pylayer.distributed.world import ranks_text
 from pylayer.watch import records_all, watching
 
 if TYPE_CHECKING:
@@ -61,6 +63,20 @@ def partial(value: Any) -> WorldArgument:
     """An argument of a check in a world that all ranks have, and whose gradients add up to the derivative: that of a
     weight which the trainer sums over the ranks later."""
     return WorldArgument(value, "partial")
+
+
+def without_marks(name: str, value: Any, stands: dict[str, Stands], mark: Stands = "split") -> Any:
+    """An argument as the layer gets it, lists and dicts included; what arrays in it are marked to stand for is added
+    to `stands`, by their names."""
+    if isinstance(value, WorldArgument):
+        return without_marks(name, value.value, stands, value.stands)
+    if isinstance(value, dict):
+        return {key: without_marks(inside(name, key), one, stands, mark) for key, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(without_marks(inside(name, k), one, stands, mark) for k, one in enumerate(value))
+    if mark != "split":
+        stands[name] = mark
+    return value
 
 
 @dataclass(frozen=True)
@@ -115,17 +131,21 @@ class OnRank:
         tensor_type = self.backend.paddle.Tensor
         return flat_tensors(self.call(tensors), lambda value: isinstance(value, tensor_type))
 
-    def forward(self, arrays: dict[str, Array], needed: dict[str, bool]) -> list[tuple[Array, bool]]:
-        """The outputs, and whether each claims a gradient."""
+    def forward(
+        self, arrays: dict[str, Array], needed: dict[str, bool], spared: Sequence[str] = ()
+    ) -> list[tuple[Array, bool]]:
+        """The outputs, and whether each claims a gradient. `spared`: see `Rank.spared`."""
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
         unwaited()  # those of calls whose backward never ran
+        current().begun.clear()
+        current().spared = spared
         with self.backend.paddle.enable_grad():
             outputs = self.recorded(leaves)
         self.graph = list(leaves.values()), outputs
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in outputs]
 
     def backward(self, cotangents: Sequence[Array | None]) -> list[Any]:
-        """The gradients of the inputs, None where there is none; and in words the calls that nobody waited for."""
+        """The gradients of the inputs, None where there is none; and in words what was wrong with waiting for calls."""
         array, (leaves, outputs) = self.backend.array, self.graph
         ends = [
             (out, self.backend.tensor(c, dtype_name(array(out).dtype), stop_gradient=True))
@@ -139,12 +159,23 @@ class OnRank:
         gradients = placed(found, [not t.stop_gradient for t in leaves])
         return [*(None if g is None else array(g) for g in gradients), unwaited()]
 
+    def begun(self) -> list[str]:
+        """The calls since the latest forward began, in words, that were not waited for at once."""
+        return sorted(current().begun)
+
 
 def unwaited() -> list[str]:
-    """On a rank: the calls of its that nobody has waited for, in words; they are forgotten."""
+    """On a rank: the calls of its that nobody has waited for, or not in time, in words; they are forgotten."""
     here = current()
-    found = [str(task.call) for task in here.unwaited]
+    until = {True: "its result may be anything", False: "what it takes must stay as it is"}
+    tasks = {task.call.told(False): until[bool(task.targets)] for task in here.unwaited}
+    found = [f"{call} is never waited for: until then {what}" for call, what in tasks.items()]
+    found += [
+        f"what {call} takes is changed before it is waited for"
+        for call in {call.told(False) for call in here.overwritten}
+    ]
     here.unwaited.clear()
+    here.overwritten.clear()
     return found
 
 
@@ -183,6 +214,8 @@ class WorldCall:
         """The outputs whose shapes differ between ranks, which lie behind one another: these shapes."""
         self.by_rank: dict[str, list[Array]] = {}
         """The gradients that the ranks gave last, by input."""
+        self.forward_rows: list[tuple[Any, ...]] = []
+        """What the ranks' forwards were last called with."""
         self.output_names: list[str] = []
         self.output_stands: list[Stands] = []
         with communicating():
@@ -277,6 +310,8 @@ class WorldCall:
         arrays = {name: self.spread(name, self.backend.array(t)) for name, t in zip(names, inputs, strict=True)}
         rows = [({name: one[r] for name, one in arrays.items()}, needed) for r in range(self.size)]
         found = self.each("forward", rows)
+        self.forward_rows = rows
+        self.hold_waited([array for ranks in found for array, _ in ranks], ())
         self.output_stands = self.stands(found)
         self.output_names = output_names(len(self.output_stands))
         outputs, claimed = [], []
@@ -318,10 +353,11 @@ class WorldCall:
         given = [None if c is None else self.parts(k, self.backend.array(c)) for k, c in enumerate(cotangents)]
         rows = [([None if c is None else c[rank] for c in given],) for rank in range(self.size)]
         found = self.each("backward", rows)
-        for rank, calls in enumerate([ranks.pop() for ranks in found]):
-            for call in calls:
-                text = f"rank {rank} never waits for {call}: until then its result may be anything"
-                self.broken.setdefault(("GC165", call), Diagnosis.of("GC165", text))
+        forgotten = [(says, rank) for rank, ranks in enumerate(found) for says in ranks.pop()]
+        for says in sorted({says for says, _ in forgotten}):
+            who = ranks_text([rank for other, rank in forgotten if other == says], self.size)
+            self.broken.setdefault(("GC165", says), Diagnosis.of("GC165", f"on {who}, {says}"))
+        self.hold_waited([g for ranks in found for g in ranks if g is not None], rows)
         wholes = [self.gradient(name, list(ranks)) for name, ranks in zip(names, zip(*found, strict=True), strict=True)]
         return [None if whole is None else self.backend.tensor(whole, None, stop_gradient=True) for whole in wholes]
 
@@ -343,14 +379,42 @@ class WorldCall:
         filled = self.by_rank[name] = [known[0] * 0 if g is None else g for g in ranks]
         stands = self.declared.of_input(name)
         if stands == "split":
-            if len({g.shape for g in filled}) > 1:
-                raise ValueError(f"the gradients of {name} have different shapes on the ranks")
+            other = next((r for r, g in enumerate(filled) if g.shape != filled[0].shape), None)
+            if other is not None:
+                shapes = where_apart(name, filled[0], filled[other], other)
+                raise Broken(Diagnosis.of("GC137", f"ranks return gradients of {name} that do not fit: {shapes}"))
             return np.stack(filled)
         if stands == "partial":
             return sum(filled[1:], filled[0])
         if not watching:
             self.hold_equal("GC162", name, filled)
         return filled[0]
+
+    def hold_waited(self, arrays: Sequence[Array], rows: Sequence[tuple[Any, ...]]) -> None:
+        """Note it if numbers are missing among what forward gave, or backward if that was called with `rows`, because
+        what a call gives is read before it is waited for."""
+
+        def missing(arrays: Sequence[Array]) -> int:
+            return sum(int(np.isnan(a).sum()) for a in arrays if a.dtype.kind not in "iub")
+
+        def missing_if(spared: Collection[str]) -> int:
+            found = self.each("forward", [(*row, spared) for row in self.forward_rows])
+            if not rows:
+                return missing([array for ranks in found for array, _ in ranks])
+            found = self.each("backward", rows)
+            return missing([g for ranks in found for g in ranks[:-1] if g is not None])
+
+        if watching or not missing(arrays):
+            return
+        begun = {call for ranks in self.each("begun", [()] * self.size) for call in ranks}
+        own = missing_if(begun) if begun else 0
+        for call in sorted(begun):
+            told = any(code == "GC165" and says.startswith(call) for code, says in self.broken)
+            if not told and missing_if(begun - {call}) > own:
+                text = f"what {call} gives is read before it is waited for: until then it may be anything"
+                self.broken["GC165", call] = Diagnosis.of("GC165", text)
+        if begun:
+            missing_if(())
 
     def hold_equal(self, code: str, name: str, ranks: list[Array]) -> None:
         """Note it if ranks do not have the same of what is replicated, up to the order of sums. Raises Broken for an
@@ -366,14 +430,18 @@ class WorldCall:
         self.broken[code, name] = found
 
     # ----------------------------------------------------------------- in words
-    def named(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-        """The name of a rank's Tensor, and the index in it, of an element of the world's."""
+    def is_ranked(self, name: str) -> bool:
+        """Whether the first axis of an input or output of the world is that of the ranks."""
         output = name in self.output_names
         stands = self.output_stands[self.output_names.index(name)] if output else self.declared.of_input(name)
-        if stands != "split" or not index:
-            return name, index
-        if not output or name not in self.places:
+        return stands == "split" and not (output and name in self.places)
+
+    def named(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+        """The name of a rank's Tensor, and the index in it, of an element of the world's."""
+        if index and self.is_ranked(name):
             return f"{name}[rank {index[0]}]", index[1:]
+        if not index or name not in self.places:
+            return name, index
         shapes = self.places[name]
         ends = rank_ends(shapes)
         rank = int(np.searchsorted(ends, index[0], "right"))
@@ -383,21 +451,12 @@ class WorldCall:
     def told(self, summary: GradientSummary) -> GradientSummary:
         """A summary with the ranks named, and the contracts that they were seen to break."""
         changed: dict[str, Any] = {
-            "wrong": tuple(self.entry(one) for one in summary.wrong),
-            "scan": summary.scan and self.entry(summary.scan),
             "patterns": tuple(self.pattern(text) for text in summary.patterns),
         }
         if self.broken:
             broken = (*self.broken.values(), *summary.diagnosis)
             changed |= {"diagnosis": broken, "verdict": Status.FAIL, "certified": False}
         return summary.model_copy(update=changed)
-
-    def entry(self, entry: WrongEntry | StepScan) -> WrongEntry | StepScan:
-        """An entry of the Jacobian with the ranks named."""
-        name, index = self.named(entry.input, entry.index)
-        output, output_index = self.named(entry.output, entry.output_index)
-        update = {"input": name, "index": index, "output": output, "output_index": output_index}
-        return entry.model_copy(update=update)
 
     def pattern(self, text: str) -> str:
         """A slice of an input in words, ``all of x[2, :]``, with its rank named."""
@@ -432,7 +491,10 @@ class FunctionOfWorld(TensorFunction):
         return self.call  # type: ignore[return-value]
 
     def problem(self) -> Problem:
-        return replace(super().problem(), causes=self.at_collectives)
+        problem = super().problem()
+        names = [*problem.names, *problem.output_names]
+        ranked = frozenset(name for name in names if self.world.is_ranked(name))
+        return replace(problem, causes=self.at_collectives, located=self.world.named, ranked=ranked)
 
     def at_collectives(self) -> Sequence[Diagnosis]:
         """The search that goes before that in one layer by itself."""
@@ -548,6 +610,8 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
 
     The namespace of the scenario, in which its expressions are evaluated, has the inputs and the output of the world.
     """
+
+    imported = staticmethod(import_anew)
 
     def begin(self, case: Case) -> None:
         scenario, layer, world = self.scenario, self.scenario.layer, self.scenario.world_at(case.parameters)

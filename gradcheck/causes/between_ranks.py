@@ -22,8 +22,8 @@ from gradcheck.checking.precision import wide
 from gradcheck.checking.tape import Tape, dead_steps
 from gradcheck.result import Diagnosis
 
-Pull = Callable[[int, list[Array], Array], Array]
-"""What flows to the k-th input of an operation, given the cotangents of its outputs and what should flow."""
+Pull = Callable[[int, list[Array], Mapping[int, Array]], Array]
+"""What flows to the k-th input of an operation, given the cotangents of its outputs and what should flow to each."""
 
 OWN: Mapping[str, Pull] = {
     "all_reduce": lambda k, given, right: given[k],
@@ -57,8 +57,8 @@ class WorldGradient(NamedTuple):
     """As the ranks gave it."""
 
 
-Trial = tuple[str, str, Step, list[Array]]
-"""A code, a mistake in words, the first of the operations that it is made at, and the gradients that it gives."""
+Trial = tuple[str, str, list[Step], list[Array]]
+"""A code, a mistake in words, an operation of each line that it is made at, and the gradients that it gives."""
 
 
 def between_ranks(
@@ -86,44 +86,105 @@ def between_ranks(
 
     right = graph.gradient(cotangents)
     wrong = sorted(claimed.keys() - reproduced(right))
-    some: list[Diagnosis] = []
+    some: list[list[Diagnosis]] = []
     written = Tape(graph.recording, dead=dead_steps(graph, cotangents))
     at_lines = summed_at_lines(written, cotangents, size) if named is False else ()
-    for code, says, step, gradients in chain(at_collectives(written, cotangents), at_lines) if wrong else ():
+    wholes = [one for k in wrong for one in whole_cause(graph, claimed[k], right[k], size, close)]
+    trials = chain(at_collectives(written, cotangents), over_other_groups(written, cotangents), at_lines)
+    for code, says, steps, gradients in trials if wrong else ():
         explained = reproduced(gradients)
         if explained.issuperset(wrong):
-            some.append(diagnosed(code, says, step, graph, [claimed[k].name for k in wrong if k in step.edges]))
+            if len(steps) > 1 and len(wholes) == len(wrong):
+                return wholes  # one thing at the end is less than the same at several lines
+            rows = [(step, [claimed[k].name for k in wrong if k in step.edges]) for step in steps]
+            some.append([diagnosed(code, says, step, graph, names) for step, names in rows])
             if len(explained) == len(claimed):
-                return some[-1:]  # else it is made for some of the inputs alone
+                return some[-1]  # else it is made for some of the inputs alone
     if named is None:
         return []
-    return some[:1] or [one for k in wrong for one in whole_cause(graph, claimed[k], right[k], size, close)]
+    return some[0] if some else wholes
 
 
 def at_collectives(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
-    """One mistake at the collectives of one line and of one input together; then at each by itself, as one line of a
-    helper may serve several."""
+    """One mistake at the collectives of one line and of one input together; then at all of a name, as who errs does so
+    more than once; then at each by itself, as one line of a helper may serve several."""
     lines = [line for line in graph.lines if line[0].name in OWN]
-    for steps in [*lines, *([step] for line in lines if len(line) > 1 for step in line)]:
+    by_name = [[step for line in lines if line[0].name == name for step in line] for name in OWN]
+    alone = [[step] for line in lines if len(line) > 1 for step in line]
+    for number, steps in enumerate([*lines, *(steps for steps in by_name if steps and steps not in lines), *alone]):
         name, count = steps[0].name, max(len(steps[0].edges), len(steps[0].values))
         says = f"the gradient is not {SENT_BACK.get(name, 'summed over')} the ranks: each keeps its own part"
-        rows: list[tuple[str, str, Pull]] = [("GC152", says, OWN[name])]
+        rows: list[tuple[str, str, Pull]] = [("GC152", says, partial(own_unless_alone, OWN[name]))]
         rows += [("GC151", says, partial(scaled, factor)) for says, factor in too_often(count)]
+        if name in ("all_gather", "reduce_scatter", "all_to_all") and number < len(lines):
+            for whose, order in OTHER_RANKS:
+                rows.append(("GC104", f"the gradient is that {whose}", partial(of_another, order)))
+                rows.append(("GC104", f"each part is that {whose}", partial(with_parts_of, order)))
         for code, says, pull in rows:
-            yield code, says, steps[0], with_wrong_vjps(graph, cotangents, steps, pull)
+            firsts = [line[0] for line in lines if line[0] in steps] or steps
+            yield code, says, firsts, with_wrong_vjps(graph, cotangents, steps, pull)
 
 
-def scaled(factor: float, k: int, given: list[Array], right: Array) -> Array:
+def own_unless_alone(own: Pull, k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+    """What each rank keeps; what should flow where one rank's output stands for all that are the same."""
+    alone = len(given) > 1 and sum(bool(g.any()) for g in given) == 1
+    return right[k] if alone else own(k, given, right)
+
+
+def scaled(factor: float, k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
     """What should flow, times a factor."""
-    return right * factor
+    return right[k] * factor
+
+
+Order = Callable[[int, int], int]
+"""Of a rank, and the number of ranks, another rank."""
+OTHER_RANKS: Sequence[tuple[str, Order]] = (
+    ("of the rank before", lambda k, count: (k - 1) % count),
+    ("of the rank after", lambda k, count: (k + 1) % count),
+    ("of the opposite rank, in reverse order", lambda k, count: count - 1 - k),
+    ("of the first rank", lambda k, count: 0),
+)
+
+
+def of_another(order: Order, k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+    """What should flow to another rank."""
+    return right.get(order(k, len(given)), right[k] * 0)
+
+
+def with_parts_of(order: Order, k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+    """What should flow, its parts, one per rank, in another order."""
+    count = len(given)
+    return right[k][[order(j, count) for j in range(count)]] if right[k].shape[:1] == (count,) else right[k]
+
+
+def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
+    """Of sums over groups, those over all ranks, and over the groups that cross them: of ranks at the same place."""
+    given = {step.first: step.given(cots) for step, cots, _ in graph.walk(graph.starts(cotangents))}
+    for steps in graph.lines:
+        groups = [given[step.first] for step in steps if step.name == "all_reduce" and step.first in given]
+        if len(groups) < 2 or len({tuple(g.shape for g in group) for group in groups}) > 1:
+            continue
+        crossing = [sum(several[1:], several[0]) for several in zip(*groups, strict=True)]
+        whole = [sum(crossing[1:], crossing[0])] * len(crossing)
+        for code, whose, sums in (
+            ("GC151", "all ranks", whole),
+            ("GC152", "the ranks at the same place of each group", crossing),
+        ):
+            says = f"the gradient is summed over {whose}, not over those of its group"
+            yield code, says, steps[:1], with_wrong_vjps(graph, cotangents, steps, partial(the_kth, sums))
+
+
+def the_kth(sums: Sequence[Array], k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+    """The k-th of some."""
+    return sums[k]
 
 
 def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) -> Iterator[Trial]:
     """What flows to one operand of one line, each rank's own, summed over the ranks."""
     flows = {step.first: pulled[:] for step, _, pulled in graph.walk(graph.starts(cotangents))}
 
-    def total(position: int, own: Sequence[Array], k: int, given: list[Array], right: Array) -> Array:
-        return sum(own[1:], own[0]) if k == position else right
+    def total(position: int, own: Sequence[Array], k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+        return sum(own[1:], own[0]) if k == position else right[k]
 
     for steps in graph.runs:
         if len(steps) != size or steps[0].name in OWN or any(step.first not in flows for step in steps):
@@ -133,7 +194,7 @@ def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) 
             of_inputs = all(step.edges[position] < graph.recording.inputs for step in steps)  # told as such
             if len(own) == size and len({flow.shape for flow in own}) == 1 and not of_inputs:
                 pull = partial(total, position, own)
-                yield "GC151", SUMMED, steps[0], with_wrong_vjps(graph, cotangents, steps, pull)
+                yield "GC151", SUMMED, steps[:1], with_wrong_vjps(graph, cotangents, steps, pull)
 
 
 def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:
@@ -142,9 +203,8 @@ def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], steps: Sequ
     for step, given, pulled in graph.walk(pending):
         if step in steps:
             filled = step.given(given)
-            if step.name in OWN and len(filled) > 1 and sum(bool(g.any()) for g in filled) == 1:
-                continue  # one rank's output stands for all that are the same
-            pulled[:] = [(k, number, pull(k, filled, flow)) for k, number, flow in pulled]
+            right = {k: flow for k, _, flow in pulled}
+            pulled[:] = [(k, number, pull(k, filled, right)) for k, number, _ in pulled]
     return graph.filled(pending)
 
 
@@ -160,6 +220,10 @@ def whole_cause(graph: Tape, claim: WorldGradient, right: Array, size: int, clos
         rows.append(("GC152", says, sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0])), right))
     if claim.stands == "split":
         rows.append(("GC151", SUMMED, whole, right * 0 + right.sum(0)))
+        places = [next((r for r, one in enumerate(right) if same_gradient(w, one, close)), -1) for w in whole]
+        if sorted(places) == list(range(size)) and places != sorted(places):
+            says = ", ".join(f"rank {r} returns that of rank {other}" for r, other in enumerate(places[:3]))
+            rows.append(("GC104", f"the gradient goes to another rank: {says}{' …' * (size > 3)}", right, right))
     rows += [("GC151", says, whole, right * factor) for says, factor in (too_often(size) if size > 1 else ())]
     for code, says, given, wanted in rows:
         if same_gradient(given, wanted, close):

@@ -362,8 +362,10 @@ MOST_PERMUTED = 24
 """Orders of axes that are tried: all of four."""
 
 
-def orders(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Array], Array]]]:
-    """Other orders of an array of a shape, in words."""
+def orders(
+    shape: Sequence[int], named: Callable[[int], str] = "axis {}".format
+) -> Iterator[tuple[str, Callable[[Array], Array]]]:
+    """Other orders of an array of a shape, in words; `named` are its axes."""
     axes = range(len(shape))
     for order in itertools.islice(itertools.permutations(axes), 1, MOST_PERMUTED):
         if tuple(shape[k] for k in order) == tuple(shape):
@@ -372,8 +374,8 @@ def orders(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Array], Array]
             yield words, partial(np.transpose, axes=order)
     for axis in (k for k in axes if shape[k] > 1):
         for by in (1, -1):
-            yield f"rolled by {by} along axis {axis}", partial(np.roll, shift=by, axis=axis)
-        yield f"flipped along axis {axis}", partial(np.flip, axis=axis)
+            yield f"rolled by {by} along {named(axis)}", partial(np.roll, shift=by, axis=axis)
+        yield f"flipped along {named(axis)}", partial(np.flip, axis=axis)
 
 
 def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:

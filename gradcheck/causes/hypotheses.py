@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -191,10 +192,12 @@ def trivial(s: Evidence) -> Iterator[Formula]:
 
 def constant_factor(s: Evidence) -> Iterator[Formula]:
     """A constant factor; −1 and the numbers of elements have names of their own."""
-    sizes = []
-    for name, array in ((s.name, s.x), *(("the output", out) for out in s.outputs)):
-        sizes.append((f"the number of elements of {name}", array.size))
-        sizes += [(f"the length of axis {axis} of {name}", n) for axis, n in enumerate(array.shape)]
+    sizes, problem = [], s.point.problem
+    outputs = [(problem.output_names[k], "the output", s.point.outputs.arrays[k]) for k in s.point.outputs.active]
+    for name, called, array in ((s.name, s.name, s.x), *outputs):
+        own = array.shape[name in problem.ranked :]  # what one rank of a world has
+        sizes.append((f"the number of elements of {called}", prod(own)))
+        sizes += [(f"the length of axis {axis} of {called}", n) for axis, n in enumerate(own)]
 
     def said(c: float) -> str:
         if c == -1:
@@ -217,7 +220,8 @@ def parts(s: Evidence) -> Iterator[Formula]:
     mask = (abs(s.analytic - s.truth) > s.bars).any(0)
     count = int(mask.sum())
     if 0 < count < s.x.size:
-        where = f"{s.name}{np.argwhere(np.asarray(mask.tolist()))[0].tolist() or ''}"
+        first = tuple(np.argwhere(np.asarray(mask.tolist()))[0].tolist())
+        where = s.point.problem.element(s.name, first)
         says = f"GC107 {count} of {s.x.size} elements get 0 where it is not ({where} …)"
         yield Formula(says, np.where(mask & (s.analytic == 0), s.truth, s.analytic))
 
@@ -228,14 +232,15 @@ def rearranged(s: Evidence) -> Iterator[Formula]:
     for number, (name, x) in enumerate(s.inputs.items()):
         if number in s.wrong and number != s.number and x.shape == s.x.shape:
             yield Formula(f"GC105 numeric = the gradient that backward gives for {name}", s.claimed(number))
-    for words, order in orders(s.x.shape):
+    for words, order in orders(s.x.shape, partial(s.point.problem.axis, s.name)):
         code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
         yield Formula(f"{code} numeric = analytic {words}", np.stack(list(map(order, s.analytic))))
     if s.out is None or s.out.ndim > 4 or s.point.outputs.complex:
         return
+    axis = partial(s.point.problem.axis, s.point.problem.output_names[s.point.outputs.active[0]])
     for summed in (some for n in range(s.out.ndim) for some in itertools.combinations(range(s.out.ndim), n + 1)):
         sums = [(u.sum(axis=summed, keepdims=True) + 0 * u).reshape(-1) for u in s.of_out]
-        says = f"GC106 the cotangent must be summed over axis {', '.join(map(str, summed))}"
+        says = f"GC106 the cotangent must be summed over {' and '.join(map(axis, summed))}"
         yield Formula(says, np.stack([s.point.vjp(u)[s.number] for u in sums]))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Spot
 from gradcheck.backends.bundled import Step
-from gradcheck.causes.candidates import Edge
+from gradcheck.causes.candidates import OF_WORLDS, Edge
 from gradcheck.causes.search import SCREEN, Backward, Cause, CauseSearch, Mistake
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import MOVES
@@ -59,7 +59,7 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
         code, says, detail = sentence(mistake, factor)
         says = says.format(
             out=name_of_value(tape, step.first, names),
-            op=quoted_step(tape, step),
+            op=name_of_value(tape, step.first, names) if of_world(step) else quoted_step(tape, step),
             own=name_of_value(tape, edge.number, names, step.spot),
             other=other_operand(tape, edge, names),
         )
@@ -109,6 +109,8 @@ def name_of_value(tape: Tape, value: int, names: Sequence[str], within: Spot | N
     if value < len(names):
         return names[value]
     step = tape.maker(value)
+    if step is not None and of_world(step):
+        return name_of_value(tape, next(e for e in step.edges if e >= 0), names)
     if step is None or step.spot is None:
         return "a value on the way"
     if step.spot == within and len(step.edges) == 1:
@@ -125,6 +127,11 @@ def name_of_value(tape: Tape, value: int, names: Sequence[str], within: Spot | N
         if len(variables) == len(step.values):
             return variables[value - step.first]
     return quoted(place, step.name)
+
+
+def of_world(step: Step) -> bool:
+    """Whether a world gives its inputs to its ranks, or takes their outputs: on none of the user's lines."""
+    return step.spot is None and step.name in {*OF_WORLDS, "stack"} and max(step.edges) >= 0
 
 
 def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:

@@ -450,14 +450,15 @@ class Point:
     def named(self, entry: Entry) -> WrongEntry:
         """An entry with the names of its input and output."""
         number = self.moved[entry.input]
-        index = np.unravel_index(entry.index, self.inputs[number].shape)
+        place = np.unravel_index(entry.index, self.inputs[number].shape)
         output, output_index = "Σ ± out", tuple[int, ...]()
         if entry.output != SUM_OF_OUTPUTS:
             k, output_index = self.outputs.locate(entry.output)
-            output = self.problem.output_names[k]
+            output, output_index = self.problem.located(self.problem.output_names[k], output_index)
+        name, index = self.problem.located(self.problem.names[number], tuple(int(i) for i in place))
         return WrongEntry(
-            input=self.problem.names[number],
-            index=tuple(int(i) for i in index),
+            input=name,
+            index=index,
             output=output,
             output_index=output_index,
             analytic=entry.analytic,

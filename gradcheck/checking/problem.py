@@ -9,7 +9,7 @@ from typing import Protocol
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording
 from gradcheck.checking.precision import Change
-from gradcheck.result import Diagnosis
+from gradcheck.result import Diagnosis, Index, element
 
 
 @dataclass(frozen=True)
@@ -90,3 +90,16 @@ class Problem:
     causes: Callable[[], Sequence[Diagnosis]] | None = None
     """Looks for the causes of a wrong gradient that this kind of function invites. Where it finds any, no others are
     sought."""
+    located: Callable[[str, Index], tuple[str, Index]] = lambda name, index: (name, index)
+    """The name and index by which reports name an element of an input or output."""
+    ranked: frozenset[str] = frozenset()
+    """The inputs and outputs along whose first axis the ranks of a world are."""
+
+    def element(self, name: str, index: Index) -> str:
+        """An element of an input or output, as reports name it."""
+        return element(*self.located(name, index))
+
+    def axis(self, name: str, number: int) -> str:
+        """An axis of an input or output, as the layer knows it."""
+        ranked = name in self.ranked
+        return "the ranks" if ranked and not number else f"axis {number - ranked}"

@@ -143,6 +143,15 @@ def _meant(text: str) -> str:
     return "package.module:Layer, such as mypkg.layers:OwnTanh"
 
 
+def _forward(node: ast.ClassDef, known: Mapping[str, ast.AST]) -> ast.FunctionDef | None:
+    """The forward of a class: its own, or that of a base among those known."""
+    own = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "forward"]
+    others = {name: one for name, one in known.items() if one is not node}
+    bases = [others.get(base.id) for base in node.bases if isinstance(base, ast.Name)]
+    inherited = (_forward(base, others) for base in bases if isinstance(base, ast.ClassDef))
+    return next(filter(None, [*own, *inherited]), None)
+
+
 def _found(reference: str, file: Path, tree: ast.Module, names: Sequence[str]) -> Signature:
     """The signature of what stands under `names`, one within the other, in the module."""
     node: ast.Module | ast.ClassDef | ast.FunctionDef = tree
@@ -155,10 +164,12 @@ def _found(reference: str, file: Path, tree: ast.Module, names: Sequence[str]) -
     assert not isinstance(node, ast.Module)
     function = node
     if isinstance(node, ast.ClassDef):
-        own = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "forward"]
-        if not own:
-            raise DraftError(f"{file}:{node.lineno}: class {node.name} has no forward of its own")
-        function = own[0]
+        forward = _forward(node, known)
+        if forward is None:
+            raise DraftError(
+                f"{file}:{node.lineno}: class {node.name} has no forward, nor a base in this file that has"
+            )
+        function = forward
     assert isinstance(function, ast.FunctionDef)
     given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
     defaults = [None] * (len(given) - len(function.args.defaults)) + [*map(ast.unparse, function.args.defaults)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,27 +165,39 @@ def crossed_groups(x: Any) -> Any:
     return x
 
 
+def room_for_other_parts(x: Any) -> Any:
+    dist.alltoall_single(paddle.ones([3]), paddle.ones([3]), in_split_sizes=[1, 1, 1], out_split_sizes=[1, 2, 0])
+    return x
+
+
+def sizes_that_do_not_add_up(x: Any) -> Any:
+    dist.alltoall_single(paddle.ones([3]), paddle.ones([3]), in_split_sizes=[1, 1, 2], out_split_sizes=[1, 1, 1])
+    return x
+
+
 FORWARD = [
-    (only_on_rank_0, DEADLOCK, "rank 0 waits in all_reduce", "rank 1 has returned; rank 2 has returned"),
-    (not_on_rank_2, DEADLOCK, "rank 0 waits in barrier", "rank 2 has returned"),
+    (only_on_rank_0, DEADLOCK, "rank 0 waits in all_reduce", "ranks 1 and 2 have returned"),
+    (not_on_rank_2, DEADLOCK, "ranks 0 and 1 wait in barrier", "rank 2 has returned"),
     (other_orders, MISMATCH, "different calls meet: rank 0: all_reduce", "rank 1: all_gather"),
-    (one_call_too_many, DEADLOCK, "rank 0 has returned; rank 1 waits in all_reduce", "rank 2 has returned"),
+    (one_call_too_many, DEADLOCK, "ranks 0 and 2 have returned", "rank 1 waits in all_reduce"),
     (other_operations, MISMATCH, "all_reduce with op SUM meets op MAX: rank 0", "rank 2: all_reduce"),
     (other_roots, MISMATCH, "broadcast with src 0 meets src 1: rank 0", "rank 1: broadcast"),
     (other_targets, MISMATCH, "reduce with dst 0 meets dst 1: rank 0", "rank 1: reduce"),
     (other_shapes, MISMATCH, "all_reduce of shape [1] meets shape [2]: rank 0", "rank 1: all_reduce"),
     (other_dtypes, MISMATCH, "all_reduce of float64 meets float32: rank 0", "rank 1: all_reduce"),
     (other_groups, MISMATCH, "new_group with ranks (0, 1) meets ranks (1, 2): rank 0", "rank 1: new_group"),
-    (groups_made_by_members_alone, DEADLOCK, "rank 0 waits in new_group", "rank 2 has returned"),
+    (groups_made_by_members_alone, DEADLOCK, "ranks 0 and 1 wait in new_group", "rank 2 has returned"),
     (parts_that_do_not_fit, MISMATCH, "reduce_scatter of shape [3] meets shape [6]: rank 0", "rank 1: reduce_scatter"),
     (both_send_first, DEADLOCK, "rank 0 waits in send to rank 1", "rank 1 waits in send to rank 0"),
     (both_receive_first, DEADLOCK, "rank 0 waits in recv from rank 1", "rank 1 waits in recv from rank 0"),
     (around_a_ring, DEADLOCK, "rank 0 waits in send to rank 1", "rank 2 waits in send to rank 0"),
-    (nobody_sends, DEADLOCK, "rank 1 waits in recv from rank 0", "rank 0 has returned"),
-    (nobody_receives, DEADLOCK, "rank 1 waits in send to rank 2", "rank 2 has returned"),
+    (nobody_sends, DEADLOCK, "rank 1 waits in recv from rank 0", "ranks 0 and 2 have returned"),
+    (nobody_receives, DEADLOCK, "rank 1 waits in send to rank 2", "ranks 0 and 2 have returned"),
     (a_message_of_another_shape, MISMATCH, "message of shape [2] meets shape [6]: rank 0", "rank 1: recv from rank 0"),
-    (never_answered_tasks, DEADLOCK, "rank 0 waits in recv from rank 2", "rank 2 has returned"),
-    (crossed_groups, DEADLOCK, "rank 0 waits in all_reduce", "rank 1 waits in all_reduce"),
+    (never_answered_tasks, DEADLOCK, "rank 0 waits in recv from rank 2", "ranks 1 and 2 have returned"),
+    (room_for_other_parts, MISMATCH, "rank 1 sends shape [1] to rank 0, which has room for shape [2]", "alltoall"),
+    (sizes_that_do_not_add_up, MISMATCH, "[3] is not divisible by in_split_sizes [1, 1, 2]", "rank 0"),
+    (crossed_groups, DEADLOCK, "waits in all_reduce(op=SUM) of group [0, 1]", "of group [0, 1, 2]"),
 ]
 LINE = re.compile(r"test_between_ranks\.py:(\d+)")
 
@@ -206,6 +219,54 @@ def test_ranks_that_do_not_come_together(function: Any, code: str, a: str, b: st
     named = [int(line) for line in LINE.findall(diagnosis.text)]
     assert named
     assert set(named) <= set(lines_of(function))
+
+
+def not_waited_for(x: Any) -> Any:
+    dist.all_reduce(x, sync_op=False)
+    return x
+
+
+def read_before(x: Any) -> Any:
+    task = dist.all_reduce(x, sync_op=False)
+    y = x * 1
+    task.wait()
+    return y
+
+
+@pytest.mark.parametrize("function", [not_waited_for, read_before])
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_what_is_read_before_it_is_waited_for_may_be_anything(function: Any, where: str) -> None:
+    found = check(function) if where == "forward" else check(lambda x: x, function)
+    assert found.verdict is Status.FAIL
+    assert found.diagnosis[0].code == "GC165"
+    first = function.__code__.co_firstlineno
+    assert [int(line) - first for line in LINE.findall(found.diagnosis[0].text)] == [1]
+    assert not {"GC108", "GC151", "GC152"} & {d.code for d in found.diagnosis}
+
+
+def sent(x: Any, by: int = 1, change: bool = False, waits: bool = True) -> Any:
+    y = paddle.empty_like(x)
+    sending, receiving = dist.isend(x, (rank() + by) % 3), dist.irecv(y, (rank() - by) % 3)
+    if change:
+        x.add_(paddle.ones_like(x))
+    if waits:
+        sending.wait()
+    receiving.wait()
+    return y
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"change": True}, "what send in {} takes is changed before it is waited for"),
+        ({"waits": False}, "send in {} is never waited for: until then what it takes must stay as it is"),
+    ],
+)
+def test_what_is_sent_has_to_stay_as_it_is_until_it_is_waited_for(options: Any, says: str) -> None:
+    assert check(sent, lambda dy: sent(dy, -1)).verdict is Status.PASS
+    found = check(lambda x: sent(x, **options), lambda dy: sent(dy, -1))
+    where = f"{Path(__file__).relative_to(Path.cwd())}:{sent.__code__.co_firstlineno + 2}"
+    assert [(d.code, d.text) for d in found.diagnosis] == [("GC165", f"on all 3 ranks, {says.format(where)}")]
 
 
 def test_of_calls_in_other_orders_both_lines_are_named() -> None:

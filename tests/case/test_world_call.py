@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
@@ -56,6 +58,12 @@ def exchanged(x: Any) -> Any:
 
 def same(x: Any) -> Any:
     return x.clone()
+
+
+def all_reduced(x: Any, op: int) -> Any:
+    y = x.clone()
+    dist.all_reduce(y, op=op)
+    return y
 
 
 def layer(forward: Any, backward: Any) -> Any:
@@ -230,6 +238,44 @@ def test_a_mean_of_gradients_where_a_sum_is_right_is_named() -> None:
     assert [d.code for d in found.diagnosis] == ["GC151", "GC153"]
 
 
+def test_causes_speak_of_ranks_and_of_the_inputs_as_the_layer_has_them() -> None:
+    def zero_elsewhere(dy: Any) -> Any:
+        return dy.clone() if dist.get_rank() == 0 else paddle.zeros_like(dy)
+
+    def said(found: CheckResult) -> str:
+        return found.diagnosis[0].text
+
+    assert said(check(summed, zero_elsewhere, "split", "replicated")).endswith("(x[rank 1][0,0] …)")
+    largest = check(same, lambda dy: all_reduced(dy, dist.ReduceOp.MAX), "replicated", "split")
+    assert "the cotangent must be summed over the ranks" in [d.text for d in largest.diagnosis][1]
+    mean = gradcheck.check(layer(lambda x: x * 1, lambda dy: dy / 16), draw((N, 16)), world=N)
+    assert said(mean) == "backward takes 1/16 times the gradient that flows through `x * 1`"
+    of_w = of_arrays(lambda x, w: ((x, w), x * w), lambda dy, x, w: (dy, dy * x), "split", "partial")
+    assert said(of_w).startswith("backward forgets to multiply the gradient of x0 by x1")
+
+
+def test_arrays_in_lists_stand_for_what_they_or_the_list_are_marked_as() -> None:
+    def added(x: Any, y: Any) -> Any:
+        return Added.apply(x, y)
+
+    class Added(PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            return x + y
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return dy.clone(), summed(dy)
+
+    split, whole = draw((N, 3)), gradcheck.replicated(draw(3))
+    assert gradcheck.check(lambda both: added(*both), [split, whole], world=N).verdict is Status.PASS
+    again = gradcheck.check(lambda both: added(*both), gradcheck.replicated([draw(3), draw(3)]), world=N)
+    assert {name for name, (wrong, _) in again.wrong_counts.items() if wrong} <= {"both[0]"}
+    assert "GC162" in {d.code for d in again.diagnosis}
+    with pytest.raises(TypeError, match="for a world of ranks"):
+        gradcheck.check(lambda both: added(*both), [split, whole])
+
+
 # --------------------------------------------------------------------------- random numbers
 def test_each_rank_draws_its_own_random_numbers_unless_all_draw_the_same() -> None:
     drawn: dict[str, list[Any]] = {"by-rank": [], "same": []}
@@ -334,6 +380,62 @@ class TestAScenario:
         assert execute(plan([read(file)], ["numpy"], order=2)[0]).status is Status.PASS
 
 
+# --------------------------------------------------------------------------- from a module
+STATE = """\
+import paddle.distributed as dist
+RANK, GROUP = dist.get_rank(), None
+def group():
+    global GROUP
+    made = [dist.new_group(ranks) for ranks in ([0, 1], [2, 3])] if GROUP is None else []
+    GROUP = GROUP or made[RANK // 2]
+    return GROUP
+"""
+OF_STATE = """\
+import paddle.distributed as dist
+from paddle.autograd import PyLayer
+from state_of_ranks import group
+class Sum(PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.clone()
+        dist.all_reduce(y, group=group())
+        return y
+    @staticmethod
+    def backward(ctx, dy):
+        dx = dy.clone()
+        dist.all_reduce(dx, group=group())
+        return dx
+"""
+
+
+class TestAReference:
+    @pytest.fixture
+    def project(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, process_as_before: None) -> Iterator[Path]:
+        (tmp_path / "state_of_ranks.py").write_text(STATE)
+        (tmp_path / "sums_of_ranks.py").write_text(OF_STATE)
+        monkeypatch.chdir(tmp_path)
+        yield tmp_path
+        for name in ("state_of_ranks", "sums_of_ranks"):
+            sys.modules.pop(name, None)
+
+    def test_what_modules_keep_is_each_rank_s_own(self, project: Path) -> None:
+        found = gradcheck.check("sums_of_ranks:Sum", draw((4, 2)), world=4)
+        assert found.verdict is Status.PASS, found
+        assert sys.modules["state_of_ranks"].GROUP is None  # there it is outside of a world
+
+    def test_so_it_is_in_a_scenario(self, project: Path) -> None:
+        file = project / "t.grad.yaml"
+        keys = 'world: 4\n    layer: {ref: "sums_of_ranks:Sum"}\n    inputs: {x: [2]}\n'
+        file.write_text(f"schema: gradcheck/v1\nscenarios:\n  - id: one\n    {keys}")
+        found = execute(plan([read(file)], ["numpy"])[0])
+        assert (found.status, found.message) == (Status.PASS, "")
+
+    def test_a_module_that_waits_for_ranks_while_it_is_imported_is_an_error(self, project: Path) -> None:
+        (project / "state_of_ranks.py").write_text(f"{STATE}dist.barrier()\n")
+        with pytest.raises(ImportError, match="waits for other ranks while it is imported"):
+            gradcheck.check("sums_of_ranks:Sum", draw((4, 2)), world=4)
+
+
 # --------------------------------------------------------------------------- causes that take more than one collective
 def of_arrays(forward: Any, backward: Any, *stands: str, outputs: str = "split") -> CheckResult:
     """The check on four ranks of a layer of several inputs, each of 4 by 4."""
@@ -401,6 +503,107 @@ def test_a_maximum_that_cancels_does_not_hide_what_is_not_summed() -> None:
         return y * (dy - (dy * y).sum(axis=-1, keepdim=True))
 
     assert codes_and_lines(of_arrays(forward, backward, "split")) == [("GC152", "dist.all_reduce(total)")]
+
+
+def neighbour_s_part(dy: Any) -> Any:
+    return paddle.split(dy, N, 0)[(dist.get_rank() + 1) % N]
+
+
+def gathered_in_reverse(dy: Any) -> Any:
+    parts: list[Any] = []
+    dist.all_gather(parts, dy)
+    return paddle.concat(parts[::-1], 0)
+
+
+def sent_on(x: Any) -> Any:
+    y = paddle.empty_like(x)
+    here = dist.get_rank()
+    for task in dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, x, (here + 1) % N), dist.P2POp(dist.irecv, y, (here - 1) % N)]
+    ):
+        task.wait()
+    return y
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "outputs", "at", "says"),
+    [
+        (
+            gathered,
+            neighbour_s_part,
+            "replicated",
+            "dist.all_gather(parts, x)",
+            "the gradient is that of the rank after",
+        ),
+        (summed_part, gathered_in_reverse, "split", "dist.reduce_scatter(y, x)", "each part is that of the opposite"),
+        (sent_on, sent_on, "split", "", "x: the gradient goes to another rank: rank 0 returns that of rank 2"),
+    ],
+)
+def test_a_gradient_of_another_rank_is_named(forward: Any, backward: Any, outputs: str, at: str, says: str) -> None:
+    found = check(forward, backward, "split", outputs)
+    assert found.diagnosis[0].code == "GC104"
+    assert says in found.diagnosis[0].text
+    assert not at or codes_and_lines(found)[0] == ("GC104", at)
+
+
+@pytest.mark.parametrize(
+    ("axis", "code", "whose"),
+    [("check", "GC151", "all ranks"), ("data", "GC152", "the ranks at the same place of each group")],
+)
+def test_a_sum_over_another_group_is_named(axis: str, code: str, whose: str) -> None:
+    def forward(x: Any) -> Any:
+        y = x.clone()
+        dist.all_reduce(y, group=dist.fleet.get_hybrid_communicate_group().get_model_parallel_group())
+        return y
+
+    def backward(dy: Any) -> Any:
+        dx = dy.clone()
+        hcg = dist.fleet.get_hybrid_communicate_group()
+        dist.all_reduce(dx, group=getattr(hcg, f"get_{axis}_parallel_group")())
+        return dx
+
+    assert gradcheck.check(layer(forward, forward), draw((4, 2)), world={"mp": 2, "dp": 2}).verdict is Status.PASS
+    found = gradcheck.check(layer(forward, backward), draw((4, 2)), world={"mp": 2, "dp": 2})
+    assert found.diagnosis[0].code == code
+    assert found.diagnosis[0].text.endswith(f"the gradient is summed over {whose}, not over those of its group")
+
+
+def test_the_same_mistake_at_two_collectives_is_named_at_both() -> None:
+    def forward(x: Any, w: Any) -> Any:
+        parts: list[Any] = []
+        dist.all_gather(parts, x)
+        others: list[Any] = []
+        dist.all_gather(others, w)
+        whole, other = paddle.concat(parts, 0), paddle.concat(others, 0)
+        return (whole, other), whole * other
+
+    def backward(dy: Any, whole: Any, other: Any) -> Any:
+        return own_part(dy * other), own_part(dy * whole)
+
+    found = of_arrays(forward, backward, "split", "split")
+    assert codes_and_lines(found)[:2] == [
+        ("GC152", "dist.all_gather(parts, x)"),
+        ("GC152", "dist.all_gather(others, w)"),
+    ]
+
+
+def test_a_factor_at_the_end_is_not_told_at_each_of_two_collectives() -> None:
+    def forward(x: Any) -> Any:
+        first = summed(paddle.exp(x))
+        second = x * x
+        dist.all_reduce(second)
+        return (x,), first + second
+
+    def backward(dy: Any, x: Any) -> Any:
+        return (paddle.exp(x) + 2 * x) * dy / N
+
+    found = of_arrays(forward, backward, "split", outputs="replicated")
+    assert [d.text for d in found.diagnosis] == ["x0: the gradient is divided by the number of ranks, 4"]
+
+
+def test_what_is_summed_again_is_named_at_the_collective() -> None:
+    found = check(summed, summed, "split", "replicated")
+    assert codes_and_lines(found)[0] == ("GC151", "dist.all_reduce(y)")
 
 
 def test_a_factor_that_has_nothing_to_do_with_ranks_keeps_its_name() -> None:

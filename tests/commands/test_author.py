@@ -33,6 +33,10 @@ def double(x):
 
 class Plain:
     pass
+
+
+class Again(Scale):
+    pass
 """
 
 
@@ -54,6 +58,11 @@ def test_a_layer_is_checked_by_its_name(gradcheck, package):
     done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2x3", "--input", "w=2x3")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("PASS scale@numpy own_package.layers:Scale:6:1 ")
+
+
+def test_a_layer_may_have_its_forward_from_a_base_in_its_file(gradcheck, package):
+    done = gradcheck("check", "own_package.layers:Again", "-i", "x=2x3", "-i", "w=2x3")
+    assert (done.code, done.err) == (0, "")
 
 
 def test_a_wrong_one_has_its_panel_and_its_command(gradcheck, package):
@@ -102,12 +111,15 @@ def test_how_it_is_called_can_be_said(gradcheck, package):
         (["own_package.layers.Scale"], "names no layer: write own_package.layers:Scale"),
         (["own_package.layer:Scale"], "did you mean own_package.layers?"),
         (["own_package.layers:Scael", "-i", "x=2"], "has no 'Scael' at its top; did you mean Scale?"),
-        (["own_package.layers:Unlike", "-i", "x=2"], "has no 'Unlike' at its top; there is Scale, double, Plain"),
+        (
+            ["own_package.layers:Unlike", "-i", "x=2"],
+            "has no 'Unlike' at its top; there is Scale, double, Plain, Again",
+        ),
         (["own_package.broken:Scale"], "broken.py:2:12: '(' was never closed"),
         (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "-i", "y=2"], "no argument 'y'; it takes x, w, times"),
         (["own_package.layers:Scale", "-i", "x=2", "-i", "x=3"], "--input x=… is given twice"),
         (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2:flaot32"], "unknown dtype 'flaot32'; did you mean"),
-        (["own_package.layers:Plain"], "class Plain has no forward of its own"),
+        (["own_package.layers:Plain"], "class Plain has no forward, nor a base in this file that has"),
         (["no_such.module:Layer"], "there is no module no_such.module below"),
         (["own_package.layers:Scale"], "layers.py:6: forward takes x, w: give the shapes"),
         (["own_package.layers:Scale", "-i", "x=2x3"], "(--input w=2x3)"),

@@ -79,7 +79,7 @@ def test_ranks_that_wait_for_each_other_are_seen_at_once_and_no_process_is_left(
     found = gradcheck.check(Half, DRAW((3, 2)), world=3)
     assert time.monotonic() - began < 20
     assert [d.code for d in found.diagnosis] == ["GC164"]
-    assert "rank 0 has returned; rank 1 waits in all_reduce" in str(found)
+    assert "rank 0 has returned; ranks 1 and 2 wait in all_reduce" in found.diagnosis[0].text
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
@@ -103,3 +103,29 @@ def test_a_rank_that_dies_or_raises_is_told(real: Any) -> None:
     with pytest.raises(KeyError, match="weights") as error:
         gradcheck.check(raises, DRAW((2, 2)), world=2)
     assert "on rank 1 of 2" in error.value.__notes__
+
+
+def test_gradients_of_shapes_that_differ_between_ranks_are_a_broken_contract(real: Any) -> None:
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy if real.distributed.get_rank() else dy.sum()
+
+    layer = type(
+        "Layer",
+        (real.autograd.PyLayer,),
+        {"forward": staticmethod(lambda ctx, x: x * 1), "backward": staticmethod(backward)},
+    )
+    found = gradcheck.check(layer, DRAW((2, 3)), world=2)
+    assert [d.code for d in found.diagnosis] == ["GC137"]
+    assert "its shape is [] on rank 0 and [3] on rank 1" in found.diagnosis[0].text
+
+
+def test_rows_go_to_experts_and_back(real: Any) -> None:
+    """Each of two ranks has an expert, and rows for both."""
+    from paddle.distributed.utils.moe_utils import global_gather, global_scatter
+
+    def moe(x: Any, w: Any) -> Any:
+        counts = real.to_tensor([1, 2])
+        own = real.to_tensor([counts[real.distributed.get_rank()].item()] * 2)
+        return global_gather(real.tanh(global_scatter(x, counts, own) * w), counts, own)
+
+    assert gradcheck.check(moe, DRAW((2, 3, 2)), DRAW((2, 2)), world=2).verdict is Status.PASS

@@ -129,3 +129,11 @@ def test_gradients_far_out_do_not_overflow_on_the_way(call: Any, values: Any, gr
     x = paddle.to_tensor(values, dtype="float64", stop_gradient=False)
     call(x).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), gradient, rtol=1e-4, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_the_mean_of_nothing_is_nan(dtype: str) -> None:
+    with warnings_raised():
+        found = paddle.zeros([0, 3], dtype).mean(0)
+    assert (found.shape, found.dtype.name) == ([3], dtype)
+    assert np.isnan(found.astype("float64").numpy()).all()

@@ -49,7 +49,8 @@ class Call:
         rank: who calls, counted in the world.
         members: the ranks of the world that take part, in the order of the group.
         place: who calls, counted among `members`.
-        key: what tells this group, or this pair of ranks, from others: calls meet in their order, key by key.
+        key: what tells this group, or this pair of ranks, from others: calls meet in their order, key by key. It begins
+            with 0 for the group of all.
         given: what the rank hands over, as it is at the call: Tensors, or any objects.
         likes: shape and dtype of each Tensor that takes part, whether given or to be filled.
         agreed: what all members must say alike, such as the root.
@@ -72,12 +73,17 @@ class Call:
     number: int = 0
     """Counted by the rank, where an answer comes from another process."""
 
-    def __str__(self) -> str:
+    def told(self, peers: bool) -> str:
+        """In words: with the ranks that take part, or as any rank would say it."""
         if self.kind == "message":
-            other = self.members[1 - self.place]
-            return f"{'recv from' if self.place else 'send to'} rank {other} in {self.where}"
+            other = f" {'from' if self.place else 'to'} rank {self.members[1 - self.place]}" if peers else ""
+            return f"{'recv' if self.place else 'send'}{other} in {self.where}"
         said = ", ".join(f"{name}={NAMES[value] if name == 'op' else value}" for name, value in self.agreed.items())
-        return f"{self.kind}({said}) in {self.where}"
+        group = f" of group {list(self.members)}" if self.key[0] and peers else ""
+        return f"{self.kind}({said}){group} in {self.where}"
+
+    def __str__(self) -> str:
+        return self.told(True)
 
 
 def snapshot(tensor: Tensor) -> Tensor:
@@ -86,8 +92,8 @@ def snapshot(tensor: Tensor) -> Tensor:
 
 
 def users_line() -> str:
-    """``file:line`` of the innermost code that is not the engine's."""
+    """``file:line`` of the innermost code that is not the engine's, below the current folder from there."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(ENGINE):
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return f"{frame.f_code.co_filename.removeprefix(f'{Path.cwd()}{os.sep}')}:{frame.f_lineno}"

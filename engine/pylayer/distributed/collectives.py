@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pylayer.distributed.call import AVG, MAX, MIN, PROD, SUM, Call, MismatchError
 from pylayer.distributed.rows import all_gather, all_reduce, all_to_all, broadcast_ranks, reduce_scatter
 from pylayer.ops.elementwise import maximum, minimum, multiply
-from pylayer.ops.joining import concat, stack, unbind
+from pylayer.ops.joining import stack, unbind
 from pylayer.ops.shape import clone, reshape
 from pylayer.tensor import Tensor
 
@@ -54,7 +55,7 @@ def reduced_and_scattered(calls: Sequence[Call]) -> Results:
 
 def in_parts(call: Call, count: int) -> Tensor:
     """What a rank gives, one part per member along a new first axis. Raises MismatchError."""
-    if len(call.given) > 1 or call.kind == "alltoall":
+    if len(call.given) > 1:
         if len(call.given) != count:
             raise MismatchError(
                 f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank]
@@ -101,28 +102,23 @@ def root_of(calls: Sequence[Call]) -> Call:
 
 
 def exchanged(calls: Sequence[Call]) -> Results:
-    """Of lists: part k of each to the k-th."""
+    """Part k of each for the k-th. Raises MismatchError."""
     count = len(calls)
-    sizes = {tuple(part.shape) for call in calls for part in call.given}
-    if len(sizes) == 1 and all(len(call.given) == count for call in calls):
-        return [list(unbind(one)) for one in all_to_all([stack(call.given) for call in calls])]
     for call in calls:
         if len(call.given) != count:
             raise MismatchError(
                 f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank]
             )
+    for sender, receiver in itertools.product(calls, calls):
+        sent, room = list(sender.given[receiver.place].shape), receiver.likes
+        if len(room) == count and sent != list(room[sender.place][0]):
+            says = f"rank {sender.rank} sends shape {sent} to rank {receiver.rank}, which has room for shape "
+            raise MismatchError(
+                f"{says}{list(room[sender.place][0])}: {sender}; {receiver}", [sender.rank, receiver.rank]
+            )
+    if len({tuple(part.shape) for call in calls for part in call.given}) == 1:
+        return [list(unbind(one)) for one in all_to_all([stack(call.given) for call in calls])]
     return [[clone(call.given[k]) for call in calls] for k in range(count)]
-
-
-def exchanged_parts(calls: Sequence[Call]) -> Results:
-    """Of one Tensor each, along its first axis: in equal parts, or in those that `sizes` says, which `given` holds."""
-    count = len(calls)
-    if all(len(call.given) == 1 for call in calls):
-        found = all_to_all([in_parts(call, count) for call in calls])
-        return [
-            [reshape(one, [-1, *one.shape[2:]]) if one.size else reshape(one, [0, *one.shape[2:]])] for one in found
-        ]
-    return [[concat([call.given[k] for call in calls], 0)] for k in range(count)]
 
 
 def received(calls: Sequence[Call]) -> Results:
@@ -154,7 +150,7 @@ COLLECTIVES: dict[str, Callable[[Sequence[Call]], Results]] = {
     "scatter": scattered,
     "reduce_scatter": reduced_and_scattered,
     "alltoall": exchanged,
-    "alltoall_single": exchanged_parts,
+    "alltoall_single": exchanged,
     "message": received,
     "barrier": nothing,
     "new_group": nothing,

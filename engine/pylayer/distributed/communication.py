@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pylayer.distributed.call import SUM, Call, users_line
+from pylayer.distributed.call import SUM, Call, MismatchError, users_line
 from pylayer.distributed.group import Group, made_group, world_group
 from pylayer.distributed.rank import current
 
@@ -21,12 +21,26 @@ TensorOrList = Any
 
 
 class Task:
-    """A call under way."""
+    """A call under way. Until it is waited for, the Tensors for its results may hold anything, and those that are sent
+    have to stay as they are."""
 
-    def __init__(self, rank: Any, call: Call, receive: Callable[[list[Any]], None], targets: Sequence[Any]) -> None:
-        self.rank, self.call, self.receive, self.targets = rank, call, receive, targets
+    def __init__(self, rank: Any, call: Call, plan: Plan) -> None:
+        self.rank, self.call, self.plan, self.targets = rank, call, plan, plan.targets
         self.waited = False
+        self.sent: list[tuple[Any, Any]] = []
+        """The Tensors that are handed over, with what they held."""
+        self.before: list[tuple[Any, Any]] = []
+        """The Tensors that hold nothing to be relied upon, with what they held."""
         rank.unwaited.append(self)
+
+    def leave(self) -> None:
+        """Have the Tensors for the results hold no numbers, until they are waited for."""
+        pairs = zip(self.plan.given, self.call.given, strict=True)
+        self.sent = [pair for pair in pairs if not any(pair[0] is one for one in self.targets)]
+        if self.targets and self.rank.spoils(self.call):
+            self.before = [(one, self.rank.taken(one)) for one in self.targets]
+            for one, held in self.before:
+                self.rank.written(one, self.rank.unknown(held))
 
     def wait(self, timeout: Any = None) -> bool:
         """Have the results in the Tensors that were given for them.
@@ -38,14 +52,17 @@ class Task:
             self.waited = True
             if self in self.rank.unwaited:
                 self.rank.unwaited.remove(self)
-            self.receive(self.rank.wait(self.call))
+            if not all(self.rank.unchanged(one, held) for one, held in self.sent):
+                self.rank.overwritten.append(self.call)
+            for one, held in self.before:
+                self.rank.written(one, held)
+            self.plan.fill(self.rank.wait(self.call))
         return True
 
     synchronize = wait
 
-    def is_completed(self) -> bool:
-        """Whether all members have made the call."""
-        return self.call.done
+    is_completed = wait
+    """It is asked until it is true."""
 
 
 class Plan(NamedTuple):
@@ -65,6 +82,8 @@ def called(kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_s
     if members.rank < 0:
         warnings.warn(f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3)
         return None
+    for root in ("src", "dst"):
+        found_inside(plan.agreed.get(root, rank.number), members)
     tensors = [one for one in (plan.given if plan.takes is None else plan.takes) if isinstance(one, rank.tensor_type)]
     call = Call(
         kind,
@@ -80,12 +99,19 @@ def called(kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_s
     return started(rank, call, plan, sync_op or use_calc_stream)
 
 
+def found_inside(number: int, members: Group) -> None:
+    """Whether a rank of the world is in a group. Raises AssertionError, as Paddle."""
+    assert number in members.ranks, f"The input rank {number} can not be found inside the group {members.name}"
+
+
 def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
     """A call that is made, and waited for if wanted."""
-    task = Task(rank, call, plan.fill, plan.targets)
+    task = Task(rank, call, plan)
     rank.issue(call)
     if waits:
         task.wait()
+    else:
+        task.leave()
     return task
 
 
@@ -263,7 +289,8 @@ def alltoall(
     ins: Any = spelled.get("in_tensor_list", in_tensor_or_tensor_list)
     if not isinstance(ins, (list, tuple)):
         return alltoall_single(outs, ins, None, None, group, sync_op, use_calc_stream)
-    return called("alltoall", Plan(list(ins), into_list(outs), outs), group, sync_op, use_calc_stream)
+    plan = Plan(list(ins), into_list(outs), outs, takes=outs or ins[:1])
+    return called("alltoall", plan, group, sync_op, use_calc_stream)
 
 
 def alltoall_single(
@@ -276,13 +303,26 @@ def alltoall_single(
     use_calc_stream: bool = False,
 ) -> Task | None:
     """Part k, along the first axis, of each rank for the k-th: in equal parts unless the sizes are given."""
-    given = [in_tensor]
-    if in_split_sizes is not None and len(in_split_sizes):
-        given = list(in_tensor.split([int(size) for size in in_split_sizes], 0))
-    elif out_split_sizes is not None and len(out_split_sizes):  # one who gives sizes for either has parts
-        given = list(in_tensor.split((group or world_group()).nranks, 0))
-    plan = Plan(given, into(out_tensor), [out_tensor])
+    members = group or world_group()
+    given = parts_for(members, in_tensor, in_split_sizes, "in_split_sizes")
+    takes = parts_for(members, out_tensor, out_split_sizes, "out_split_sizes")
+    plan = Plan(given, joined_into(out_tensor), [out_tensor], takes=takes)
     return called("alltoall_single", plan, group, sync_op, use_calc_stream)
+
+
+def parts_for(members: Group, tensor: Any, sizes: Sequence[int] | None, name: str) -> list[Any]:
+    """The parts of a Tensor along its first axis, one for each member. Raises MismatchError: it has no such parts."""
+    count, shape = members.nranks, current().like(tensor)[0]
+    rows = shape[0] if shape else 0
+    wanted = [int(size) for size in sizes] if sizes is not None and len(sizes) else [rows // count] * count
+    if members.rank < 0:
+        return []
+    if len(wanted) != count or sum(wanted) != rows or not shape:
+        how = f"by {name} {wanted} " if sizes else ""
+        text = f"a Tensor of shape {list(shape)} is not divisible {how}among {count} ranks along its first axis"
+        text += f": alltoall_single in {users_line()}, rank {current().number}"
+        raise current().failing(MismatchError(text, [current().number]))
+    return list(tensor.split(wanted, 0))
 
 
 def stream_alltoall_single(
@@ -346,6 +386,7 @@ def message(tensor: Any, other: int, sends: bool, group: Group | None, waits: bo
     if members.rank < 0:
         warnings.warn(f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3)
         return None
+    found_inside(other, members)
     pair = (rank.number, other) if sends else (other, rank.number)
     call = Call(
         "message",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextvars import ContextVar
+from math import nan
 from typing import Any
 
-from pylayer.distributed.call import Call, DeadlockError, snapshot
+from pylayer.array import Array, to_numpy
+from pylayer.distributed.call import Call, CommunicationError, DeadlockError, snapshot
 from pylayer.distributed.meeting import Meeting
 from pylayer.ops.inplace import set_value
 from pylayer.ops.joining import concat, stack
@@ -30,6 +33,12 @@ class Rank:
         """What ``fleet.init`` made."""
         self.unwaited: list[Any] = []
         """The tasks whose results nobody has asked for."""
+        self.overwritten: list[Call] = []
+        """The calls of which what they sent was changed before they were waited for."""
+        self.begun: set[str] = set()
+        """The calls, in words, that were made without waiting for their results."""
+        self.spared: Collection[str] = ()
+        """Those of them whose results' Tensors are left as they are."""
 
     def issue(self, call: Call) -> None:
         """Make a call, without waiting for the others."""
@@ -44,13 +53,30 @@ class Rank:
         while not call.done:
             self.world.wait(self, call)
         if call.error is not None:
-            raise call.error
+            raise self.failing(call.error)
         return call.results
+
+    def failing(self, error: CommunicationError) -> CommunicationError:
+        """The error of a call, which is about to be raised."""
+        return error
 
     # ----------------------------------------------------------------- Tensors
     def like(self, tensor: Any) -> tuple[tuple[int, ...], str]:
         """The shape and the dtype of a Tensor."""
         return tuple(int(n) for n in tensor.shape), str(tensor.dtype).rpartition(".")[2]
+
+    def spoils(self, call: Call) -> bool:
+        """Whether the Tensors for the results of a call that is not waited for are to hold no numbers till then."""
+        self.begun.add(call.told(False))
+        return call.told(False) not in self.spared
+
+    def unchanged(self, tensor: Any, held: Any) -> bool:
+        """Whether a Tensor holds what it held when it was taken."""
+        return equal(tensor.array, held.array)
+
+    def unknown(self, held: Any) -> Any:
+        """In place of what a Tensor held: NaN, where its dtype has that."""
+        return held.detach() * nan if held.dtype.name.startswith(("float", "bfloat", "complex")) else held
 
     def taken(self, tensor: Any) -> Any:
         """What is handed over of a Tensor."""
@@ -69,6 +95,12 @@ class Rank:
     def joined(self, results: list[Tensor]) -> Any:
         """Results one behind the other, along the first axis."""
         return concat(results, 0) if results[0].ndim else stack(results)
+
+
+def equal(now: Array, then: Array) -> bool:
+    """Whether arrays hold the same, NaN included."""
+    now, then = now.reshape(-1), then.reshape(-1)
+    return bool(to_numpy((now == then) | (then != then)).all())
 
 
 alone = Rank(0, 1, Meeting())

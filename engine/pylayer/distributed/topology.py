@@ -200,6 +200,16 @@ def get_hybrid_communicate_group() -> HybridCommunicateGroup:
     return rank.topology  # type: ignore[no-any-return]
 
 
+def worker_index() -> int:
+    """The number of this rank."""
+    return get_rank()
+
+
+def worker_num() -> int:
+    """How many ranks there are."""
+    return get_world_size()
+
+
 class Fleet:
     """`fleet.fleet`: what there is to ask of it."""
 
@@ -211,14 +221,8 @@ class Fleet:
     def _user_defined_strategy(self) -> Any:
         return getattr(current(), "strategy", None) or DistributedStrategy()
 
-    def worker_index(self) -> int:
-        """The number of this rank."""
-        return get_rank()
-
-    def worker_num(self) -> int:
-        """How many ranks there are."""
-        return get_world_size()
-
+    worker_index = staticmethod(worker_index)
+    worker_num = staticmethod(worker_num)
     init = staticmethod(init)
     get_hybrid_communicate_group = staticmethod(get_hybrid_communicate_group)
 

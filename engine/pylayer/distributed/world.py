@@ -96,6 +96,10 @@ class World:
         self.wake([calls[number] for number in sorted(calls)])
 
 
+MOST_STATES = 8
+"""What ranks do that cannot go on: of more different things these are told."""
+
+
 class LeftError(CommunicationError):
     """Another rank has raised: what it raised is the error."""
 
@@ -103,13 +107,16 @@ class LeftError(CommunicationError):
 def stuck(waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int) -> dict[int, CommunicationError]:
     """What each rank that waits is to raise where nobody is left who could answer."""
 
-    def state(number: int) -> str:
+    def state(number: int) -> tuple[str, str, str]:
         if number in waiting:
-            return f"rank {number} waits in {waiting[number]}"
-        ended = f"has raised {type(errors[number]).__name__}" if number in errors else "has returned"
-        return f"rank {number} {ended}"
+            return "waits", "wait", f"in {waiting[number]}"
+        return "has", "have", f"raised {type(errors[number]).__name__}" if number in errors else "returned"
 
-    said = "; ".join(map(state, range(size)))
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for number in range(size):
+        alike.setdefault(state(number), []).append(number)
+    rows = [f"{listed(some)} {verbs[len(some) > 1]} {what}" for (*verbs, what), some in alike.items()]
+    said = "; ".join(rows[:MOST_STATES]) + "; …" * (len(rows) > MOST_STATES)
     if errors:
         return {k: LeftError(f"a rank has raised, and others wait for it: {said}", sorted(errors)) for k in waiting}
     return {k: DeadlockError(f"no rank can go on: {said}", sorted(waiting)) for k in waiting}
@@ -138,8 +145,13 @@ def ranks_text(numbers: Sequence[int], size: int) -> str:
     """Some of the ranks of a world in words: ``rank 2 of 4``, ``ranks 0 to 2 of 4``, ``all 4 ranks``."""
     if len(numbers) == size:
         return f"all {size} ranks" if size > 1 else "rank 0"
+    return f"{listed(numbers)} of {size}"
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Ranks in words: ``rank 2``, ``ranks 0 to 2``, ``ranks 0, 2 and 5``."""
     if len(numbers) == 1:
-        return f"rank {numbers[0]} of {size}"
-    whole = all(b == a + 1 for a, b in itertools.pairwise(numbers))
-    listed = f"{numbers[0]} to {numbers[-1]}" if whole and len(numbers) > 2 else " and ".join(map(str, numbers))
-    return f"ranks {listed} of {size}"
+        return f"rank {numbers[0]}"
+    if len(numbers) > 2 and all(b == a + 1 for a, b in itertools.pairwise(numbers)):
+        return f"ranks {numbers[0]} to {numbers[-1]}"
+    return f"ranks {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"

@@ -52,7 +52,9 @@ def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: 
     )
 )
 def mean_(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The mean over `axis`; of integers, an integer (observed rule 77)."""
+    """The mean over `axis`; of integers, an integer (observed rule 77); of nothing NaN, of which NumPy warns."""
+    if not x.size and x.dtype.kind not in "iub":
+        return xp.sum(x, axis=axes_of(axis, x.ndim), keepdims=keepdim).astype(x.dtype) * x.dtype.type(math.nan)
     return xp.mean(x, axis=axes_of(axis, x.ndim), keepdims=keepdim).astype(x.dtype)
 
 

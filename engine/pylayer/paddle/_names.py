@@ -72,6 +72,8 @@ MODULES = {
     "distributed.fleet.utils": "recompute",
     "distributed.fleet.utils.sequence_parallel_utils": "distributed.model_parallel",
     "distributed.parallel": "distributed.group",
+    "distributed.utils": "",
+    "distributed.utils.moe_utils": "distributed.experts:global_gather,global_scatter",
     "fft": "ops.fourier",
     "framework": (
         "autograd grad_mode compatibility array dtype nn.initializer:ParamAttr ops.random:seed saving "

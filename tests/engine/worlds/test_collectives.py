@@ -213,6 +213,34 @@ def test_all_to_all_takes_parts_of_different_sizes(on_ranks: Any, kind: Any) -> 
         assert (found == np.concatenate([x[starts[rank] : starts[rank + 1]] for x in X])).all()
 
 
+def test_all_to_all_makes_a_list_of_parts_of_different_sizes(on_ranks: Any) -> None:
+    def call(rank: int) -> Any:
+        outs: list[Any] = []
+        dist.alltoall(outs, [own()[: k + 1] for k in range(N)])
+        return outs
+
+    for rank, found in enumerate(on_ranks(N, call)):
+        assert all((part == X[k][: rank + 1]).all() for k, part in enumerate(found))
+
+
+def test_rows_go_to_experts_and_back_as_paddle_s_documents_say(on_ranks: Any) -> None:
+    """Two ranks of two experts each: the example of ``global_scatter``."""
+    counts = [[2, 1, 1, 1], [1, 1, 2, 1]]
+    moe = dist.utils.moe_utils
+
+    def call(rank: int) -> Any:
+        local = own_counts = paddle.to_tensor(counts[rank])
+        there = moe.global_scatter(paddle.arange(1, 11).reshape([5, 2]), local, own_counts)
+        return there, moe.global_gather(there, local, own_counts)
+
+    (first, back), (second, _) = on_ranks(2, call)
+    assert first.tolist() == [[1, 2], [3, 4], [1, 2], [5, 6], [3, 4]]
+    assert second.tolist() == [[7, 8], [5, 6], [7, 8], [9, 10], [9, 10]]
+    assert back.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]]
+    with pytest.raises(MismatchError, match="counts 5 rows of 4"):
+        on_ranks(2, lambda rank: moe.global_scatter(paddle.ones([4, 2]), *[paddle.to_tensor(counts[rank])] * 2))
+
+
 def test_whole_numbers_and_truths_are_exchanged_too(on_ranks: Any) -> None:
     def call(rank: int) -> Any:
         x = paddle.to_tensor([rank, 2 * rank])
@@ -336,7 +364,7 @@ def test_what_is_sent_is_as_it_was_when_it_was_sent(on_ranks: Any) -> None:
 
 
 # --------------------------------------------------------------------------- tasks
-def test_before_a_task_has_ended_its_tensor_is_as_it_was(on_ranks: Any) -> None:
+def test_before_a_task_has_ended_its_tensor_holds_no_numbers(on_ranks: Any) -> None:
     def call(rank: int) -> Any:
         x = own()
         task = dist.all_reduce(x, sync_op=False)
@@ -344,10 +372,43 @@ def test_before_a_task_has_ended_its_tensor_is_as_it_was(on_ranks: Any) -> None:
         task.wait()
         return before, x, task.is_completed()
 
-    for rank, (before, after_, ended) in enumerate(on_ranks(N, call)):
-        assert (before == X[rank]).all()
+    for before, after_, ended in on_ranks(N, call):
+        assert np.isnan(before).all()
         np.testing.assert_allclose(after_, X.sum(0), rtol=1e-15)
         assert ended
+
+
+def test_who_gets_no_result_has_the_numbers_again_that_were_there(on_ranks: Any) -> None:
+    def call(rank: int) -> Any:
+        x, y = own(), own()
+        for task in (dist.broadcast(x, src=0, sync_op=False), dist.reduce(y, dst=0, sync_op=False)):
+            task.wait()
+        return x, y
+
+    found = on_ranks(N, call)
+    assert all((x == X[0]).all() for x, _ in found)
+    assert (found[1][1] == X[1]).all()
+
+
+def test_a_number_is_sent_without_waiting(on_ranks: Any) -> None:
+    def call(rank: int) -> Any:
+        x = paddle.to_tensor(float(rank))
+        task = dist.isend(x, 1) if rank == 0 else dist.irecv(x, 0)
+        task.wait()
+        return x
+
+    assert on_ranks(2, call)[1] == 0
+
+
+def test_a_task_that_is_asked_until_it_has_ended_ends(on_ranks: Any) -> None:
+    def call(rank: int) -> Any:
+        x = own()
+        task = dist.all_reduce(x, sync_op=False)
+        while not task.is_completed():
+            pass
+        return x
+
+    np.testing.assert_allclose(on_ranks(N, call)[1], X.sum(0), rtol=1e-15)
 
 
 def test_tasks_are_waited_for_in_any_order_and_by_their_tensors(on_ranks: Any) -> None:
@@ -460,3 +521,18 @@ def test_calls_that_do_not_fit_are_an_error_on_all_ranks_that_may_be_caught(on_r
         return None
 
     assert on_ranks(2, call) == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: dist.broadcast(x, src=2),
+        lambda x: dist.reduce(x, 2),
+        lambda x: dist.scatter(x, src=2),
+        lambda x: dist.send(x, 2),
+        lambda x: dist.recv(x, 2),
+    ],
+)
+def test_a_root_or_peer_outside_of_the_group_is_an_error(on_ranks: Any, call: Any) -> None:
+    with pytest.raises(AssertionError, match="The input rank 2 can not be found inside the group"):
+        on_ranks(2, lambda rank: call(paddle.ones([2])))

@@ -113,6 +113,14 @@ def test_degrees_that_do_not_fit_the_world_are_an_error(on_ranks: Any) -> None:
         on_ranks(4, lambda rank: laid_out(dp=2, mp=3))
 
 
+def test_fleet_counts_workers(on_ranks: Any) -> None:
+    fleet = paddle.distributed.fleet
+    assert on_ranks(2, lambda rank: [fleet.worker_index(), fleet.worker_num(), fleet.fleet.worker_index()]) == [
+        [0, 2, 0],
+        [1, 2, 1],
+    ]
+
+
 def test_without_init_a_world_of_several_ranks_has_no_topology(on_ranks: Any) -> None:
     with pytest.raises(RuntimeError, match=r"fleet\.init was not called in this world of 2 ranks"):
         on_ranks(2, lambda rank: fleet.get_hybrid_communicate_group())
