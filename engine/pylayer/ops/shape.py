@@ -228,7 +228,7 @@ def _strided_vjp(g: Any, F: Any, x_shape: tuple[int, ...], shape: Any, stride: A
     """Zeros with each element of `g` added where `as_strided` took it from."""
     size = math.prod(x_shape)
     places = _strided(np, np.arange(size), as_ints(shape), as_ints(stride), offset).reshape(-1)
-    return F.reshape(F.getitem_adjoint(F.reshape(g, [-1]), [size], places.tolist()), list(x_shape))
+    return F.reshape(F.scatter_sum(F.reshape(g, [-1]), [size], places.tolist()), list(x_shape))
 
 
 @op(x=_strided_vjp)
