@@ -25,6 +25,12 @@ def _unary() -> dict[str, str]:
 
 PROGRAMS: dict[str, str] = {
     **_unary(),
+    # ------------------------------------------------------------------- NumPy's functions, which call methods
+    "np.std raises": "np.std(x)",
+    **{f"np.{call}": f"np.{call}" for call in (
+        "sum(x)", "sum(x, 1)", "sum(x, dtype='float32')", "mean(x)", "mean(x, axis=0)", "prod(x, 0)", "cumsum(x, 1)", "any(b)", "all(b, axis=0)",
+        "clip(x, -0.5, 0.5)", "round(x)", "argmax(x)", "argmin(x, axis=1)",
+    )},
     # ------------------------------------------------------------------- special functions
     "i0 large": "paddle.i0(x * 60)", "i1e large": "paddle.i1e(x * 60)", "i1 zero": "paddle.i1(x * 0)",
     "lgamma negative": "paddle.lgamma(x * 3)", "digamma negative": "paddle.digamma(x * 3)", "logit eps": "paddle.logit(x, 0.1)",

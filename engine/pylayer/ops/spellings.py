@@ -72,6 +72,13 @@ SPELLINGS = {
 DEFAULTS: dict[tuple[str, str], dict[str, Any]] = {("median", "dim"): {"mode": "min"}}
 """By function and word, what else its use means in Paddle unless it is said."""
 
+NOTHING_IF_NONE = {
+    **dict.fromkeys(("all", "any", "argmax", "argmin", "clip", "cumprod", "cumsum"), ("out",)),
+    **dict.fromkeys(("prod", "round", "sum", "var"), ("out",)),
+    "mean": ("out", "dtype"),
+}
+"""What the functions take as None, which says nothing: NumPy's functions call the methods of that name with it."""
+
 ALIASES = {
     "clamp": "clip", "div": "divide", "div_": "divide_", "eq": "equal", "ge": "greater_equal",
     "greater": "greater_than", "gt": "greater_than", "le": "less_equal", "lt": "less_than", "mul": "multiply",
@@ -115,6 +122,7 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if (not words and place is None) or isinstance(function, type):
         return function
     with_name = -1 if place is None else place + 1
+    nothing = NOTHING_IF_NONE.get(name, ())
 
     @functools.wraps(function)
     def call(first: Any = _ABSENT, *rest: Any, **kwargs: Any) -> Any:
@@ -126,6 +134,9 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs:
             if place is not None:
                 kwargs.pop("name", None)
+            for word in nothing:
+                if kwargs.get(word, word) is None:
+                    del kwargs[word]
             for word in kwargs.keys() & words.keys():
                 if words[word] not in kwargs:
                     kwargs[words[word]] = kwargs.pop(word)
