@@ -87,6 +87,23 @@ def test_a_package_below_src_is_found_and_imported(gradcheck, package, folder):
     assert gradcheck("check", "own_package.layers:double", "-i", "x=2").code == 0
 
 
+@pytest.mark.parametrize("name", ["own_package:Scale", "own_package.more:Mine", "own_package.more:Base"])
+def test_a_layer_is_found_where_a_module_takes_it_or_its_forward_from(gradcheck, package, folder, name):
+    (folder / "own_package" / "__init__.py").write_text("from .more import *\nfrom .layers import Scale\n")
+    (folder / "own_package" / "more.py").write_text(
+        "from own_package.layers import Scale as Base\n\n\nclass Middle(Base): pass\n\n\nclass Mine(Middle): pass\n"
+    )
+    done = gradcheck("check", name, "-i", "x=2", "-i", "w=2")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_what_is_taken_in_a_circle_is_not_found(gradcheck, package, folder):
+    (folder / "own_package" / "one.py").write_text("from .two import Lost\n")
+    (folder / "own_package" / "two.py").write_text("from .one import Lost\n\n\nclass Own(Own): pass\n")
+    assert "has no 'Lost' at its top" in gradcheck("check", "own_package.one:Lost", "-i", "x=2").err
+    assert "class Own has no forward of its own" in gradcheck("check", "own_package.two:Own", "-i", "x=2").err
+
+
 def test_how_it_is_called_can_be_said(gradcheck, package):
     done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "--call", "Scale.apply(x, w, 3.0)")
     assert done.code == 0
