@@ -110,7 +110,7 @@ def signature_of(reference: str) -> Signature:
             raise DraftError(f"{reference!r} names no layer: `gradcheck run {reference}` runs scenarios")
         raise DraftError(f"{reference!r} names no layer: write {_meant(reference)}")
     module, _, name = reference.partition(":")
-    place, node = _looked_up(_read(module), name.split("."))
+    place, node = _looked_up(_module(module), name.split("."))
     function = node if isinstance(node, ast.FunctionDef) else _method(place, node, "forward")
     if function is None:
         raise DraftError(f"{place.file}:{node.lineno}: class {node.name} has no forward of its own")
@@ -141,7 +141,7 @@ class _Module(NamedTuple):
         return found
 
 
-def _read(module: str) -> _Module:
+def _module(module: str) -> _Module:
     """The module of that name below a root. Raises DraftError if there is none, or it is no Python."""
     file = _file_of(module)
     if file is None:
@@ -186,7 +186,7 @@ def _looked_up(place: _Module, names: Sequence[str], steps: int = 0) -> tuple[_M
         known = {one.name: one for one in node.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
         module, there = place.imported.get(name, ("", "")) if node is place.tree else ("", "")
         if name not in known and module and steps < MOST_IMPORTS and _file_of(module):
-            return _looked_up(_read(module), [there, *names[1:]], steps + 1)
+            return _looked_up(_module(module), [there, *names[1:]], steps + 1)
         if name not in known:
             there = f"there is {', '.join(known) or 'no class or function'}"
             raise DraftError(f"{place.file} has no {name!r} at its top; {hint(name, known, there)}")

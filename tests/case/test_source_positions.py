@@ -57,7 +57,7 @@ def test_a_module_that_python_cannot_read_is_the_user_s(tmp_path: Path) -> None:
     spec = spec_from_file_location("own", tmp_path / "own.py")
     assert spec is not None
     assert spec.loader is not None
-    with pytest.raises(OSError, match="own.py") as raised:
+    with pytest.raises(OSError, match=r"own\.py") as raised:
         spec.loader.exec_module(module_from_spec(spec))
     assert raised.tb.tb_next is not None
     error = raised.value.with_traceback(raised.tb.tb_next)  # without this file, which is a user's
