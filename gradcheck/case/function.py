@@ -32,6 +32,8 @@ TAIL = re.compile(
     re.DOTALL,
 )
 """What Paddle adds that is about its own source, and the place of a call that is this package's own."""
+APPLIED_HERE = re.compile(r", applied at .*(?:arguments|of_arrays)\.py:\d+$")
+"""That place as the notes of errors have it."""
 INPUT = re.compile(r"\(input `(\w+)`\)")
 
 
