@@ -31,6 +31,7 @@ PROGRAMS: dict[str, str] = {
         "sum(x)", "sum(x, 1)", "sum(x, dtype='float32')", "mean(x)", "mean(x, axis=0)", "prod(x, 0)", "cumsum(x, 1)", "any(b)", "all(b, axis=0)",
         "clip(x, -0.5, 0.5)", "round(x)", "argmax(x)", "argmin(x, axis=1)",
     )},
+    "float16 and bfloat16": "x.detach().astype('float16') * y.detach().astype('bfloat16')", "bfloat16 and float16": "x.detach().astype('bfloat16') + y.detach().astype('float16')",
     # ------------------------------------------------------------------- special functions
     "i0 large": "paddle.i0(x * 60)", "i1e large": "paddle.i1e(x * 60)", "i1 zero": "paddle.i1(x * 0)",
     "lgamma negative": "paddle.lgamma(x * 3)", "digamma negative": "paddle.digamma(x * 3)", "logit eps": "paddle.logit(x, 0.1)",
