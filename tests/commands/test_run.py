@@ -287,6 +287,18 @@ def test_what_cannot_be_done_is_said_before_anything_runs(spec, gradcheck, argum
     assert message in done.err
 
 
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("paddle.ones([2]).unsqeeze(0)", "; did you mean unsqueeze?"), ("'a'.uper()", "; did you mean upper?"),
+     ("paddle.tahn", "Did you mean paddle.tan"), ("'a'.zzzzzz", "has no attribute 'zzzzzz' (line")],
+)  # fmt: skip
+def test_an_attribute_that_is_misspelled_brings_up_the_one_that_is_there(spec, gradcheck, asked, meant):
+    spec(GOOD.replace("6 * 7", asked))
+    said = gradcheck("run", "a.grad.yaml", "--allow-code").out
+    assert meant in said
+    assert said.lower().count("did you mean") == ("mean" in meant)
+
+
 def test_a_file_of_another_kind_is_no_spec(gradcheck, folder):
     (folder / "pyproject.toml").write_text("[tool.gradcheck]\n")
     done = gradcheck("run", "pyproject.toml")

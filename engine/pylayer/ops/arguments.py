@@ -72,6 +72,22 @@ def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
+def exchange(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Let two axes to exchange be given for the order of all: ``x.transpose(0, 1)``. Paddle looks at no third one."""
+
+    @functools.wraps(function)
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        places = [one if isinstance(one, int) else None for one in (*args, None, None)[:2]]
+        first, second = (kwargs.pop(f"dim{k}", kwargs.pop(f"axis{k}", place)) for k, place in enumerate(places))
+        if first is None or second is None:
+            return function(x, *args, **kwargs)
+        order = list(range(x.ndim))
+        order[first], order[second] = order[second], order[first]
+        return function(x, order)
+
+    return call
+
+
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """The axes meant, from the front, all by None or []; a 0-d Tensor has the axis 0. A TypeError for no integers."""
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):

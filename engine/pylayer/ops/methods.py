@@ -91,7 +91,14 @@ def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tens
     return x
 
 
-to = composed("to", lambda x, dtype: astype(x, dtype.dtype) if isinstance(dtype, Tensor) else cast(x, dtype))
+def to(x: Tensor, *places: Any, device: Any = None, dtype: Any = None) -> Tensor:
+    """`x` in another dtype, or in that of another Tensor; that it is to be on the host may be said as well."""
+    for one in (device, dtype, *places):
+        if isinstance(one, Tensor):
+            x = astype(x, one.dtype)
+        elif one is not None and one != "cpu":
+            x = cast(x, one)
+    return x
 
 
 # --------------------------------------------------------------------------- operators and forms in place
