@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,6 +86,9 @@ def exchange(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         order[first], order[second] = order[second], order[first]
         return function(x, order)
 
+    signature, kind = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
+    axes = [inspect.Parameter(name, kind, default=None) for name in ("dim0", "dim1", "axis0", "axis1")]
+    call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *axes])  # type: ignore[attr-defined]
     return call
 
 
