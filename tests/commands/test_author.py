@@ -76,6 +76,17 @@ def test_what_a_wrong_one_printed_is_shown(gradcheck, package, folder):
     assert "    the last it printed:\n      seen\n" in done.out
 
 
+@pytest.mark.parametrize("gives", ["oops", "dy.sum().reshape([1]), None, None, None"])
+def test_of_a_layer_that_is_named_no_place_is_told_but_its_file_s(gradcheck, package, folder, gives):
+    layers = folder / "own_package" / "layers.py"
+    kept, backward, rest = layers.read_text().partition("def backward(ctx, dy):\n")
+    layers.write_text(f"{kept}{backward}        return {gives}\n{rest}")
+    done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2", "-i", "w=2")
+    assert done.code == 1
+    assert "Scale" in done.out
+    assert "applied at" not in done.out
+
+
 def test_a_function_is_checked_too(gradcheck, package):
     assert gradcheck("check", "own_package.layers:double", "-i", "x=scalar").code == 0
 
