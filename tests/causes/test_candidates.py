@@ -102,6 +102,17 @@ def test_a_rule_that_is_wrong_is_told_by_what_is_wrong_in_it(forward: Any, backw
     assert [says in cause.text for cause in result.diagnosis] == [True], result
 
 
+@pytest.mark.parametrize(("forward", "slope"), [
+    (lambda k: 2 * np.log(np.diag(np.linalg.cholesky(k))).sum(), lambda k, g: g * np.linalg.inv(k)),
+    (lambda k: np.linalg.eigvalsh(k, UPLO="U"), lambda k, g: (np.linalg.eigh(k)[1] * g) @ np.linalg.eigh(k)[1].T),
+])  # fmt: skip
+def test_the_gradient_of_a_symmetric_matrix_is_told_where_one_triangle_is_read(forward: Any, slope: Any) -> None:
+    k = W @ W.T + 3 * np.eye(3)
+    (cause,) = causes(forward, slope, k)
+    assert cause.text.endswith("the gradient of a symmetric matrix, of which one triangle alone is read")
+    assert gradcheck.check(lambda k: forward((k + k.T) / 2), k, backward=lambda k, g: slope((k + k.T) / 2, g))
+
+
 def test_a_factor_that_a_loop_forgets_is_named() -> None:
     def forward(x: Any, w: Any, v: Any) -> Any:
         total = 0.0
