@@ -335,8 +335,9 @@ def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of a call that are given and change something."""
-    return {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
+    """The keywords of a call that are given and change something; an `order` that is a number is that of a spline."""
+    idle = {k for k, v in kwargs.items() if k in CHANGE_NOTHING and (k != "order" or isinstance(v, str | None))}
+    return {k: v for k, v in kwargs.items() if k not in idle and v is not np._NoValue}
 
 
 def with_keywords(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
