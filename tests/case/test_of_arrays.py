@@ -263,3 +263,15 @@ def test_what_an_iterator_of_numpy_writes_is_there() -> None:
     assert gradcheck.check(squares, x, backward=backward)
     assert gradcheck.check(squares, x, backward=lambda x, g: -backward(x, g)).verdict == "FAIL"
     assert gradcheck.check(lambda x: x * x, x, backward=backward)
+
+
+@pytest.mark.parametrize("options", [{"mode": "symmetric", "reflect_type": "odd"}, {"mode": "mean", "stat_length": 2}])
+def test_a_rule_that_is_not_numpys_is_not_believed_where_operations_are_moved(options: Any) -> None:
+    rows, columns = (np.stack([np.pad(row, 2, **options) for row in np.eye(n)]) for n in (5, 6))
+    x = np.random.default_rng(0).normal(size=(9, 10))
+    assert gradcheck.check(lambda x: rows @ x @ columns.T, x, backward=lambda x, g: np.pad(g, 2, **options))
+
+    def backward(x: Any, g: Any) -> Any:
+        return 2 * rows @ (g * np.pad(x, 2, **options)) @ columns.T
+
+    assert gradcheck.check(lambda x: np.pad(x, 2, **options) ** 2, x[:5, :6], backward=backward)
