@@ -13,6 +13,7 @@ import numpy as np
 
 from gradcheck.case.arguments import WorldOf, backend_of, tensor_function
 from gradcheck.case.engine_twin import twin_of
+from gradcheck.case.function import leave_out_own_place
 from gradcheck.case.gradient_check import (
     DTYPES,
     Effort,
@@ -221,9 +222,15 @@ def check(
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs, declared)
     settings = Settings(seed, rtol, mode, order, MOST_LISTED_BY_CHECK, effort, precision)
-    with np.errstate(all="ignore"), as_releases(), closing(function):
-        looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
-        found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
+    try:
+        with np.errstate(all="ignore"), as_releases(), closing(function):
+            looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
+            found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
+    except Exception as error:
+        leave_out_own_place(error)
+        if isinstance(error, TypeError) and "__array_ufunc__" in str(error) and backward is None:
+            error.add_note("a function of NumPy arrays is checked with the gradients written for it: backward=…")
+        raise
     return CheckResult.of(found)
 
 

@@ -179,9 +179,10 @@ CODES: dict[str, Code] = {
     ),
     "GC122": Code(
         "straight through",
-        "An operation whose derivative is 0, such as round or sign, hands the gradient on as if it were not there.",
-        "backward is the recorded forward's gradient with the operation at the line named left out.",
-        "Return zeros, or, where this is meant, declare it: `gradient: straight-through` in the scenario's `expect`.",
+        "The gradient is handed on as if an operation, most often one whose derivative is 0 as round or sign, or the "
+        "whole layer were not there.",
+        "backward is the recorded forward's gradient with the operation at the line named left out, or the cotangent.",
+        "Return the derivative, or, where this is meant, declare it: `gradient: straight-through` in `expect`.",
         "y = round(x)      straight through: return dy      derivative: return zeros_like(x)",
     ),
     "GC123": Code(

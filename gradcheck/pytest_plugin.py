@@ -6,6 +6,7 @@ own, and its code is allowed as the test code beside it is.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,21 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End the workers."""
     if _pool in config.stash:
         config.stash[_pool].__exit__(None, None, None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
+    """Leave the frames of gradcheck and its engine out where a test of a layer shows an error, unless it is ours."""
+    if call.excinfo is not None and gradcheck_fixture.name in getattr(item, "fixturenames", ()):
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in ("gradcheck", "pylayer"):
+                vars(module)["__tracebackhide__"] = is_no_bug
+
+
+def is_no_bug(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
+    """Whether an error arose in the user's code, or in what the user gives to gradcheck or the engine."""
+    last = str(excinfo.traceback[-1].frame.f_globals.get("__name__", ""))
+    return last.partition(".")[0] != "gradcheck" or last in ("gradcheck.api", "gradcheck.case.arguments")
 
 
 class SpecCollector(pytest.File):

@@ -202,6 +202,14 @@ def test_without_an_input_that_needs_a_gradient_there_is_nothing_to_check(inputs
 
 
 # --------------------------------------------------------------------------- arguments
+def test_a_function_of_arrays_without_its_gradients_is_told_to_need_them() -> None:
+    with pytest.raises(TypeError, match="ufuncs") as raised:
+        gradcheck.check(lambda x: np.tanh(x), np.ones(3))
+    assert raised.value.__notes__ == [
+        "a function of NumPy arrays is checked with the gradients written for it: backward=…"
+    ]
+
+
 def test_plain_numbers_are_passed_as_they_are() -> None:
     seen = []
 

@@ -203,6 +203,17 @@ def test_the_fixture_checks_a_layer_of_a_module_that_imports_paddle(run, factor:
         result.stdout.no_fnmatch_line("*def assert_gradients*")
 
 
+@pytest.mark.parametrize("arguments", ["Square, np.ones(3), order=3", "Square, np.ones(3)"])
+def test_an_error_is_shown_in_the_user_s_code_alone(run, arguments: str) -> None:
+    files = {"layers_py": MODULE.format(factor="np.oops"), "test_own_py": TEST.replace("Square, np.ones(3)", arguments)}
+    shown = run(**files)
+    shown.assert_outcomes(failed=1)
+    shown.stdout.fnmatch_lines(["*Error: *"])
+    shown.stdout.no_fnmatch_line("*/gradcheck/*")
+    shown.stdout.no_fnmatch_line("*/pylayer/*")
+    run("--full-trace").stdout.fnmatch_lines(["*gradcheck/api.py:*"])
+
+
 def test_an_ini_setting_lets_test_files_import_such_modules_at_their_top(run, pytester: pytest.Pytester) -> None:
     test = "import numpy as np\nimport gradcheck\nfrom layers import Square\n\ndef test_square():\n"
     files = {

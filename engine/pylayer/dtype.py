@@ -65,16 +65,18 @@ def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
         TypeError: the ones with dimensions differ, and are neither all floating nor is one complex.
     """
     if len(shaped) > 1 and not (all(d.is_floating for d in shaped) or any(d.is_complex for d in shaped)):
-        found = ", ".join(sorted(d.name for d in shaped))
+        names = ", ".join(sorted(d.name for d in shaped))
         raise TypeError(
             f"(InvalidType) {name}(): Type promotion only support calculations between floating-point numbers and "
-            f"between complex and real numbers, but got {found}. Cast one with astype()."
+            f"between complex and real numbers, but got {names}. Cast one with astype()."
         )
     highest = max((d.rank for d in shaped), default=-1)
     complexes = any(d.is_complex for d in shaped)
     counting = shaped | {d for d in zero_d if d.rank > highest or complexes}
-    differentiable = {d for d in counting if d.is_differentiable}
-    return BY_NUMPY[np.dtype(functools.reduce(np.promote_types, (d.numpy for d in differentiable or counting)))]
+    found = {d for d in counting if d.is_differentiable} or counting
+    if found >= {float16, bfloat16}:  # neither holds the other
+        found = found - {float16, bfloat16} | {float32}
+    return BY_NUMPY[np.dtype(functools.reduce(np.promote_types, (d.numpy for d in found)))]
 
 
 for _dtype in DTYPES:  # ``DataType.FLOAT32``

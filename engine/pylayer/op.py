@@ -182,7 +182,10 @@ def op(
             if not kwargs and least <= len(args) <= count:
                 return apply(*args, *defaults[len(args) - least :])
             kwargs.pop("name", None)
-            bound = signature.bind(*args, **kwargs)
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{name}() {error}") from None
             bound.apply_defaults()
             return apply(*bound.arguments.values())
 

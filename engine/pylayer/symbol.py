@@ -115,19 +115,14 @@ def named(value: Any) -> str:
 def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
     """Have the call of a function that makes a Tensor recorded in static mode, and have it take what all of these take.
 
-    One `like` its argument ``x`` has the stop_gradient of that, as in Paddle. One that needs a shape alone takes its
-    sizes also apart. A `device` must be the current one.
+    One `like` its argument ``x`` has the stop_gradient of that, as in Paddle. A `device` must be the current one.
     """
-    code = function.__code__
-    sized = code.co_varnames[:1] == ("shape",) and len(function.__defaults__ or ()) == code.co_argcount - 1
 
     @functools.wraps(function)
     def call(
         *args: Any, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kwargs: Any
     ) -> Any:
         check_place(device)
-        if sized and len(args) > 1 and all(type(n) is int for n in args):
-            args = (args,)
         recorder = recording.get()
         if recorder is None:
             made = function(*args, **kwargs)

@@ -57,6 +57,8 @@ class Step:
     """The numbers of its inputs, -1 for a constant."""
     node: OpNode
     spot: Spot | None
+    called: Spot | None
+    """Where the user's code calls the function that the spot is in, if it does."""
 
     def pull(self, cotangents: Sequence[Array | None]) -> list[tuple[int, int, Array]]:
         """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
@@ -226,17 +228,18 @@ class Recording(Watch):
             return self.of_layers.get((made_by, parent.index), -1) if first is None else first + parent.index
         return self.numbers.get(parent, -1)
 
-    def spot(self) -> Spot | None:
-        """Where the code stands that is neither the engine's nor ours, if that is wanted."""
-        frame = users_frame() if self.lines else None
-        return None if frame is None else (frame.f_code, frame.f_lasti)
+    def spots(self) -> tuple[Spot | None, Spot | None]:
+        """Where the code stands that is neither the engine's nor ours, and the code that called it, if wanted."""
+        frame = users_frame(sys._getframe(1)) if self.lines else None
+        caller = None if frame is None or frame.f_code is recorded.__code__ else users_frame(frame.f_back)
+        return spot_of(frame), spot_of(caller)
 
     def chose(self, name: str, arguments: Sequence[str], inputs: Sequence[Any]) -> None:
         """Note a decision if it was made on something that depends on the inputs."""
         edges = [self.number_of(parent_of(value)) for value in inputs]
         if any(edge >= 0 for edge in edges):
             arrays = [getattr(value, "array", value) for value in inputs]
-            self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), self.spot()))
+            self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), self.spots()[0]))
 
     # ----------------------------------------------------------------- what the engine tells
     def made(self, node: Node, out: Any) -> None:
@@ -245,7 +248,7 @@ class Recording(Watch):
         if all(edge < 0 for edge in edges):
             return
         values = list(out) if isinstance(node, SeveralOutputs) else [out]
-        spot, first = self.spot(), len(self.arrays)
+        (spot, called), first = self.spots(), len(self.arrays)
         if self.move is not None:
             move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0], first)
         if not is_differentiable(values[0]):
@@ -253,7 +256,7 @@ class Recording(Watch):
             self.decisions.append(Decision(f"{node.op.name} to integers", node.op.inputs, inputs, edges, first, spot))
             return
         self.numbers[node] = first
-        self.steps.append(Step(node.op.name, values, first, edges, node, spot))
+        self.steps.append(Step(node.op.name, values, first, edges, node, spot, called))
         self.arrays += values
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
@@ -267,7 +270,7 @@ class Recording(Watch):
     def left(self, tensor: Tensor, how: str) -> None:
         recorded = self.backwards and how == RECORDED_WALK
         if not recorded and self.number_of(parent_of(tensor)) >= 0 and is_differentiable(tensor.array):
-            frame = users_frame()
+            frame = users_frame(sys._getframe(1))
             where = "" if frame is None else f" in line {frame.f_lineno}"
             self.taken_out.append((len(self.arrays), f"{how}{where}"))
 
@@ -359,9 +362,13 @@ def recorded(
     return found, bool(moved)
 
 
-def users_frame() -> FrameType | None:
-    """The innermost frame of what is recorded whose code is neither the engine's nor ours."""
-    frame: FrameType | None = sys._getframe(1)
+def spot_of(frame: FrameType | None) -> Spot | None:
+    """What a frame is about to do."""
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of what is recorded, from one on, whose code is neither the engine's nor ours."""
     while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = None if frame.f_code is recorded.__code__ else frame.f_back  # beyond it is who asked for the check
     return frame

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcheck.backends.base import Backend, load_backend
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
-from gradcheck.case.function import output_names, refused, settings_of_its_own
+from gradcheck.case.function import leave_out_own_place, output_names, refused, settings_of_its_own
 from gradcheck.case.gradient_check import SEVERITY, Expectation, Finding, Settings, as_expected, judge
 from gradcheck.case.layer import EagerStaticLayer, NoInputError, ScenarioLayer, StaticLayer, WrongCotangent
 from gradcheck.case.user_code import (
@@ -67,6 +67,7 @@ def execute(case: Case) -> Result:
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise
+            leave_out_own_place(error)
             if name := backend.lacks(error):
                 what = f"{name} is not part of the bundled engine"
                 return case.result(Status.UNSUPPORTED, with_place(what, error, scenario.path, scenario.line))

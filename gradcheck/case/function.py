@@ -26,12 +26,13 @@ from pylayer.watch.numpy_recording import Code, recording_numpy
 
 REFUSED = re.compile(r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\S+?)(?: : |'s backward function,? )(.*)", re.DOTALL)
 """How both the engine and Paddle begin to say that they do not take what a PyLayer's backward returned."""
+APPLIED = r"applied at (?:[^):]*(?:arguments|of_arrays)\.py|[^):]*[/\\][\w.]+:[A-Za-z_][\w.]*):\d+"
+"""The place of a call that is this package's own, or of a scenario that ``gradcheck check`` makes up."""
 TAIL = re.compile(
-    r"\s*(?:\[Hint: .*|\(at /.*|, please check your PyLayer code.*"
-    r"|\(applied at [^)]*(?:arguments|of_arrays)\.py:\d+\))",
+    rf"\s*(?:\[Hint: .*|\(at /.*|, please check your PyLayer code.*|\({APPLIED}\))",
     re.DOTALL,
 )
-"""What Paddle adds that is about its own source, and the place of a call that is this package's own."""
+"""What Paddle adds that is about its own source, and a place that is not the user's."""
 INPUT = re.compile(r"\(input `(\w+)`\)")
 
 
@@ -77,6 +78,13 @@ def misfit(gradient: Array, x: Array) -> str:
     if not is_differentiable(gradient) or (gradient.dtype.kind == "c" and x.dtype.kind != "c"):
         return f"a gradient of dtype {gradient.dtype} for an input of {x.dtype}"
     return ""
+
+
+def leave_out_own_place(error: BaseException) -> None:
+    """Take a place that is not the user's out of the notes of an error."""
+    notes = getattr(error, "__notes__", None)
+    if isinstance(notes, list):
+        notes[:] = [re.sub(f", {APPLIED}$", "", note) if isinstance(note, str) else note for note in notes]
 
 
 def refused(error: BaseException) -> GradientSummary | None:

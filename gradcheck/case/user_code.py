@@ -167,6 +167,8 @@ Frame = tuple[str, int]
 
 LIBRARIES = frozenset({"cupy", "decorator", "numpy", "paddle", "scipy"})
 """Installed packages in which nobody looks for a mistake in a layer; Paddle wrapped its functions by `decorator`."""
+IMPORTING = "<frozen importlib"
+"""How the names of the files begin that Python imports with."""
 MOST_CALLS = 5
 """Calls that are shown of a chain, from the innermost."""
 
@@ -226,11 +228,14 @@ def with_place(what: str, error: BaseException, spec: str, otherwise: int = 0) -
 def raised_by_scenario(path: str, error: BaseException) -> bool:
     """Whether the code of the spec `path`, or the engine at its behest, raised the error: if not, we have a bug.
 
-    What a rank in a process of its own raised brings the frames of that process along.
+    What a rank in a process of its own raised brings the frames of that process along. A module that Python itself
+    cannot read, or take for source, is the user's.
     """
-    if hasattr(error, "frames_of_rank") or isinstance(error, ImportError):
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    importing = bool(frames) and frames[-1].f_code.co_filename.startswith(IMPORTING)
+    if hasattr(error, "frames_of_rank") or isinstance(error, ImportError) or importing:
         return True
-    engine = any(package_of_frame(frame) in ENGINES for frame, _ in traceback.walk_tb(error.__traceback__))
+    engine = any(package_of_frame(frame) in ENGINES for frame in frames)
     return engine or any(file == path or is_users(file) for file, _ in frames_of(error))
 
 

@@ -393,8 +393,9 @@ def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
     rows: list[tuple[str, float, str, str, Any]] = []
     if name in ("softmax", "log_softmax", "cumsum") and isinstance(given["axis"], int):
         axis = given["axis"] % max(len(axes), 1)
-        says = f"sums over axis {{}} in place of axis {axis} in {{{{op}}}}"
-        rows += [("GC119", 2, says.format(k), "axis", k) for k in axes if k != axis]
+        sums = {f"axis {k}": k for k in axes if k != axis} | {"all axes": None}
+        says = f"sums over {{}} in place of axis {axis} in {{{{op}}}}"
+        rows += [("GC119", 2, says.format(words), "axis", k) for words, k in sums.items()]
     for bound, other, none in (("min", "max", np.inf), ("max", "min", -np.inf)):
         if name in ("clip", "hardtanh") and given.get(bound) is not None:
             rows.append(("GC123", 2, f"masks at the bound {bound} of {{op}} alone", other, none))
@@ -438,17 +439,22 @@ ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] =
      lambda e: e.step.again(e.g)),
     (REORDERING, "GC104", 2, "hands on the gradient of {op} as it is, without its inverse",
      lambda e: e.g.reshape(e.right.shape)),
+    (("mirrored",), "GC119", 0.5, "gives {own} the gradient of a symmetric matrix, of which one triangle alone is read",
+     lambda e: (e.g + np.swapaxes(e.g, -1, -2)) / 2),
     (("cumsum",), "GC104", 2, "applies {op} itself, not a sum from the other end, to the gradient",
      lambda e: e.step.again(e.g)),
     (("cumsum",), "GC104", 2, "hands on the gradient of {op} as it is, without a sum from the other end",
      lambda e: e.g.reshape(e.right.shape)),
     (("getitem",), "GC104", 2, "writes what {op} selects several times only once", written_once),
+    (("pow",), "GC119", 2, "leaves the exponent as it is in the derivative of {op}", lambda e: e.right * e.x),
     (("matmul", "bmm"), "GC116", 2, FORGETS, lambda e: e.g),
     (("max", "amax"), "GC123", 2, "hands the gradient of {op} to the smallest element", least_for_largest),
     (("min", "amin"), "GC123", 2, "hands the gradient of {op} to the largest element", least_for_largest),
     (("softmax",), "GC119", 2, "takes the row sum of g, not of y g, in {op}", lambda e: e.y * (e.g - row_sums(e, e.g))),
     (("softmax",), "GC119", 2, "takes the row mean of y g, not its sum, in {op}",
      lambda e: e.y * (e.g - row_sums(e, e.y * e.g) / row_sums(e, 0 * e.g + 1))),
+    (("softmax",), "GC119", 2, "adds the row sum of y g in place of subtracting it in {op}",
+     lambda e: e.y * (e.g + row_sums(e, e.y * e.g))),
     (("softmax",), "GC119", 2, "leaves out the factor y in {op}", lambda e: e.g - row_sums(e, e.y * e.g)),
     (("softmax",), "GC119", 2, "subtracts the row sum without the factor y in {op}",
      lambda e: e.y * e.g - row_sums(e, e.y * e.g)),
@@ -456,6 +462,8 @@ ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] =
      lambda e: e.g - row_sums(e, e.g)),
     (("log_softmax",), "GC119", 2, "takes the row mean of g, not its sum, in {op}",
      lambda e: e.g - np.exp(e.y) * row_sums(e, e.g) / row_sums(e, 0 * e.g + 1)),
+    (("log_softmax",), "GC119", 2, "adds the row sum of g in place of subtracting it in {op}",
+     lambda e: e.g + np.exp(e.y) * row_sums(e, e.g)),
     (("log_softmax",), "GC119", 2, "leaves out the row sum of g in {op}", lambda e: e.g - np.exp(e.y) * e.g),
     (("log_softmax",), "GC119", 2, "leaves out g in {op}", lambda e: -np.exp(e.y) * row_sums(e, e.g)),
     (("log_softmax",), "GC119", 2, "multiplies by the logarithm in place of the softmax in {op}",

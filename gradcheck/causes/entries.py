@@ -15,7 +15,7 @@ from gradcheck.causes.search import Backward
 from gradcheck.checking.differences import QUICK, RATIO, USUAL, Line, derivative_of, quick
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, only
 from gradcheck.checking.precision import EPS
-from gradcheck.checking.probe import POWER, ROUNDING, Comparison, Probe, Prober, Ruling, granted, tape_diff
+from gradcheck.checking.probe import POWER, ROUNDING, Comparison, Probe, Prober, Ruling, granted, some, tape_diff
 from gradcheck.result import StepScan
 
 MOST_LOCATED = 5
@@ -28,7 +28,7 @@ MOST_JACOBIAN_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""
 FAR_OFF = 2.0**-20
 """An entry that is off by this share of the largest of its row is listed as it is, as its element is known to be wrong:
-rounding is as much only where 32 bits of the row cancel."""
+rounding is as much only where 32 bits of the row cancel. What is a smaller share of the element's error is measured."""
 TAPED = 2.0**-48
 """The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
 
@@ -71,7 +71,7 @@ def by_tape(prober: Prober, probe: Probe, listed: int, claimed: Backward) -> lis
         pairs = ((i, float(diagonal[i]), float(true[i])) for i in places(said.wrong[0]))
         return [Entry(0, i, i, claim, value, TAPED * abs(value)) for i, claim, value in pairs]
     few = point.outputs.vector.size <= MOST_ROWS_BY_TAPE
-    entries = list(entries_by_rows(point, said.wrong, listed, claimed)) if few else []
+    entries = list(entries_by_rows(point, said, listed, claimed)) if few else []
     return entries or list(entries_by_halving(point, probe, said, claimed))
 
 
@@ -80,16 +80,21 @@ def places(mask: Array) -> list[int]:
     return np.flatnonzero(mask).tolist()
 
 
-def entries_by_rows(point: Point, wrong: Sequence[Array], listed: int, claimed: Backward) -> Iterator[Entry]:
-    """Those that are far off, row by row: this needs no measuring of what rounding does."""
+def entries_by_rows(point: Point, said: Comparison, listed: int, claimed: Backward) -> Iterator[Entry]:
+    """Those that are far off, row by row: what rounding does is measured where it may be all of what is off."""
+    wrong, errors = said.wrong or (), [abs(c - t) for c, t in zip(said.claimed, said.taped, strict=True)]
     left = {number: listed for number, mask in enumerate(wrong) if bool(mask.any())}
     for output in range(point.outputs.vector.size):
         if not any(left.values()):
             return
         one = point.outputs.unit(output)
         rows = claimed(one), point.by_tape(one)
-        for number, (claim, taped, mask) in enumerate(zip(*rows, wrong, strict=True)):
-            found = places(mask & far_off(claim, taped))[: left.get(number, 0)] if number in left else []
+        far = [mask & far_off(claim, taped) for claim, taped, mask in zip(*rows, wrong, strict=True)]
+        little = (f & (abs(c - t) <= FAR_OFF * error) for f, c, t, error in zip(far, *rows, errors, strict=True))
+        if some(little):
+            far = list(tape_diff(point, one, rows[0], far, 0.0).wrong or [])
+        for number, mask in enumerate(far):
+            found = places(mask)[: left.get(number, 0)]
             left |= {number: left[number] - len(found)} if found else {}
             yield from (entry_of(point, number, i, output, *rows) for i in found)
 
@@ -131,7 +136,7 @@ def entries_by_halving(point: Point, probe: Probe, said: Comparison, claimed: Ba
                 start, error = middle, error - half
         one = point.outputs.unit(start)
         entry = entry_of(point, *array_and_element(point.x, place), start, claimed(one), point.by_tape(one))
-        if entry.analytic != entry.numeric:
+        if not abs(entry.analytic - entry.numeric) <= FAR_OFF * abs(error):  # else backward is not linear
             yield entry
 
 

@@ -38,6 +38,8 @@ FIRST_ELEMENTS = 1000
 """Elements, about, on which a formula is tried before all are."""
 OF_BUDGET = 10
 """The search on the tape takes a tenth of what naming may cost."""
+SWAPPED = "GC105"
+"""The code of gradients in the wrong order: one slip, which is wrong about two inputs."""
 COTANGENTS = 2
 """Random ones that a formula has to hold for: with one, any number can be explained."""
 
@@ -63,21 +65,29 @@ def likely_causes(
     by_causes: Backward = point.vjp
     if said is not None and sought:
         found, by_causes = explained_by_tape(point, [*claims, prober.claimed()], said.rounding, budget / OF_BUDGET)
-        wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in found)]
-    for number in wrong:
+    names = [point.problem.names[k] for k in point.moved]
+    left = [k for k in wrong if not any(names[k] in d.inputs for d in found)]
+
+    def formula(number: int) -> str:
+        """The code of the formula that holds for an input, and what it says."""
         if said is not None:  # rounding of one cotangent is as large as that of another, if not at the same elements
             bounds = said.rounding[number], 0 * said.rounding[number] + said.rounding[number].max(initial=0.0)
             rows = [(point.by_tape(u)[number], bound) for (u, _), bound in zip(claims, bounds, strict=True)]
         elif number in jacobians:
             rows = [gradient(*jacobians[number], u, point.x[number].shape) for u, _ in claims]
         else:
-            continue
+            return ""
         with np.errstate(all="ignore"):  # formulas try the logarithm of whatever there is
-            code, _, text = Evidence(point, number, wrong, claims, rows).formula().partition(" ")
-        if code:
-            name = point.problem.names[point.moved[number]]
-            found.append(Diagnosis.of(code, f"{name}: {text}", (name,)))
-    return found, point.vjp if wrong or not found else by_causes
+            return Evidence(point, number, wrong, claims, rows).formula()
+
+    told = {number: formula(number) for number in left}
+    if any(text.startswith(SWAPPED) for text in told.values()):  # then what the tape says of the others is far-fetched
+        others = {number: formula(number) for number in wrong if number not in left}
+        told |= {number: text for number, text in others.items() if text.startswith(SWAPPED)}
+    found = [d for d in found if not any(d.inputs == (names[k],) for k in told)]
+    for number, (code, _, text) in ((k, text.partition(" ")) for k, text in told.items() if text):
+        found.append(Diagnosis.of(code, f"{names[number]}: {text}", (names[number],)))
+    return found, point.vjp if left or not found else by_causes
 
 
 def gradient(jacobian: Array, bounds: Array, cotangent: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
@@ -180,10 +190,14 @@ def nice(value: float, bar: float) -> float:
 
 # --------------------------------------------------------------------------- nothing but the gradient
 def trivial(s: Evidence) -> Iterator[Formula]:
-    """The cotangent passed on where the derivative is 0, all zeros, the same for every cotangent."""
-    if s.out is not None and s.out.shape == s.x.shape and bool((s.analytic == s.of_out).all()):
-        says = "GC122 the derivative is 0 here and backward passes the cotangent on (straight-through)"
-        yield Formula(says, 0 * s.truth)
+    """The cotangent passed on as it is, all zeros, the same for every cotangent."""
+    outputs = s.point.outputs
+    for k in outputs.active:
+        cotangents = [wide(outputs.split(u)[k]) for u, _ in s.claims]
+        if cotangents[0].shape == s.x.shape and bool((s.analytic == np.stack(cotangents)).all()):
+            of = "" if s.out is not None else f" of out[{k}]"
+            says = f"backward passes the cotangent{of} on as it is (straight-through), which is not the derivative"
+            yield Formula(f"GC122 {says}", s.truth)
     if not bool((s.analytic != 0).any()):
         yield Formula("GC108 backward gives 0 everywhere, or None, but the derivative is not 0", s.truth)
     if bool((s.analytic == s.analytic[:1]).all()):
@@ -231,7 +245,7 @@ def rearranged(s: Evidence) -> Iterator[Formula]:
     """That of another wrong input; in another order; what backward gives for the cotangent summed over some axes."""
     for number, (name, x) in enumerate(s.inputs.items()):
         if number in s.wrong and number != s.number and x.shape == s.x.shape:
-            yield Formula(f"GC105 numeric = the gradient that backward gives for {name}", s.claimed(number))
+            yield Formula(f"{SWAPPED} numeric = the gradient that backward gives for {name}", s.claimed(number))
     for words, order in orders(s.x.shape, partial(s.point.problem.axis, s.name)):
         code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
         yield Formula(f"{code} numeric = analytic {words}", np.stack(list(map(order, s.analytic))))

@@ -111,7 +111,8 @@ class Mistake:
         found |= dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)
         for n in {n for shape in shapes for n in (*shape, int(np.prod(shape)), together) if n > 1}:
             added_up = 1.0 if n == together else 2.0
-            found = {n: added_up, 1 / n: added_up, n / (n - 1): 2.0, (n - 1) / n: 2.0, -n: 3.0, -1 / n: 3.0} | found
+            lengths = {n: added_up, 1 / n: added_up, n / (n - 1): 2.0, (n - 1) / n: 2.0, -n: 3.0, -1 / n: 3.0}
+            found |= {factor: min(cost, found.get(factor, cost)) for factor, cost in lengths.items()}
         if name in MOVES:  # what reads elements several times may count them
             as_many = len({int(np.prod(shape)) for shape in shapes}) == 1
             found = {c: cost + NO_FACTOR * (c < 0 or (c > 0 and as_many)) for c, cost in found.items()}
@@ -425,7 +426,7 @@ def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Ca
         again = replace(mistake, steps=mistake.steps.union(runs[mistake.edge.step]), when=", each time")
         for factor in mistake.simple:
             change = tuple(np.rint((factor * mistake.along - mistake.right) / within))
-            found.append((change, Cause([(again, factor)], mistake.cost)))
+            found.append((change, Cause([(again, factor)], mistake.cost + mistake.factors[factor])))
     first: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
     found.sort(key=lambda alike: alike[1].rank)
     others = [c for change, c in found if first.setdefault(change, c) is not c]

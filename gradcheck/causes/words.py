@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Spot
 from gradcheck.backends.bundled import Step
-from gradcheck.causes.candidates import OF_WORLDS, Edge
+from gradcheck.causes.candidates import FORGETS, OF_WORLDS, Edge
 from gradcheck.causes.search import SCREEN, Backward, Cause, CauseSearch, Mistake
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import MOVES
@@ -65,6 +66,10 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
         )
         says = re.sub(r"#(\d+)", lambda m: name_of_value(tape, int(m[1]), names), says) + mistake.when
         lines = sorted({other.line for other in same if other.file == place.file} - {place.line})
+        called = {other.called for other in tape.recording.steps if other.spot == step.spot}
+        if len(called) > 1 and not mistake.when and step.called:  # a function that is called several times
+            call = source_place(step.called)
+            detail += f", in the call at {Path(call.file).name}:{call.line}"
         proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
         proof += [f"the same as line {', '.join(map(str, lines[:3]))}"] if lines else []
         detail += ", together with the next" * (mistake is not cause.mistakes[-1][0])
@@ -83,7 +88,10 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     edge, times = mistake.edge, factor_text(factor, 1000).replace("-", "−")
     if not mistake.shared:
         rule = "its derivative as a whole" if edge.position == Edge.COMPOSED else f"the rule of {edge.step.name}"
-        return mistake.candidate.code, mistake.candidate.says + f", times {times}" * (factor != 1), f"{rule} is wrong"
+        code, _, says, _ = mistake.candidate
+        if factor != 1:
+            says = f"multiplies by {times} in place of {{other}}" if says == FORGETS else f"{says}, times {times}"
+        return code, says, f"{rule} is wrong"
     several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
     through = "{own} in {out}" if several else "{out}"
     gradient = f"the gradient that flows through {through}"

@@ -157,7 +157,8 @@ class Check:
                 return self.failed(alone)
             if marks and comparison.blank:
                 return self.unseen(probe)
-            marks = (*marks, f"{sum(int(u.sum()) for u in comparison.unsure)} entries known to less than 1 %")
+            count = sum(int(u.sum()) for u in comparison.unsure)
+            marks = (*marks, f"rounding leaves more than 1 % of {count} {'entry' if count == 1 else 'entries'} open")
         if self.certify and masks is None:
             cotangent, gradients = self.prober.claimed()
             second = tape_diff(self.point, cotangent, gradients, masks, self.rtol)

@@ -17,7 +17,7 @@ from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
 from gradcheck.commands.backends import check_backend, chosen_backends, split_names
 from gradcheck.commands.run_cases import exit_code, make_pool, run_all
-from gradcheck.commands.shared_options import backends_option, number_of_jobs, report_file
+from gradcheck.commands.shared_options import backends_option, number_of_jobs, report_files
 from gradcheck.commands.specs import read_bundled
 from gradcheck.commands.trust import leave_of
 from gradcheck.config import load_project
@@ -61,7 +61,7 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
 
     Exit code: as `gradcheck run`; 1 where a backend does neither what is documented nor what is pinned of it.
     """
-    files = [report_file(text, [*FILES, "badges"], in_folder="badges") for text in reports]
+    files = report_files(reports, [*FILES, "badges"], in_folder="badges")
     leave = leave_of(load_project(), False)
     specs = read_bundled()
     chosen = split_names(backends) or all_here()

@@ -23,7 +23,7 @@ from gradcheck.case.case import Case
 from gradcheck.case.naming import MEMORY, TIMEOUT
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE, stop_for_bug
-from gradcheck.commands.shared_options import ScreenOptions, number_of_jobs, report_file, shard_numbers
+from gradcheck.commands.shared_options import ScreenOptions, number_of_jobs, report_files, shard_numbers
 from gradcheck.commands.specs import is_path, read_specs
 from gradcheck.commands.trust import leave_of, require_trust
 from gradcheck.config import load_project
@@ -109,7 +109,7 @@ def run_scenarios(
     )  # fmt: skip
     cases = select(everything, ids, keywords, tags)
     cases = shard(cases, *shard_numbers(part)) if part else cases
-    files = [report_file(report) for report in reports]
+    files = report_files(reports)
     at_a_time = number_of_jobs(jobs) if jobs else min(number_of_jobs(config.jobs), number_of_jobs("auto"))
     if lf:
         cases = last_failed(cases, failed)
@@ -179,7 +179,7 @@ def check_drafted(
 ) -> int:
     """Run the scenario of a spec file's `text`, show and report it; the exit code. `options` are those of `plan`."""
     cases = drafted_cases(text, signature, chosen_backends(backends), **options)
-    files = [report_file(report) for report in reports]
+    files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     shown, began = make_screen(screen, again), datetime.now(UTC)
     results, interrupted = run_all(cases, make_pool(ahead=ahead), shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -166,6 +166,17 @@ def check_executor(executor: str) -> None:
         raise UserError(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
 
 
+def report_files(
+    texts: Sequence[str], formats: Collection[str] = FORMATS, in_folder: str = ""
+) -> list[tuple[str, Path]]:
+    """`report_file` of each; no two may be written to one place."""
+    files = [report_file(text, formats, in_folder) for text in texts]
+    for text, (_, path) in zip(texts, files, strict=True):
+        if [other for _, other in files].count(path) > 1:
+            raise UserError(f"--report {text}: another report is written to {path}, too")
+    return files
+
+
 def report_file(text: str, formats: Collection[str] = FORMATS, in_folder: str = "") -> tuple[str, Path]:
     """The format and the path in ``FORMAT:PATH``; of the format `in_folder` the path is a folder."""
     name, _, path = text.partition(":")
@@ -176,6 +187,8 @@ def report_file(text: str, formats: Collection[str] = FORMATS, in_folder: str = 
         meant = f"did you mean {suffix}:{text}?" if suffix in formats else near
         raise UserError(f"--report {text}: {meant}")
     file = Path(path)
+    if path == "-":
+        raise UserError(f"--report {text}: name a file; stdout is /dev/stdout")
     if file.is_dir() and name != in_folder:
         raise UserError(f"--report {text}: {path} is a folder: name a file in it")
     folder = file if name == in_folder else file.parent

@@ -49,6 +49,8 @@ def read_specs(
         if name.endswith(".py") and Path(name).is_file():
             module = ".".join(Path(name).with_suffix("").parts)
             raise UserError(f"{name} is no spec file; `gradcheck check {module}:LAYER` checks a layer of it")
+        if Path(name).suffix not in SPEC_SUFFIXES and Path(name).is_file():
+            raise UserError(f"{name} is no spec file: these are named <topic>.grad.yaml")
     places = [place for name in names if (place := place_in_file(name)) is not None]
     whole = [name for name in names if place_in_file(name) is None]
     paths = [*(name for name in whole if is_path(name)), *(file for file, _ in places)]
@@ -67,6 +69,8 @@ def read_specs(
     return specs, ids
 
 
+SPEC_SUFFIXES = (".yaml", ".yml", ".json", "")
+"""Those of a file that may be a spec."""
 _PLACE = re.compile(r"(.*\.ya?ml)(?:::(.+)|:(\d{1,9}))")
 
 

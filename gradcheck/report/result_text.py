@@ -121,10 +121,12 @@ def excerpt(found: Diagnosis, width: int | None = None) -> list[str]:
     """The line of the forward that a cause names, as compilers show one; nothing if it names none."""
     if not found.line or not found.source_line.strip():
         return [f"  {found.line}: {found.detail}"] if found.line else []
-    where = f"  {shown_line(found)} │ "
+    where, above = f"  {shown_line(found)} │ ", list[str]()
+    if width is not None and width - len(where) < LEAST_EXCERPT:  # the place has a line of its own
+        where, above = "  │ ", [f"  {shown_line(found)}"]
     source, start, end = window(found, len(found.source_line) if width is None else width - len(where))
     carets = "^" * max(end - start, 1)
-    return [where + source, f"{' ' * (len(where) - 2)}│ {' ' * start}{carets} {found.detail}"]
+    return [*above, where + source, f"{' ' * (len(where) - 2)}│ {' ' * start}{carets} {found.detail}"]
 
 
 def shown_line(found: Diagnosis) -> str:

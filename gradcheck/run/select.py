@@ -47,12 +47,14 @@ def select(
 def select_ids(cases: Iterable[C], ids: Iterable[str]) -> list[C]:
     """The cases of the scenarios, or with the names, that `ids` lists; all where it lists none.
 
+    A name may leave out the parameters, the backend, or both: these are scenarios.
+
     Raises UserError: nothing has such an id or name.
     """
     wanted, found = set(ids), list(cases)
     if not wanted:
         return found
-    known = {name for case in found for name in (case.scenario.id, case.name)}
+    known = {name for case in found for name in names_of(case)}
     problems = []
     for name in sorted(wanted - known):
         meant = hint(name, sorted(known), "`gradcheck list` shows what there is")
@@ -61,7 +63,13 @@ def select_ids(cases: Iterable[C], ids: Iterable[str]) -> list[C]:
         problems.append(f"no file, folder or scenario is called {name!r}; {meant}")
     if problems:
         raise UserError("\n".join(problems))
-    return [case for case in found if case.scenario.id in wanted or case.name in wanted]
+    return [case for case in found if not wanted.isdisjoint(names_of(case))]
+
+
+def names_of(case: Selectable) -> set[str]:
+    """What a case can be called: as ``tanh/dtype=float32@numpy``, and without one part or both behind the id."""
+    parameters, at, backend = case.name.partition("@")
+    return {case.scenario.id, case.name, parameters, f"{case.scenario.id}{at}{backend}"}
 
 
 def select_names(cases: Iterable[C], expression: str) -> list[C]:

@@ -6,6 +6,7 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple, get_args
@@ -18,6 +19,8 @@ from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 USUAL_SHAPE = "[2, 3]"
+MOST_IMPORTS = 20
+"""Modules, or classes, that are gone through from one to the next until a name or a method is found."""
 
 
 class DraftError(UserError):
@@ -107,6 +110,39 @@ def signature_of(reference: str) -> Signature:
             raise DraftError(f"{reference!r} names no layer: `gradcheck run {reference}` runs scenarios")
         raise DraftError(f"{reference!r} names no layer: write {_meant(reference)}")
     module, _, name = reference.partition(":")
+    place, node = _looked_up(_module(module), name.split("."))
+    function = node if isinstance(node, ast.FunctionDef) else _method(place, node, "forward")
+    if function is None:
+        raise DraftError(f"{place.file}:{node.lineno}: class {node.name} has no forward of its own")
+    given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    defaults = [None] * (len(given) - len(function.args.defaults)) + [*map(ast.unparse, function.args.defaults)]
+    arguments = dict([*zip(given, defaults, strict=True)][node is not function :])  # a class's forward takes ctx first
+    return Signature(reference, place.file, node.lineno, isinstance(node, ast.ClassDef), arguments)
+
+
+class _Module(NamedTuple):
+    """A module of the user's as it is written."""
+
+    name: str
+    file: Path
+    tree: ast.Module
+
+    @property
+    def imported(self) -> dict[str, tuple[str, str]]:
+        """By name, what its ``from … import …`` take: the module, and the name there."""
+        above = self.name.split(".")
+        found = dict[str, tuple[str, str]]()
+        for node in self.tree.body:
+            if isinstance(node, ast.ImportFrom):
+                up = node.level - (self.file.name == "__init__.py")
+                inside = above[: len(above) - up] if node.level else []
+                module = ".".join([*inside, *filter(None, [node.module])])
+                found |= {one.asname or one.name: (module, one.name) for one in node.names}
+        return found
+
+
+def _module(module: str) -> _Module:
+    """The module of that name below a root. Raises DraftError if there is none, or it is no Python."""
     file = _file_of(module)
     if file is None:
         *above, last = module.split(".")
@@ -120,7 +156,7 @@ def signature_of(reference: str) -> Signature:
         raise DraftError(f"{file}:{error.lineno or 1}:{error.offset or 1}: {error.msg}: this is no Python") from None
     except (ValueError, RecursionError, MemoryError, OSError) as error:
         raise DraftError(f"{file}: {error}") from None
-    return _found(reference, file, tree, name.split("."))
+    return _Module(module, file, tree)
 
 
 def _file_of(module: str) -> Path | None:
@@ -143,38 +179,34 @@ def _meant(text: str) -> str:
     return "package.module:Layer, such as mypkg.layers:OwnTanh"
 
 
-def _forward(node: ast.ClassDef, known: Mapping[str, ast.AST]) -> ast.FunctionDef | None:
-    """The forward of a class: its own, or that of a base among those known."""
-    own = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "forward"]
-    others = {name: one for name, one in known.items() if one is not node}
-    bases = [others.get(base.id) for base in node.bases if isinstance(base, ast.Name)]
-    inherited = (_forward(base, others) for base in bases if isinstance(base, ast.ClassDef))
-    return next(filter(None, [*own, *inherited]), None)
-
-
-def _found(reference: str, file: Path, tree: ast.Module, names: Sequence[str]) -> Signature:
-    """The signature of what stands under `names`, one within the other, in the module."""
-    node: ast.Module | ast.ClassDef | ast.FunctionDef = tree
+def _looked_up(place: _Module, names: Sequence[str], steps: int = 0) -> tuple[_Module, ast.ClassDef | ast.FunctionDef]:
+    """What stands under `names`, one within the other, in a module, or where that takes the first of them from."""
+    node: ast.Module | ast.ClassDef | ast.FunctionDef = place.tree
     for name in names:
         known = {one.name: one for one in node.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+        module, there = place.imported.get(name, ("", "")) if node is place.tree else ("", "")
+        if name not in known and module and steps < MOST_IMPORTS and _file_of(module):
+            return _looked_up(_module(module), [there, *names[1:]], steps + 1)
         if name not in known:
             there = f"there is {', '.join(known) or 'no class or function'}"
-            raise DraftError(f"{file} has no {name!r} at its top; {hint(name, known, there)}")
+            raise DraftError(f"{place.file} has no {name!r} at its top; {hint(name, known, there)}")
         node = known[name]
     assert not isinstance(node, ast.Module)
-    function = node
-    if isinstance(node, ast.ClassDef):
-        forward = _forward(node, known)
-        if forward is None:
-            raise DraftError(
-                f"{file}:{node.lineno}: class {node.name} has no forward, nor a base in this file that has"
-            )
-        function = forward
-    assert isinstance(function, ast.FunctionDef)
-    given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-    defaults = [None] * (len(given) - len(function.args.defaults)) + [*map(ast.unparse, function.args.defaults)]
-    arguments = dict([*zip(given, defaults, strict=True)][node is not function :])  # a class's forward takes ctx first
-    return Signature(reference, file, node.lineno, isinstance(node, ast.ClassDef), arguments)
+    return place, node
+
+
+def _method(place: _Module, node: ast.ClassDef, name: str, steps: int = 0) -> ast.FunctionDef | None:
+    """A method of a class, or of one that it is derived from, as far as these are the user's; None if there is none."""
+    own = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == name]
+    if own:
+        return own[-1]
+    for base in (one.id for one in node.bases if isinstance(one, ast.Name) and steps < MOST_IMPORTS):
+        with suppress(DraftError):  # of a library
+            above, found = _looked_up(place, [base])
+            method = _method(above, found, name, steps + 1) if isinstance(found, ast.ClassDef) else None
+            if method is not None:
+                return method
+    return None
 
 
 # --------------------------------------------------------------------------- the scenario

@@ -39,6 +39,7 @@ _HOMES = {
     "(ref)": "write 'layer: {{{}}}'",
     "expect": "write 'expect: {{{}}}'",
     "inputs": "write 'inputs: {{x: {{{}}}}}'",
+    "backends": "write 'backends: {{numpy: {{{}}}}}'",
 }
 _WANTED = {
     "string_type": "text", "int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
@@ -81,6 +82,10 @@ _UNIONS = {
 _SPELLED = {**dict.fromkeys(("yes", "on", "true"), "true"), **dict.fromkeys(("no", "off", "false"), "false")}
 _EXCEPTION = re.compile(r"\w*(Error|Exception|Warning)")
 _WITH_UNIT = re.compile(r"([0-9]*\.?[0-9]+) ?(%|[a-z]{1,8})")
+_WORTH = {"%": 0.01, "ms": 0.001, "m": 60, "min": 60, "minute": 60, "minutes": 60, "h": 3600, "hour": 3600}
+"""What units are worth, times in seconds; others are left out."""
+_NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?"
+_SEVERAL = re.compile(rf"{_NUMBER}(?: ?(?:[x×*,]|\.\.) ?{_NUMBER})+")
 _NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?|0[xo][0-9a-fA-F]+)")
 
 
@@ -99,7 +104,10 @@ def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) ->
         if path[:1] == ["layers"] and len(path) > 1 and last != "[key]":
             continue  # the scenarios that use the layer say so, and there must be one
         if kind == "missing":
-            if not node.incomplete and last not in meant.get(error["loc"][:-1], ()):
+            if isinstance(last, int):  # of a list of so many
+                if last == len(node.items):
+                    text.report(node, f"{_label(path)} has too few numbers: {last}", description_of(path))
+            elif not node.incomplete and last not in meant.get(error["loc"][:-1], ()):
                 _report_missing(node, str(last), path, text)
         elif kind == "extra_forbidden":
             unknown, lacking = (keys.get((one, error["loc"][:-1]), []) for one in (kind, "missing"))
@@ -122,9 +130,10 @@ def report_unknown_key(
     """
     place = key or node
     kind, noun = _kind(path)
-    meant = text.near(place.text, known_keys(kind)) or (lacking[0] if len(lacking) == 1 else "")
-    help = f"did you mean '{meant}'?" if meant else f"the keys of {noun} are {listing(known_keys(kind), 'and')}"
     home = next((name for name in _HOMES if place.text in known_keys(KINDS[name][0])), "")
+    near = "" if home else text.near(place.text, known_keys(kind)) or ""
+    meant = near or (lacking[0] if len(lacking) == 1 else "")
+    help = f"did you mean '{meant}'?" if meant else f"the keys of {noun} are {listing(known_keys(kind), 'and')}"
     if home and not meant:
         written = node.text if node.kind == "scalar" and "\n" not in node.text else "…"
         help = _HOMES[home].format(f"{place.text}: {written}")
@@ -181,10 +190,12 @@ def _label(path: list[str | int]) -> str:
 
 
 def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText) -> None:
-    kind, noun = _kind(path)
-    described = {field.alias or name: field.description or "" for name, field in kind.model_fields.items()}
-    help = "begin the file with 'schema: gradcheck/v1'" if key == "schema" else f"add '{key}: …'. {described[key]}"
-    text.report(node.start, f"{noun} needs the key '{key}'", help)
+    help = (
+        "begin the file with 'schema: gradcheck/v1'"
+        if key == "schema"
+        else f"add '{key}: …'. {description_of([*path, key])}"
+    )
+    text.report(node.start, f"{_kind(path)[1]} needs the key '{key}'", help)
 
 
 def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: SpecText) -> None:
@@ -243,12 +254,15 @@ def _help_for(node: Node, kind: str, path: list[str | int], field: str) -> str:
             return "begin each scenario with a dash: '- id: …'"
         case "tuple_type" | "list_type" if node.style and value.startswith("["):
             return "remove the quotes"
-        case "tuple_type" | "list_type" if re.fullmatch(r"\d{1,9}(?: ?[x×*,] ?\d{1,9})+", value):
-            return f"write [{', '.join(re.findall(r'[0-9]+', value))}]"
+        case "tuple_type" | "list_type" if _SEVERAL.fullmatch(value):
+            return f"write {_listed(value)}"
         case "tuple_type" | "list_type" if node.kind == "scalar" and value:
             return f"write [{value}]" if is_short else "write [a, b, …]"
         case "model_type" | "model_attributes_type" if _kind(path)[0] is not model.SpecFile:
-            keys, inner = known_keys(_kind(path)[0]), value if isinstance(node.value, str) and is_short else "…"
+            keys, inner = (
+                known_keys(_kind(path)[0]),
+                _listed(value) if isinstance(node.value, str) and is_short else "…",
+            )
             raises = "raises" in keys and _EXCEPTION.fullmatch(inner)
             written = f"raises: {{type: {inner}}}" if raises else f"{keys[0]}: {inner}"
             return f"write {{{written}}}" + (f"; the keys are {listing(keys, 'and')}" if len(keys) > 1 else "")
@@ -256,11 +270,20 @@ def _help_for(node: Node, kind: str, path: list[str | int], field: str) -> str:
             if len(names) == len(node.items):
                 dashes = f"dash{'es' * (len(names) > 1)}"
                 return f"write {listing((f'{name}: …' for name in names), 'and')} without the {dashes}"
-    # The description that the model gives the key.
+    return description_of(path)
+
+
+def description_of(path: list[str | int]) -> str:
+    """The description that the model gives a key; empty for none."""
     names = [str(step) for step in path if isinstance(step, str)]
     before = path[: len(path) - path[::-1].index(names[-1]) - 1] if names else []
-    described = _kind(before)[0].model_fields.get(names[-1]) if names else None
-    return described.description or "" if described else ""
+    field = _kind(before)[0].model_fields.get(names[-1]) if names else None
+    return field.description or "" if field else ""
+
+
+def _listed(value: str) -> str:
+    """Several numbers as a list, such as a shape 3x4 or a range 0..1; other text as it is."""
+    return f"[{', '.join(re.findall(_NUMBER, value))}]" if _SEVERAL.fullmatch(value) else value
 
 
 def _well_formed(field: str, value: str) -> str:
@@ -283,7 +306,7 @@ def number_help(node: Node) -> str:
     if bare.lower() in ("inf", "infinity", "nan"):
         return f"write {'-' if value.startswith('-') else ''}.{bare.lower()[:3]}"
     if unit := _WITH_UNIT.fullmatch(value):
-        return f"write {float(unit[1]) / 100:g}" if unit[2] == "%" else f"write {unit[1]}"
+        return f"write {float(unit[1]) * _WORTH.get(unit[2], 1):g}"
     if not _NUMERIC.fullmatch(value):
         return ""
     if node.style:

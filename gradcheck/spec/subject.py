@@ -116,6 +116,11 @@ class _Subject:
         if "*" not in named and not named & own:
             help = f"apply what the layer defines: {listing(sorted(named))}" if named else "the layer defines nothing"
             yield call, "call: the layer takes no part in it", help
+        layers = {cls.name for cls in self.applied}
+        calls = [n for n in ast.walk(self.call) if isinstance(n, ast.Call) and (n.args or n.keywords)]
+        called = {n.func.id for n in calls if isinstance(n.func, ast.Name)}
+        for name in layers & called if "raises" not in self.expect.entries else ():
+            yield call, f"call: {name} is applied, not called", f"write {name}.apply(…)"
         for name, key in ((variable(name), key) for name, (key, _) in self.inputs.items() if variable(name) not in own):
             everywhere = own if self.layer.get("ref") else words_of(self.scenario, self.text)
             if everywhere is not None and name not in everywhere:

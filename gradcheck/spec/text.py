@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Iterable
@@ -160,6 +161,8 @@ def read_text(path: Path, shown: str) -> SpecText:
             raw = file.read(MAX_BYTES + 1)
         shown.encode()
     except FileNotFoundError:
+        if path.is_symlink():
+            raise _unreadable(shown, f"this is a link to {os.readlink(path)}, which is not there") from None
         raise _unreadable(shown, "there is no such file or folder", _file_suggestion(path)) from None
     except UnicodeEncodeError:  # bytes that are no text, for which Python has halves of characters
         help = "rename it, or the folder, or name it from within that: reports could not hold its name"

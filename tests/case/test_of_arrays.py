@@ -220,3 +220,58 @@ def test_what_is_read_off_chosen_indices_is_chosen_as_well() -> None:
     x = np.linspace(-30.0, 5.0, 64)
     assert gradcheck.check(forward, x, backward=functools.partial(backward, lost=False)).verdict is Status.PASS
     assert gradcheck.check(forward, x, backward=backward).verdict is Status.FAIL
+
+
+def test_the_order_of_a_spline_is_no_layout() -> None:
+    """Which NumPy's own functions call by the same word."""
+    ndimage = pytest.importorskip("scipy.ndimage")
+    ends = ndimage.zoom(np.eye(4), (2, 1), order=1)
+    x = np.random.default_rng(0).normal(size=(4, 4))
+    assert gradcheck.check(lambda x: ndimage.zoom(x, 2, order=1), x, backward=lambda x, g: ends.T @ g @ ends)
+    rows = gradcheck.check(lambda x: ends @ x, x, backward=lambda x, g: ndimage.zoom(np.eye(4), (2, 1), order=1).T @ g)
+    assert rows.verdict == "PASS"
+
+
+def test_what_a_library_wraps_its_own_functions_in_is_seen_through() -> None:
+    linalg = pytest.importorskip("scipy.linalg")
+
+    def backward(c: Any, g: Any) -> Any:
+        return np.array([sum(np.trace(g, k) for k in {n, -n}) for n in range(c.size)])
+
+    x = np.random.default_rng(0).normal(size=5)
+    assert gradcheck.check(lambda c: linalg.toeplitz(c), x, backward=backward)
+    twice = gradcheck.check(lambda c: 2 * linalg.toeplitz(c), x, backward=backward)
+    assert twice.verdict is Status.FAIL
+
+
+def test_what_an_iterator_of_numpy_writes_is_there() -> None:
+    def squares(x: Any) -> Any:
+        y = np.empty_like(x)
+        with np.nditer([x, y], op_flags=[["readonly"], ["writeonly"]]) as both:
+            for one, other in both:
+                other[...] = one * one
+        return y
+
+    def backward(x: Any, g: Any) -> Any:
+        dx = 0 * x
+        with np.nditer([x, g, dx], op_flags=[["readonly"], ["readonly"], ["writeonly"]]) as all_three:
+            for one, cotangent, gradient in all_three:
+                gradient[...] = 2 * one * cotangent
+        return dx
+
+    x = np.random.default_rng(0).normal(size=(2, 3))
+    assert gradcheck.check(squares, x, backward=backward)
+    assert gradcheck.check(squares, x, backward=lambda x, g: -backward(x, g)).verdict == "FAIL"
+    assert gradcheck.check(lambda x: x * x, x, backward=backward)
+
+
+@pytest.mark.parametrize("options", [{"mode": "symmetric", "reflect_type": "odd"}, {"mode": "mean", "stat_length": 2}])
+def test_a_rule_that_is_not_numpys_is_not_believed_where_operations_are_moved(options: Any) -> None:
+    rows, columns = (np.stack([np.pad(row, 2, **options) for row in np.eye(n)]) for n in (5, 6))
+    x = np.random.default_rng(0).normal(size=(9, 10))
+    assert gradcheck.check(lambda x: rows @ x @ columns.T, x, backward=lambda x, g: np.pad(g, 2, **options))
+
+    def backward(x: Any, g: Any) -> Any:
+        return 2 * rows @ (g * np.pad(x, 2, **options)) @ columns.T
+
+    assert gradcheck.check(lambda x: np.pad(x, 2, **options) ** 2, x[:5, :6], backward=backward)

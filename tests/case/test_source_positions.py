@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import pylayer
 from gradcheck.case import execute
-from gradcheck.case.user_code import is_users, place_of_frames
+from gradcheck.case.user_code import is_users, place_of_frames, raised_by_scenario
 
 SPEC = "a.grad.yaml"
 
@@ -50,3 +51,14 @@ def test_what_a_command_makes_up_is_no_place() -> None:
 def test_a_file_below_the_current_folder_is_named_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert place_of_frames([(str(tmp_path / "own" / "layers.py"), 3)], SPEC) == "line 3 of own/layers.py"
+
+
+def test_a_module_that_python_cannot_read_is_the_user_s(tmp_path: Path) -> None:
+    spec = spec_from_file_location("own", tmp_path / "own.py")
+    assert spec is not None
+    assert spec.loader is not None
+    with pytest.raises(OSError, match=r"own\.py") as raised:
+        spec.loader.exec_module(module_from_spec(spec))
+    assert raised.tb.tb_next is not None
+    error = raised.value.with_traceback(raised.tb.tb_next)  # without this file, which is a user's
+    assert raised_by_scenario("a.grad.yaml", error)

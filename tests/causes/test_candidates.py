@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from taped import layer
 
 import gradcheck
+import pylayer.paddle as paddle
 from gradcheck.result import Diagnosis, Status
 
 RANDOM = np.random.default_rng(0)
@@ -75,7 +78,76 @@ def test_a_mistake_inside_of_a_function_is_told_of_what_it_is_made_in() -> None:
         return dz @ w.T, x.T @ dz, g * np.sqrt(1 + e)
 
     (cause,) = causes(forward, backward, X, W, V)
-    assert cause.text == "backward forgets to multiply by -3, times −1"
+    assert cause.text == "backward multiplies by −1 in place of -3"
+
+
+def softmax(z: Any) -> Any:
+    return paddle.nn.functional.softmax(z, axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "says"),
+    [
+        (lambda z: (1 - z) ** 2.5, lambda z, g: -2.5 * g * (1 - z) ** 2.5, "leaves the exponent as it is in the deriv"),
+        (softmax, lambda z, g: softmax(z) * (g - (g * softmax(z)).sum()), "sums over all axes in place of axis 1"),
+        (softmax, lambda z, g: softmax(z) * (g + (g * softmax(z)).sum(-1, keepdim=True)), "adds the row sum of y g in"),
+        (lambda z: (z[:, 0] * z[:, 1]).mean() * 3.0,
+         lambda z, g: 3 * g * paddle.concat([z[:, 1:2], z[:, :1], 0 * z[:, 2:]], 1),
+         "takes 4 times the gradient that flows through `(z[:, 0] * z[:, 1]).mean()`"),
+    ],
+    ids=["power", "softmax over all", "softmax with another sign", "mean of four"],
+)  # fmt: skip
+def test_a_rule_that_is_wrong_is_told_by_what_is_wrong_in_it(forward: Any, backward: Any, says: str) -> None:
+    result = gradcheck.check(layer(forward, backward), abs(X) / 4)
+    assert [says in cause.text for cause in result.diagnosis] == [True], result
+
+
+@pytest.mark.parametrize(("forward", "slope"), [
+    (lambda k: 2 * np.log(np.diag(np.linalg.cholesky(k))).sum(), lambda k, g: g * np.linalg.inv(k)),
+    (lambda k: np.linalg.eigvalsh(k, UPLO="U"), lambda k, g: (np.linalg.eigh(k)[1] * g) @ np.linalg.eigh(k)[1].T),
+])  # fmt: skip
+def test_the_gradient_of_a_symmetric_matrix_is_told_where_one_triangle_is_read(forward: Any, slope: Any) -> None:
+    k = W @ W.T + 3 * np.eye(3)
+    (cause,) = causes(forward, slope, k)
+    assert cause.text.endswith("the gradient of a symmetric matrix, of which one triangle alone is read")
+    assert gradcheck.check(lambda k: forward((k + k.T) / 2), k, backward=lambda k, g: slope((k + k.T) / 2, g))
+
+
+def test_a_factor_that_a_loop_forgets_is_named() -> None:
+    def forward(x: Any, w: Any, v: Any) -> Any:
+        total = 0.0
+        for k in range(4):
+            s = (x[k] @ w) * 0.5
+            total = total + np.exp(s) * v[k]
+        return total
+
+    def backward(x: Any, w: Any, v: Any, g: Any) -> Any:
+        gx, gw, gv = np.zeros_like(x), np.zeros_like(w), np.zeros_like(v)
+        for k in range(4):
+            e = np.exp((x[k] @ w) * 0.5)
+            gv[k] = g * e
+            gx[k] = w @ (g * e * v[k])
+            gw += np.outer(x[k], g * e * v[k])
+        return gx, gw, gv
+
+    (cause,) = causes(forward, backward, X, W, V)
+    assert cause.text == "backward forgets to multiply by 0.5, each time"
+
+
+def test_which_call_of_a_function_a_mistake_is_about_is_said() -> None:
+    def forward(x: Any, w: Any) -> Any:
+        a = sigmoid(x @ w)
+        b = sigmoid(2 * x @ w)
+        return a * b
+
+    def backward(x: Any, w: Any, g: Any) -> Any:
+        a, b = sigmoid(x @ w), sigmoid(2 * x @ w)
+        d = g * (b * a * (1 - a) + 2 * a * b)
+        return d @ w.T, x.T @ d
+
+    (cause,) = causes(forward, backward, X, W)
+    first = forward.__code__.co_firstlineno
+    assert f"in the call at {Path(__file__).name}:{first + 2}" in cause.detail
 
 
 # ------------------------------------------------------------------- operands

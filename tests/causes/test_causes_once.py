@@ -272,6 +272,21 @@ def test_all_wrong_entries_of_a_small_jacobian_are_listed_though_its_rows_differ
     assert {(e.index, e.output_index) for e in found} == {((0, i), (0, j)) for i in range(6) for j in range(6)}
 
 
+def test_a_row_that_cancels_is_not_listed_for_its_rounding() -> None:
+    def limited(x: Any, s: Any) -> Any:
+        return paddle.clip(x / s, -4.0, 3.0) * s
+
+    def backward(x: Any, s: Any, g: Any) -> Any:  # 3 below as above
+        q = x / s
+        return g * ((q > -4) & (q < 3)).astype(g.dtype), (3 * g * ((q < -4) | (q > 3)).astype(g.dtype)).sum().reshape(
+            [1]
+        )
+
+    result = gradcheck.check(layer(limited, backward), 3 * random(4, 6), np.array([0.8]))
+    assert result.wrong
+    assert {(e.analytic, round(e.numeric)) for e in result.wrong} == {(3.0, -4)}
+
+
 def test_the_entries_of_a_backward_that_is_explained_take_no_more_of_it() -> None:
     asked = []
 

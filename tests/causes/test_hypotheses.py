@@ -65,6 +65,7 @@ def dead(x: Any, y: Any, g: Any) -> Any:
         ("GC112", "analytic / 16", mean_square, lambda x, y, g: 2 * x * g, [X]),
         ("GC112", "16 · analytic", lambda x: np.asarray((x * x).sum()), lambda x, y, g: 2 * x * g / 16, [X]),
         ("GC114", "analytic + dy · exp(x0)", lambda x: x * np.exp(x), lambda x, y, g: g * y, [X]),
+        ("GC122", "passes the cotangent on as it is", lambda x: np.cumsum(x * x, 0), lambda x, y, g: g, [X]),
         ("GC115", "conj(analytic)", lambda z: z * z, lambda z, y, g: 2 * z * g.conj(), [Z]),
         ("GC116", "numeric = dy @ x1.T", matmul, lambda a, b, y, g: (g @ b, a.T @ g), [A, B]),
         ("GC116", "numeric = x0.T @ dy", matmul, lambda a, b, y, g: (g @ b.T, a @ g), [A, B]),
@@ -82,6 +83,14 @@ def test_a_cause_names_its_input_alone() -> None:
     summary = check(matmul, lambda a, b, y, g: (g @ b.T, 2 * a.T @ g), A, B)
     assert [(d.code, d.inputs) for d in summary.diagnosis] == [("GC101", ("x1",))]
     assert summary.wrong_counts == {"x0": (0, 16), "x1": (16, 16)}
+
+
+def test_gradients_in_the_wrong_order_are_one_mistake_though_one_of_them_has_another_cause() -> None:
+    def backward(x: Any, w: Any, b: Any, g: Any) -> Any:
+        return g * w, g.sum(0), (g * x).sum(0)
+
+    result = gradcheck.check(lambda x, w, b: x * w + b, A, B[0], B[1], backward=backward)
+    assert {(d.code, d.inputs) for d in result.diagnosis} == {("GC105", ("w",)), ("GC105", ("b",))}
 
 
 def test_what_no_hypothesis_explains_gets_no_cause() -> None:

@@ -85,6 +85,17 @@ def test_what_a_wrong_one_printed_is_shown(gradcheck, package, folder):
     assert "    the last it printed:\n      seen\n" in done.out
 
 
+@pytest.mark.parametrize("gives", ["oops", "dy.sum().reshape([1]), None, None, None"])
+def test_of_a_layer_that_is_named_no_place_is_told_but_its_file_s(gradcheck, package, folder, gives):
+    layers = folder / "own_package" / "layers.py"
+    kept, backward, rest = layers.read_text().partition("def backward(ctx, dy):\n")
+    layers.write_text(f"{kept}{backward}        return {gives}\n{rest}")
+    done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2", "-i", "w=2")
+    assert done.code == 1
+    assert "Scale" in done.out
+    assert "applied at" not in done.out
+
+
 def test_a_function_is_checked_too(gradcheck, package):
     assert gradcheck("check", "own_package.layers:double", "-i", "x=scalar").code == 0
 
@@ -94,6 +105,23 @@ def test_a_package_below_src_is_found_and_imported(gradcheck, package, folder):
     (folder / "src").mkdir()
     (folder / "own_package").rename(folder / "src" / "own_package")
     assert gradcheck("check", "own_package.layers:double", "-i", "x=2").code == 0
+
+
+@pytest.mark.parametrize("name", ["own_package:Scale", "own_package.more:Mine", "own_package.more:Base"])
+def test_a_layer_is_found_where_a_module_takes_it_or_its_forward_from(gradcheck, package, folder, name):
+    (folder / "own_package" / "__init__.py").write_text("from .more import *\nfrom .layers import Scale\n")
+    (folder / "own_package" / "more.py").write_text(
+        "from own_package.layers import Scale as Base\n\n\nclass Middle(Base): pass\n\n\nclass Mine(Middle): pass\n"
+    )
+    done = gradcheck("check", name, "-i", "x=2", "-i", "w=2")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_what_is_taken_in_a_circle_is_not_found(gradcheck, package, folder):
+    (folder / "own_package" / "one.py").write_text("from .two import Lost\n")
+    (folder / "own_package" / "two.py").write_text("from .one import Lost\n\n\nclass Own(Own): pass\n")
+    assert "has no 'Lost' at its top" in gradcheck("check", "own_package.one:Lost", "-i", "x=2").err
+    assert "class Own has no forward of its own" in gradcheck("check", "own_package.two:Own", "-i", "x=2").err
 
 
 def test_how_it_is_called_can_be_said(gradcheck, package):

@@ -259,6 +259,8 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
             "junit, github, markdown, sarif, html\n",
         ),
         (["--report", "json:"], 2, "gradcheck: --report json:: write FORMAT:PATH"),
+        (["--report", "json:-"], 2, "gradcheck: --report json:-: name a file; stdout is /dev/stdout\n"),
+        (["--report", "json:x", "--report", "junit:x"], 2, "gradcheck: --report json:x: another report is written"),
         (
             ["--report", "json:no/x.json"],
             2,
@@ -283,6 +285,24 @@ def test_what_cannot_be_done_is_said_before_anything_runs(spec, gradcheck, argum
     done = gradcheck("run", "a.grad.yaml", "--allow-code", *arguments)
     assert (done.code, done.out) == (code, "")
     assert message in done.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("paddle.ones([2]).unsqeeze(0)", "; did you mean unsqueeze?"), ("'a'.uper()", "; did you mean upper?"),
+     ("paddle.tahn", "Did you mean paddle.tan"), ("'a'.zzzzzz", "has no attribute 'zzzzzz' (line")],
+)  # fmt: skip
+def test_an_attribute_that_is_misspelled_brings_up_the_one_that_is_there(spec, gradcheck, asked, meant):
+    spec(GOOD.replace("6 * 7", asked))
+    said = gradcheck("run", "a.grad.yaml", "--allow-code").out
+    assert meant in said
+    assert said.lower().count("did you mean") == ("mean" in meant)
+
+
+def test_a_file_of_another_kind_is_no_spec(gradcheck, folder):
+    (folder / "pyproject.toml").write_text("[tool.gradcheck]\n")
+    done = gradcheck("run", "pyproject.toml")
+    assert done.err == "gradcheck: pyproject.toml is no spec file: these are named <topic>.grad.yaml\n"
 
 
 def test_a_file_that_is_not_there_was_looked_for_somewhere(gradcheck, folder):

@@ -76,6 +76,7 @@ def test_however_a_name_is_reached(folder: Path, source: str) -> None:
         "import paddle\nfrom paddle.nn.layer.common import Linear\npaddle.base.backward.gradients",
         "import paddle\npaddle.nn.Layer.no_such",
         "x = 'paddle.no_such'",
+        "import paddle\npaddle.ones([2, 3]).transpose(dim0=0, dim1=1)",
     ],
 )
 def test_what_is_no_name_of_paddles_modules(folder: Path, source: str) -> None:

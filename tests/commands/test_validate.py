@@ -57,6 +57,13 @@ def test_every_file_is_reported_and_mistakes_exit_with_2(folder):
     assert "\x1b" not in output
 
 
+def test_a_link_to_nothing_is_said_to_be_one(folder):
+    (folder / "link.grad.yaml").symlink_to("away.grad.yaml")
+    code, output = run(".")
+    assert code == 2
+    assert "link.grad.yaml: error: this is a link to away.grad.yaml, which is not there\n" in output
+
+
 def test_an_id_in_two_files_is_shown_at_both_places(folder):
     (folder / "copy.grad.yaml").write_text(GOOD.replace("ID", "good"))
     code, output = run(".")

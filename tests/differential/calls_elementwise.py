@@ -104,7 +104,7 @@ OPERATORS: dict[str, Strategy[Any]] = {
 ACTIVATIONS: dict[str, Strategy[Any]] = {
     **{
         name: unary((*FLOATS, *FLOATS, "float16", "int64"), SPECIAL)
-        for name in "relu relu6 silu swish mish softsign tanhshrink log_sigmoid hardswish sigmoid tanh selu".split()
+        for name in "relu relu6 silu swish mish softsign tanhshrink log_sigmoid logsigmoid hardswish sigmoid tanh selu".split()
     },
     "gelu": call(tensors(FLOATS), approximate=one(True, False, "tanh", "none", "other")),
     "leaky_relu": call(tensors(FLOATS), negative_slope=one(0.2, 0.0, 1)),

@@ -25,6 +25,21 @@ def _unary() -> dict[str, str]:
 
 PROGRAMS: dict[str, str] = {
     **_unary(),
+    # ------------------------------------------------------------------- NumPy's functions, which call methods
+    "np.std raises": "np.std(x)",
+    **{f"np.{call}": f"np.{call}" for call in (
+        "sum(x)", "sum(x, 1)", "sum(x, dtype='float32')", "mean(x)", "mean(x, axis=0)", "prod(x, 0)", "cumsum(x, 1)", "any(b)", "all(b, axis=0)",
+        "clip(x, -0.5, 0.5)", "round(x)", "argmax(x)", "argmin(x, axis=1)",
+    )},
+    "float16 and bfloat16": "x.detach().astype('float16') * y.detach().astype('bfloat16')", "bfloat16 and float16": "x.detach().astype('bfloat16') + y.detach().astype('float16')",
+    # ------------------------------------------------------------------- forms that torch has
+    **{f"torch's {call}": call for call in (
+        "x.transpose(0, 1)", "seq.transpose(0, 2, 1)", "seq.transpose(1, 2)", "seq.transpose(dim0=0, dim1=2)", "seq.transpose([0, 2, 1])", "paddle.transpose(seq, 0, -1)",
+        "seq.index_select(1, k[:2])", "paddle.index_select(seq, -1, k)", "seq.index_select(k[:2], 1)", "x.index_add(1, k, y)", "x.index_add(dim=1, index=k, source=y)", "x.gather(1, i % 3)",
+        "x.view(3, 2)", "x.view(-1)", "x.view(size=[6])", "x.new_zeros(2, 3)", "x.new_ones(5)", "paddle.zeros(2, 3)", "paddle.ones(2, 1, 3, dtype='float64')", "paddle.ones(size=[2])",
+        "paddle.cat([x, y], dim=1)", "paddle.concatenate([x, y], axis=0)", "F.logsigmoid(x)", "x.to('cpu')", "x.to('cpu', 'float32')", "x.to(device='cpu')", "x.to(i)", "x.to('float32')",
+    )},
+    "torch's index_select raises": "paddle.index_select(x, 1)", "torch's empty": "paddle.empty(2, 3).shape",
     # ------------------------------------------------------------------- special functions
     "i0 large": "paddle.i0(x * 60)", "i1e large": "paddle.i1e(x * 60)", "i1 zero": "paddle.i1(x * 0)",
     "lgamma negative": "paddle.lgamma(x * 3)", "digamma negative": "paddle.digamma(x * 3)", "logit eps": "paddle.logit(x, 0.1)",

@@ -126,6 +126,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         },
         "slogdet": [(regular(3, 3),), (regular(2, 2, 2),), (normal(3, 3),)],
         "cholesky": [(POSITIVE_DEFINITE,)],
+        "mirrored": [(normal(3, 3),), (normal(2, 2, 2),)],
         "put_reduced": [
             (normal(4), np.array([1, 1, 3]), positive(3), kind, include)
             for kind in ("multiply", "minimum", "maximum") for include in (True, False)

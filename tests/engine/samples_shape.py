@@ -50,7 +50,7 @@ def shape_samples(normal: Callable[..., np.ndarray[Any, Any]]) -> dict[str, list
             (normal(2, 3), normal(2, 3) > 0),
             (normal(2, 3), (1, 2)),
         ],
-        "getitem_adjoint": [(normal(3), (2, 3), PICKED), (normal(3), (2, 3), FIRST_ROW)],
+        "scatter_sum": [(normal(3), (2, 3), PICKED), (normal(3), (2, 3), FIRST_ROW)],
         "hardtanh": [(normal(2, 3), -0.5, 0.5)],
         "imag": [(complex_normal(2, 3),)],
         "leaky_relu": [(normal(2, 3), 0.2)],

@@ -153,6 +153,19 @@ def test_of_a_file_elsewhere_the_name_is_shown(tmp_path, monkeypatch):
     assert gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)))[1].startswith("  norm.py:5 │ m = ")
 
 
+def test_on_a_narrow_screen_the_place_has_a_line_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = {
+        "line": f"{tmp_path}/a_long_name.py:5",
+        "source_line": "  m = x.mean(-1) + b",
+        "column": 6,
+        "detail": "why",
+    }
+    cause = CAUSE.model_copy(update={**place, "end_column": 16})
+    lines = gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)), width=36)
+    assert lines[-4:-1] == ["  a_long_name.py:5", "  │ m = x.mean(-1) + b", "  │     ^^^^^^^^^^ why"]
+
+
 @pytest.mark.parametrize("width", [50, 60, 80])
 @pytest.mark.parametrize("marked", ["long_name(of_a_function)", "x.mean(-1)", "a"])
 def test_of_a_long_line_the_part_that_is_marked_is_shown(marked, width, tmp_path, monkeypatch):

@@ -13,7 +13,14 @@ from gradcheck.support.user_error import UserError
 
 @pytest.mark.parametrize(
     ("ids", "count"),
-    [([], 5), (["tanh"], 4), (["skipped@numpy"], 1), (["skipped", "tanh/dtype=float64,flag=True@numpy"], 2)],
+    [
+        ([], 5),
+        (["tanh"], 4),
+        (["skipped@numpy"], 1),
+        (["skipped", "tanh/dtype=float64,flag=True@numpy"], 2),
+        (["tanh@numpy"], 4),
+        (["tanh/dtype=float64,flag=True"], 1),
+    ],
 )
 def test_ids_and_case_names_select(specs, ids, count):
     assert len(select_ids(plan(specs, ["numpy"]), ids)) == count

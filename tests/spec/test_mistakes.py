@@ -104,6 +104,13 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         # keys
         (INPUT + "inits: 1", "3:1 unknown key 'inits' in a scenario", "did you mean 'inputs'?"),
         (INPUT + "line: 1", "3:1 unknown key 'line' in a scenario", "the keys of a scenario are"),
+        (INPUT + "order: 2", "3:1 unknown key 'order' in a scenario", "write 'expect: {order: 2}'"),
+        (INPUT + "skip: true", "3:1 unknown key 'skip' in a scenario", "write 'backends: {numpy: {skip: true}}'"),
+        (INPUT + "timeout: 2m", "3:10 timeout must be a number, not the string \"2m\"", "write 120"),
+        ("layer: {op: tanh}\ninputs: {x: {shape: [], range: [3]}}", "2:32 range has too few numbers: 1", "[low, high]"),
+        ("layer: {op: tanh}\ninputs: {x: {shape: [2], range: []}}", "2:33 range has too few numbers: 0", "[low, high]"),
+        ("layer: {op: tanh}\ninputs: {x: {shape: [2], range: 0.5..1}}", "2:33 range must be a list", "write [0.5, 1]"),
+        ("layer: {op: tanh}\ninputs: {x: 3x4}", "2:13 input 'x' must be a mapping", "write {shape: [3, 4]}"),
         (INPUT + "? [a]\n: 1", "3:3 a key must be text, not a list or mapping", "write a name"),
         (INPUT + "1: a", "3:1 a key must be text, not the number 1", 'put it in quotes: "1"'),
         (INPUT + "<<: {a: 1}", "3:1 merge keys (<<) are not allowed", "extends"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,6 +70,25 @@ def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
             args = (list(args),)
         return function(x, *args, **kwargs)
 
+    return call
+
+
+def exchange(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Let two axes to exchange be given for the order of all: ``x.transpose(0, 1)``. Paddle looks at no third one."""
+
+    @functools.wraps(function)
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        places = [one if isinstance(one, int) else None for one in (*args, None, None)[:2]]
+        first, second = (kwargs.pop(f"dim{k}", kwargs.pop(f"axis{k}", place)) for k, place in enumerate(places))
+        if first is None or second is None:
+            return function(x, *args, **kwargs)
+        order = list(range(x.ndim))
+        order[first], order[second] = order[second], order[first]
+        return function(x, order)
+
+    signature, kind = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
+    axes = [inspect.Parameter(name, kind, default=None) for name in ("dim0", "dim1", "axis0", "axis1")]
+    call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *axes])  # type: ignore[attr-defined]
     return call
 
 

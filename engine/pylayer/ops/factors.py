@@ -77,6 +77,12 @@ def _symmetric(xp: ModuleType, x: Array) -> Array:
     return (x + xp.swapaxes(x, -1, -2).conj()) / 2
 
 
+@op(x=lambda g, F: F.tril(g, 0) + F.tril(_adjoint(F, g), -1))
+def mirrored(xp: ModuleType, x: Array) -> Array:
+    """The symmetric matrices whose lower triangle is that of x: LAPACK does not read the other."""
+    return xp.tril(x) + xp.swapaxes(xp.tril(x, -1), -1, -2)
+
+
 def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
     """L⁻ᵀ Φ(Lᵀ g) L⁻¹ made symmetric, Φ halving the diagonal of the lower triangle (Murray, 2016, equation 8)."""
     inverse_factor = F.inv(out)

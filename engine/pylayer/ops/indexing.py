@@ -98,7 +98,7 @@ def _check_range(least: int, largest: int, size: int, axis: int) -> None:
 
 
 # --------------------------------------------------------------------------- the three operations
-@op(x=lambda g, F, x_shape, index: F.getitem_adjoint(g, x_shape, index))
+@op(x=lambda g, F, x_shape, index: F.scatter_sum(g, x_shape, index))
 def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
     """``x[index]``: sharing memory with `x` unless there is an array in the index."""
     basic, advanced = parsed(xp, x.shape, index)
@@ -112,7 +112,7 @@ def along(x: Tensor, axis: int, part: Any) -> Tensor:
 
 
 @op(g=lambda h, F, index: F.getitem(h, index))
-def getitem_adjoint(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) -> Array:
+def scatter_sum(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) -> Array:
     """Zeros of `shape` with `g` added at `index`."""
     out = xp.zeros(shape, g.dtype)
     basic, advanced = parsed(xp, shape, index)
@@ -135,7 +135,7 @@ def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     return out
 
 
-@op(g=lambda h, F, g_shape, index: F.setitem(F.getitem_adjoint(h * 0, g_shape, index), index, h))
+@op(g=lambda h, F, g_shape, index: F.setitem(F.scatter_sum(h * 0, g_shape, index), index, h))
 def written(xp: ModuleType, g: Array, index: Any) -> Array:
     """``g[index]``, but zero for the values that `setitem` overwrites with later ones."""
     basic, advanced = parsed(xp, g.shape, index)
@@ -149,7 +149,7 @@ def written(xp: ModuleType, g: Array, index: Any) -> Array:
 
 
 # `value` added at `index`, as often as a place is named
-add_at = composed("add_at", lambda x, index, value: x + getitem_adjoint(value, x.array.shape, index))
+add_at = composed("add_at", lambda x, index, value: x + scatter_sum(value, x.array.shape, index))
 
 
 @op(

@@ -7,7 +7,7 @@ from typing import Any
 
 from pylayer.array import XP, Place, check_place, owner, set_device, to_numpy
 from pylayer.autograd import backward_from
-from pylayer.dtype import as_dtype, bfloat16
+from pylayer.dtype import bfloat16
 from pylayer.fast import ON, beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
 from pylayer.op import composed
@@ -32,8 +32,6 @@ def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """`make` in the dtype of a Tensor, unless another is given; Paddle's `device` and `pin_memory` are not read."""
 
     def new(x: Tensor, size: Any, *args: Any, dtype: Any = None, requires_grad: bool = False, **unread: Any) -> Tensor:
-        if make is not creation.full:  # the sizes may be apart
-            size, args = [*as_ints(size), *args], ()
         made = make(as_ints(size), *args, x.dtype if dtype is None else dtype)
         made.stop_gradient = not requires_grad
         return made
@@ -93,18 +91,16 @@ def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tens
     return x
 
 
-def to(x: Tensor, *args: Any, device: Any = None, dtype: Any = None, other: Any = None, **unread: Any) -> Tensor:
+def to(x: Tensor, *given: Any, device: Any = None, dtype: Any = None, other: Any = None, **unread: Any) -> Tensor:
     """In a dtype, or that of another Tensor, itself if none is said; a `device` must be the current one."""
-    for given in args:
-        if isinstance(given, Tensor):
-            other = given
-        elif isinstance(given, Place) or (isinstance(given, str) and given.partition(":")[0] in ("cpu", "gpu")):
-            device = given
-        elif not isinstance(given, bool):  # whether to wait, or to copy
-            dtype = given
-    check_place(device)
-    wanted = dtype if other is None or other.dtype is x.dtype else other.dtype
-    return x if wanted is None else cast(x, as_dtype(wanted))
+    for one in (device, other, dtype, *given):
+        if isinstance(one, Tensor):
+            x = x if one.dtype is x.dtype else cast(x, one.dtype)
+        elif isinstance(one, Place) or str(one).partition(":")[0] in ("cpu", "gpu"):
+            check_place(one)
+        elif one is not None and not isinstance(one, bool):  # whether to wait, or to copy
+            x = cast(x, one)
+    return x
 
 
 # --------------------------------------------------------------------------- operators and forms in place

@@ -32,10 +32,21 @@ def _columns(index: Tensor) -> tuple[Any, ...]:
     return tuple(getitem(index, (..., k)) for k in range(index.shape[-1]))
 
 
-index_select = composed("index_select", lambda x, index, axis=0: getitem(x, _at(x, index, axis)))
-gather = composed(
-    "gather", lambda x, index, axis=0: index_select(x, reshape(index, [-1]) if index.ndim > 1 else index, axis or 0)
-)
+def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
+    """The slices `index` along `axis`, 0 if none is given; the two may be given in the other order."""
+    index, axis = (axis, index) if isinstance(index, int) else (index, axis or 0)
+    if index is None:
+        raise TypeError("index_select() missing 1 required argument: 'index'")
+    return getitem(x, _at(x, index, axis))
+
+
+def gather(x: Tensor, index: Any, axis: Any = 0) -> Tensor:
+    """The slices `index` along `axis`; of an axis that is given first, what `take_along_axis` takes along it."""
+    if isinstance(index, int):
+        return take_along_axis(x, axis, index, broadcast=False)
+    return index_select(x, reshape(index, [-1]) if index.ndim > 1 else index, axis or 0)
+
+
 gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
 
 
@@ -203,8 +214,9 @@ scatter_nd = composed(
 )
 
 
-def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: float = 1) -> Tensor:
-    """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`."""
+def index_add(x: Tensor, index: Any, axis: Any, value: Tensor, alpha: float = 1) -> Tensor:
+    """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`, or `axis` before `index`."""
+    index, axis = (axis, index) if isinstance(index, int) else (index, axis)
     _same_dtype("index_add", x, value)
     return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)
 

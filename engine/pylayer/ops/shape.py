@@ -19,7 +19,7 @@ from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
 from pylayer.invalid import invalid
 from pylayer.op import Operation, composed, op, unary
-from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
+from pylayer.ops.arguments import Ints, as_ints, exchange, normal_axis, spread
 from pylayer.size import Size
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
@@ -65,7 +65,7 @@ def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
     return sorted(range(ndim), key=order.__getitem__)
 
 
-@spread
+@exchange
 @op(x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
 def transpose(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
     """The axes in the order `perm`."""
@@ -228,7 +228,7 @@ def _strided_vjp(g: Any, F: Any, x_shape: tuple[int, ...], shape: Any, stride: A
     """Zeros with each element of `g` added where `as_strided` took it from."""
     size = math.prod(x_shape)
     places = _strided(np, np.arange(size), as_ints(shape), as_ints(stride), offset).reshape(-1)
-    return F.reshape(F.getitem_adjoint(F.reshape(g, [-1]), [size], places.tolist()), list(x_shape))
+    return F.reshape(F.scatter_sum(F.reshape(g, [-1]), [size], places.tolist()), list(x_shape))
 
 
 @op(x=_strided_vjp)

@@ -34,7 +34,8 @@ _ARGUMENTS: dict[str, str] = {
     "ord=p dim=axis": "vector_norm",
     "A=x B=y": "solve",
     "dim=axis": "cosine_similarity cross unbind",
-    "tensors=x dim=axis": "concat stack",
+    "tensors=x dim=axis": "cat concat concatenate stack",
+    "input=x dim=axis source=value": "index_add",
     "input=x dim=axis eps=epsilon": "normalize",
     "input=arr dim=axis": "take_along_axis",
     "input=x dim=axis sizes=shape": "unflatten",
@@ -55,7 +56,8 @@ _ARGUMENTS: dict[str, str] = {
     "input=x vec2=y": "outer",
     "n=num_rows m=num_columns": "eye",
     "obj=x": "is_tensor",
-    "size=shape": "full normal",
+    "size=shape": "empty full normal ones rand randn zeros",
+    "size=shape_or_dtype dtype=shape_or_dtype": "view",
     "target=label": "cross_entropy",
     (
         "input=x output_size=output_sizes kernel_size=kernel_sizes dilation=dilations padding=paddings stride=strides"
@@ -73,10 +75,17 @@ SPELLINGS = {
 DEFAULTS: dict[tuple[str, str], dict[str, Any]] = {("median", "dim"): {"mode": "min"}}
 """By function and word, what else its use means in Paddle unless it is said."""
 
+SIZES = {
+    **dict.fromkeys(("empty", "ones", "rand", "randn", "zeros"), 0),
+    **dict.fromkeys(("new_empty", "new_ones", "new_zeros", "view"), 1),
+}
+"""By function, the place from which on a shape may be given size by size."""
+
 ALIASES = {
     "clamp": "clip", "div": "divide", "div_": "divide_", "eq": "equal", "ge": "greater_equal",
-    "greater": "greater_than", "gt": "greater_than", "le": "less_equal", "lt": "less_than", "mul": "multiply",
-    "mul_": "multiply_", "ne": "not_equal", "sub": "subtract", "sub_": "subtract_", "true_divide": "divide",
+    "greater": "greater_than", "gt": "greater_than", "le": "less_equal", "logsigmoid": "log_sigmoid",
+    "lt": "less_than", "mul": "multiply", "mul_": "multiply_", "ne": "not_equal", "sub": "subtract",
+    "sub_": "subtract_", "true_divide": "divide",
 }  # fmt: skip
 """Other names of functions."""
 
@@ -113,7 +122,8 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that takes other words for its arguments, and a ``name``; a TypeError for one given in both words."""
     words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_")) or {}
     place = place_of_name(name, function)
-    if (not words and place is None) or isinstance(function, type):
+    sizes = SIZES.get(name)
+    if (not words and place is None and sizes is None) or isinstance(function, type):
         return function
     with_name = -1 if place is None else place + 1
 
@@ -122,11 +132,15 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if first is not _ABSENT and not rest and not kwargs and place != 0:  # the usual call
             return function(first)
         args = rest if first is _ABSENT else (first, *rest)
+        if sizes is not None and len(args) > sizes and isinstance(args[sizes], int):
+            args = (*args[:sizes], list(args[sizes:]))
         if len(args) == with_name:  # as Paddle's own layers give it
             args = args[:-1]
         if kwargs:
             if place is not None:
                 kwargs.pop("name", None)
+            if kwargs.get("out", call) is None:  # as NumPy's functions call the methods of their names
+                del kwargs["out"]
             for word in kwargs.keys() & words.keys():
                 if words[word] not in kwargs:
                     kwargs[words[word]] = kwargs.pop(word)

@@ -6,7 +6,7 @@ NumPy's own module is never changed: code of NumPy's, in C above all, goes on us
 from __future__ import annotations
 
 import functools
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from pylayer.watch.numpy_array import (
     Session,
     holds_recorded,
     like,
+    plain,
+    recorded_in,
     session_here,
 )
 from pylayer.watch.numpy_dispatch import FUNCTIONS, MAKES, Unruled, call, wrapped
@@ -109,6 +111,15 @@ class Joiner:
         return replay(type(self.real).__getitem__, self.real, items) if session_here() else self.real[items]
 
 
+def iterator(*args: Any, **kwargs: Any) -> np.nditer:
+    """``np.nditer``, which reads and writes memory: from there on that holds constants."""
+    for array in recorded_in((args, kwargs)):
+        array._left("np.nditer")
+        array._buffer.tensor = None
+    return np.nditer(*plain(list(args)), **plain(kwargs))
+
+
+stands(iterator, np.nditer)
 stands(function_for(np.broadcast), np.broadcast)
 for _joiner in (np.r_, np.c_):
     stands(Joiner(_joiner), _joiner)
@@ -150,7 +161,8 @@ def replay(function: Any, *args: Any, **kwargs: Any) -> Any:
     code = getattr(function, "_implementation", function)
     if not isinstance(code, FunctionType) or not of_libraries(code):
         raise Unruled
-    copy = FunctionType(code.__code__, namespace(code), code.__name__, code.__defaults__, code.__closure__)
+    cells = tuple(CellType(replayed(cell.cell_contents)) for cell in code.__closure__ or ())
+    copy = FunctionType(code.__code__, namespace(code), code.__name__, code.__defaults__, cells or None)
     copy.__kwdefaults__ = code.__kwdefaults__
     return copy(*args, **kwargs)
 
@@ -163,11 +175,16 @@ def namespace(function: FunctionType) -> dict[str, Any]:
         for key, value in function.__globals__.items():
             if key == "_array_converter":
                 found[key] = Converter
-            elif type(value) is FunctionType and of_libraries(value):
-                found[key] = functools.partial(replay, value)
-            elif type(value) is not Dispatched:
-                found[key] = stand_in(value)
+            else:
+                found[key] = replayed(value)
     return namespaces[name]
+
+
+def replayed(value: Any) -> Any:
+    """What NumPy's own Python code sees in place of a function or module that it uses."""
+    if type(value) is FunctionType and of_libraries(value):
+        return functools.partial(replay, value)
+    return value if type(value) is Dispatched else stand_in(value)
 
 
 FUNCTIONS[None] = replay

@@ -332,12 +332,11 @@ def swapped(x: Any) -> Any:
 
 def of_triangle(x: Any, lower: bool) -> Any:
     """The Hermitian matrix of which one triangle is given: LAPACK does not read the other."""
-    conjugated: Any = complexes.conj if x.array.dtype.kind == "c" else lambda v: v
-    x = x if lower else conjugated(swapped(x))
+    if x.array.dtype.kind != "c":
+        return factors.mirrored(x if lower else swapped(x))
+    x = x if lower else complexes.conj(swapped(x))
     below, diagonal = shapes.tril(x, -1), shapes.tril(shapes.triu(x))
-    if x.array.dtype.kind == "c":
-        diagonal = shapes.astype(complexes.real(diagonal), x.dtype)
-    return below + diagonal + swapped(conjugated(below))
+    return below + shapes.astype(complexes.real(diagonal), x.dtype) + swapped(complexes.conj(below))
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
