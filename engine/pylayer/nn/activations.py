@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pylayer.nn.functional import dropout
@@ -103,8 +104,29 @@ def dropout3d(
     return dropout(x, p, [0, 1] if data_format == "NCDHW" else [0, 4]) if training else x
 
 
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of sequences, those of a batch alike, as in Paddle."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability must be in [0, 1], got {p}")
+    if input.ndim not in (2, 3):
+        raise RuntimeError(f"dropout1d expects 2D or 3D input, got {input.ndim}D")
+    return dropout(input, p, input.ndim - 2, training)
+
+
 def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:
     """Elements set to where `selu` saturates, mean and variance kept (Klambauer et al., 2017)."""
+    return _alpha_dropout(x, p, training, x.shape)
+
+
+def feature_alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:
+    """`alpha_dropout` of whole channels."""
+    if training and x.ndim < 2:
+        raise ValueError("Feature alpha dropout needs at least 2D input.")
+    return _alpha_dropout(x, p, training, [*x.shape[:2], *(1 for _ in x.shape[2:])])
+
+
+def _alpha_dropout(x: Tensor, p: float, training: bool, drawn: Sequence[int]) -> Tensor:
+    """`drawn` is the shape of what is drawn."""
     if not 0 <= p <= 1:
         raise ValueError("p argument should between 0 and 1")
     if not training or p == 0:
@@ -114,7 +136,7 @@ def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | 
     low = -1.6732632423543772 * 1.0507009873554805
     a = ((1 - p) * (1 + p * low**2)) ** -0.5
     b = -a * p * low
-    kept = random.uniform(x.shape, "float64") >= p
+    kept = random.uniform(drawn, "float64") >= p
     return where_(kept, x, zeros_like(x) + low) * a + b  # type: ignore[no-any-return]
 
 
