@@ -223,6 +223,13 @@ def enable_to_static(enable_to_static_bool: bool) -> None:
     """Accepted: nothing is ever compiled."""
 
 
+def set_verbosity(level: int = 0, also_to_stdout: bool = False) -> None:
+    """Accepted: nothing is ever compiled, and nothing is said of it."""
+
+
+set_code_level = set_verbosity
+
+
 def ignore_module(modules: Sequence[Any]) -> None:
     """Accepted: nothing is ever compiled."""
 

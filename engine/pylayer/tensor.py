@@ -242,7 +242,9 @@ class Tensor:
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Set the gradient to zeros, or to None (observed rule 80)."""
         if self._grad is not None:
-            self._grad = Tensor(self._grad.array * 0, None, False) if set_to_zero else None
+            zeros = self._grad.array.copy()
+            zeros[...] = 0
+            self._grad = Tensor(zeros, None, False) if set_to_zero else None
 
     clear_gradient = clear_grad
 

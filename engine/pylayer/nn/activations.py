@@ -74,6 +74,8 @@ def gumbel_softmax(
     x: Tensor, temperature: float = 1.0, hard: bool = False, axis: int = -1, name: str | None = None
 ) -> Tensor:
     """The softmax of logits plus Gumbel noise, over temperature; with `hard` one-hot, straight through in backward."""
+    if temperature <= 0:
+        raise ValueError(f"The temperature must be greater than 0. But received temperature = {temperature}")
     noise = -log(-log(random.uniform(x.shape, x.dtype, 1e-12, 1.0)))
     soft = softmax((x + noise) / temperature, axis)
     if not hard:
@@ -93,15 +95,26 @@ def swiglu(x: Tensor, y: Tensor | None = None, name: str | None = None) -> Tenso
 def dropout2d(
     x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None
 ) -> Tensor:
-    """`dropout` of whole channels of images."""
-    return dropout(x, p, [0, 1] if data_format == "NCHW" else [0, 3]) if training else x
+    """`dropout` of whole channels of images. Raises ValueError for other axes than those of `data_format`."""
+    return _of_channels(x, p, training, data_format, "NCHW")
 
 
 def dropout3d(
     x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCDHW", name: str | None = None
 ) -> Tensor:
-    """`dropout` of whole channels of volumes."""
-    return dropout(x, p, [0, 1] if data_format == "NCDHW" else [0, 4]) if training else x
+    """`dropout` of whole channels of volumes. Raises ValueError for other axes than those of `data_format`."""
+    return _of_channels(x, p, training, data_format, "NCDHW")
+
+
+def _of_channels(x: Tensor, p: float, training: bool, data_format: str, usual: str) -> Tensor:
+    last = usual.replace("C", "") + "C"
+    if data_format not in (usual, last):
+        raise ValueError(
+            f"Attr(data_format) should be {usual!r} or {last!r}. Received Attr(data_format): {data_format}."
+        )
+    if x.ndim != len(usual):
+        raise ValueError(f"dimensions of x should be {len(usual)}, but received {x.ndim} != {len(usual)}")
+    return dropout(x, p, [0, data_format.index("C")], training)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

@@ -61,6 +61,10 @@ def kl_div(
     input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False, name: str | None = None
 ) -> Tensor:
     """label · (log label - input), `input` being logarithms; batchmean is the sum by the size of the first axis."""
+    if input.ndim != label.ndim:
+        raise ValueError(
+            f"kl_div(): the input has {input.ndim} axes, but the label {label.ndim}; they should have as many."
+        )
     if log_target:
         loss = exp(label) * (label - input)
     else:

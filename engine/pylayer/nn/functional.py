@@ -124,9 +124,19 @@ def layer_norm(
     """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus `bias` (Ba et al., 2016).
 
     Raises:
-        ValueError: the last axes have another shape.
+        ValueError: the last axes have another shape, or they are all; weight or bias is no row; or the epsilon is not
+            within what Paddle takes, 0 to 0.001.
     """
     sizes = as_ints(normalized_shape)
+    if not 0 <= epsilon <= 0.001:
+        raise ValueError(f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}.")
+    if len(sizes) >= x.ndim:
+        raise ValueError(
+            f"layer_norm(): there should be an axis before the normalised ones, {sizes}, but x is {x.shape}."
+        )
+    for what, row in (("weight", weight), ("bias", bias)):
+        if row is not None and row.ndim != 1:
+            raise ValueError(f"layer_norm(): {what} should have 1 dimension, but has {row.ndim}.")
     if list(x.shape[x.ndim - len(sizes) :]) != sizes:
         raise ValueError(
             f"layer_norm(): the last axes should be {sizes}, as normalized_shape says, but x has shape {x.shape}."

@@ -18,6 +18,7 @@ from pylayer.ops.reduction import cumprod, mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
+from pylayer.symbol import Symbol
 from pylayer.tensor import Tensor
 
 Distance = Callable[[Tensor, Tensor], Tensor]
@@ -135,7 +136,9 @@ def triplet_margin_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """`triplet_margin_with_distance_loss` of p-norms."""
+    """`triplet_margin_with_distance_loss` of p-norms. Raises ValueError for a margin that is not positive."""
+    if margin <= 0:
+        raise ValueError("The margin between positive samples and negative samples should be greater than 0.")
     return triplet_margin_with_distance_loss(
         input, positive, negative, lambda a, b: pairwise_distance(a, b, p, epsilon), margin, swap, reduction
     )
@@ -155,6 +158,8 @@ def poisson_nll_loss(
     Args:
         full: Stirling's approximation of log label! is added where the label is above 1.
     """
+    if epsilon <= 0:
+        raise ValueError(f"The value of `epsilon` in poisson_nll_loss should be positive, but received {epsilon}.")
     loss = exp(input) - label * input if log_input else input - label * log(input + epsilon)
     if full:
         large = label > 1
@@ -173,6 +178,8 @@ def gaussian_nll_loss(
     name: str | None = None,
 ) -> Tensor:
     """½ (log v + (input − label)² / v), v the variance but at least `epsilon`; with `full`, plus ½ log 2π."""
+    if not isinstance(variance, Symbol) and (variance.array < 0).any():
+        raise ValueError("variance has negative entry/entries")
     size = maximum(variance, full_like(variance, epsilon))
     held = variance + (size - variance).detach()
     loss = 0.5 * (log(held) + square(input - label) / held)

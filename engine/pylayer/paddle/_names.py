@@ -99,7 +99,7 @@ MODULES = {
     "regularizer": "optimizer.regularizer",
     "special": "ops",
     "static": (
-        "compatibility:Variable,InputSpec static.backward static.data static.executor static.in_use "
+        "compatibility:Variable,InputSpec static.backward static.data static.executor static.in_use static.measures "
         "static.program static.scope setitem=ops.inplace:set_items"
     ),
     "static.nn": "static.cond static.nn static.scope static.pylayer_op",
