@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext as nullcontext
 from dataclasses import dataclass
@@ -90,26 +88,6 @@ def set_flags(flags: dict[str, Any]) -> None:
 def get_flags(flags: Any) -> dict[str, Any]:
     """The flags that were set; None for others."""
     return {name: _flags.get(name) for name in ([flags] if isinstance(flags, str) else flags)}
-
-
-_counts: dict[str, itertools.count[int]] = defaultdict(itertools.count)
-
-
-def generate(key: str) -> str:
-    """``key_0``, ``key_1`` …: a name not given before."""
-    return f"{key}_{next(_counts[key])}"
-
-
-@contextlib.contextmanager
-def name_guard(new_generator: Any = None) -> Iterator[None]:
-    """A block in which names are counted from the start."""
-    before = dict(_counts)
-    _counts.clear()
-    try:
-        yield
-    finally:
-        _counts.clear()
-        _counts.update(before)
 
 
 def try_import(module_name: str, err_msg: str | None = None) -> Any:
@@ -235,6 +213,13 @@ def not_to_static(func: Callable[..., Any] | None = None) -> Any:
 
 def enable_to_static(enable_to_static_bool: bool) -> None:
     """Accepted: nothing is ever compiled."""
+
+
+def set_verbosity(level: int = 0, also_to_stdout: bool = False) -> None:
+    """Accepted: nothing is ever compiled, and nothing is said of it."""
+
+
+set_code_level = set_verbosity
 
 
 def ignore_module(modules: Sequence[Any]) -> None:

@@ -61,6 +61,7 @@ class Parameter(Tensor):
     __slots__ = ()
 
     persistable = True
+    is_parameter = True
 
     def __init__(self, array: Array, trainable: bool = True) -> None:
         super().__init__(array, None, not trainable)

@@ -113,7 +113,9 @@ def signature_of(reference: str) -> Signature:
     place, node = _looked_up(_module(module), name.split("."))
     function = node if isinstance(node, ast.FunctionDef) else _method(place, node, "forward")
     if function is None:
-        raise DraftError(f"{place.file}:{node.lineno}: class {node.name} has no forward, nor a base of yours that has one")
+        raise DraftError(
+            f"{place.file}:{node.lineno}: class {node.name} has no forward, nor a base of yours that has one"
+        )
     given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
     defaults = [None] * (len(given) - len(function.args.defaults)) + [*map(ast.unparse, function.args.defaults)]
     arguments = dict([*zip(given, defaults, strict=True)][node is not function :])  # a class's forward takes ctx first

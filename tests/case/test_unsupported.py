@@ -51,9 +51,7 @@ BODIES = {
     "a function that was not imported": ("script: |\n  paddle.baddbmm\n", "paddle.baddbmm"),
     "a method of Tensor": ("script: |\n  paddle.ones([1]).to_sparse_coo(1)\n", METHOD),
     "a method of the class Tensor": ("script: |\n  paddle.Tensor.to_sparse_coo\n", METHOD),
-    "a method of Layer": (
-        "script: |\n  paddle.nn.Linear(1, 1).to_static_state_dict()\n", "paddle.nn.Layer.to_static_state_dict"
-    ),
+    "a method of Layer": ("script: |\n  paddle.nn.Linear(1, 1).cuda()\n", "paddle.nn.Layer.cuda"),
     "a layer's forward": (layer("return paddle.sparse.add(x, x)"), "paddle.sparse.add"),
     "a layer's backward": (layer(backward="return dy.to_sparse_coo(1)"), METHOD),
     "a layer's module": (layer(before="from paddle.io import DataLoader\nDataLoader([])"), "paddle.io.DataLoader"),

@@ -121,7 +121,10 @@ def test_what_is_taken_in_a_circle_is_not_found(gradcheck, package, folder):
     (folder / "own_package" / "one.py").write_text("from .two import Lost\n")
     (folder / "own_package" / "two.py").write_text("from .one import Lost\n\n\nclass Own(Own): pass\n")
     assert "has no 'Lost' at its top" in gradcheck("check", "own_package.one:Lost", "-i", "x=2").err
-    assert "class Own has no forward, nor a base of yours that has one" in gradcheck("check", "own_package.two:Own", "-i", "x=2").err
+    assert (
+        "class Own has no forward, nor a base of yours that has one"
+        in gradcheck("check", "own_package.two:Own", "-i", "x=2").err
+    )
 
 
 def test_how_it_is_called_can_be_said(gradcheck, package):

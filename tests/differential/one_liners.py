@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import one_liners_autograd
 import one_liners_layers
+import one_liners_members
 import one_liners_modules
 import one_liners_names
 import one_liners_nn
@@ -25,6 +26,7 @@ _FILES = (
     one_liners_tensor,
     one_liners_nn,
     one_liners_layers,
+    one_liners_members,
     one_liners_modules,
     one_liners_sequences,
     one_liners_names,

@@ -13,6 +13,7 @@ X = np.arange(6.0).reshape(2, 3)
 LABELS = np.array([0, 2])
 LOG_PROBABILITIES = X - np.log(np.exp(X).sum(1, keepdims=True))
 NLL = -LOG_PROBABILITIES[[0, 1], LABELS]
+SMOOTH = np.float32(0.75) * np.eye(3, dtype="float32")[LABELS] + np.float32(0.25) / np.float32(3)
 
 
 def tensor(values, needs_gradient=False):
@@ -64,8 +65,8 @@ NAMES = ["scale", "first.weight", "first.bias", "rest.0.weight", "rest.0.bias", 
             NLL.mean(),
         ),
         (
-            lambda x: functional.cross_entropy(x, tensor(LABELS), label_smoothing=0.3),
-            (0.7 * NLL - 0.1 * LOG_PROBABILITIES.sum(1)).mean(),
+            lambda x: functional.cross_entropy(x, tensor(LABELS), label_smoothing=0.25),
+            -(SMOOTH * LOG_PROBABILITIES).sum(1).mean(),
         ),
         (lambda x: functional.nll_loss(tensor(LOG_PROBABILITIES), tensor(LABELS)), NLL.mean()),
         (lambda x: functional.kl_div(tensor(LOG_PROBABILITIES), tensor(np.eye(3)[LABELS]), "batchmean"), NLL.mean()),
@@ -125,7 +126,7 @@ def test_dropout_keeps_the_mean_and_drops_whole_slices_along_the_other_axes():
     ("wrong", "error", "phrase"),
     [
         (lambda x: functional.mse_loss(x, x, "average"), ValueError, "'sum', 'mean' or 'none', but received average"),
-        (lambda x: functional.cross_entropy(x, tensor([0, 7])), IndexError, "index 7 is out of bounds for axis 1"),
+        (lambda x: functional.cross_entropy(x, tensor([0, 7])), IndexError, ">= 0 and < 3 .* but received 7"),
         (lambda x: functional.cross_entropy(x, tensor([0, 1, 2])), ValueError, r"label should have shape \[2, 1\]"),
         (lambda x: functional.layer_norm(x, [2]), ValueError, r"last axes should be \[2\]"),
         (lambda x: functional.dropout(x, 2.0), ValueError, "between 0 and 1, but got 2.0"),
@@ -199,8 +200,11 @@ def test_state_dict_carries_values_over():
     assert one(x).tolist() == two(x).tolist()
     one.first.weight.array[...] = 0
     assert two.first.weight.numpy().any()
-    with pytest.raises(ValueError, match=r"first.bias receives a shape .*\[2\].*, but the expected shape is .*\[4\]"):
-        two.set_state_dict({"first.bias": paddle.ones([2])})
+    rest = {name: value for name, value in one.state_dict().items() if name != "first.bias"}
+    with pytest.warns(UserWarning, match=r"first.bias receives a shape \[2\], but the expected shape is \[4\]"):
+        assert two.set_state_dict({**rest, "first.bias": paddle.ones([2])}) == (["first.bias"], ["first.bias"])
+    with pytest.raises(AssertionError, match="need tensor with dtype float32 but load tensor with dtype float64"):
+        two.set_state_dict({**rest, "first.bias": paddle.ones([4], "float64")})
 
 
 def test_training_and_evaluation_mode():
@@ -278,7 +282,7 @@ def test_losses_as_layers():
     x = tensor(X)
     assert nn.MSELoss("sum")(x, 2 * x).item() == (X**2).sum()
     np.testing.assert_allclose(nn.CrossEntropyLoss()(x, tensor(LABELS)).item(), NLL.mean(), rtol=1e-15)
-    with pytest.raises(TypeError, match="MSELoss takes reduction, but got weight"):
+    with pytest.raises(TypeError, match="MSELoss: got an unexpected keyword argument 'weight'"):
         nn.MSELoss(weight=1)
 
 
@@ -312,13 +316,13 @@ def test_repr_shows_the_tree():
     ("wrong", "error", "phrase"),
     [
         (lambda: nn.Layer()(1), NotImplementedError, r"Layer must override forward\(\)"),
-        (lambda: nn.Layer().add_sublayer("a", 1), TypeError, "should be Layer, but received int"),
+        (lambda: nn.Layer().add_sublayer("a", 1), AssertionError, "should be a Layer, but received int"),
         (
             lambda: nn.Layer().add_parameter("a", paddle.ones([1])),
             TypeError,
-            "should be Parameter, but received Tensor",
+            "should be a Parameter, but received Tensor",
         ),
-        (lambda: nn.Layer().register_buffer("a", 1), TypeError, "should be a Tensor, but received int"),
+        (lambda: nn.Layer().register_buffer("a", 1), TypeError, "should be a Paddle.Tensor, but received int"),
         (
             lambda: nn.Linear(1, 1, weight_attr=3),
             TypeError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pylayer.nn.functional import dropout
@@ -73,6 +74,8 @@ def gumbel_softmax(
     x: Tensor, temperature: float = 1.0, hard: bool = False, axis: int = -1, name: str | None = None
 ) -> Tensor:
     """The softmax of logits plus Gumbel noise, over temperature; with `hard` one-hot, straight through in backward."""
+    if temperature <= 0:
+        raise ValueError(f"The temperature must be greater than 0. But received temperature = {temperature}")
     noise = -log(-log(random.uniform(x.shape, x.dtype, 1e-12, 1.0)))
     soft = softmax((x + noise) / temperature, axis)
     if not hard:
@@ -92,19 +95,51 @@ def swiglu(x: Tensor, y: Tensor | None = None, name: str | None = None) -> Tenso
 def dropout2d(
     x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None
 ) -> Tensor:
-    """`dropout` of whole channels of images."""
-    return dropout(x, p, [0, 1] if data_format == "NCHW" else [0, 3]) if training else x
+    """`dropout` of whole channels of images. Raises ValueError for other axes than those of `data_format`."""
+    return _of_channels(x, p, training, data_format, "NCHW")
 
 
 def dropout3d(
     x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCDHW", name: str | None = None
 ) -> Tensor:
-    """`dropout` of whole channels of volumes."""
-    return dropout(x, p, [0, 1] if data_format == "NCDHW" else [0, 4]) if training else x
+    """`dropout` of whole channels of volumes. Raises ValueError for other axes than those of `data_format`."""
+    return _of_channels(x, p, training, data_format, "NCDHW")
+
+
+def _of_channels(x: Tensor, p: float, training: bool, data_format: str, usual: str) -> Tensor:
+    last = usual.replace("C", "") + "C"
+    if data_format not in (usual, last):
+        raise ValueError(
+            f"Attr(data_format) should be {usual!r} or {last!r}. Received Attr(data_format): {data_format}."
+        )
+    if x.ndim != len(usual):
+        raise ValueError(f"dimensions of x should be {len(usual)}, but received {x.ndim} != {len(usual)}")
+    return dropout(x, p, [0, data_format.index("C")], training)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of sequences, those of a batch alike, as in Paddle."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability must be in [0, 1], got {p}")
+    if input.ndim not in (2, 3):
+        raise RuntimeError(f"dropout1d expects 2D or 3D input, got {input.ndim}D")
+    return dropout(input, p, input.ndim - 2, training)
 
 
 def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:
     """Elements set to where `selu` saturates, mean and variance kept (Klambauer et al., 2017)."""
+    return _alpha_dropout(x, p, training, x.shape)
+
+
+def feature_alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:
+    """`alpha_dropout` of whole channels."""
+    if training and x.ndim < 2:
+        raise ValueError("Feature alpha dropout needs at least 2D input.")
+    return _alpha_dropout(x, p, training, [*x.shape[:2], *(1 for _ in x.shape[2:])])
+
+
+def _alpha_dropout(x: Tensor, p: float, training: bool, drawn: Sequence[int]) -> Tensor:
+    """`drawn` is the shape of what is drawn."""
     if not 0 <= p <= 1:
         raise ValueError("p argument should between 0 and 1")
     if not training or p == 0:
@@ -114,7 +149,7 @@ def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | 
     low = -1.6732632423543772 * 1.0507009873554805
     a = ((1 - p) * (1 + p * low**2)) ** -0.5
     b = -a * p * low
-    kept = random.uniform(x.shape, "float64") >= p
+    kept = random.uniform(drawn, "float64") >= p
     return where_(kept, x, zeros_like(x) + low) * a + b  # type: ignore[no-any-return]
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from pylayer.nn.functional import check_range
 from pylayer.ops.activation import log_softmax, softplus
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.creation import full_like
@@ -58,6 +61,10 @@ def kl_div(
     input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False, name: str | None = None
 ) -> Tensor:
     """label · (log label - input), `input` being logarithms; batchmean is the sum by the size of the first axis."""
+    if input.ndim != label.ndim:
+        raise ValueError(
+            f"kl_div(): the input has {input.ndim} axes, but the label {label.ndim}; they should have as many."
+        )
     if log_target:
         loss = exp(label) * (label - input)
     else:
@@ -106,7 +113,28 @@ def nll_loss(
     name: str | None = None,
 ) -> Tensor:
     """Minus the element `label` of log-probabilities, classes along the second axis; see `cross_entropy`."""
-    return _picked(input, label, weight, ignore_index, reduction, 1 if input.ndim > 1 else 0)
+    axis = 1 if input.ndim > 1 else 0
+    check_range("label value", label, input.shape[axis], ValueError, ignore_index)
+    return _picked(input, label, weight, ignore_index, reduction, axis)
+
+
+def label_smooth(
+    label: Tensor, prior_dist: Tensor | None = None, epsilon: float = 0.1, name: str | None = None
+) -> Tensor:
+    """(1 − epsilon) · label + epsilon · the prior distribution, even unless given; epsilon in single precision.
+
+    Raises:
+        ValueError: `epsilon` is not between 0 and 1.
+        RuntimeError: labels are no probabilities.
+    """
+    if not 0 <= epsilon <= 1:
+        raise ValueError("The value of epsilon must be between 0 and 1.")
+    if not label.dtype.is_floating:
+        raise RuntimeError(f"label_smooth(): the labels should be probabilities, but are of dtype {label.dtype.name}.")
+    single = np.float32(epsilon)
+    even = float(single / np.float32(label.shape[-1])) if prior_dist is None else 0.0
+    found: Tensor = label * float(1 - single) + (even if prior_dist is None else prior_dist * float(single))
+    return found
 
 
 def cross_entropy(
@@ -124,7 +152,8 @@ def cross_entropy(
     """Minus the log of the softmax of `input` at `label`, or averaged over the distribution `label` (`soft_label`).
 
     Args:
-        label: classes, of the shape of `input` without `axis` or with size 1 there; or probabilities.
+        label: classes, of the shape of `input` without `axis` or with size 1 there; or probabilities, as which labels
+            of as many axes as `input` are taken with `label_smoothing`.
         weight: of each class; the mean is then weighted.
         ignore_index: the class whose entries add nothing, and if not negative do not count in the mean either.
         reduction: mean, sum or none; none keeps the label's shape.
@@ -136,13 +165,19 @@ def cross_entropy(
     """
     at = normal_axis(axis, input.ndim)
     logarithms = log_softmax(input, at) if use_softmax else log(input)
-    if label_smoothing and not soft_label:
-        label = one_hot(squeeze(label, at) if label.ndim == input.ndim else label, input.shape[at])
-        label, soft_label = astype(label, input.dtype), True
-    if not soft_label:
+    if soft_label and ignore_index > 0:
+        raise ValueError(f"When soft_label == True, 'ignore_index' should be '-100', but received {ignore_index}.")
+    if label_smoothing > 0:
+        if label.ndim < input.ndim:  # classes
+            label = one_hot(label, input.shape[-1])
+        label = astype(label_smooth(label, None, label_smoothing), input.dtype)
+    elif not soft_label:
+        check_range("label value", label, input.shape[at], IndexError, ignore_index)
         return _picked(logarithms, label, weight, ignore_index, reduction, at)
-    if label_smoothing:
-        label = label * (1 - label_smoothing) + label_smoothing / input.shape[at]
+    if label.dtype != input.dtype:
+        raise ValueError(
+            f"Soft labels should be of the dtype of the input, {input.dtype.name}, not {label.dtype.name}."
+        )
     loss = -total(logarithms * label, at, None, True)
     if weight is None:
         return _reduced(loss, reduction)

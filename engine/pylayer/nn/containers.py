@@ -7,30 +7,84 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pylayer.nn.layer import Layer
+from pylayer.nn.words import also
+from pylayer.ops.inplace import assign
 from pylayer.symbol import Parameter
+from pylayer.tensor import Tensor
 
 
-class Sequential(Layer):
-    """Layers called one after the other. Given as arguments, or as (name, layer) pairs."""
-
-    def __init__(self, *layers: Any) -> None:
-        super().__init__()
-        if len(layers) == 1 and isinstance(layers[0], list):
-            layers = tuple(layers[0])
-        for k, layer in enumerate(layers):
-            name, member = layer if isinstance(layer, tuple) else (str(k), layer)
-            self.add_sublayer(name, member)
-
-    def __getitem__(self, index: int | slice | str) -> Any:
-        if isinstance(index, slice):
-            return Sequential(*list(self._sub_layers.values())[index])
-        return self._sub_layers[index] if isinstance(index, str) else list(self._sub_layers.values())[index]
+class _Layers(Layer):
+    """Layers in a row, by their numbers or names."""
 
     def __len__(self) -> int:
         return len(self._sub_layers)
 
     def __iter__(self) -> Iterator[Layer]:
         return iter(self._sub_layers.values())
+
+    def _place(self, index: int) -> int:
+        """A place from the start on. Raises IndexError where there is no layer."""
+        if not -len(self) <= index < len(self):
+            numbers = f"should be an integer in range [{-len(self)}, {len(self)})"
+            raise IndexError(f"index {index} is out of range, {numbers}")
+        return index % len(self)
+
+    @also(module="sublayer")
+    def append(self, sublayer: Layer) -> Any:
+        """Add a layer at the end."""
+        self.add_sublayer(str(len(self)), sublayer)
+        return self
+
+    @also(modules="sublayers")
+    def extend(self, sublayers: Iterable[Layer]) -> Any:
+        """Add layers at the end."""
+        for sublayer in sublayers:
+            self.append(sublayer)
+        return self
+
+    def _put(self, index: int, sublayer: Layer) -> None:
+        """Put a layer before that at a place, those behind being numbered anew."""
+        layers, count = self._sub_layers, len(self)
+        place = index % count if index < 0 else index
+        for k in range(count, place, -1):
+            layers[str(k)] = layers[str(k - 1)]
+        layers[str(place)] = sublayer
+
+
+class Sequential(_Layers):
+    """Layers called one after the other. Given as arguments, as (name, layer) pairs, or in one OrderedDict."""
+
+    def __init__(self, *layers: Any) -> None:
+        super().__init__()
+        if len(layers) == 1 and isinstance(layers[0], OrderedDict):
+            pairs: Any = layers[0].items()
+        elif layers and isinstance(layers[0], (list, tuple)):
+            pairs = layers
+        else:
+            pairs = ((str(k), layer) for k, layer in enumerate(layers))
+        for name, layer in pairs:
+            self.add_sublayer(name, layer)
+
+    def __getitem__(self, name: int | slice | str) -> Any:
+        if isinstance(name, str):
+            return self._sub_layers[name]
+        layers = list(self._sub_layers.values())
+        return type(self)(*layers[name]) if isinstance(name, slice) else layers[self._place(name)]
+
+    def __setitem__(self, name: int | str, layer: Layer) -> None:
+        self.add_sublayer(str(name), layer)
+
+    def __delitem__(self, name: int | str) -> None:
+        del self._sub_layers[str(name)]
+
+    def insert(self, index: int, module: Layer) -> Sequential:
+        """Put a layer before that of a number. Raises IndexError where there is none."""
+        if not isinstance(module, Layer):
+            raise AssertionError(f"module should be of type: {Layer}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
+        self._put(index, module)
+        return self
 
     def forward(self, input: Any) -> Any:
         """What the last layer returns."""
@@ -39,36 +93,45 @@ class Sequential(Layer):
         return input
 
 
-class LayerList(Layer):
+class LayerList(_Layers):
     """A list of layers."""
 
+    @also(modules="sublayers")
     def __init__(self, sublayers: Iterable[Layer] | None = None) -> None:
         super().__init__()
         self.extend(sublayers or [])
 
-    def append(self, sublayer: Layer) -> LayerList:
-        """Add a layer at the end."""
-        self.add_sublayer(str(len(self)), sublayer)
-        return self
-
-    def extend(self, sublayers: Iterable[Layer]) -> LayerList:
-        """Add layers at the end."""
-        for sublayer in sublayers:
-            self.append(sublayer)
-        return self
-
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, idx: int | slice) -> Any:
         layers = list(self._sub_layers.values())
-        return LayerList(layers[index]) if isinstance(index, slice) else layers[index]
+        return type(self)(layers[idx]) if isinstance(idx, slice) else layers[self._place(idx)]
 
-    def __setitem__(self, index: int, sublayer: Layer) -> None:
-        self.add_sublayer(str(range(len(self))[index]), sublayer)
+    def __setitem__(self, idx: int, sublayer: Layer) -> None:
+        setattr(self, str(self._place(idx)), sublayer)
 
-    def __len__(self) -> int:
-        return len(self._sub_layers)
+    def __delitem__(self, idx: int | slice) -> None:
+        gone = range(len(self))[idx] if isinstance(idx, slice) else [self._place(idx)]
+        left = [layer for k, layer in enumerate(self) if k not in gone]
+        self._sub_layers.clear()
+        self.extend(left)
 
-    def __iter__(self) -> Iterator[Layer]:
-        return iter(self._sub_layers.values())
+    def __add__(self, other: Iterable[Layer]) -> LayerList:
+        return LayerList([*self, *other])
+
+    def __iadd__(self, other: Iterable[Layer]) -> LayerList:
+        return self.extend(other)  # type: ignore[no-any-return]
+
+    @also(module="sublayer")
+    def insert(self, index: int, sublayer: Layer) -> None:
+        """Put a layer before that of a number. Raises AssertionError where there is none."""
+        if not isinstance(index, int) or not -len(self) <= index <= len(self):
+            raise AssertionError(f"index should be an integer in range [{-len(self)}, {len(self)}]")
+        self._put(index, sublayer)
+
+    def pop(self, key: int | slice) -> Any:
+        """Take layers out."""
+        found = self[key]
+        del self[key]
+        return found
 
 
 class ParameterList(Layer):
@@ -84,8 +147,13 @@ class ParameterList(Layer):
         self.add_parameter(str(len(self)), parameter)
         return self
 
-    def __getitem__(self, index: int) -> Any:
-        return list(self._parameters.values())[index]
+    def __getitem__(self, idx: int) -> Any:
+        return self._parameters[str(idx)]
+
+    def __setitem__(self, idx: int, param: Tensor) -> None:
+        if not isinstance(param, Tensor):
+            raise TypeError(f"param should be 'Parameter' or 'Tensor', but received {type(param)}")
+        assign(param, getattr(self, str(idx)))
 
     def __len__(self) -> int:
         return len(self._parameters)
@@ -97,10 +165,12 @@ class ParameterList(Layer):
 class LayerDict(Layer):
     """A dict of layers."""
 
+    @also(modules="sublayers")
     def __init__(self, sublayers: Any = None) -> None:
         super().__init__()
         self.update(sublayers or {})
 
+    @also(modules="sublayers")
     def update(self, sublayers: Any) -> None:
         """Take on the layers of a mapping, or of (name, layer) pairs."""
         for key, layer in sublayers.items() if isinstance(sublayers, (Mapping, LayerDict)) else sublayers:
@@ -160,8 +230,10 @@ class ParameterDict(Layer):
     def __getitem__(self, key: str) -> Any:
         return self._parameters[key]
 
-    def __setitem__(self, key: str, parameter: Any) -> None:
-        self.add_parameter(key, parameter)
+    def __setitem__(self, key: str, param: Any) -> None:
+        if not isinstance(param, Parameter):
+            raise AssertionError(f"a parameter should be a Parameter, but is a {type(param).__name__}")
+        setattr(self, key, param)
 
     def __len__(self) -> int:
         return len(self._parameters)

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pylayer.array import check_place
 from pylayer.nn import convolution
 from pylayer.nn.initializer import Normal
 from pylayer.nn.layer import Layer
 from pylayer.nn.spatial import FORMATS, per_axis
+from pylayer.nn.words import also
 from pylayer.ops.windows import pad
 from pylayer.tensor import Tensor
 
@@ -34,18 +34,19 @@ class _Convolution(Layer):
         padding: Any = 0,
         dilation: Any = 1,
         groups: int = 1,
+        *,
+        bias: bool = True,
         padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
         weight_attr: Any = None,
         bias_attr: Any = None,
         data_format: str | None = None,
-        *,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
         output_padding: Any = 0,
     ) -> None:
         super().__init__(dtype=dtype)
-        check_place(device)
+        if weight_attr is False:
+            raise AssertionError("weight_attr should not be False in Conv.")
         bias_attr = bias_attr if bias else False
         if in_channels % groups:
             raise ValueError("in_channels must be divisible by groups.")
@@ -55,48 +56,52 @@ class _Convolution(Layer):
                 f"padding_mode={padding_mode!r}"
             )
         ndim = type(self).ndim
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel = per_axis(kernel_size, ndim, "kernel_size")
-        self.strides, self.dilations = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
-        self.padding, self.padding_mode, self.output_padding = padding, padding_mode, output_padding
-        self.data_format = data_format or FORMATS[ndim]
+        self._in_channels, self._out_channels, self._groups = in_channels, out_channels, groups
+        self._kernel_size = per_axis(kernel_size, ndim, "kernel_size")
+        self._stride, self._dilation = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
+        self._padding, self._padding_mode, self.output_padding = padding, padding_mode, output_padding
+        self._data_format = data_format or FORMATS[ndim]
+        self._updated_padding = self._padding
+        if padding_mode != "zeros":
+            if not isinstance(padding, int):
+                raise TypeError(
+                    "when padding_mode in ['reflect', 'replicate', 'circular'], type of padding must be int"
+                )
+            self._reversed_padding_repeated_twice, self._updated_padding = [padding] * (2 * ndim), 0
         inner, outer = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
-        deviation = math.sqrt(2.0 / (math.prod(self.kernel) * in_channels))
+        deviation = math.sqrt(2.0 / (math.prod(self._kernel_size) * in_channels))
         first = None if self.transposed else Normal(0.0, deviation)
-        self.weight = self.create_parameter(
-            [inner, outer // groups, *self.kernel], weight_attr, default_initializer=first
-        )
+        shape = [inner, outer // groups, *self._kernel_size]
+        self.weight = self.create_parameter(shape, weight_attr, default_initializer=first, device=device)
         self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
+    @also(input="x")
     def forward(self, x: Tensor) -> Tensor:
         """The output, of shape [batch, out_channels, *space]."""
-        padding = self.padding
-        if self.padding_mode != "zeros":
-            sizes = per_axis(padding, type(self).ndim, "padding")
-            around = [n for size in reversed(sizes) for n in (size, size)]
-            x, padding = pad(x, around, self.padding_mode, data_format=self.data_format), 0
+        if self._padding_mode != "zeros":
+            x = pad(x, self._reversed_padding_repeated_twice, self._padding_mode, data_format=self._data_format)
         return type(self).function(
-            x, self.weight, self.bias, self.strides, padding, dilation=self.dilations, groups=self.groups,
-            data_format=self.data_format,
+            x, self.weight, self.bias, self._stride, self._updated_padding, dilation=self._dilation,
+            groups=self._groups, data_format=self._data_format,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
         """What the repr shows: what differs from the usual."""
         ndim = type(self).ndim
-        shown = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel}"]
-        if self.strides != [1] * ndim:
-            shown.append(f"stride={self.strides}")
-        if self.padding != 0:
-            shown.append(f"padding={self.padding}")
-        if self.padding_mode != "zeros":
-            shown.append(f"padding_mode={self.padding_mode}")
+        shown = [f"{self._in_channels}, {self._out_channels}, kernel_size={self._kernel_size}"]
+        if self._stride != [1] * ndim:
+            shown.append(f"stride={self._stride}")
+        if self._padding != 0:
+            shown.append(f"padding={self._padding}")
+        if self._padding_mode != "zeros":
+            shown.append(f"padding_mode={self._padding_mode}")
         if self.output_padding != 0:
             shown.append(f"output_padding={self.output_padding}")
-        if self.dilations != [1] * ndim:
-            shown.append(f"dilation={self.dilations}")
-        if self.groups != 1:
-            shown.append(f"groups={self.groups}")
-        return ", ".join([*shown, f"data_format={self.data_format}"])
+        if self._dilation != [1] * ndim:
+            shown.append(f"dilation={self._dilation}")
+        if self._groups != 1:
+            shown.append(f"groups={self._groups}")
+        return ", ".join([*shown, f"data_format={self._data_format}"])
 
 
 class _Transposed(_Convolution):
@@ -132,9 +137,9 @@ class _Transposed(_Convolution):
     def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
         """The output, of `output_size` if given."""
         return type(self).function(
-            x, self.weight, self.bias, self.strides, self.padding,
-            output_padding=0 if output_size is not None else self.output_padding, dilation=self.dilations,
-            groups=self.groups, output_size=output_size, data_format=self.data_format,
+            x, self.weight, self.bias, self._stride, self._padding,
+            output_padding=0 if output_size is not None else self.output_padding, dilation=self._dilation,
+            groups=self._groups, output_size=output_size, data_format=self._data_format,
         )  # fmt: skip
 
 

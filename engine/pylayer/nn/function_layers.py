@@ -70,6 +70,7 @@ MultiLabelSoftMarginLoss = function_layer(
 MultiMarginLoss = function_layer(
     "MultiMarginLoss", losses.multi_margin_loss, False, p=1, margin=1.0, weight=None, reduction="mean"
 )
+MultiLabelMarginLoss = function_layer("MultiLabelMarginLoss", losses.multi_label_margin_loss, False, reduction="mean")
 
 
 class Softmax2D(Layer):
@@ -110,6 +111,12 @@ class AlphaDropout(_InTraining):
     function = staticmethod(activations.alpha_dropout)
 
 
+class FeatureAlphaDropout(_InTraining):
+    """`nn.functional.feature_alpha_dropout`, in training mode only."""
+
+    function = staticmethod(activations.feature_alpha_dropout)
+
+
 class Dropout2D(_InTraining):
     """`nn.functional.dropout2d`, in training mode only."""
 
@@ -129,15 +136,15 @@ class RReLU(Layer):
 
     def __init__(self, lower: float = 1.0 / 8.0, upper: float = 1.0 / 3.0, name: str | None = None) -> None:
         super().__init__()
-        self.lower, self.upper = lower, upper
+        self._lower, self._upper = lower, upper
 
     def forward(self, x: Tensor) -> Tensor:
         """The output, of the shape of `x`."""
-        return activations.rrelu(x, self.lower, self.upper, self.training)
+        return activations.rrelu(x, self._lower, self._upper, self.training)
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return f"lower={self.lower}, upper={self.upper}, training={self.training}, dtype={self._dtype.name}"
+        return f"lower={self._lower}, upper={self._upper}, training={self.training}, dtype={self._dtype.name}"
 
 
 class PReLU(Layer):
@@ -152,16 +159,16 @@ class PReLU(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__()
-        self.num_parameters, self.init, self.data_format = num_parameters, init, data_format
+        self._num_parameters, self._init, self._data_format = num_parameters, init, data_format
         self._weight = self.create_parameter([num_parameters], weight_attr, default_initializer=Constant(init))
 
     def forward(self, x: Tensor) -> Tensor:
         """The output, of the shape of `x`."""
-        return activation.prelu(x, self._weight, self.data_format)
+        return activation.prelu(x, self._weight, self._data_format)
 
     def extra_repr(self) -> str:
         """What the repr shows."""
         return (
-            f"num_parameters={self.num_parameters}, data_format={self.data_format}, init={self.init}, "
+            f"num_parameters={self._num_parameters}, data_format={self._data_format}, init={self._init}, "
             f"dtype={self._dtype.name}"
         )

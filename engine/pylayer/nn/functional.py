@@ -15,6 +15,7 @@ from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, broadcast_tensors, clone, reshape, unsqueeze
 from pylayer.ops.sorting import one_hot
+from pylayer.symbol import Symbol
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
 
@@ -44,13 +45,13 @@ def embedding(
         scale_grad_by_freq: not part of the bundled engine.
 
     Raises:
-        ValueError: `padding_idx` is out of range, or `scale_grad_by_freq`.
-        IndexError: an element of `x` is.
+        ValueError: `padding_idx` or an element of `x` is out of range, or `scale_grad_by_freq`.
     """
     if scale_grad_by_freq:
         raise ValueError("embedding(): scale_grad_by_freq=True is not part of the bundled engine.")
     if max_norm:
         _hold_rows(weight, x, max_norm, norm_type)
+    check_range("embedding(): an element", x, weight.shape[0], ValueError)
     rows: Tensor = weight[x]
     if padding_idx is None:
         return rows
@@ -58,6 +59,16 @@ def embedding(
         raise ValueError(f"padding_idx must be within [-{weight.shape[0]}, {weight.shape[0]}), but got {padding_idx}.")
     padded = padding_idx % weight.shape[0]
     return where_(unsqueeze(x != padded, -1), rows, 0.0)
+
+
+def check_range(what: str, x: Tensor, count: int, error: type[Exception], ignored: int | None = None) -> None:
+    """Check that numbers are below `count`, or what is ignored; while a program is made they have no values yet."""
+    if isinstance(x, Symbol):
+        return
+    wrong = x.array[((x.array < 0) | (x.array >= count)) & (x.array != ignored)]
+    if wrong.size:
+        but = "" if ignored is None else f" when it is not equal to ignore_index ({ignored})"
+        raise error(f"(OutOfRange) {what} should be >= 0 and < {count}{but}, but received {wrong.flat[0]}.")
 
 
 def _hold_rows(weight: Tensor, x: Tensor, max_norm: float, norm_type: float) -> None:
@@ -94,7 +105,7 @@ def dropout(
     if p == 0:
         return x
     if not training:
-        return clone(x) if upscale else x * (1 - p)
+        return x * (1 - p) if not upscale else clone(x) if axis is None else x
     if p == 1:
         return x * 0.0
     axes = range(x.ndim) if axis is None else [normal_axis(a, x.ndim) for a in as_ints(axis)]
@@ -113,9 +124,19 @@ def layer_norm(
     """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus `bias` (Ba et al., 2016).
 
     Raises:
-        ValueError: the last axes have another shape.
+        ValueError: the last axes have another shape, or they are all; weight or bias is no row; or the epsilon is not
+            within what Paddle takes, 0 to 0.001.
     """
     sizes = as_ints(normalized_shape)
+    if not 0 <= epsilon <= 0.001:
+        raise ValueError(f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}.")
+    if len(sizes) >= x.ndim:
+        raise ValueError(
+            f"layer_norm(): there should be an axis before the normalised ones, {sizes}, but x is {x.shape}."
+        )
+    for what, row in (("weight", weight), ("bias", bias)):
+        if row is not None and row.ndim != 1:
+            raise ValueError(f"layer_norm(): {what} should have 1 dimension, but has {row.ndim}.")
     if list(x.shape[x.ndim - len(sizes) :]) != sizes:
         raise ValueError(
             f"layer_norm(): the last axes should be {sizes}, as normalized_shape says, but x has shape {x.shape}."

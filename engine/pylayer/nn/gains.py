@@ -8,6 +8,7 @@ from typing import Any
 
 from pylayer.nn.initializer import (
     Constant,
+    Dirac,
     Initializer,
     Normal,
     TruncatedNormal,
@@ -168,3 +169,8 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinea
 def orthogonal_(tensor: Tensor, gain: float = 1) -> None:
     """Write what `Orthogonal` draws into `tensor`."""
     Orthogonal(gain)(tensor)
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> None:
+    """Write the weight of a convolution that leaves its input as it is into `tensor`."""
+    Dirac(groups)(tensor)

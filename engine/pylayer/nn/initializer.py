@@ -6,28 +6,39 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pylayer.grad_mode import no_grad
 from pylayer.ops import creation, random
 from pylayer.ops.elementwise import clip
 from pylayer.ops.inplace import check_changeable
-from pylayer.ops.shape import astype
+from pylayer.ops.shape import astype, reshape
 from pylayer.ops.special import erfinv
+from pylayer.optimizer.regularizer import Regularizer
 from pylayer.symbol import Parameter, at_once
 from pylayer.tensor import Tensor
+from pylayer.unique_names import generate
 from pylayer.versions import mark_changed
 
 
 class Initializer:
-    """Gives the first values of a parameter of some shape and dtype."""
+    """Gives the first values of a parameter. One of a user's overrides `forward` or `__call__`, to write them."""
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values."""
-        raise NotImplementedError(f"{type(self).__name__} must override values().")
+        """The values, for a shape and a dtype."""
+        raise NotImplementedError(f"{type(self).__name__} must override forward().")
 
-    def __call__(self, param: Tensor, block: Any = None) -> Tensor:
+    def forward(self, param: Tensor, block: Any = None) -> Any:
+        """Write the values into a parameter; those of another shape take the place of what it has."""
         check_changeable(param, f"paddle.nn.initializer.{type(self).__name__} of what is there")
-        param.array[...] = self.values(param.shape, param.dtype).array
+        found = self.values(param.shape, param.dtype).array
+        if found.shape == param.array.shape:
+            param.array[...] = found
+        else:
+            param.array = found
         mark_changed(param.array)
         return param
+
+    def __call__(self, param: Tensor, block: Any = None) -> Any:
+        return self.forward(param, block)
 
 
 class Constant(Initializer):
@@ -44,7 +55,7 @@ class Constant(Initializer):
 class Normal(Initializer):
     """Normally distributed."""
 
-    def __init__(self, mean: float = 0.0, std: float = 1.0) -> None:
+    def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> None:
         self.mean, self.std = mean, std
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
@@ -55,7 +66,7 @@ class Normal(Initializer):
 class Uniform(Initializer):
     """Evenly distributed from `low` to `high`."""
 
-    def __init__(self, low: float = -1.0, high: float = 1.0) -> None:
+    def __init__(self, low: float = -1.0, high: float = 1.0, name: str | None = None) -> None:
         self.low, self.high = low, high
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
@@ -116,21 +127,60 @@ class XavierNormal(_Xavier):
 
 
 class Assign(Initializer):
-    """The given values."""
+    """The given values, in their own shape, as in Paddle."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, name: str | None = None) -> None:
         self.value = value
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values.
+        """The values."""
+        found: Tensor = creation.to_tensor(self.value, dtype)
+        return found
+
+
+class Dirac(Initializer):
+    """The weight of a convolution that leaves its input as it is, each of `groups` by itself."""
+
+    def __init__(self, groups: int = 1, name: str | None = None) -> None:
+        if not isinstance(groups, int) or groups <= 0:
+            raise AssertionError("'groups' must be a positive integer.")
+        self._groups = groups
+
+    def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
+        """The values: ones in the middle of the window, from each input channel of a group to the same output."""
+        if len(shape) not in (3, 4, 5):
+            raise AssertionError("Only Tensor with 3/4/5 dimensions can be initialized by Dirac")
+        if shape[0] % self._groups:
+            raise AssertionError("Tensor 0-dimension must be divisible by groups")
+        found: Tensor = creation.zeros(shape, dtype)
+        outputs, middle = shape[0] // self._groups, [n // 2 for n in shape[2:]]
+        for group in range(self._groups):
+            for k in range(min(outputs, shape[1])):
+                found.array[(group * outputs + k, k, *middle)] = 1
+        return found
+
+
+class Bilinear(Initializer):
+    """The weight of a transposed convolution that interpolates; in float32, as in Paddle."""
+
+    def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
+        """The values, those of each window alike but for Paddle's row number, which is no integer.
 
         Raises:
-            ValueError: they are of another shape.
+            ValueError: the shape is not that of square windows.
         """
-        given = creation.to_tensor(self.value, dtype)
-        if list(given.shape) != list(shape):
-            raise ValueError(f"Assign has values of shape {given.shape}, but the parameter's shape is {list(shape)}.")
-        return given
+        if len(shape) != 4:
+            raise ValueError("the length of shape must be 4.")
+        if shape[2] != shape[3]:
+            raise ValueError("shape[2] must be equal to shape[3].")
+        size, half = shape[3], math.ceil(shape[3] / 2)
+        centre = (2 * half - 1 - half % 2) / (2 * half)
+        values = [
+            (1 - abs(k % size / half - centre)) * (1 - abs(k / size % size / half - centre))
+            for k in range(math.prod(shape))
+        ]
+        found: Tensor = reshape(creation.to_tensor(values, "float32"), shape)
+        return found
 
 
 class ParamAttr:
@@ -165,7 +215,6 @@ def set_global_initializer(weight_init: Initializer | None, bias_init: Initializ
     _usual.update(weight=weight_init, bias=bias_init)
 
 
-@at_once
 def create_parameter(
     shape: Sequence[int],
     dtype: Any = None,
@@ -177,27 +226,43 @@ def create_parameter(
     """A new parameter: zeros for a bias, else `XavierUniform`, unless `attr` or `default_initializer` says otherwise.
 
     Args:
-        attr: None, a ParamAttr, an Initializer, or a name.
+        attr: None or True, a ParamAttr, an Initializer, a regularizer, or a name.
 
     Raises:
-        TypeError: `attr` is something else.
+        TypeError: `attr` is something else, or what is to give the values cannot be called.
     """
-    if attr is None or isinstance(attr, str):
-        attr = ParamAttr(attr)
+    return parameter_of("", shape, dtype, name, attr, is_bias, default_initializer)
+
+
+@at_once
+def parameter_of(
+    scope: str, shape: Any, dtype: Any, name: str | None, attr: Any, is_bias: bool, default_initializer: Any
+) -> Parameter:
+    """A new parameter of a layer, after whose `scope` it is named unless it has a name."""
+    if attr is None or attr is True or isinstance(attr, str):
+        attr = ParamAttr(attr if isinstance(attr, str) else None)
     elif isinstance(attr, Initializer):
         attr = ParamAttr(None, attr)
+    elif isinstance(attr, Regularizer):
+        attr = ParamAttr(regularizer=attr)
     if not isinstance(attr, ParamAttr):
         raise TypeError(
             f"A parameter's attr must be a ParamAttr, an Initializer or a name, but got {type(attr).__name__}."
         )
     usual = _usual["bias" if is_bias else "weight"]
     initializer = attr.initializer or usual or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
-    if not isinstance(initializer, Initializer):
+    if not callable(initializer):
         raise TypeError(f"A parameter's initializer must be an Initializer, but got {type(initializer).__name__}.")
-    parameter = Parameter(initializer.values(list(shape), dtype).array, attr.trainable)
+    kind = type(initializer)
+    if getattr(kind, "forward", None) is Initializer.forward and kind.__call__ is Initializer.__call__:
+        parameter = Parameter(initializer.values(list(shape), dtype).array, attr.trainable)
+    else:  # a user's, which writes into the parameter
+        parameter = Parameter(creation.zeros(list(shape), dtype).array, attr.trainable)
+        with no_grad():
+            initializer(parameter, None)
     vars(parameter).update(  # for optimizers
         optimize_attr={"learning_rate": attr.learning_rate}, regularizer=attr.regularizer, need_clip=attr.need_clip
     )
-    if attr.name or name:
-        parameter.name = attr.name or str(name)
+    given = attr.name or name
+    parameter.name = given or generate(f"{scope or generate('create_parameter')}.{'b' if is_bias else 'w'}")
     return parameter

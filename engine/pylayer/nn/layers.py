@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
 from pylayer.nn import common_losses, functional
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
+from pylayer.nn.words import also, in_own_words
 from pylayer.ops import activation, elementwise
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.shape import flatten
+from pylayer.ops.spellings import SPELLINGS
 from pylayer.tensor import Tensor
 
 
@@ -40,7 +45,7 @@ class Linear(Layer):
 
 
 class Embedding(Layer):
-    """The rows of a weight of shape [num_embeddings, embedding_dim]."""
+    """The rows of a weight of shape [num_embeddings, embedding_dim]; that of `padding_idx` starts as zeros."""
 
     def __init__(
         self,
@@ -49,51 +54,78 @@ class Embedding(Layer):
         padding_idx: int | None = None,
         max_norm: float | None = None,
         norm_type: float = 2.0,
-        sparse: bool = False,
+        *,
         scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
         weight_attr: Any = None,
         name: str | None = None,
     ) -> None:
-        super().__init__()
-        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
-        self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr)
+        super().__init__(dtype=dtype)
+        self._num_embeddings, self._embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self._max_norm, self._norm_type, self._sparse = max_norm, norm_type, sparse
+        self._scale_grad_by_freq = scale_grad_by_freq
+        shape = [num_embeddings, embedding_dim]
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"padding_idx must be within [-{num_embeddings}, {num_embeddings})")
+        if _weight is not None and list(_weight.shape) != shape:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        self.weight = self.create_parameter(shape, weight_attr, device=device) if _weight is None else _weight
+        if weight_attr is None or _weight is not None:
+            self.weight.stop_gradient = _freeze
+        if padding_idx is not None:
+            self.weight.array[padding_idx] = 0.0
 
+    @also(input="x")
     def forward(self, x: Tensor) -> Tensor:
         """The rows `x`."""
         return functional.embedding(
-            x, self.weight, self.padding_idx, self.max_norm, self.norm_type, scale_grad_by_freq=self.scale_grad_by_freq
-        )
+            x, self.weight, self.padding_idx, self._max_norm, self._norm_type,
+            scale_grad_by_freq=self._scale_grad_by_freq,
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         """What the repr shows."""
         padding = "" if self.padding_idx is None else f"padding_idx={self.padding_idx}, "
-        return f"{self.num_embeddings}, {self.embedding_dim}, {padding}sparse=False, scale_grad_by_freq=False"
+        hints = f"sparse={self._sparse}, scale_grad_by_freq={self._scale_grad_by_freq}"
+        return f"{self._num_embeddings}, {self._embedding_dim}, {padding}{hints}"
 
 
 class LayerNorm(Layer):
-    """`nn.functional.layer_norm` with a weight of ones and a bias of zeros to start with."""
+    """`nn.functional.layer_norm` with a weight of ones and a bias of zeros to start with, each in one row."""
 
+    @also(eps="epsilon")
     def __init__(
         self,
         normalized_shape: Any,
         epsilon: float = 1e-5,
+        *,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         weight_attr: Any = None,
         bias_attr: Any = None,
         name: str | None = None,
     ) -> None:
-        super().__init__()
-        self.normalized_shape, self.epsilon = as_ints(normalized_shape), epsilon
-        self.weight = self.create_parameter(self.normalized_shape, weight_attr, default_initializer=Constant(1.0))
-        self.bias = self.create_parameter(self.normalized_shape, bias_attr, is_bias=True)
+        super().__init__(dtype=dtype)
+        weight_attr = weight_attr if elementwise_affine else False
+        bias_attr = bias_attr if elementwise_affine and bias else False
+        self._normalized_shape, self._epsilon = as_ints(normalized_shape), epsilon
+        shape = [math.prod(self._normalized_shape)]
+        self.weight = self.create_parameter(shape, weight_attr, default_initializer=Constant(1.0), device=device)
+        self.bias = self.create_parameter(shape, bias_attr, is_bias=True)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
-        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.epsilon)
+        return functional.layer_norm(input, self._normalized_shape, self.weight, self.bias, self._epsilon)
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return f"normalized_shape={self.normalized_shape}, epsilon={self.epsilon}"
+        return f"normalized_shape={self._normalized_shape}, epsilon={self._epsilon}"
 
 
 class Dropout(Layer):
@@ -108,7 +140,7 @@ class Dropout(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__()
-        self.p, self.axis, self.mode = p, axis, mode
+        self.p, self.axis, self.mode, self.inplace = p, axis, mode, inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """The input, some of it zero."""
@@ -116,7 +148,7 @@ class Dropout(Layer):
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return f"p={self.p}, axis={self.axis}, mode={self.mode}, inplace=False"
+        return f"p={self.p}, axis={self.axis}, mode={self.mode}, inplace={self.inplace}"
 
 
 class Identity(Layer):
@@ -143,55 +175,84 @@ class Flatten(Layer):
 
 
 # --------------------------------------------------------------------------- a function as a layer
-class _Function(Layer):
-    """A layer that calls a function with the options it was made with."""
-
-    function: Callable[..., Any]
-    options: tuple[str, ...] = ()
-    defaults: tuple[Any, ...] = ()
-    shows: tuple[str, ...] = ()
-
-    def __init__(self, *args: Any, name: str | None = None, **kwargs: Any) -> None:
-        super().__init__()
-        if len(args) > len(self.options) or kwargs.keys() - set(self.options[len(args) :]):
-            given = ", ".join([*map(repr, args), *kwargs])
-            raise TypeError(f"{type(self).__name__} takes {', '.join(self.options) or 'no options'}, but got {given}.")
-        values = {
-            **dict(zip(self.options, self.defaults, strict=True)),
-            **dict(zip(self.options, args, strict=False)),
-            **kwargs,
-        }
-        missing = [option for option, value in values.items() if value is REQUIRED]
-        if missing:
-            raise TypeError(f"{type(self).__name__} needs {', '.join(missing)}.")
-        self.values: dict[str, Any] = values
-
-    def forward(self, *inputs: Any) -> Any:
-        """The function's result."""
-        return type(self).function(*inputs, **self.values)
-
-    def extra_repr(self) -> str:
-        """What the repr shows."""
-        return ", ".join(f"{key}={self.values[key]}" for key in self.shows)
-
-
-REQUIRED = object()
+REQUIRED = inspect.Parameter.empty
 """The default of an option that has none."""
 
 
+class _Function(Layer):
+    """A layer that calls a function with its options, which are attributes."""
+
+    function: Callable[..., Any]
+    made_with: inspect.Signature
+    called_with: inspect.Signature
+    options: tuple[str, ...]
+    words: dict[str, str]
+    """Other words for the options and inputs."""
+    shows: tuple[str, ...] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        given = self._bound(self.made_with, args, kwargs)
+        given.apply_defaults()
+        for name in self.options:
+            setattr(self, name, given.arguments[name])
+
+    def _bound(self, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        try:
+            return signature.bind(*args, **in_own_words(self.words, kwargs))
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}: {error}") from None
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.words.get(name, name.removeprefix("_"))  # some options have an underscore in Paddle
+        return getattr(self, own) if own != name and own in self.options else super().__getattr__(name)
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """The function's result."""
+        if named:
+            inputs = self._bound(self.called_with, inputs, named).args
+        return type(self).function(*inputs, **{name: getattr(self, name) for name in self.options})
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return ", ".join(f"{key}={getattr(self, key)}" for key in self.shows)
+
+
+def _signed(method: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
+    """The method with a signature to be seen."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return method(*args, **kwargs)
+
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    call.__signature__ = signature.replace(parameters=[own, *signature.parameters.values()])  # type: ignore[attr-defined]
+    return call
+
+
 def function_layer(
-    name: str, function: Callable[..., Any], shows: bool | str = True, /, **options: Any
+    name: str, function: Callable[..., Any], shows: bool | str = True, inputs: str = "", /, **options: Any
 ) -> type[_Function]:
     """A layer class over `function`, its options and their defaults given; the repr shows all of them, none, or some.
 
-    The repr of a loss shows none.
+    The repr of a loss shows none. `inputs` are what the layer calls the other arguments of the function, unless as
+    that does.
     """
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    known = inspect.signature(function).parameters
+    taken = inputs.split() or [n for n, p in known.items() if n not in options and p.default is REQUIRED]
+    called = inspect.Signature([inspect.Parameter(word, kind) for word in taken])
+    made = inspect.Signature([inspect.Parameter(n, kind, default=d) for n, d in {**options, "name": None}.items()])
     body = {
         "__doc__": f"`nn.functional.{function.__name__}` as a layer.",
         "__module__": __name__,
+        "__init__": _signed(_Function.__init__, made),
+        "forward": _signed(_Function.forward, called),
         "function": staticmethod(function),
         "options": tuple(options),
-        "defaults": tuple(options.values()),
+        "made_with": made,
+        "called_with": called,
+        "words": {word: own for word, own in SPELLINGS.get(function.__name__, {}).items() if word not in taken},
         "shows": tuple(shows.split()) if isinstance(shows, str) else tuple(options) if shows else (),
     }
     return type(name, (_Function,), body)

@@ -14,10 +14,11 @@ from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.norms import norm
 from pylayer.ops.positions import take_along_axis
-from pylayer.ops.reduction import mean
+from pylayer.ops.reduction import cumprod, mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
+from pylayer.symbol import Symbol
 from pylayer.tensor import Tensor
 
 Distance = Callable[[Tensor, Tensor], Tensor]
@@ -135,7 +136,9 @@ def triplet_margin_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """`triplet_margin_with_distance_loss` of p-norms."""
+    """`triplet_margin_with_distance_loss` of p-norms. Raises ValueError for a margin that is not positive."""
+    if margin <= 0:
+        raise ValueError("The margin between positive samples and negative samples should be greater than 0.")
     return triplet_margin_with_distance_loss(
         input, positive, negative, lambda a, b: pairwise_distance(a, b, p, epsilon), margin, swap, reduction
     )
@@ -155,6 +158,8 @@ def poisson_nll_loss(
     Args:
         full: Stirling's approximation of log label! is added where the label is above 1.
     """
+    if epsilon <= 0:
+        raise ValueError(f"The value of `epsilon` in poisson_nll_loss should be positive, but received {epsilon}.")
     loss = exp(input) - label * input if log_input else input - label * log(input + epsilon)
     if full:
         large = label > 1
@@ -173,6 +178,8 @@ def gaussian_nll_loss(
     name: str | None = None,
 ) -> Tensor:
     """½ (log v + (input − label)² / v), v the variance but at least `epsilon`; with `full`, plus ½ log 2π."""
+    if not isinstance(variance, Symbol) and (variance.array < 0).any():
+        raise ValueError("variance has negative entry/entries")
     size = maximum(variance, full_like(variance, epsilon))
     held = variance + (size - variance).detach()
     loss = 0.5 * (log(held) + square(input - label) / held)
@@ -236,15 +243,30 @@ def softmax_with_cross_entropy(
     return (loss, softmax(logits, axis)) if return_softmax else loss
 
 
-def label_smooth(
-    label: Tensor, prior_dist: Tensor | None = None, epsilon: float = 0.1, name: str | None = None
-) -> Tensor:
-    """(1 − epsilon) · label + epsilon · the prior distribution, even unless given.
+def multi_label_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+    """How far classes that are not in a row of `label` come within 1 of those that are, by the number of classes.
+
+    Args:
+        label: [batch, positions]; -1 ends a row.
 
     Raises:
-        ValueError: `epsilon` is not between 0 and 1.
+        ValueError: other shapes, labels that are no classes, or another `reduction`.
     """
-    if not 0 <= epsilon <= 1:
-        raise ValueError("The value of epsilon must be between 0 and 1.")
-    prior: Any = 1 / label.shape[-1] if prior_dist is None else prior_dist
-    return label * (1 - epsilon) + prior * epsilon  # type: ignore[no-any-return]
+    if reduction not in ("sum", "mean", "none"):
+        raise ValueError(
+            f"'reduction' in 'multi_label_margin_loss' should be 'sum', 'mean' or 'none', but received {reduction}."
+        )
+    for what, tensor in (("input", input), ("label", label)):
+        if tensor.ndim != 2:
+            raise ValueError(f"Expected 2D {what} tensor, but got {tensor.ndim}D")
+    classes = input.shape[1]
+    if label.size and label.array.min() < -1:
+        raise ValueError("label values should be >= -1")
+    if label.size and label.array.max() >= classes:
+        raise ValueError(f"label values should be < {classes}")
+    there = cumprod(astype(label != -1, input.dtype), 1)
+    targets = astype(where_(there > 0, label, 0), "int64")
+    named = total(astype(one_hot(targets, classes), input.dtype) * unsqueeze(there, -1), 1, None, True) > 0
+    margins = relu(1 - unsqueeze(take_along_axis(input, targets, 1), -1) + unsqueeze(input, 1))
+    counted = where_(named, 0.0, margins) * unsqueeze(there, -1)
+    return _reduced(total(counted, [1, 2]) / classes, reduction)

@@ -9,14 +9,27 @@ from pylayer.nn import activations
 from pylayer.nn.initializer import Constant, ParamAttr, Uniform
 from pylayer.nn.layer import Layer
 from pylayer.nn.normalization import batch_norm, group_norm, instance_norm
+from pylayer.nn.words import also
 from pylayer.ops import activation, elementwise
 from pylayer.tensor import Tensor
 
+_FIXED = ParamAttr(trainable=False)
 
-class _BatchNorm(Layer):
-    """`nn.functional.batch_norm`: weight of ones, bias of zeros, running mean 0 and variance 1 to start with."""
 
+class _Normed(Layer):
+    """A layer whose input has one of some numbers of axes."""
+
+    dimensions: tuple[int, ...] = ()
     usual_format = "NCHW"
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if self.dimensions and input.ndim not in self.dimensions:
+            expected = " or ".join(f"{n}D" for n in self.dimensions)
+            raise ValueError(f"expected {expected} input (got {input.ndim}D input)")
+
+
+class _BatchNorm(_Normed):
+    """`nn.functional.batch_norm`: weight of ones, bias of zeros, running mean 0 and variance 1 to start with."""
 
     def __init__(
         self,
@@ -30,46 +43,88 @@ class _BatchNorm(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__()
-        self.num_features, self.momentum, self.epsilon = num_features, momentum, epsilon
-        self.data_format, self.use_global_stats = data_format or self.usual_format, use_global_stats
+        self._num_features, self._momentum, self._epsilon = num_features, momentum, epsilon
+        self._data_format, self._use_global_stats = data_format or self.usual_format, use_global_stats
+        self._weight_attr, self._bias_attr, self._name = weight_attr, bias_attr, name
         self.weight = self.create_parameter([num_features], weight_attr, default_initializer=Constant(1.0))
         self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
         # In Paddle the running statistics are parameters that are not trained.
-        fixed = ParamAttr(trainable=False)
-        self._mean = self.create_parameter([num_features], fixed, default_initializer=Constant(0.0))
-        self._variance = self.create_parameter([num_features], fixed, default_initializer=Constant(1.0))
+        for part, value in (("_mean", 0.0), ("_variance", 1.0)):
+            fixed = ParamAttr(name and name + part, Constant(value), trainable=False)
+            setattr(self, part, self.create_parameter([num_features], fixed))
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
+        last = self._data_format.endswith("C") and len(self._data_format) > 2
+        self._data_format = "NHWC" if last else "NCHW"
+        self._check_input_dim(input)
         return batch_norm(
-            input, self._mean, self._variance, self.weight, self.bias, self.training, self.momentum, self.epsilon,
-            "NHWC" if self.data_format.endswith("C") and len(self.data_format) > 2 else "NCHW", self.use_global_stats,
+            input, self._mean, self._variance, self.weight, self.bias, self.training, self._momentum, self._epsilon,
+            self._data_format, self._use_global_stats,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        shown = f"num_features={self.num_features}, momentum={self.momentum}, epsilon={self.epsilon}"
-        return f"{shown}, data_format={self.data_format}" if self.data_format.endswith("C") else shown
+        shown = f"num_features={self._num_features}, momentum={self._momentum}, epsilon={self._epsilon}"
+        return f"{shown}, data_format={self._data_format}" if self._data_format != "NCHW" else shown
 
 
 class BatchNorm1D(_BatchNorm):
     """`batch_norm` of [batch, channels] or [batch, channels, length]."""
 
+    dimensions = (2, 3)
     usual_format = "NCL"
 
 
 class BatchNorm2D(_BatchNorm):
     """`batch_norm` of images."""
 
+    dimensions = (4,)
+
 
 class BatchNorm3D(_BatchNorm):
     """`batch_norm` of volumes."""
 
+    dimensions = (5,)
     usual_format = "NCDHW"
 
 
 class SyncBatchNorm(_BatchNorm):
-    """`BatchNorm2D`: there is one process, with which nothing need be in step."""
+    """`BatchNorm2D` of any number of axes: there is one process, with which nothing need be in step."""
+
+    def __init__(
+        self,
+        num_features: int,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str = "NCHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name)
+        if self.weight is None:
+            self.weight = self.create_parameter([num_features], _FIXED, default_initializer=Constant(1.0))
+        if self.bias is None:
+            self.bias = self.create_parameter([num_features], _FIXED, is_bias=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised input."""
+        return super().forward(x)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, layer: Layer) -> Layer:
+        """The layer with one of this class for each `BatchNorm1D` to `BatchNorm3D` in it, of the same parameters."""
+        found = layer
+        if isinstance(layer, _BatchNorm):
+            options = (layer._momentum, layer._epsilon, layer._weight_attr, layer._bias_attr, layer._data_format)
+            found = SyncBatchNorm(layer._num_features, *options, layer._name)
+            if layer.weight is not None and layer.bias is not None:
+                found.weight, found.bias = layer.weight, layer.bias
+            found._mean, found._variance = layer._mean, layer._variance
+        for name, sublayer in list(layer.named_children()):
+            found.add_sublayer(name, cls.convert_sync_batchnorm(sublayer))
+        return found
 
 
 class BatchNorm(Layer):
@@ -119,35 +174,39 @@ class BatchNorm(Layer):
 class GroupNorm(Layer):
     """`nn.functional.group_norm` with a weight of ones and a bias of zeros to start with."""
 
+    @also(eps="epsilon")
     def __init__(
         self,
         num_groups: int,
         num_channels: int,
         epsilon: float = 1e-5,
+        *,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         weight_attr: Any = None,
         bias_attr: Any = None,
         data_format: str = "NCHW",
         name: str | None = None,
-        *,
-        affine: bool = True,
     ) -> None:
-        super().__init__()
+        super().__init__(dtype=dtype)
         weight_attr, bias_attr = (weight_attr, bias_attr) if affine else (False, False)
-        self.num_groups, self.num_channels, self.epsilon = num_groups, num_channels, epsilon
-        self.data_format = data_format
-        self.weight = self.create_parameter([num_channels], weight_attr, default_initializer=Constant(1.0))
+        self._num_groups, self._num_channels, self._epsilon = num_groups, num_channels, epsilon
+        self._data_format = data_format
+        first = Constant(1.0)
+        self.weight = self.create_parameter([num_channels], weight_attr, default_initializer=first, device=device)
         self.bias = self.create_parameter([num_channels], bias_attr, is_bias=True)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
-        return group_norm(input, self.num_groups, self.epsilon, self.weight, self.bias, self.data_format)
+        return group_norm(input, self._num_groups, self._epsilon, self.weight, self.bias, self._data_format)
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return f"num_groups={self.num_groups}, num_channels={self.num_channels}, epsilon={self.epsilon}"
+        return f"num_groups={self._num_groups}, num_channels={self._num_channels}, epsilon={self._epsilon}"
 
 
-class _InstanceNorm(Layer):
+class _InstanceNorm(_Normed):
     """`nn.functional.instance_norm` with a scale of ones and a bias of zeros to start with."""
 
     def __init__(
@@ -157,33 +216,43 @@ class _InstanceNorm(Layer):
         momentum: float = 0.9,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCHW",
+        data_format: str | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__()
-        self.num_features, self.epsilon, self.momentum = num_features, epsilon, momentum
+        if (weight_attr is False) != (bias_attr is False):
+            raise AssertionError("weight_attr and bias_attr must be set to False at the same time in InstanceNorm")
+        self._num_features, self._epsilon, self._momentum = num_features, epsilon, momentum
+        self._data_format = data_format or self.usual_format
         self.scale = self.create_parameter([num_features], weight_attr, default_initializer=Constant(1.0))
         self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
-        return instance_norm(input, None, None, self.scale, self.bias, True, self.momentum, self.epsilon)
+        self._check_input_dim(input)
+        return instance_norm(input, None, None, self.scale, self.bias, True, self._momentum, self._epsilon)
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return f"num_features={self.num_features}, epsilon={self.epsilon}"
+        return f"num_features={self._num_features}, epsilon={self._epsilon}"
 
 
 class InstanceNorm1D(_InstanceNorm):
     """`instance_norm` of sequences."""
 
+    dimensions, usual_format = (2, 3), "NCL"
+
 
 class InstanceNorm2D(_InstanceNorm):
     """`instance_norm` of images."""
 
+    dimensions = (4,)
+
 
 class InstanceNorm3D(_InstanceNorm):
     """`instance_norm` of volumes."""
+
+    dimensions, usual_format = (5,), "NCDHW"
 
 
 class Bilinear(Layer):

@@ -9,6 +9,7 @@ from pylayer.nn.layer import Layer
 from pylayer.nn.layers import REQUIRED, function_layer
 from pylayer.nn.normalization import local_response_norm
 from pylayer.nn.spatial import FORMATS
+from pylayer.nn.words import also
 from pylayer.ops.shape import unflatten
 from pylayer.ops.windows import pad
 from pylayer.tensor import Tensor
@@ -24,7 +25,8 @@ def _pools(name: str, ndim: int, **options: Any) -> Any:
     room = adaptive_pooling if "Adaptive" in name else pooling
     function = getattr(room, lower.replace("MaxPool", "max_pool").replace("AvgPool", "avg_pool") + f"{ndim}d")
     shown = " ".join(options) if "Adaptive" in name else "output_size" if "Un" in name else _SHOWN
-    return function_layer(f"{name}{ndim}D", function, shown.removesuffix(" data_format"), **options)
+    taken = "input" if ndim == 1 and ("Adaptive" in name or name == "MaxPool") else ""
+    return function_layer(f"{name}{ndim}D", function, shown.removesuffix(" data_format"), taken, **options)
 
 
 _FORMATTED = {ndim: {} if ndim == 1 else {"data_format": FORMATS[ndim]} for ndim in (1, 2, 3)}
@@ -39,6 +41,18 @@ AvgPool2D, AvgPool3D = (
 MaxUnPool1D, MaxUnPool2D, MaxUnPool3D = (
     _pools("MaxUnPool", n, **_POOL, data_format=FORMATS[n], output_size=None) for n in (1, 2, 3)
 )
+
+
+def _unpooled(self: Any, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    """What was pooled, at its places; of `output_size`, or else that of the layer."""
+    window = (self.kernel_size, self.stride, self.padding)
+    unpool: Any = type(self).function
+    found: Tensor = unpool(x, indices, *window, self.data_format, output_size or self.output_size)
+    return found
+
+
+for _layer in (MaxUnPool1D, MaxUnPool2D, MaxUnPool3D):
+    _layer.forward = _unpooled
 LPPool1D, LPPool2D = (
     function_layer(
         f"LPPool{n}D", getattr(pooling, f"lp_pool{n}d"), f"norm_type {_SHOWN}",
@@ -53,7 +67,7 @@ AdaptiveMaxPool1D, AdaptiveMaxPool2D, AdaptiveMaxPool3D = (
     _pools("AdaptiveMaxPool", n, output_size=REQUIRED, return_mask=False) for n in (1, 2, 3)
 )
 LocalResponseNorm = function_layer(
-    "LocalResponseNorm", local_response_norm, "size alpha beta k", size=REQUIRED, alpha=1e-4, beta=0.75, k=1.0,
+    "LocalResponseNorm", local_response_norm, "size alpha beta k", "input", size=REQUIRED, alpha=1e-4, beta=0.75, k=1.0,
     data_format="NCHW",
 )  # fmt: skip
 
@@ -73,31 +87,49 @@ class _Padding(Layer):
     ) -> None:
         super().__init__()
         self.padding = [padding] * (2 * self.ndim) if isinstance(padding, int) else padding
-        self.mode, self.value, self.data_format = mode, value, data_format or FORMATS[self.ndim]
+        self._mode, self.value, self._data_format = mode, value, data_format or FORMATS[self.ndim]
 
+    @also(input="x")
     def forward(self, x: Tensor) -> Tensor:
         """The padded input."""
-        return pad(x, self.padding, self.mode, self.value, self.data_format)
+        return pad(x, self.padding, self._mode, self.value, self._data_format)
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return f"padding={self.padding}, mode={self.mode}, value={self.value}, data_format={self.data_format}"
+        return f"padding={self.padding}, mode={self._mode}, value={self.value}, data_format={self._data_format}"
 
 
-class _ZeroPadding(_Padding):
-    """Zeros around the spatial axes; an int stands for all sides."""
+def _padding(name: str, base: type[_Padding], mode: str, valued: bool = False) -> Any:
+    """A layer that pads in one mode."""
 
-    def __init__(self, padding: Any, data_format: str | None = None, name: str | None = None) -> None:
-        super().__init__(padding, data_format=data_format)
+    def with_value(
+        self: Any, padding: Any, value: float, data_format: str | None = None, name: str | None = None
+    ) -> None:
+        base.__init__(self, padding, mode, value, data_format)
+
+    def without(self: Any, padding: Any, data_format: str | None = None, name: str | None = None) -> None:
+        base.__init__(self, padding, mode, 0.0, data_format)
+
+    init = with_value if valued else without
+    init.__qualname__ = f"{name}.__init__"
+    return type(name, (base,), {"__doc__": f"`nn.functional.pad` in mode {mode}.", "__init__": init})
 
 
-def _padding(ndim: int, base: type[_Padding]) -> Any:
-    name = f"{'Zero' if base is _ZeroPadding else ''}Pad{ndim}D"
-    return type(name, (base,), {"__doc__": base.__doc__, "__module__": __name__, "ndim": ndim})
-
-
-Pad1D, Pad2D, Pad3D = (_padding(n, _Padding) for n in (1, 2, 3))
-ZeroPad1D, ZeroPad2D, ZeroPad3D = (_padding(n, _ZeroPadding) for n in (1, 2, 3))
+Pad1D, Pad2D, Pad3D = (type(f"Pad{n}D", (_Padding,), {"__doc__": _Padding.__doc__, "ndim": n}) for n in (1, 2, 3))
+_PADS = {1: Pad1D, 2: Pad2D, 3: Pad3D}
+ConstantPad1D, ConstantPad2D, ConstantPad3D = (
+    _padding(f"ConstantPad{n}D", base, "constant", True) for n, base in _PADS.items()
+)
+ZeroPad1D, ZeroPad2D, ZeroPad3D = (_padding(f"ZeroPad{n}D", base, "constant") for n, base in _PADS.items())
+ReflectionPad1D, ReflectionPad2D, ReflectionPad3D = (
+    _padding(f"ReflectionPad{n}D", base, "reflect") for n, base in _PADS.items()
+)
+ReplicationPad1D, ReplicationPad2D, ReplicationPad3D = (
+    _padding(f"ReplicationPad{n}D", base, "replicate") for n, base in _PADS.items()
+)
+CircularPad1D, CircularPad2D, CircularPad3D = (
+    _padding(f"CircularPad{n}D", base, "circular") for n, base in _PADS.items()
+)
 
 Upsample = function_layer(
     "Upsample", interpolation.interpolate, True, size=None, scale_factor=None, mode="nearest", align_corners=False,
@@ -106,10 +138,9 @@ Upsample = function_layer(
 
 
 def _upsample_repr(self: Any) -> str:
-    values = self.values
-    what = "size" if values["scale_factor"] is None else "scale_factor"
-    shown = [f"{key}={values[key]}" for key in (what, "mode", "align_corners", "align_mode")]
-    return ", ".join([*shown, f"data_format={values['data_format'] or 'NCHW'}"])
+    what = "size" if self.scale_factor is None else "scale_factor"
+    shown = [f"{key}={getattr(self, key)}" for key in (what, "mode", "align_corners", "align_mode")]
+    return ", ".join([*shown, f"data_format={self.data_format or 'NCHW'}"])
 
 
 Upsample.extra_repr = _upsample_repr  # type: ignore[method-assign]
@@ -123,8 +154,8 @@ def _upsampling(name: str, **options: Any) -> Any:
     layer = function_layer(name, function, size=None, scale_factor=None, data_format="NCHW")
 
     def extra_repr(self: Any) -> str:
-        what = "size" if self.values["scale_factor"] is None else "scale_factor"
-        return ", ".join(f"{key}={self.values[key]}" for key in (what, "data_format"))
+        what = "size" if self.scale_factor is None else "scale_factor"
+        return ", ".join(f"{key}={getattr(self, key)}" for key in (what, "data_format"))
 
     layer.extra_repr = extra_repr  # type: ignore[method-assign]
     return layer
@@ -139,19 +170,25 @@ PixelUnshuffle = function_layer(
     "PixelUnshuffle", vision.pixel_unshuffle, "downscale_factor", downscale_factor=REQUIRED, data_format="NCHW"
 )
 ChannelShuffle = function_layer("ChannelShuffle", vision.channel_shuffle, "groups", groups=REQUIRED, data_format="NCHW")
-Unfold = function_layer("Unfold", vision.unfold, False, kernel_sizes=REQUIRED, dilations=1, paddings=0, strides=1)
-Fold = function_layer(
-    "Fold", vision.fold, False, output_sizes=REQUIRED, kernel_sizes=REQUIRED, dilations=1, paddings=0, strides=1
+Unfold = function_layer(
+    "Unfold", vision.unfold, False, "input", kernel_sizes=REQUIRED, dilations=1, paddings=0, strides=1
 )
-Unflatten = function_layer("Unflatten", unflatten, True, axis=REQUIRED, shape=REQUIRED)
+Fold = function_layer(
+    "Fold",
+    vision.fold,
+    False,
+    "input",
+    output_sizes=REQUIRED,
+    kernel_sizes=REQUIRED,
+    dilations=1,
+    paddings=0,
+    strides=1,
+)
+Unflatten = function_layer("Unflatten", unflatten, True, "input", axis=REQUIRED, shape=REQUIRED)
 
 
 def _window_repr(self: Any) -> str:
-    values = self.values
-    return (
-        f"kernel_size={values['kernel_sizes']}, dilation={values['dilations']}, padding={values['paddings']}, "
-        f"stride={values['strides']}"
-    )
+    return f"kernel_size={self.kernel_sizes}, dilation={self.dilations}, padding={self.paddings}, stride={self.strides}"
 
 
 Unfold.extra_repr = Fold.extra_repr = _window_repr  # type: ignore[method-assign]

@@ -359,7 +359,8 @@ _MESSAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 def _message(kind: str, a: Tensor, b: Tensor) -> Tensor:
     one_of("`message_op`", kind, *_MESSAGES)
-    return _MESSAGES[kind](a, b)
+    require(a.shape[0] == b.shape[0], f"a message for each edge takes as many of both, not {a.shape[0]}, {b.shape[0]}")
+    return _MESSAGES[kind](*(reshape(part, [-1, 1]) if part.ndim == 1 else part for part in (a, b)))
 
 
 def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any, rows: int) -> Tensor:

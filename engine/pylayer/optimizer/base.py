@@ -10,7 +10,7 @@ from pylayer.array import XP, Array, to_numpy
 from pylayer.optimizer.clip import GradientClip
 from pylayer.optimizer.regularizer import L1Decay, L2Decay, Regularizer
 from pylayer.optimizer.schedules import LRScheduler
-from pylayer.static.backward import minimized
+from pylayer.static.backward import append_backward, minimized, stepped
 from pylayer.symbol import Symbol, recording
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
@@ -133,11 +133,10 @@ class Optimizer:
 
     def step_on(self, parameters: Iterable[Tensor]) -> None:
         """Change `parameters`, in place: those of `step`, or those that a static program found."""
-        pairs = [
-            (p, p.grad.array.astype(p.array.dtype, copy=False))
-            for p in parameters
-            if not p._stop_gradient and p.grad is not None
-        ]
+        self._apply((p, p.grad) for p in parameters if not p._stop_gradient and p.grad is not None)
+
+    def _apply(self, found: Iterable[tuple[Tensor, Tensor]]) -> None:
+        pairs = [(p, g.array.astype(p.array.dtype, copy=False)) for p, g in found]
         if self._grad_clip is not None:
             pairs = self._grad_clip.clipped(pairs)
         for parameter, gradient in pairs:
@@ -168,6 +167,32 @@ class Optimizer:
             return minimized(loss, self, list(parameters or self._parameters) or None)
         self.step()
         return [], [(p, p.grad) for p in self._parameters if p.grad is not None and not p.stop_gradient]
+
+    def backward(
+        self,
+        loss: Any,
+        startup_program: Any = None,
+        parameters: Iterable[Any] | None = None,
+        no_grad_set: Any = None,
+        callbacks: Any = None,
+    ) -> list[tuple[Any, Any]]:
+        """The parameters that have a gradient, each with it; of a Variable, gradients are added to the program.
+
+        As in Paddle the gradients of a Tensor must be there: ``loss.backward()`` comes first.
+        """
+        given = list(parameters or self._parameters)
+        if isinstance(loss, Symbol):
+            variable: Any = loss
+            return append_backward(variable, given or None, no_grad_set, callbacks)
+        return [(p, p.grad) for p in given if p.grad is not None]
+
+    def apply_gradients(self, params_grads: Iterable[tuple[Any, Any]]) -> Any:
+        """The step on these parameters with these gradients; of Variables it is added to the program."""
+        pairs = sorted(params_grads, key=lambda pair: str(pair[0].name))
+        if any(isinstance(gradient, Symbol) for _, gradient in pairs):
+            return stepped(self, pairs)
+        self._apply(pairs)
+        return []
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Clear the gradients of the parameters: zeros, or None."""

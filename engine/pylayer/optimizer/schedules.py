@@ -47,8 +47,12 @@ class LRScheduler:
         """The learning rate of `last_epoch`."""
         raise NotImplementedError(f"{type(self).__name__} must override get_lr().")
 
+    def state_keys(self) -> None:
+        """To be overridden by one that keeps more: sets `keys`."""
+
     def state_dict(self) -> dict[str, Any]:
         """What `set_state_dict` takes on."""
+        self.state_keys()
         return {key: getattr(self, key) for key in self.keys}
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -57,6 +61,7 @@ class LRScheduler:
         Raises:
             RuntimeError: something is missing in it.
         """
+        self.state_keys()
         for key in self.keys:
             if key not in state_dict:
                 raise RuntimeError(

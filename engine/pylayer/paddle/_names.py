@@ -38,7 +38,7 @@ MODULES = {
         "compatibility array static.in_use static.program symbol:Parameter EagerParamBase=symbol:Parameter "
         "_current_expected_place=array:current_place"
     ),
-    "base.unique_name": "compatibility:generate guard=compatibility:name_guard",
+    "base.unique_name": "unique_names:generate guard=unique_names:name_guard",
     "base.wrapped_decorator": "compatibility:signature_safe_contextmanager,wrap_decorator",
     "device": "array",
     "distributed": "distributed.communication distributed.group is_available=array:yes",
@@ -87,8 +87,11 @@ MODULES = {
     "incubate.autograd.utils": "derivatives:as_tensors",
     "jit": "compatibility",
     "linalg": "ops",
-    "nn": "nn symbol:Parameter optimizer.clip",
-    "nn.functional": "nn ops",
+    "nn": (
+        "nn symbol:Parameter optimizer.clip HuberLoss=nn.function_layers:SmoothL1Loss Module=nn.layer:Layer "
+        "ModuleDict=nn.containers:LayerDict ModuleList=nn.containers:LayerList SiLU=nn.layers:Silu"
+    ),
+    "nn.functional": "nn ops logsigmoid=ops.activation:log_sigmoid",
     "nn.init": "nn.gains nn.initializer",
     "nn.initializer": "nn.gains nn.initializer",
     "nn.utils": "nn.reparametrisation nn.vectors optimizer.clip",
@@ -99,7 +102,7 @@ MODULES = {
     "regularizer": "optimizer.regularizer",
     "special": "ops",
     "static": (
-        "compatibility:Variable,InputSpec static.backward static.data static.executor static.in_use "
+        "compatibility:Variable,InputSpec static.backward static.data static.executor static.in_use static.measures "
         "static.program static.scope setitem=ops.inplace:set_items"
     ),
     "static.nn": "static.cond static.nn static.scope static.pylayer_op",
@@ -160,6 +163,13 @@ def names_in(source: str) -> dict[str, Any]:
     return {**defined(source), **(FORMS_IN_PLACE if source == "ops" else {})}
 
 
+def own_name(name: str) -> str:
+    """What the engine calls something: the release has functions by other names, and classes in PyTorch's spelling."""
+    if name[0].isupper() and name.endswith(("1d", "2d", "3d")):
+        return name.removesuffix("d").replace("Unpool", "UnPool") + "D"
+    return ALIASES.get(name, name)
+
+
 def named(owner: str, sources: Iterable[str]) -> dict[str, Any]:
     """The names of a module of the facade, and what they are, from a row of its table.
 
@@ -175,7 +185,7 @@ def named(owner: str, sources: Iterable[str]) -> dict[str, Any]:
             new = {renamed or name: there[name] for name in names.split(",")}
         else:
             there = names_in(module)
-            new = {n: there[ALIASES.get(n, n)] for n in wanted if ALIASES.get(n, n) in there}
+            new = {n: there[own_name(n)] for n in wanted if own_name(n) in there}
         found = {**{name: respelled(name, value) for name, value in new.items()}, **found}
     return found
 

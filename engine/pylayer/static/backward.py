@@ -203,9 +203,14 @@ def _named_gradient(tensor: Tensor, gradient: Tensor | None) -> Variable | None:
 def minimized(loss: Any, optimizer: Any, parameters: Sequence[Any] | None) -> tuple[list[Operator], list[Any]]:
     """Record the gradients of `loss` and the optimizer's step; what ``optimizer.minimize(loss)`` does."""
     pairs = [(p, g) for p, g in append_backward(loss, parameters) if isinstance(p, Parameter) and g is not None]
+    return stepped(optimizer, pairs), pairs
+
+
+def stepped(optimizer: Any, pairs: Sequence[Any]) -> list[Operator]:
+    """Record the optimizer's step on parameters with their gradients."""
     update = Update(optimizer, pairs)
     default_main_program().current.append(update)
-    return [update], pairs
+    return [update]
 
 
 def needs_gradient(tensors: Iterable[Any]) -> bool:

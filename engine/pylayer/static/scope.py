@@ -14,6 +14,14 @@ from pylayer.static.recorder import in_dynamic_mode
 class Scope:
     """Where Paddle keeps the values of variables. The engine keeps them with the program: a scope is a mere token."""
 
+    def var(self, name: str) -> Any:
+        """Not there: raises UnsupportedError."""
+        raise UnsupportedError("paddle.static.global_scope().var")
+
+    def find_var(self, name: str) -> Any:
+        """Not there: raises UnsupportedError."""
+        raise UnsupportedError("paddle.static.global_scope().find_var")
+
 
 _global = Scope()
 

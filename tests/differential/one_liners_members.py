@@ -1,0 +1,173 @@
+"""Programs of what layers take, hold and are made with: keywords, containers, hooks, padding; see `one_liners`."""
+
+from __future__ import annotations
+
+_NET = """
+class DemoNet(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.one = paddle.nn.Linear(3, 3)
+        self.two = paddle.nn.Sequential(self.one, paddle.nn.ReLU())
+        self.register_buffer("kept", paddle.ones([1]))
+        self.loose = paddle.zeros([2])
+    def forward(self, x, scale=1.0):
+        return self.two(x) * scale
+net = DemoNet()
+for p in net.parameters():
+    p.set_value(paddle.full(p.shape, 0.25))
+b = paddle.to_tensor([[1.0, -2.0, 3.0]])
+"""
+
+_CTC = (
+    "t = [paddle.to_tensor([[1, 2, 2], [3, 1, 0]], 'int32'), paddle.to_tensor([7, 4]), paddle.to_tensor([3, 2])]\n"
+    "q = seq.transpose([2, 0, 1]) * 3\n"
+)
+_TREE = (
+    "u = [[m[:, :2], m[:2, 1:]], [m[:, :1], m[:1, :2]]]\n"
+    "args = [m, paddle.to_tensor([0, 2, 4]), paddle.concat([m, m[:, :1]], 1)[:, :3], u, [1, 3, 5]]\n"
+)
+
+
+def _padded() -> dict[str, str]:
+    sources = {1: "seq", 2: "img", 3: "vol"}
+    rows = {}
+    for ndim, source in sources.items():
+        for name in ("ReflectionPad", "ReplicationPad", "CircularPad", "ZeroPad"):
+            made = f"layer = paddle.nn.{name}{ndim}D(1); out = [layer({source}), layer(input={source}), repr(layer)]"
+            rows[f"nn.{name}{ndim}D"] = made
+        made = f"layer = paddle.nn.ConstantPad{ndim}D({[1, 2] * ndim}, 0.5); out = [layer({source}), repr(layer)]"
+        rows[f"nn.ConstantPad{ndim}D"] = made
+    return rows
+
+
+PROGRAMS: dict[str, str] = {
+    **_padded(),
+    # ------------------------------------------------------------------- words for what layers are called with
+    "nn.AdaptiveAvgPool2D by name": "paddle.nn.AdaptiveAvgPool2D(output_size=[3, 5])(x=img)",
+    "nn.AdaptiveAvgPool2D other": "paddle.nn.AdaptiveAvgPool2D([3, 5])(input=img)",
+    "nn.MaxPool1D by name": "paddle.nn.MaxPool1D(2)(input=seq)",
+    "nn.MaxPool1D by name raises": "paddle.nn.MaxPool1D(2)(x=seq)",
+    "nn.ReLU by name": "paddle.nn.ReLU(name='a')(x=x)",
+    "nn.ReLU by name raises": "paddle.nn.ReLU()(input=x)",
+    "nn.Hardshrink by name": "paddle.nn.Hardshrink(lambd=0.25)(input=x)",
+    "nn.GLU by name": "layer = paddle.nn.GLU(dim=0); out = [layer(x), layer.dim, repr(layer)]",
+    "nn.MSELoss by name": "layer = paddle.nn.MSELoss(); layer.reduction = 'sum'; out = layer(label=y, input=x)",
+    "nn.Fold by name": "paddle.nn.Fold(output_size=[3, 3], kernel_size=2)(input=paddle.arange(16.0).reshape([1, 4, 4]))",
+    "nn.MaxPool2D missing raises": "paddle.nn.MaxPool2D()",
+    "nn.MaxUnPool2D size": "paddle.nn.MaxUnPool2D(2)(*F.max_pool2d(img, 2, return_mask=True), output_size=[6, 5])",
+    "nn.BCELoss weight": "sorted(n for n, _ in paddle.nn.BCELoss(weight=paddle.ones([3])).named_buffers())",
+    "nn.LayerNorm options": "layer = paddle.nn.LayerNorm(3, eps=2**-10, bias=False, dtype='float64'); out = [layer(x), paddle.nn.LayerNorm([2, 3]).weight.shape, layer.bias is None]",
+    "nn.LayerNorm bare": "paddle.nn.LayerNorm(3, elementwise_affine=False)(x)",
+    "nn.LayerNorm places raises": "paddle.nn.LayerNorm(3, 1e-5, False)",
+    "nn.GroupNorm places raises": "paddle.nn.GroupNorm(2, 4, 1e-5, False)",
+    "nn.Embedding places raises": "paddle.nn.Embedding(4, 2, None, None, 2.0, True)",
+    "nn.Conv2D places raises": "paddle.nn.Conv2D(2, 3, 3, 1, 0, 1, 1, 'zeros')",
+    "nn.Embedding padding": "layer = paddle.nn.Embedding(4, 2, -1); out = [layer.weight[3].detach(), repr(layer), layer.padding_idx]",
+    "nn.Embedding given": "layer = paddle.nn.Embedding(2, 3, _weight=paddle.ones([2, 3]), _freeze=True, sparse=True); out = [layer(input=paddle.to_tensor([1])), layer.weight.stop_gradient, repr(layer)]",
+    "nn.functional.embedding far raises": "F.embedding(paddle.to_tensor([2]), x)",
+    "nn.Conv2D attributes": "layer = paddle.nn.Conv2D(2, 4, 3, 2, 1, 1, 2); out = [layer._stride, layer._dilation, layer._groups, layer._kernel_size, layer._in_channels, layer._out_channels, layer._data_format, layer._padding_mode, layer._padding]",
+    "nn.Conv2D padding raises": "paddle.nn.Conv2D(2, 3, 3, padding=[1, 2], padding_mode='reflect')",
+    "nn.Conv2D attr raises": "paddle.nn.Conv2D(2, 3, 3, weight_attr=False)",
+    "nn.Linear attr": "layer = paddle.nn.Linear(2, 3, True, True); out = [layer.weight.shape, layer.bias.shape]",
+    "nn.BatchNorm2D axes raises": "paddle.nn.BatchNorm2D(4)(seq)",
+    "nn.InstanceNorm1D axes raises": "paddle.nn.InstanceNorm1D(4)(img)",
+    "nn.InstanceNorm1D attr raises": "paddle.nn.InstanceNorm1D(4, weight_attr=False)",
+    "nn.SyncBatchNorm.convert_sync_batchnorm": "paddle.set_default_dtype('float64'); layer = paddle.nn.SyncBatchNorm.convert_sync_batchnorm(paddle.nn.Sequential(paddle.nn.ReLU(), paddle.nn.BatchNorm2D(4, 0.5))); paddle.set_default_dtype('float32'); layer.eval(); out = [repr(layer), list(layer.state_dict())]",
+    # ------------------------------------------------------------------- layers and what is in them
+    "nn.Layer.full_name": f"{_NET}out = [net.full_name().rpartition('_')[0], net.one.weight.name.rpartition('.')[2], net.one.bias.name.rpartition('.')[2], paddle.nn.Layer('abc').full_name().rpartition('_')[0]]",
+    "nn.Layer.named_sublayers": f"{_NET}out = [n for n, _ in net.named_sublayers()] + [n for n, _ in net.named_sublayers('a', True, remove_duplicate=False)] + [n for n, _ in net.named_sublayers(layers_set={{net.one}})]",
+    "nn.Layer.named_parameters": f"{_NET}out = [n for n, _ in net.named_parameters(remove_duplicate=False)] + [n for n, _ in net.named_parameters(recurse=False)] + [n for n, _ in net.named_modules()]",
+    "nn.Layer.get_sublayer": f"{_NET}out = [repr(net.get_sublayer('two.1')), net.get_parameter('one.weight').shape, net.get_buffer('kept').detach(), net.get_submodule('') is net]",
+    "nn.Layer.get_sublayer raises": f"{_NET}net.get_sublayer('three')",
+    "nn.Layer.get_buffer raises": f"{_NET}net.get_buffer('one.weight')",
+    "nn.Layer.set_sublayer": f"{_NET}net.set_sublayer('two.1', paddle.nn.Tanh()); net.set_submodule('new', module=paddle.nn.ReLU()); out = [repr(net), net(b)]",
+    "nn.Layer.set_sublayer raises": f"{_NET}net.set_sublayer('new', paddle.nn.Tanh(), strict=True)",
+    "nn.Layer.register_forward_pre_hook": f"{_NET}seen = []\nnet.register_forward_pre_hook(lambda l, a: seen.append('a'))\nh = net.register_forward_pre_hook(lambda l, a, k: (a, {{'scale': 2.0}}), with_kwargs=True, prepend=True)\nfirst = net(b)\nout = [first, h.remove(), net(b), seen]",
+    "nn.Layer.register_forward_post_hook": f"{_NET}seen = []\nh = net.register_forward_hook(lambda l, a, k, o: o * k.get('scale', 3.0), with_kwargs=True)\nnet.register_forward_post_hook(lambda l, a, o: seen.append(o is None), always_call=True)\nfirst = net(b, scale=2.0)\nh.remove()\ntry:\n    net('wrong')\nexcept Exception:\n    seen.append('raised')\nout = [first, net(b), seen]",
+    "nn.Layer.state_dict": f"{_NET}h = net.register_state_dict_hook(lambda s: s.pop('kept', None) and None)\nout = [list(net.state_dict()), list(net.state_dict(prefix='a.')), list(net.to_static_state_dict()), list(net.state_dict(include_sublayers=False)), all(p.stop_gradient for p in net.state_dict(keep_vars=False).values())]\nh.remove()\nout.append(list(net.state_dict()))",
+    "nn.Layer.set_state_dict": f"{_NET}out = [net.one.set_state_dict({{'weight': paddle.ones([3, 3]), 'bias': paddle.ones([2]), 'more': 1}}), net(b), net.one.set_state_dict({{net.one.bias.name: paddle.ones([3])}}, use_structured_name=False)[1], net(b)]",
+    "nn.Layer.set_state_dict raises": f"{_NET}net.one.set_state_dict({{'weight': paddle.ones([3, 3], 'float64'), 'bias': paddle.ones([3])}})",
+    "nn.Layer.load_state_dict": f"{_NET}found = net.one.load_state_dict({{'weight': paddle.ones([3, 3])}}, strict=False); out = [found.missing_keys, found.unexpected_keys]",
+    "nn.Layer.load_state_dict raises": f"{_NET}net.one.load_state_dict({{'weight': paddle.ones([3, 3])}})",
+    "nn.Layer.float": f"{_NET}net.double()\nout = [net(b.astype('float64')), net.float(excluded_layers=paddle.nn.Linear).one.weight.detach().clone(), net.kept, net.float().one.weight.detach().clone(), net.type('float64').loose]",
+    "nn.Layer.float raises": f"{_NET}net.float(excluded_layers=3)",
+    "nn.Layer.train": f"{_NET}out = [net.train(False).one.training, net.train().one.training, net.requires_grad_(False).one.weight.stop_gradient]",
+    "nn.Layer.train raises": f"{_NET}net.train(1)",
+    "nn.Layer.backward raises": f"{_NET}net.backward(b)",
+    "nn.Layer.add_parameter raises": f"{_NET}net.add_parameter('one', paddle.create_parameter([1], 'float32'))",
+    "nn.Layer.add_parameter dotted raises": f"{_NET}net.add_parameter('a.b', paddle.create_parameter([1], 'float32'))",
+    "nn.Layer.add_sublayer raises": f"{_NET}net.add_sublayer('a', 3)",
+    "nn.Layer.register_buffer raises": f"{_NET}net.register_buffer('one', paddle.ones([1]))",
+    "nn.Sequential edited": "layer = paddle.nn.Sequential(paddle.nn.ReLU()); layer.append(paddle.nn.Tanh()).extend([paddle.nn.Silu()]); layer.insert(1, paddle.nn.Softsign()); layer[0] = paddle.nn.Sigmoid(); del layer[2]; out = [repr(layer), layer(x), repr(layer[:2])]",
+    "nn.Sequential pairs": "repr(paddle.nn.Sequential(['a', paddle.nn.ReLU()], ('b', paddle.nn.Tanh())))",
+    "nn.Sequential index raises": "paddle.nn.Sequential(paddle.nn.ReLU())[1]",
+    "nn.LayerList edited": "layer = paddle.nn.LayerList([paddle.nn.ReLU(), paddle.nn.Tanh()]); layer.insert(-1, paddle.nn.Silu()); layer += [paddle.nn.Sigmoid()]; out = [repr(layer), repr(layer.pop(1)), repr(layer + layer), len(layer)]; del layer[1:]; out.append(repr(layer))",
+    "nn.LayerList.insert raises": "paddle.nn.LayerList([paddle.nn.ReLU()]).insert(3, paddle.nn.ReLU())",
+    "nn.ParameterList edited": "layer = paddle.nn.ParameterList([paddle.create_parameter([2], 'float32')]); layer[0] = paddle.full([2], 3.0); out = [layer[0].detach(), len(layer)]",
+    "nn.ParameterList index raises": "paddle.nn.ParameterList([])[0]",
+    "nn.Module": "[paddle.nn.Module is paddle.nn.Layer, paddle.nn.ModuleList is paddle.nn.LayerList, paddle.nn.SiLU is paddle.nn.Silu, paddle.nn.Conv2d is paddle.nn.Conv2D, paddle.nn.MaxUnpool1d is paddle.nn.MaxUnPool1D, paddle.nn.HuberLoss is paddle.nn.SmoothL1Loss]",
+    # ------------------------------------------------------------------- first values
+    "nn.initializer.Dirac": "[paddle.create_parameter(s, 'float64', default_initializer=paddle.nn.initializer.Dirac(g)).detach() for s in ([4, 3, 3], [4, 2, 3, 4], [2, 3, 2, 3, 5]) for g in (1, 2)]",
+    "nn.initializer.Dirac raises": "paddle.create_parameter([4, 4], 'float32', default_initializer=paddle.nn.initializer.Dirac())",
+    "nn.initializer.Bilinear": "[paddle.create_parameter(s, 'float32', default_initializer=paddle.nn.initializer.Bilinear()).detach() for s in ([1, 2, 3, 3], [2, 1, 4, 4])]",
+    "nn.initializer.Bilinear raises": "paddle.create_parameter([2, 1, 4, 3], 'float32', default_initializer=paddle.nn.initializer.Bilinear())",
+    "nn.initializer.Assign shape": "paddle.nn.Linear(2, 2, weight_attr=paddle.nn.initializer.Assign([2.0, 3.0])).weight.detach()",
+    "nn.initializer.Initializer forward": "class I(paddle.nn.initializer.Initializer):\n    def forward(self, p, block=None):\n        paddle.assign(paddle.full(p.shape, 3.0), p)\nout = paddle.nn.Linear(2, 2, weight_attr=I()).weight.detach()",
+    "nn.initializer.Initializer call": "class I(paddle.nn.initializer.Initializer):\n    def __call__(self, p, block=None):\n        p.set_value(paddle.full(p.shape, 3.0))\nout = paddle.nn.Linear(2, 2, weight_attr=paddle.ParamAttr(initializer=I())).weight.detach()",
+    "nn.init.dirac_": "a = paddle.zeros([2, 2, 3]); paddle.nn.init.dirac_(a); out = a",
+    "create_parameter named": "[paddle.create_parameter([1], 'float32', is_bias=b).name.rpartition('.')[2] for b in (True, False)] + [paddle.create_parameter([1], 'float32', name='a').name]",
+    # ------------------------------------------------------------------- losses and dropout
+    "nn.functional.cross_entropy smooth": "F.cross_entropy(m, F.softmax(d.detach()), label_smoothing=0.1)",
+    "nn.functional.cross_entropy smooth weight": "F.cross_entropy(m, F.softmax(d.detach()), w.detach(), label_smoothing=0.1, reduction='none')",
+    "nn.functional.cross_entropy smooth column raises": "F.cross_entropy(m, paddle.to_tensor([[0], [1], [2]]), label_smoothing=0.1)",
+    "nn.functional.cross_entropy negative raises": "F.cross_entropy(m, paddle.to_tensor([0, 1, -1]))",
+    "nn.functional.cross_entropy soft ignored raises": "F.cross_entropy(m, d, soft_label=True, ignore_index=1)",
+    "nn.functional.cross_entropy soft dtype raises": "F.cross_entropy(m, d.astype('float32'), soft_label=True)",
+    "nn.functional.nll_loss negative raises": "F.nll_loss(m, paddle.to_tensor([0, 1, -1]))",
+    "nn.functional.label_smooth double": "F.label_smooth(x, epsilon=0.3)",
+    "nn.functional.label_smooth raises": "F.label_smooth(paddle.to_tensor([[0, 1]]))",
+    "nn.functional.multi_label_margin_loss": "[F.multi_label_margin_loss(m, paddle.to_tensor([[0, 2, -1], [1, -1, 0], [-1, 1, 1]]), r) for r in ('mean', 'sum', 'none')]",
+    "nn.functional.multi_label_margin_loss raises": "F.multi_label_margin_loss(m, paddle.to_tensor([[0, 3, -1]] * 3))",
+    "nn.MultiLabelMarginLoss": "paddle.nn.MultiLabelMarginLoss('sum')(m, label=paddle.to_tensor([[0, 2], [2, -1], [1, 2]]))",
+    "nn.functional.ctc_loss": f"{_CTC}out = [F.ctc_loss(q, *t, reduction=r) for r in ('mean', 'sum', 'none')]",
+    "nn.functional.ctc_loss times": f"{_CTC}out = paddle.nn.CTCLoss(0, 'sum')(q, *t, norm_by_times=True)",
+    "nn.functional.ctc_loss short": f"{_CTC}t[1] = paddle.to_tensor([3, 4])\nout = F.ctc_loss(q, *t, reduction='none')",
+    "nn.functional.ctc_loss raises": f"{_CTC}F.ctc_loss(q, t[0].astype('int64'), *t[1:])",
+    "nn.functional.adaptive_log_softmax_with_loss": f"{_TREE}out = F.adaptive_log_softmax_with_loss(*args)",
+    "nn.functional.adaptive_log_softmax_with_loss one": f"{_TREE}out = F.adaptive_log_softmax_with_loss(m[0], args[1][1], *args[2:], head_bias=w)",
+    "nn.functional.adaptive_log_softmax_with_loss raises": f"{_TREE}F.adaptive_log_softmax_with_loss(m, args[1] + 1, *args[2:])",
+    "nn.AdaptiveLogSoftmaxWithLoss": "layer = paddle.nn.AdaptiveLogSoftmaxWithLoss(4, 7, [2, 4], div_value=2.0, head_bias=True); a = paddle.cos(paddle.arange(20.0)).reshape([5, 4]); out = [[n for n, _ in layer.named_parameters()], [[p.shape for p in q] for q in layer.tail_weights], layer.log_prob(a).exp().sum(1).detach(), layer.predict(a).shape, repr(layer)]",
+    "nn.functional.dropout1d": "[F.dropout1d(seq, 0.5, False), F.dropout1d(seq[0], 0.0)]",
+    "nn.functional.dropout1d raises": "F.dropout1d(img)",
+    "nn.functional.feature_alpha_dropout": "[F.feature_alpha_dropout(img, 0.5, False), len(paddle.unique(F.feature_alpha_dropout(paddle.ones([2, 3, 4, 4]), 0.5).sum([2, 3]))) <= 2]",
+    "nn.FeatureAlphaDropout": "layer = paddle.nn.FeatureAlphaDropout(0.3); layer.eval(); out = [layer(img), repr(layer)]",
+    "nn.functional.layer_norm epsilon raises": "F.layer_norm(x, 3, epsilon=0.01)",
+    "nn.functional.layer_norm all raises": "F.layer_norm(x, [2, 3])",
+    "nn.functional.layer_norm weight raises": "F.layer_norm(img, [6, 5], weight=img[0, 0])",
+    "nn.functional.dropout2d raises": "F.dropout2d(seq)",
+    "nn.functional.dropout3d format raises": "F.dropout3d(vol, data_format='NCHW')",
+    "nn.functional.gumbel_softmax raises": "F.gumbel_softmax(x, -1.0)",
+    "nn.functional.kl_div raises": "F.kl_div(x, v)",
+    "nn.functional.gaussian_nll_loss raises": "F.gaussian_nll_loss(x, y, x)",
+    "nn.functional.poisson_nll_loss raises": "F.poisson_nll_loss(x, y, epsilon=0.0)",
+    "nn.functional.triplet_margin_loss raises": "F.triplet_margin_loss(x, y, p, margin=-1.0)",
+    # ------------------------------------------------------------------- optimizers
+    "optimizer.Optimizer.apply_gradients": "ps = paddle.create_parameter([2], 'float64', default_initializer=paddle.nn.initializer.Assign([1.0, 2.0])); o = paddle.optimizer.SGD(0.5, [ps]); (ps * ps).sum().backward(); found = o.backward((ps * ps).sum()); out = [found[0][1].detach(), o.apply_gradients([(ps, found[0][1] * 2)]), ps.detach()]",
+    "Tensor.clear_gradient of a number": "a = paddle.to_tensor(float('inf'), stop_gradient=False); (a * a).backward(); a.clear_gradient(); out = a.grad",
+    "jit.set_verbosity": "[paddle.jit.set_verbosity(1), paddle.jit.set_code_level(level=2)]",
+    "optimizer.lr.LRScheduler.state_keys": "class S(paddle.optimizer.lr.LRScheduler):\n    more = 3\n    def get_lr(self):\n        return 0.5\n    def state_keys(self):\n        self.keys = ['last_epoch', 'more']\ns = S(); t = S(); t.more = 4; s.set_state_dict(t.state_dict()); out = [s.more, t.state_dict()]",
+    "static.create_parameter is": "paddle.enable_static(); out = paddle.static.create_parameter([1], 'float32').is_parameter; paddle.disable_static()",
+    "static.accuracy": "paddle.enable_static()\nprogram = paddle.static.Program()\nwith paddle.static.program_guard(program):\n    a = paddle.static.data('a', [3, 3], 'float32')\n    l = paddle.static.data('l', [3, 1], 'int64')\n    found = [paddle.static.accuracy(a, l, k=n) for n in (1, 2)]\nout = paddle.static.Executor().run(program, feed={'a': np.cos(np.arange(9.0)).reshape(3, 3).astype('float32'), 'l': np.array([[0], [1], [2]])}, fetch_list=found)\npaddle.disable_static()\nout = [float(n) for n in out]",
+    # ------------------------------------------------------------------- graphs
+    "geometric.send_ue_recv edges": "[paddle.geometric.send_ue_recv(m, w, paddle.to_tensor([0, 1, 2]), paddle.to_tensor([1, 2, 1]), a, r) for a in ('add', 'mul') for r in ('sum', 'mean', 'max')]",
+    "geometric.send_ue_recv rows": "paddle.geometric.send_ue_recv(v, w, paddle.to_tensor([0, 1, 2]), paddle.to_tensor([1, 2, 1]))",
+    "geometric.send_ue_recv raises": "paddle.geometric.send_ue_recv(m, w[:1], paddle.to_tensor([0, 1, 2]), paddle.to_tensor([1, 2, 1]))",
+    "geometric.send_uv rows": "paddle.geometric.send_uv(v, m, paddle.to_tensor([0, 1, 2]), paddle.to_tensor([1, 2, 1]))",
+}  # fmt: skip
+
+_SUM = "Paddle's gradient takes labels to add up to 1; smoothed in single precision they do not quite."
+
+DIFFERS: dict[str, tuple[str, str]] = {
+    "nn.functional.cross_entropy smooth": ("gradient 6 value", _SUM),
+    "nn.functional.cross_entropy smooth weight": ("gradient 6 value", _SUM),
+}
