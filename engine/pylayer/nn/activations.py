@@ -15,10 +15,10 @@ from pylayer.ops.indexing import where_
 from pylayer.ops.inplace import in_place
 from pylayer.ops.joining import chunk
 from pylayer.ops.linalg import einsum
+from pylayer.ops.padding import pad
 from pylayer.ops.reduction import max as largest
 from pylayer.ops.shape import astype, cast, moveaxis, reshape, unsqueeze
 from pylayer.ops.sorting import argmax, one_hot
-from pylayer.ops.windows import pad
 from pylayer.tensor import Tensor
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from pylayer.invalid import invalid
 from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import channels_back, channels_first, check_space, pads_of, per_axis
+from pylayer.nn.windows import conv, conv_input
 from pylayer.ops.shape import reshape
-from pylayer.ops.windows import conv, conv_input
 from pylayer.tensor import Tensor
 
 

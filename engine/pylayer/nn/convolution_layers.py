@@ -11,7 +11,7 @@ from pylayer.nn.initializer import Normal
 from pylayer.nn.layer import Layer
 from pylayer.nn.spatial import FORMATS, per_axis
 from pylayer.nn.words import also
-from pylayer.ops.windows import pad
+from pylayer.ops.padding import pad
 from pylayer.tensor import Tensor
 
 

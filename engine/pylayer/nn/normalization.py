@@ -10,6 +10,7 @@ from pylayer.array import XP
 from pylayer.invalid import UnsupportedError
 from pylayer.nn.functional import dropout
 from pylayer.nn.spatial import channels_back, channels_first
+from pylayer.nn.windows import window_sum
 from pylayer.ops.activation import softmax
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.creation import full_like
@@ -19,7 +20,6 @@ from pylayer.ops.linalg import matmul
 from pylayer.ops.positions import repeat_interleave
 from pylayer.ops.reduction import mean
 from pylayer.ops.shape import reshape, transpose
-from pylayer.ops.windows import window_sum
 from pylayer.symbol import Symbol
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed

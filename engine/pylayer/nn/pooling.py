@@ -9,6 +9,7 @@ from typing import Any
 from pylayer.array import XP
 from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import channels_back, channels_first, check_space, pads_of, per_axis
+from pylayer.nn.windows import window_argmax, window_counts, window_sum
 from pylayer.ops.activation import relu
 from pylayer.ops.creation import zeros
 from pylayer.ops.elementwise import abs as absolute
@@ -16,7 +17,6 @@ from pylayer.ops.elementwise import pow, sign
 from pylayer.ops.indexing import setitem
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import reshape
-from pylayer.ops.windows import window_argmax, window_counts, window_sum
 from pylayer.tensor import Tensor
 
 Space = Sequence[int]

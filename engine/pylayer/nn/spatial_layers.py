@@ -10,8 +10,8 @@ from pylayer.nn.layers import REQUIRED, function_layer
 from pylayer.nn.normalization import local_response_norm
 from pylayer.nn.spatial import FORMATS
 from pylayer.nn.words import also
+from pylayer.ops.padding import pad
 from pylayer.ops.shape import unflatten
-from pylayer.ops.windows import pad
 from pylayer.tensor import Tensor
 
 # --------------------------------------------------------------------------- functions as layers

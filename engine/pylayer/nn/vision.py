@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from pylayer.nn.spatial import channels_back, channels_first, pads_of, per_axis
+from pylayer.nn.windows import fold_, unfold_
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.creation import linspace, meshgrid, ones_like
 from pylayer.ops.elementwise import abs as absolute
@@ -15,7 +16,6 @@ from pylayer.ops.joining import concat, stack
 from pylayer.ops.linalg import matmul
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose, unsqueeze
-from pylayer.ops.windows import fold_, unfold_
 from pylayer.tensor import Tensor
 
 

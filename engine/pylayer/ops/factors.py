@@ -17,10 +17,10 @@ from pylayer.ops.creation import arange, eye
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import concat
 from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, row, swapped
+from pylayer.ops.padding import pad_
 from pylayer.ops.positions import diag, take_along_axis
 from pylayer.ops.shape import broadcast_to, cast, reshape, tril, triu, unsqueeze
 from pylayer.ops.sorting import of_graph, one_hot
-from pylayer.ops.windows import pad_
 from pylayer.tensor import Tensor
 
 

@@ -18,8 +18,8 @@ from pylayer.ops.complexes import as_complex_numbers, conj, real
 from pylayer.ops.creation import _wanted
 from pylayer.ops.indexing import along
 from pylayer.ops.joining import concat
+from pylayer.ops.padding import pad_
 from pylayer.ops.shape import cast, roll
-from pylayer.ops.windows import pad_
 from pylayer.tensor import Tensor
 
 

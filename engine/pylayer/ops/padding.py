@@ -1,0 +1,72 @@
+"""Padding: elements put around a Tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import Array
+from pylayer.op import op
+from pylayer.ops.arguments import as_ints, one_of, require
+from pylayer.ops.indexing import getitem
+from pylayer.ops.positions import index_select
+from pylayer.tensor import Tensor
+
+
+@op(
+    x=lambda g, F, x_shape, widths: F.getitem(
+        g, tuple(slice(w[0], w[0] + n) for w, n in zip(widths, x_shape, strict=True))
+    )
+)
+def pad_(xp: ModuleType, x: Array, widths: Sequence[tuple[int, int]], value: float) -> Array:
+    """`value` put around: for each axis how many before and after, none negative."""
+    return xp.pad(x, widths, constant_values=value)
+
+
+_SOURCE = {
+    "reflect": lambda k, n: abs(k) if k < n else 2 * (n - 1) - k,
+    "replicate": lambda k, n: min(max(k, 0), n - 1),
+    "circular": lambda k, n: k % n,
+}
+"""Per mode, the element that fills position k of an axis of n elements."""
+
+
+def pad(
+    x: Tensor,
+    pad: Any,
+    mode: str = "constant",
+    value: float = 0.0,
+    data_format: str | None = None,
+    pad_from_left_axis: bool = True,
+) -> Tensor:
+    """Elements put around `x`, or taken away where a number is negative; `mode` is constant or one of `_SOURCE`.
+
+    Args:
+        pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from the last axis
+            backwards if not `pad_from_left_axis`), else for the last spatial axes, from the last backwards.
+        data_format: names the spatial axes: C last (``NHWC``) means that the last axis is none of them.
+    """
+    numbers = as_ints(pad)
+    pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
+    fits = not len(numbers) % 2 and len(pairs) <= x.ndim
+    require(fits, f"pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, not {numbers}", x)
+    one_of("pad(): `mode`", mode, "constant", *_SOURCE)
+    full = len(pairs) == x.ndim
+    last = x.ndim - 2 if not full and data_format is not None and data_format.endswith("C") else x.ndim - 1
+    in_order = full and mode == "constant" and pad_from_left_axis
+    widths = [(0, 0)] * x.ndim
+    for k, pair in enumerate(pairs):
+        widths[k if in_order else last - k] = pair
+    if min(numbers, default=0) < 0:
+        x = getitem(x, tuple(slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(widths, x.shape, strict=True)))
+        widths = [(max(b, 0), max(a, 0)) for b, a in widths]
+    if mode == "constant":
+        return pad_(x, widths, value)
+    for axis, (before, after) in enumerate(widths):
+        size = x.shape[axis]
+        enough = mode != "reflect" or max(before, after) < max(size, 1)
+        require(enough, f"pad(): reflect takes less than the {size} elements of axis {axis}")
+        if before or after:
+            x = index_select(x, [_SOURCE[mode](k, size) for k in range(-before, size + after)], axis)
+    return x
