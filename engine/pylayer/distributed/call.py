@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pylayer.place import user_place
 from pylayer.tensor import Tensor
 
 SUM, MAX, MIN, PROD, AVG = range(5)
 """The values of Paddle's ReduceOp."""
 NAMES = ("SUM", "MAX", "MIN", "PROD", "AVG")
-ENGINE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 class CommunicationError(RuntimeError):
@@ -93,7 +92,4 @@ def snapshot(tensor: Tensor) -> Tensor:
 
 def users_line() -> str:
     """``file:line`` of the innermost code that is not the engine's, below the current folder from there."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(ENGINE):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename.removeprefix(f'{Path.cwd()}{os.sep}')}:{frame.f_lineno}"
+    return user_place().removeprefix(f"{Path.cwd()}{os.sep}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pylayer.static.place import user_place
+from pylayer.place import user_place
 from pylayer.static.sizes import UnknownSize
 from pylayer.static.values import show
 from pylayer.static.variable import Shape, Variable

@@ -9,8 +9,8 @@ import numpy as np
 
 from pylayer.array import XP
 from pylayer.dtype import BY_NUMPY
+from pylayer.place import user_place
 from pylayer.size import Size
-from pylayer.static.place import user_place
 from pylayer.static.sizes import SymbolicSize
 from pylayer.symbol import Symbol, recording
 from pylayer.tensor import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-ENGINE = str(Path(__file__).resolve().parents[1])
+ENGINE = str(Path(__file__).resolve().parent)
 
 
 def user_place() -> str:
