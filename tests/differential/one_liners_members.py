@@ -84,6 +84,8 @@ PROGRAMS: dict[str, str] = {
     "nn.Embedding places raises": "paddle.nn.Embedding(4, 2, None, None, 2.0, True)",
     "nn.Conv2D places raises": "paddle.nn.Conv2D(2, 3, 3, 1, 0, 1, 1, 'zeros')",
     "nn.Embedding padding": "layer = paddle.nn.Embedding(4, 2, -1); out = [layer.weight[3].detach(), repr(layer), layer.padding_idx]",
+    "nn.Embedding attributes": "layer = paddle.nn.Embedding(4, 2, 1); layer.padding_idx = 2; out = [layer._padding_idx, layer._num_embeddings, layer._embedding_dim, layer(paddle.to_tensor([2])).detach(), repr(layer)]",
+    "nn.Softmax2D by name": "paddle.nn.Softmax2D(name='a')(x=img)",
     "nn.Embedding given": "layer = paddle.nn.Embedding(2, 3, _weight=paddle.ones([2, 3]), _freeze=True, sparse=True); out = [layer(input=paddle.to_tensor([1])), layer.weight.stop_gradient, repr(layer)]",
     "nn.functional.embedding far raises": "F.embedding(paddle.to_tensor([2]), x)",
     "nn.Conv2D attributes": "layer = paddle.nn.Conv2D(2, 4, 3, 2, 1, 1, 2); out = [layer._stride, layer._dilation, layer._groups, layer._kernel_size, layer._in_channels, layer._out_channels, layer._data_format, layer._padding_mode, layer._padding]",
