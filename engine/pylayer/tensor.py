@@ -242,8 +242,7 @@ class Tensor:
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Set the gradient to zeros, or to None (observed rule 80)."""
         if self._grad is not None:
-            zeros = self._grad.array.copy()
-            zeros[...] = 0
+            zeros = XP[type(self._grad.array)].zeros_like(self._grad.array)
             self._grad = Tensor(zeros, None, False) if set_to_zero else None
 
     clear_gradient = clear_grad
