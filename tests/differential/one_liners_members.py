@@ -40,8 +40,29 @@ def _padded() -> dict[str, str]:
     return rows
 
 
+_SPELLED = {
+    "AdaptiveAvgPool AdaptiveMaxPool CircularPad ConstantPad Conv MaxUnpool ReflectionPad ReplicationPad ZeroPad": (
+        1,
+        2,
+        3,
+    ),
+    "LPPool": (1, 2),
+    "UpsamplingBilinear UpsamplingNearest": (2,),
+}
+"""The classes that the release has in PyTorch's spelling as well."""
+
+
+def _spelled() -> dict[str, str]:
+    names = [f"{name}{n}" for words, axes in _SPELLED.items() for name in words.split() for n in axes]
+    rows = {f"nn.{name}d": f"nn.{name.replace('Unpool', 'UnPool')}D" for name in names}
+    rows |= {"nn.SiLU": "nn.Silu", "nn.ModuleList": "nn.LayerList", "nn.ModuleDict": "nn.LayerDict"}
+    rows["nn.HuberLoss"] = "nn.SmoothL1Loss"
+    return {name: f"paddle.{name} is paddle.{other}" for name, other in rows.items()}
+
+
 PROGRAMS: dict[str, str] = {
     **_padded(),
+    **_spelled(),
     # ------------------------------------------------------------------- words for what layers are called with
     "nn.AdaptiveAvgPool2D by name": "paddle.nn.AdaptiveAvgPool2D(output_size=[3, 5])(x=img)",
     "nn.AdaptiveAvgPool2D other": "paddle.nn.AdaptiveAvgPool2D([3, 5])(input=img)",
@@ -63,6 +84,8 @@ PROGRAMS: dict[str, str] = {
     "nn.Embedding places raises": "paddle.nn.Embedding(4, 2, None, None, 2.0, True)",
     "nn.Conv2D places raises": "paddle.nn.Conv2D(2, 3, 3, 1, 0, 1, 1, 'zeros')",
     "nn.Embedding padding": "layer = paddle.nn.Embedding(4, 2, -1); out = [layer.weight[3].detach(), repr(layer), layer.padding_idx]",
+    "nn.Embedding attributes": "layer = paddle.nn.Embedding(4, 2, 1); layer.padding_idx = 2; out = [layer._padding_idx, layer._num_embeddings, layer._embedding_dim, layer(paddle.to_tensor([2])).detach(), repr(layer)]",
+    "nn.Softmax2D by name": "paddle.nn.Softmax2D(name='a')(x=img)",
     "nn.Embedding given": "layer = paddle.nn.Embedding(2, 3, _weight=paddle.ones([2, 3]), _freeze=True, sparse=True); out = [layer(input=paddle.to_tensor([1])), layer.weight.stop_gradient, repr(layer)]",
     "nn.functional.embedding far raises": "F.embedding(paddle.to_tensor([2]), x)",
     "nn.Conv2D attributes": "layer = paddle.nn.Conv2D(2, 4, 3, 2, 1, 1, 2); out = [layer._stride, layer._dilation, layer._groups, layer._kernel_size, layer._in_channels, layer._out_channels, layer._data_format, layer._padding_mode, layer._padding]",
@@ -105,7 +128,10 @@ PROGRAMS: dict[str, str] = {
     "nn.LayerList.insert raises": "paddle.nn.LayerList([paddle.nn.ReLU()]).insert(3, paddle.nn.ReLU())",
     "nn.ParameterList edited": "layer = paddle.nn.ParameterList([paddle.create_parameter([2], 'float32')]); layer[0] = paddle.full([2], 3.0); out = [layer[0].detach(), len(layer)]",
     "nn.ParameterList index raises": "paddle.nn.ParameterList([])[0]",
-    "nn.Module": "[paddle.nn.Module is paddle.nn.Layer, paddle.nn.ModuleList is paddle.nn.LayerList, paddle.nn.SiLU is paddle.nn.Silu, paddle.nn.Conv2d is paddle.nn.Conv2D, paddle.nn.MaxUnpool1d is paddle.nn.MaxUnPool1D, paddle.nn.HuberLoss is paddle.nn.SmoothL1Loss]",
+    "nn.Module": "paddle.nn.Module is paddle.nn.Layer",
+    "nn.functional.logsigmoid": "F.logsigmoid(x)",
+    "nn.CTCLoss": f"{_CTC}out = [paddle.nn.CTCLoss(reduction='none')(q, *t), repr(paddle.nn.CTCLoss())]",
+    "jit.set_code_level": "paddle.jit.set_code_level(level=2)",
     # ------------------------------------------------------------------- first values
     "nn.initializer.Dirac": "[paddle.create_parameter(s, 'float64', default_initializer=paddle.nn.initializer.Dirac(g)).detach() for s in ([4, 3, 3], [4, 2, 3, 4], [2, 3, 2, 3, 5]) for g in (1, 2)]",
     "nn.initializer.Dirac raises": "paddle.create_parameter([4, 4], 'float32', default_initializer=paddle.nn.initializer.Dirac())",
@@ -154,7 +180,7 @@ PROGRAMS: dict[str, str] = {
     # ------------------------------------------------------------------- optimizers
     "optimizer.Optimizer.apply_gradients": "ps = paddle.create_parameter([2], 'float64', default_initializer=paddle.nn.initializer.Assign([1.0, 2.0])); o = paddle.optimizer.SGD(0.5, [ps]); (ps * ps).sum().backward(); found = o.backward((ps * ps).sum()); out = [found[0][1].detach(), o.apply_gradients([(ps, found[0][1] * 2)]), ps.detach()]",
     "Tensor.clear_gradient of a number": "a = paddle.to_tensor(float('inf'), stop_gradient=False); (a * a).backward(); a.clear_gradient(); out = a.grad",
-    "jit.set_verbosity": "[paddle.jit.set_verbosity(1), paddle.jit.set_code_level(level=2)]",
+    "jit.set_verbosity": "paddle.jit.set_verbosity(1)",
     "optimizer.lr.LRScheduler.state_keys": "class S(paddle.optimizer.lr.LRScheduler):\n    more = 3\n    def get_lr(self):\n        return 0.5\n    def state_keys(self):\n        self.keys = ['last_epoch', 'more']\ns = S(); t = S(); t.more = 4; s.set_state_dict(t.state_dict()); out = [s.more, t.state_dict()]",
     "static.create_parameter is": "paddle.enable_static(); out = paddle.static.create_parameter([1], 'float32').is_parameter; paddle.disable_static()",
     "static.accuracy": "paddle.enable_static()\nprogram = paddle.static.Program()\nwith paddle.static.program_guard(program):\n    a = paddle.static.data('a', [3, 3], 'float32')\n    l = paddle.static.data('l', [3, 1], 'int64')\n    found = [paddle.static.accuracy(a, l, k=n) for n in (1, 2)]\nout = paddle.static.Executor().run(program, feed={'a': np.cos(np.arange(9.0)).reshape(3, 3).astype('float32'), 'l': np.array([[0], [1], [2]])}, fetch_list=found)\npaddle.disable_static()\nout = [float(n) for n in out]",

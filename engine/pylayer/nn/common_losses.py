@@ -22,14 +22,14 @@ from pylayer.ops.sorting import one_hot
 from pylayer.tensor import Tensor
 
 
+def _check_reduction(reduction: str) -> None:
+    if reduction not in ("sum", "mean", "none"):
+        raise ValueError(f"The value of 'reduction' should be 'sum', 'mean' or 'none', but received {reduction}.")
+
+
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return mean(loss)
-    if reduction == "sum":
-        return total(loss)
-    if reduction == "none":
-        return loss
-    raise ValueError(f"The value of 'reduction' should be 'sum', 'mean' or 'none', but received {reduction}.")
+    _check_reduction(reduction)
+    return loss if reduction == "none" else mean(loss) if reduction == "mean" else total(loss)
 
 
 def mse_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
@@ -165,6 +165,7 @@ def cross_entropy(
     """
     at = normal_axis(axis, input.ndim)
     logarithms = log_softmax(input, at) if use_softmax else log(input)
+    _check_reduction(reduction)
     if soft_label and ignore_index > 0:
         raise ValueError(f"When soft_label == True, 'ignore_index' should be '-100', but received {ignore_index}.")
     if label_smoothing > 0:

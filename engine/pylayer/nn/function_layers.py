@@ -76,6 +76,9 @@ MultiLabelMarginLoss = function_layer("MultiLabelMarginLoss", losses.multi_label
 class Softmax2D(Layer):
     """The softmax over channels of images, with or without a batch."""
 
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__()
+
     def forward(self, x: Tensor) -> Tensor:
         """The output, of the shape of `x`."""
         if x.ndim not in (3, 4):

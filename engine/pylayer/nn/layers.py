@@ -65,7 +65,7 @@ class Embedding(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(dtype=dtype)
-        self._num_embeddings, self._embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self._num_embeddings, self._embedding_dim, self._padding_idx = num_embeddings, embedding_dim, padding_idx
         self._max_norm, self._norm_type, self._sparse = max_norm, norm_type, sparse
         self._scale_grad_by_freq = scale_grad_by_freq
         shape = [num_embeddings, embedding_dim]
@@ -78,6 +78,15 @@ class Embedding(Layer):
             self.weight.stop_gradient = _freeze
         if padding_idx is not None:
             self.weight.array[padding_idx] = 0.0
+
+    @property
+    def padding_idx(self) -> int | None:
+        """The row that is zeros and takes no gradient."""
+        return self._padding_idx
+
+    @padding_idx.setter
+    def padding_idx(self, value: int | None) -> None:
+        self._padding_idx = value
 
     @also(input="x")
     def forward(self, x: Tensor) -> Tensor:
