@@ -7,6 +7,7 @@ hand arrays over to this process; here they meet as those of the engine do, so t
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -129,6 +130,7 @@ class RanksOfProcesses(WorldRanks):
             ours, theirs = Pipe()
             pid = os.fork()
             if not pid:
+                gc.freeze()  # of what programs left here, the end would wait for threads that this process has not
                 for line in (ours, *self.lines):
                     line.close()
                 serve(RankOfProcess(number, size, backend, theirs), degrees, same_random, work)

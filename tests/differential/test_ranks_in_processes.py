@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,26 @@ def test_a_right_layer_passes_and_a_wrong_one_fails(real: Any) -> None:
     found = gradcheck.check(own, X, world=3)
     assert found.verdict is Status.FAIL
     assert "GC152" in [d.code for d in found.diagnosis]
+
+
+def test_a_program_that_was_left_as_garbage_does_not_end_the_ranks(real: Any) -> None:
+    program, run = real.static.Program(), real.static.Executor()
+    real.enable_static()
+    try:
+        with real.static.program_guard(program):
+            fetched = [real.static.data("x", [2]) * 2]
+            run.run(program, feed={"x": np.ones(2, "float32")}, fetch_list=fetched)
+    finally:
+        real.disable_static()
+    ring: list[Any] = [program, run, fetched]
+    ring.append(ring)
+    gc.disable()
+    try:
+        del program, run, fetched, ring
+        collects = layer(real, lambda ctx, x: x * (1 + 0 * gc.collect()), lambda ctx, g: g * 1)
+        assert gradcheck.check(collects, X, world=3).verdict is Status.PASS
+    finally:
+        gc.enable()
 
 
 def test_what_a_backward_raises_keeps_its_type(real: Any) -> None:
