@@ -242,9 +242,11 @@ class Tensor:
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Set the gradient to zeros, or to None (observed rule 80)."""
-        if self._grad is not None:
-            zeros = XP[type(self._grad.array)].zeros_like(self._grad.array)
-            self._grad = Tensor(zeros, None, False) if set_to_zero else None
+        if not set_to_zero:
+            self._grad = None
+        elif self._grad is not None:
+            array = self._grad.array
+            self._grad = Tensor(XP[type(array)].zeros_like(array), None, False)
 
     clear_gradient = clear_grad
 

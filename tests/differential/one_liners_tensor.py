@@ -57,6 +57,7 @@ PROGRAMS: dict[str, str] = {
     "tensor called": "t = paddle.tensor([1.0, 2.0], dtype='float64', device='cpu', requires_grad=True, pin_memory=False); out = [t, paddle.tensor(t)]",
     **{f"{n} device": f"t = paddle.{n}({a}device='cpu', requires_grad=True); out = [t.stop_gradient, t.shape]" for n, a in (("ones", "2, 3, "), ("zeros", "[2], "), ("empty", "2, 1, "), ("rand", "2, 2, "), ("randn", "[2], "), ("full", "[2], 1.0, "), ("linspace", "0, 1, 3, "), ("arange", "3.0, "), ("eye", "2, "), ("zeros_like", "x, "), ("full_like", "x, 1.0, "))},
     "Tensor.new_ones apart": "[x.new_ones(3, 2), x.new_zeros(2), x.new_empty([2, 2]).shape, x.new_full([2], 3)]",
+    "Tensor.to unknown raises": "out = x.to('float32', dtpye='float64')",
     "Tensor.to": "[x.to('cpu') is x, x.to('cpu', 'float32'), x.to(paddle.CPUPlace(), paddle.float16, True), x.to(other=i), x.to('float32', False), x.to(device='cpu', dtype='int32'), x.to('float64') is x]",
     "Tensor.clear_grad 0-d": "t = paddle.to_tensor(5.0, stop_gradient=False)\nfor k in range(2): (t ** 4.0).backward()\nt.clear_grad(); a = [t.grad.shape, t.grad.item(), t.grad.stop_gradient]; (t ** 2).backward(paddle.to_tensor(2.0)); out = [*a, t.grad]",
     "Tensor.grad set": "t = paddle.to_tensor([1.0, 2.0], stop_gradient=False); (t ** 2).sum().backward(); t.grad = paddle.to_tensor([3.0, 4.0]); a = t.grad.stop_gradient; u = paddle.to_tensor([1.0], stop_gradient=False); u.grad = paddle.to_tensor([3.0]); out = [a, t.grad, u.grad.stop_gradient]",

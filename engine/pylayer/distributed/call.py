@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pylayer.place import user_place
@@ -92,4 +91,4 @@ def snapshot(tensor: Tensor) -> Tensor:
 
 def users_line() -> str:
     """``file:line`` of the innermost code that is not the engine's, below the current folder from there."""
-    return user_place().removeprefix(f"{Path.cwd()}{os.sep}")
+    return user_place().removeprefix(f"{os.getcwd()}{os.sep}")

@@ -91,7 +91,16 @@ def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tens
     return x
 
 
-def to(x: Tensor, *given: Any, device: Any = None, dtype: Any = None, other: Any = None, **unread: Any) -> Tensor:
+def to(
+    x: Tensor,
+    *given: Any,
+    device: Any = None,
+    dtype: Any = None,
+    other: Any = None,
+    blocking: Any = None,
+    non_blocking: Any = None,
+    copy: Any = None,
+) -> Tensor:
     """In a dtype, or that of another Tensor, itself if none is said; a `device` must be the current one."""
     for one in (device, other, dtype, *given):
         if isinstance(one, Tensor):

@@ -118,8 +118,9 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
     at = normal_axis(0 if axis is None else axis, flat.ndim or 1)
     size = flat.shape[at] if flat.ndim else 1
     lower = kthvalue(flat, (size + 1) // 2, at, True)
-    if flat.dtype.rank > 1:  # the first NaN of a row is its median; NaN is the largest
-        lost, first = isnan(kthvalue(flat, size, at, True).values), argmax(cast(isnan(flat), "int64"), at, True)
+    if flat.ndim and flat.dtype.rank > 1:  # the first NaN of a row is its median
+        first = argmax(cast(isnan(flat), "int64"), at, True)
+        lost = isnan(take_along_axis(flat, first, at))
         lower = TopK(where_(lost, math.nan, lower.values), where_(lost, first, lower.indices))
     shape = [1] * x.ndim if axis is None else list(lower.values.shape)
     shape = shape if keepdim else [n for k, n in enumerate(shape) if axis is not None and k != at]
