@@ -62,8 +62,12 @@ def journal(random: Random, cases: Sequence[Case]) -> bytes:
 
 def baseline(random: Random, cases: Sequence[Case]) -> bytes:
     """The known failures among `cases`."""
-    known = {case.name: str(random.choice([*Status])) for case in cases if random.random() < 0.7}
-    data = {"format": "gradcheck-baseline/1", "failures": known}
+    version = random.choice([1, 2])
+    known: dict[str, Any] = {case.name: str(random.choice([*Status])) for case in cases if random.random() < 0.7}
+    if version == 2:
+        whole = {"codes": ["GC134"], "wrong": {"x": ["out"], "w": []}}
+        known = {name: {"status": status, **random.choice([{}, whole])} for name, status in known.items()}
+    data = {"format": f"gradcheck-baseline/{version}", "failures": known}
     return damaged(json.dumps(forged(data, random)).encode(), random)
 
 
