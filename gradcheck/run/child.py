@@ -30,10 +30,6 @@ TWO_ANSWERS = "more than one line"
 ABORT_GRACE = 1.0
 """Seconds that a process whose time is up has to print where it is."""
 
-RESET = ("SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM")
-"""Signals that whoever starts the command may have it ignore, as a shell does in the background. No result must depend
-on that, so in the process of a case they do what they do by default."""
-
 
 class MemoryExceededError(Exception):
     """A case and its processes occupy more than they may."""
@@ -189,8 +185,7 @@ def enter(printed_fd: int, private: Iterable[int], namespaces: Namespaces) -> No
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before that
         os._exit(1)
-    for name in RESET:
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which the worker ignores
 
 
 def end_of(pid: int) -> int | None:

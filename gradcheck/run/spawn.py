@@ -20,6 +20,7 @@ from typing import IO
 from gradcheck.case.case import Case
 from gradcheck.run.child import ABORT_GRACE, MOST_ANSWER, OUTPUT_KEPT, TWO_ANSWERS, Outcome
 from gradcheck.run.interpreter import START_LIMIT, environment, python
+from gradcheck.support.signals import use_default_signals
 from gradcheck.support.whole_file import write_all
 
 READY = "ready\n"
@@ -151,6 +152,9 @@ def main() -> None:
     from gradcheck.run.tamper_check import Judges
     from gradcheck.run.worker import function_named
 
+    use_default_signals()
+    if os.name == "posix":
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # as in a case that is forked; it has a session of its own
     cases, answers = take_pipes()
     execute = function_named(sys.argv[1])
     for module in BACKENDS[kind_of(sys.argv[2])].preload:

@@ -28,6 +28,7 @@ from gradcheck.run.namespaces import Namespaces
 from gradcheck.run.reaper import below_a_reaper
 from gradcheck.run.tamper_check import Judges
 from gradcheck.support.linux import PR_SET_CHILD_SUBREAPER, prctl
+from gradcheck.support.signals import use_default_signals
 
 MOST_REQUEST = 1 << 30
 """Bytes that a request may have. A spec file has 10 MB at most, so none comes near."""
@@ -43,6 +44,7 @@ def main() -> None:
     """
     execute, backend, number = sys.argv[1:4]
     channel = Channel(socket.socket(fileno=int(number)))
+    use_default_signals()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     below_a_reaper(channel)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
