@@ -13,6 +13,7 @@ import click
 
 from gradcheck import __version__
 from gradcheck.support.ascii_fallback import HANDLER
+from gradcheck.support.escape import one_line
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
 """A wrong call or file; a bug of ours; nothing to do; Ctrl-C. Those of `gradcheck run` are in its help."""
@@ -30,7 +31,7 @@ def advised(error: click.ClickException) -> click.ClickException:
     """An error, with advice where it is one that is often made."""
     if not isinstance(error, click.UsageError):
         return error
-    message = error.format_message()
+    message = one_line(error.format_message())  # click shows some of what was given as it is, with what steers
     if isinstance(error, click.NoSuchOption) and error.ctx is not None and error.ctx.parent is None:
         run = error.ctx.command.get_command(error.ctx, "run") if isinstance(error.ctx.command, click.Group) else None
         if run is not None and any(error.option_name in option.opts for option in run.params):
