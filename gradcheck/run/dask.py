@@ -11,6 +11,7 @@ import atexit
 import functools
 import logging
 import threading
+import time
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from types import TracebackType
@@ -26,6 +27,10 @@ from gradcheck.run.supervisor import ExecutorError
 
 CONNECT = 10.0
 """Seconds to wait for the scheduler and for its first worker."""
+ALONE = 30.0
+"""Seconds that a run goes on without any worker. A nanny, or a job queue with room, has another there within ten."""
+LOOK = 1.0
+"""Seconds between looks at whether there is a worker."""
 
 LOGGERS = (
     "distributed",
@@ -72,17 +77,22 @@ class DaskPool:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         try:
             self.client: Any = Client(address, timeout=CONNECT, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ExecutorError(f"--executor dask:{address}: no scheduler answers there ({error})") from None
+        try:
             self.client.wait_for_workers(1, timeout=CONNECT)
             threads = sum(self.client.nthreads().values())
         except (OSError, TimeoutError, ValueError) as error:
-            raise ExecutorError(
-                f"--executor dask:{address}: no scheduler with a worker answers there ({error})"
-            ) from None
+            raise ExecutorError(f"--executor dask:{address}: its scheduler has no worker ({error})") from None
         self.slots = min(threads, jobs or threads)
         self.cluster = self.client.get_executor(pure=False)
         self.suspects: list[tuple[Case, Future[Result]]] = []
         self.running = 0
+        self.waiting: set[Future[Result]] = set()
+        """Those that have neither a result nor an error yet."""
         self.lock = threading.Lock()
+        self.closed = threading.Event()
+        threading.Thread(target=self.watch_workers, name="gradcheck-dask", daemon=True).start()
 
     def __enter__(self) -> DaskPool:
         return self
@@ -90,6 +100,7 @@ class DaskPool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.closed.set()
         with suppress(Exception):  # the scheduler may be lost
             self.cluster.shutdown(wait=False)
             self.client.close()
@@ -99,15 +110,44 @@ class DaskPool:
         future: Future[Result] = Future()
         with self.lock:
             self.running += 1
+            self.waiting.add(future)
         self.send(case, future, alone=False)
         return future
+
+    def watch_workers(self) -> None:
+        """Give up what is waited for once there has been no worker for a while: nothing else ends it."""
+        alone_since = None
+        while not self.closed.wait(LOOK):
+            with suppress(Exception):  # the scheduler is lost, which its futures say
+                if self.client.nthreads():
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = time.monotonic()
+                elif time.monotonic() - alone_since >= ALONE:
+                    reason = f"there has been no worker for {ALONE:g} s"
+                    self.give_up(ExecutorError(f"--executor dask:{self.address}: {reason}"))
+
+    def give_up(self, error: ExecutorError) -> None:
+        """Let everything that is waited for end with an error."""
+        with self.lock:
+            waiting, self.waiting = self.waiting, set()
+        for future in waiting:
+            future.set_exception(error)
+
+    def is_waited_for(self, future: Future[Result]) -> bool:
+        """Whether a future has neither a result nor an error; it gets one now."""
+        with self.lock:
+            known = future in self.waiting
+            self.waiting.discard(future)
+        return known
 
     def send(self, case: Case, future: Future[Result], *, alone: bool) -> None:
         """Have the cluster run `case`; `alone` says that nothing else runs meanwhile."""
         try:
             sent = self.cluster.submit(run_case, case.model_dump_json(), __version__, self.execute)
         except Exception as error:  # whatever Dask raises when it has no scheduler any more
-            future.set_exception(self.failure(error))
+            if self.is_waited_for(future):
+                future.set_exception(self.failure(error))
             return
         sent.add_done_callback(lambda sent: self.ended(case, future, sent, alone))
 
@@ -127,6 +167,8 @@ class DaskPool:
 
     def settle(self, case: Case, future: Future[Result], sent: Future[str]) -> None:
         """Give `future` the result that came, or what stands in its place."""
+        if not self.is_waited_for(future):
+            return
         error = CancelledError() if sent.cancelled() else sent.exception()
         if error is None:
             future.set_result(relayed(case, sent.result()))

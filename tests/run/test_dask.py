@@ -17,7 +17,9 @@ import pytest
 
 from gradcheck import __version__
 from gradcheck.result import Result, Status
-from gradcheck.run.dask import pool_here, run_case
+from gradcheck.run import dask
+from gradcheck.run.dask import DaskPool, pool_here, run_case
+from gradcheck.run.supervisor import ExecutorError
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask")
 
@@ -185,4 +187,35 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path):
     process = run(Cluster("tcp://127.0.0.1:1", []), tmp_path, LITTLE.format(k=0, n=1))
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (2, "")
-    assert "--executor dask:tcp://127.0.0.1:1: no scheduler with a worker answers there" in err
+    assert "--executor dask:tcp://127.0.0.1:1: no scheduler answers there" in err
+
+
+@pytest.mark.parametrize("submitted_first", [True, False])
+def test_a_cluster_whose_workers_are_all_lost_is_told_and_not_waited_for(cluster, case, monkeypatch, submitted_first):
+    some = cluster(nanny=False)
+    monkeypatch.setattr(dask, "ALONE", 1.0)
+    with DaskPool(some.address) as pool:
+        futures = [pool.submit(case("import time; time.sleep(50)")) for _ in range(3 * submitted_first)]
+        for worker in some.workers:
+            worker.kill()
+            worker.wait()
+        futures.append(pool.submit(case("x = 1", id="two")))
+        for future in futures:
+            with pytest.raises(ExecutorError, match="there has been no worker for 1 s"):
+                future.result(45)
+
+
+def test_a_scheduler_without_workers_is_told_apart_from_none(tmp_path):
+    scheduler = start(tmp_path, "scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1")
+    try:
+        file = tmp_path / "scheduler.json"
+        end = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        process = run(Cluster(json.loads(file.read_text())["address"], []), tmp_path, LITTLE.format(k=0, n=1))
+        out, err = process.communicate(timeout=120)
+    finally:
+        scheduler.kill()
+        scheduler.wait()
+    assert (process.returncode, out) == (2, "")
+    assert "its scheduler has no worker" in err
