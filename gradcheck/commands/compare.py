@@ -33,7 +33,7 @@ def compare(before: str, after: str) -> None:
     worse = same = 0
     for name in dict.fromkeys([*one, *other]):
         left, right = one.get(name), other.get(name)
-        is_new, change = difference(left, right)
+        is_new, change = change_between(left, right)
         worse += is_new
         same += not change
         if change:
@@ -43,7 +43,7 @@ def compare(before: str, after: str) -> None:
     raise SystemExit(1 if worse else 0)
 
 
-def difference(left: Result | None, right: Result | None) -> tuple[bool, str]:
+def change_between(left: Result | None, right: Result | None) -> tuple[bool, str]:
     """Whether the second result of a case is a new failure, and how it differs from the first; empty if it does not."""
     if left is not None and right is not None and left.status is right.status:
         new = [] if left.status.green else KnownFailure.of(left).new_in(right)

@@ -33,7 +33,7 @@ class FoundError(Exception):
 
 NOT_INSTALLED = 'explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"'
 """What is said of the ImportError of `search`."""
-VERDICTS = (Status.PASS, Status.KINK, Status.FAIL)
+DECIDED = (Status.PASS, Status.KINK, Status.FAIL)
 """Statuses of examples whose gradient was checked. All others say why theirs was not."""
 Try = Callable[[Example], tuple[Status, str]]
 """Checks a layer at an example: the status, and a line on it."""
@@ -78,7 +78,7 @@ class Search:
         if status is Status.FAIL:
             if self.smallest is None or weight(example) <= weight(self.smallest):
                 self.smallest, self.said = example, said
-        elif status not in VERDICTS:
+        elif status not in DECIDED:
             self.reasons.setdefault(said, example)
         self.on_example(self)
         return status is Status.FAIL
@@ -155,7 +155,7 @@ def search(
 
 def checked_examples(search: Search) -> int:
     """How many examples had a verdict."""
-    return sum(search.counts[status] for status in VERDICTS)
+    return sum(search.counts[status] for status in DECIDED)
 
 
 def nothing_checked(search: Search) -> str:

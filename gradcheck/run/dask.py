@@ -29,7 +29,7 @@ CONNECT = 10.0
 """Seconds to wait for the scheduler and for its first worker."""
 ALONE = 30.0
 """Seconds that a run goes on without any worker. A nanny, or a job queue with room, has another there within ten."""
-LOOK = 1.0
+BETWEEN_LOOKS = 1.0
 """Seconds between looks at whether there is a worker."""
 
 LOGGERS = (
@@ -117,7 +117,7 @@ class DaskPool:
     def watch_workers(self) -> None:
         """Give up what is waited for once there has been no worker for a while: nothing else ends it."""
         alone_since = None
-        while not self.closed.wait(LOOK):
+        while not self.closed.wait(BETWEEN_LOOKS):
             with suppress(Exception):  # the scheduler is lost, which its futures say
                 if self.client.nthreads():
                     alone_since = None
