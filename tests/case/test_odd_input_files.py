@@ -76,5 +76,5 @@ def test_a_file_of_another_kind_is_refused_at_once(tmp_path, make, what, name, k
 
 
 def test_a_device_is_none_either():
-    with pytest.raises(NoInputError, match="^null is a device: 'from' reads"):
+    with pytest.raises(NoInputError, match=r"^null is a device: 'from' reads"):
         loaded(Path("/dev"), "null", None)
