@@ -78,8 +78,9 @@ class ScenarioLayer(TensorFunction):
 
     def begin(self, case: Case) -> None:
         """Run what is needed before the first call."""
-        self.call = self.load(self.namespace)
+        self.call = self.subject = self.load(self.namespace)
         self.sources = [self.call]
+        self.expects_backward = not isinstance(self.scenario.layer, LayerOp)
 
     def load(self, namespace: Namespace) -> NamespaceCall:
         """The call, in a namespace in which the layer's source was run, or that it was imported into."""
@@ -295,7 +296,8 @@ class StaticLayer(ScenarioLayer):
         key = tuple((tuple(a.shape), a.dtype.name) for a in arrays), order, active
         if key not in self.programs:
             main = paddle.static.Program()
-            with mode(paddle, static=True), paddle.static.program_guard(main, paddle.static.Program()):
+            building = paddle.static.program_guard(main, paddle.static.Program())
+            with mode(paddle, static=True), building, backend.observing(self.calls):
                 self.programs[key] = Program(main, *self.built(*key))
         program, feeds, fetches = self.programs[key]
         values = dict(zip(self.inputs, arrays, strict=True))
