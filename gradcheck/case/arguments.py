@@ -14,6 +14,7 @@ import numpy as np
 
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load_backend, package_of
 from gradcheck.backends.bundled import BundledBackend
+from gradcheck.case.foreign_frameworks import refuse_array
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.names_in_code import CLOSED, PADDLE_PACKAGES, cell_is_set, codes_in, is_installed, names_in
 from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldCall, without_marks
@@ -174,9 +175,8 @@ def tensor_function(
 
 def check_argument(number: int, value: Any) -> None:
     """See that an argument is nothing that is meant as an array and is none. Raises TypeError."""
+    refuse_array(f"argument {number}", value)
     kind = type(value)
-    if kind.__module__.partition(".")[0] == "torch":
-        raise TypeError(f"argument {number} is a {kind.__module__}.{kind.__qualname__}: pass its values, x.numpy()")
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, (int, float, list, tuple)) for one in value):
         numbers = flat_names("", value).values()
         if all(isinstance(one, (int, float)) for one in numbers) and any(isinstance(one, float) for one in numbers):

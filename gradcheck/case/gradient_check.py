@@ -20,7 +20,7 @@ import numpy as np
 from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.case.function import TensorFunction, refused
 from gradcheck.case.never_ran import CODE as NEVER_RAN
-from gradcheck.case.never_ran import with_backwards_that_ran
+from gradcheck.case.never_ran import refuse_foreign_layers, with_backwards_that_ran
 from gradcheck.causes.entries import Named, all_wrong_entries, by_columns, by_tape, patterns, steps_of
 from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
@@ -211,6 +211,7 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
     except Exception as error:
         found = refused(error)
         if found is None:
+            refuse_foreign_layers(function)
             raise
         return found
     summary = summary.model_copy(update={"marks": (*summary.marks, GAVE_LESS)}) if function.gave_less else summary

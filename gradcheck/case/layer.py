@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
+from gradcheck.case.foreign_frameworks import refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction, output_names, placed
 from gradcheck.case.user_code import Namespace, compile_expression, import_reference, run_source
 from gradcheck.checking.precision import NumpyArray
@@ -102,6 +103,9 @@ class ScenarioLayer(TensorFunction):
             raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
         line = scenario.line_of("call" if scenario.call else "layer")
         code = compile_expression(scenario.call or default, scenario.path, line)
+        for name in code.co_names:
+            if callable(value := namespace.get(name)):
+                refuse_layer(value)
         return NamespaceCall(namespace, code, self.variables != list(self.inputs))
 
     imported = staticmethod(import_reference)

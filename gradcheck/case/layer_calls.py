@@ -41,14 +41,17 @@ class LayerCalls:
         self.backwards = Counter[Any]()
         self.ways: dict[Any, Way] = {}
         """By key, of the evaluations whose forwards are watched."""
+        self.is_watching = False
+        """Whether forwards are watched: contexts are not kept otherwise."""
         self.latest: tuple[Any, Any] = (None, None)
-        """The layer that was applied last, and its context."""
+        """The layer that was applied last, and its context, until its forward begins."""
 
     # ----------------------------------------------------------------- what the backend reports
     def applied(self, layer: Any, context: Any) -> None:
         """Note that the forward of a layer is about to run, with this context."""
         self.forwards[layer] += 1
-        self.latest = layer, context
+        if self.is_watching:
+            self.latest = layer, context
         if not inspect.isclass(layer):  # a backward_fn: nobody calls it directly
             self.ways[self.key(layer)] = Way.APPLIED
 
@@ -81,8 +84,12 @@ class LayerCalls:
     @contextmanager
     def watching_forwards(self) -> Iterator[None]:
         """A block in which `ways` gets each call of a forward that is not part of another layer's."""
-        with wrapped_methods(self.base, {"forward": self.watched_forward}):
-            yield
+        self.is_watching = True
+        try:
+            with wrapped_methods(self.base, {"forward": self.watched_forward}):
+                yield
+        finally:
+            self.is_watching, self.latest = False, (None, None)
 
     def watched_forward(self, owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
         """The forward of a class, which notes how it is called; its context is the argument at `position`."""
@@ -93,7 +100,7 @@ class LayerCalls:
         def watched(*args: Any, **kwargs: Any) -> Any:
             if inside_a_layer.get():
                 return forward(*args, **kwargs)
-            layer, context = self.latest
+            (layer, context), self.latest = self.latest, (None, None)
             is_applied = context is not None and len(args) > position and args[position] is context
             self.note(layer if is_applied else owner, is_applied, [*args[position + 1 :], *kwargs.values()])
             token = inside_a_layer.set(True)

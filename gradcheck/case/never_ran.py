@@ -9,6 +9,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from gradcheck.backends.base import package_of
+from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.layer_calls import LayerCalls, Way, subclasses
 from gradcheck.case.names_in_code import CLOSED, cell_is_set, is_installed, variables_and_attributes
@@ -31,6 +32,8 @@ def with_backwards_that_ran(function: TensorFunction, summary: GradientSummary) 
     calls = function.layer_calls()
     subject = Subject(function, calls)
     ran = calls.ran()
+    if summary.verdict is not Status.FAIL:
+        subject.refuse_foreign()
     missing = {
         subject.name_of(key): reason
         for key, reason in subject.missing(ran).items()
@@ -50,6 +53,15 @@ def with_backwards_that_ran(function: TensorFunction, summary: GradientSummary) 
     else:
         return summary
     return summary.model_copy(update={"marks": (*summary.marks, mark)})
+
+
+def refuse_foreign_layers(function: TensorFunction) -> None:
+    """See that the code of what is checked names no layer of another framework, if none of the user's backwards ran.
+
+    Raises:
+        ForeignFrameworkError: it does.
+    """
+    Subject(function, function.layer_calls()).refuse_foreign()
 
 
 def is_grave(reason: str, verdict: Status) -> bool:
@@ -93,6 +105,8 @@ class Subject:
         """Whether what is checked is a layer of the library itself."""
         self.aliased: set[Any] = set()
         """The layers whose forward has another name."""
+        self.foreign: list[Any] = []
+        """Layers of other frameworks."""
         self.seen: dict[tuple[int, bool, int], Any] = {}
         subject = function.subject
         if isinstance(subject, NamespaceCall):
@@ -103,6 +117,11 @@ class Subject:
             self.is_of_library = self.given is None
         else:
             self.follow(subject, False)
+
+    def refuse_foreign(self) -> None:
+        """As `refuse_foreign_layers`."""
+        if self.foreign and not self.calls.ran():
+            refuse_layer(self.foreign[0])
 
     # ----------------------------------------------------------------- the reasons
     def missing(self, ran: set[Any]) -> dict[Any, str]:
@@ -174,7 +193,9 @@ class Subject:
             return
         self.seen[id(value), evaluating, 0] = value
         layer = self.layer_of(value)
-        if layer is not None:
+        if layer is None and callable(value) and framework_of(value) is not None:
+            self.foreign.append(value)
+        elif layer is not None:
             self.add(layer, evaluating)
             self.read.add(self.calls.key(layer))
         elif isinstance(value, functools.partial):
@@ -186,8 +207,8 @@ class Subject:
             self.follow_code(value.__func__, value.__self__, evaluating)
         elif isinstance(value, self.module_type):
             self.follow_module(value, evaluating or not value.training)
-        elif not inspect.isclass(value) and isinstance(getattr(type(value), "__call__", None), FunctionType):
-            self.follow_code(type(value).__call__, value, evaluating)
+        elif not inspect.isclass(value):
+            self.follow_code(inspect.getattr_static(type(value), "__call__", None), value, evaluating)
 
     def follow_module(self, module: Any, evaluating: bool) -> None:
         """Follow the forward of an ``nn.Layer``, and its attributes; of a container, what it contains."""

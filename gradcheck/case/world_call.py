@@ -170,7 +170,6 @@ class OnRank:
         """The calls since the latest forward began, in words, that were not waited for at once."""
         return sorted(current().begun)
 
-
     def layer_rows(self) -> list[tuple[str, bool, str]]:
         """The layers that this rank alone knows of; see `LayerCalls.rows`."""
         return self.calls.rows() if self.calls else []
