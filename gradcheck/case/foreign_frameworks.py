@@ -88,7 +88,7 @@ def modules_of(value: Any) -> Iterator[str]:
         yield str(value.__module__)
     else:
         cls = value if inspect.isclass(value) else type(value)
-        yield from (str(base.__module__) for base in cls.__mro__)
+        yield from (str(getattr(base, "__module__", "")) for base in cls.__mro__)
 
 
 def refuse_layer(value: Any) -> None:
