@@ -201,11 +201,11 @@ CODES: dict[str, Code] = {
     ),
     "GC125": Code(
         "backward never ran",
-        "No evaluation of the check called the hand-written backward: apply is overridden, forward was called directly, "
-        "no input needs a gradient, no gradient reaches its outputs, or another branch was taken. What was compared is "
-        "automatic differentiation with itself.",
-        "The engine, or Paddle, reports every layer that is applied and every backward that runs; this one is not among "
-        "them.",
+        "No evaluation of the check called the hand-written backward: apply is overridden, forward was called "
+        "directly, no input needs a gradient, no gradient reaches its outputs, or another branch was taken. What was "
+        "compared is automatic differentiation with itself.",
+        "The engine, or Paddle, reports every layer that is applied and every backward that runs; this one is not "
+        "among them.",
         "Call the layer by PyLayer's own apply, at inputs and in a mode in which it is used. A branch that is meant "
         "without it is checked as a function of its own; an nn.Layer in eval mode passes, marked.",
         "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
