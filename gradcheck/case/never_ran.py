@@ -11,7 +11,7 @@ from typing import Any
 from gradcheck.backends.base import package_of
 from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
-from gradcheck.case.layer_calls import LayerCalls, Way, subclasses
+from gradcheck.case.layer_calls import LIBRARIES, LayerCalls, Way, subclasses
 from gradcheck.case.names_in_code import CLOSED, cell_is_set, is_installed, variables_and_attributes
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
@@ -102,7 +102,7 @@ class Subject:
         self.read: set[Any] = set()
         """The layers that code reads."""
         self.is_of_library = False
-        """Whether what is checked is a layer of the library itself."""
+        """Whether what is checked is an operation or a layer of the library itself."""
         self.aliased: set[Any] = set()
         """The layers whose forward has another name."""
         self.foreign: list[Any] = []
@@ -116,6 +116,7 @@ class Subject:
             self.given = calls.key(layer)
             self.is_of_library = self.given is None
         else:
+            self.is_of_library = isinstance(subject, FunctionType) and package_of(subject) in LIBRARIES
             self.follow(subject, False)
 
     def refuse_foreign(self) -> None:
