@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any
@@ -114,7 +114,9 @@ class LayerCalls:
     def note(self, layer: type, is_applied: bool, arguments: list[Any]) -> None:
         """Note a call of the forward of a layer."""
         key = self.key(layer)
-        needed = any(getattr(value, "stop_gradient", True) is False for value in flat(arguments))
+        needed = False
+        with suppress(Exception):  # objects of the user's may raise at whatever they are asked
+            needed = any(getattr(value, "stop_gradient", True) is False for value in flat(arguments))
         way = Way.DIRECT if not is_applied else Way.APPLIED if needed else Way.IDLE
         if key is not None:
             self.ways[key] = max(way, self.ways.get(key, way), key=[*Way].index)

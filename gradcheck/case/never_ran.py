@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterator
+from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -108,7 +109,12 @@ class Subject:
         self.foreign: list[Any] = []
         """Layers of other frameworks."""
         self.seen: dict[tuple[int, bool, int], Any] = {}
-        subject = function.subject
+        with suppress(Exception):  # objects of the user's may raise at whatever they are asked
+            self.start(function.subject)
+
+    def start(self, subject: Any) -> None:
+        """Follow what is checked."""
+        calls = self.calls
         if isinstance(subject, NamespaceCall):
             self.follow_call(subject)
         elif (layer := self.layer_of(subject)) is not None:
