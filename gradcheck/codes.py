@@ -204,6 +204,17 @@ CODES: dict[str, Code] = {
         "Guard the division, as by max(norm, eps), or select before it: NaN times 0 is NaN.",
         "y = norm(x), at 0      wrong: return dy * x / y      right: return dy * x / maximum(y, 1e-12)",
     ),
+    "GC125": Code(
+        "backward never ran",
+        "No evaluation of the check called the hand-written backward: apply is overridden, forward was called "
+        "directly, no input needs a gradient, no gradient reaches its outputs, or another branch was taken. What was "
+        "compared is automatic differentiation with itself.",
+        "The engine, or Paddle, reports every layer that is applied and every backward that runs; this one is not "
+        "among them.",
+        "Call the layer by PyLayer's own apply, at inputs and in a mode in which it is used. A branch that is meant "
+        "without it is checked as a function of its own; an nn.Layer in eval mode passes, marked.",
+        "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
+    ),
     "GC131": Code(
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs: a fresh dropout mask, a random number, a counter.",

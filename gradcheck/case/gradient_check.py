@@ -19,6 +19,8 @@ import numpy as np
 
 from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.case.function import TensorFunction, refused
+from gradcheck.case.never_ran import CODE as NEVER_RAN
+from gradcheck.case.never_ran import refuse_foreign_layers, with_backwards_that_ran
 from gradcheck.causes.entries import Named, all_wrong_entries, by_columns, by_tape, patterns, steps_of
 from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
@@ -198,17 +200,20 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
     try:
         problem = function.problem()
         if function.unchecked:
-            return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
+            why = f"nothing was checked: {function.unchecked}"
+            nothing = GradientSummary(verdict=Status.INCONCLUSIVE, why=why)
+            return with_backwards_that_ran(function, nothing)
         summary = check_gradient(problem, **options)
         if order == 2 and summary.verdict in (Status.PASS, Status.KINK):
             summary = check_gradient(function.second_order(problem), **options).second()
     except Exception as error:
         found = refused(error)
         if found is None:
+            refuse_foreign_layers(function)
             raise
         return found
     summary = summary.model_copy(update={"marks": (*summary.marks, GAVE_LESS)}) if function.gave_less else summary
-    return function.told(summary)
+    return with_backwards_that_ran(function, function.told(summary))
 
 
 # --------------------------------------------------------------------------- what a scenario says of its gradient
@@ -267,8 +272,8 @@ def as_expected(function: TensorFunction, settings: Settings, expect: Expectatio
         Exception: whatever the function raises.
     """
     summary = gradient_summary(function, settings)
-    # contracts hold whatever a backward is declared to be
-    broken = any(is_contract(d.code) for d in summary.diagnosis)
+    # contracts hold, and backward has to run, whatever it is declared to be
+    broken = any(is_contract(d.code) or d.code == NEVER_RAN for d in summary.diagnosis)
     if expect == "matches" or broken or (summary.why and function.unchecked):
         return summary
     why = ""

@@ -11,7 +11,7 @@ from operator import is_not
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from gradcheck.case.arguments import names_in
+from gradcheck.case.names_in_code import names_in
 
 OURS = tuple(f"gradcheck.{room}" for room in ("backends", "case", "causes", "checking", "result"))
 LIBRARY = ("numpy", "numpy.linalg", "numpy.random")
