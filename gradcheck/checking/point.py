@@ -22,6 +22,7 @@ from gradcheck.checking.precision import (
     wide,
 )
 from gradcheck.checking.problem import Problem
+from gradcheck.checking.searches import FEWEST, jumps_carry
 from gradcheck.checking.tape import Tape, perturbed_gradient
 from gradcheck.result import WrongEntry, element
 from gradcheck.support.foreign import text_of
@@ -207,6 +208,9 @@ class Point:
         """Masks of the elements that stay as they are, one per moved input; none if all move."""
         self.recording: Tape | None = None
         """The recorded forward, if that was the first look."""
+        self.searches = False
+        """Whether comparisons on the way carry the outputs' change, so that the tape is not their derivative; known
+        once `tape` was asked for."""
         self.as_given = False
         """Whether the inputs have their own dtypes."""
         self.inputs = [wide(x) for x in problem.inputs]
@@ -343,11 +347,30 @@ class Point:
     def tape(self) -> Tape | None:
         """The recorded forward at the point, if there is a complete one that gives the same outputs."""
         tape = self.recording or self.recorded(self.inputs)
-        return tape if tape is not None and self.agrees(tape.outputs) else None
+        if tape is None or not self.agrees(tape.outputs):
+            return None
+        self.searches = len(tape.recording.decisions) >= FEWEST and self.jumps_carry()
+        self.opaque |= self.searches
+        return None if self.searches else tape
+
+    def jumps_carry(self) -> bool:
+        """Whether jumps carry the change of some outputs along a random direction; see `searches`."""
+        random = np.random.default_rng(0)
+        direction = self.direction(random)
+
+        def slope(t: float, weights: Array) -> float:
+            tape = self.recorded(self.at(moved(self.x, direction, t)))
+            if tape is None:
+                return np.nan
+            gradients = self.of_moved(tape.gradient(self.outputs.split(weights)))
+            return sum(float((g.conj() * d).real.sum()) for g, d in zip(gradients, direction, strict=True))
+
+        return jumps_carry(self.line(direction), slope, random)
 
     def recorded(self, inputs: Sequence[Array], lines: bool = False, own: bool = False) -> Tape | None:
-        """The recorded forward at these inputs; None if values leave it, or nothing records."""
-        if self.problem.reruns is None or (self.reruns is None and not own):
+        """The recorded forward at these inputs; None if values leave it, if it is not the derivative of what is
+        computed, or if nothing records."""
+        if self.searches or self.problem.reruns is None or (self.reruns is None and not own):
             return None
         choices: list[Array] = []
         self.spent.on(evaluations=1)

@@ -353,7 +353,7 @@ class Prober:
     def look(self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None) -> Probe:
         """A brief probe; where that does not tell, probes over all steps, until one does or two say the same: FAIL by
         the differences is not believed once. The arguments are those of `probe`."""
-        first = self.probe(masks, by_rows=by_rows, without=without)
+        first = self.probe(masks, whole=self.point.searches, by_rows=by_rows, without=without)
         if first.settled and not (first.kinked and self.point.tape is None):
             return first
         before = None
@@ -412,7 +412,7 @@ class Prober:
         if point.tape is not None or not point.opaque:
             rows = point.noise(line, PERTURBED_STEPS[-1], self.random)
         if rows is None or point.opaque:
-            noise = from_close_values(line, whole, point.epsilon)
+            noise = from_close_values(line, whole, point.epsilon, stairs=point.searches)
         elif line.weights is None:
             noise = rows
         else:
