@@ -236,7 +236,11 @@ class Point:
                 if reruns is None or (self.recording is not None and not reruns.left_out):
                     return list(self.problem.outputs)
             try:
-                return self.compute(inputs)
+                outputs = self.compute(inputs)
+                known = self.problem.outputs
+                # of wider inputs the bytes are other numbers, and perhaps more of them
+                if self.as_given or known is None or [a.shape for a in outputs] == [a.shape for a in known]:
+                    return outputs
             except Exception:
                 if reruns is None and self.as_given:
                     raise
