@@ -199,6 +199,13 @@ CODES: dict[str, Code] = {
         "Guard the division, as by max(norm, eps), or select before it: NaN times 0 is NaN.",
         "y = norm(x), at 0      wrong: return dy * x / y      right: return dy * x / maximum(y, 1e-12)",
     ),
+    "GC125": Code(
+        "right but for a small share",
+        "The gradient is an approximation: an iteration that stops early, a constant of few digits, a term that is small.",
+        "Backward is off by less than 1 % of the largest entry, and more than rounding.",
+        "Let the iteration run until nothing changes, or grant what is left of it by rtol.",
+        "while abs(f(y)) > 1e-6: …      with the gradient of the exact root: rtol=1e-5",
+    ),
     "GC131": Code(
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs: a fresh dropout mask, a random number, a counter.",

@@ -23,8 +23,8 @@ from gradcheck.causes.entries import Named, all_wrong_entries, by_columns, by_ta
 from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
 from gradcheck.checking.point import OutOfTimeError
-from gradcheck.checking.precision import wide
-from gradcheck.checking.probe import Found, Probe, Prober
+from gradcheck.checking.precision import distance, largest, wide
+from gradcheck.checking.probe import POWER, Found, Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
@@ -114,6 +114,7 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tup
         if not found:
             left = budget - (point.spent.runs - spent)
             found, backward = likely_causes(prober, named.inputs, probe, named.jacobians, left)
+        found = found or approximation(probe)
         said["diagnosis"] = tuple(found)
     with marked_as_unfinished(said):
         if probe.wrong is not None:
@@ -122,6 +123,24 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tup
         if named.entries and probe.wrong is None:
             said["scan"] = steps_of(prober, named.entries[0])
     return named, said
+
+
+def approximation(probe: Probe) -> list[Diagnosis]:
+    """What is said of a gradient that is off by more than rounding, but by a small share: by how much, and what lets it
+    pass."""
+    found = probe.comparison
+    if found is None or found.wrong is None:
+        return []
+    rows = [(distance(c, t), largest(t)) for c, t in zip(found.claimed, found.taped, strict=True)]
+    off = max((float(apart.max(initial=0.0)) / size if size else inf for apart, size in rows if apart.any()), default=inf)
+    if not off < POWER:
+        return []
+    widened = 10.0 ** np.ceil(np.log10(4 * off))  # another cotangent may weigh the errors otherwise
+    text = (
+        f"backward is right to {off:.1g} of the largest entry: an iteration that stops early, or a constant of few "
+        f"digits? rtol={widened:.0e} lets it pass"
+    )
+    return [Diagnosis.of("GC125", text)]
 
 
 @contextmanager

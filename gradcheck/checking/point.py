@@ -12,11 +12,14 @@ import numpy as np
 from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.checking.differences import RATIO, Line, moved, random_direction, scale_of
 from gradcheck.checking.precision import (
+    CLEAR,
     EPS,
     Change,
     Measured,
+    chooses,
     coarsest,
     distance,
+    largest,
     noting,
     rounded_input,
     wide,
@@ -405,6 +408,33 @@ class Point:
         assert self.tape is not None
         taped = self.tape.gradient(self.outputs.split(cotangent))
         return [taped[k] for k in self.moved]
+
+    def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
+        """The tape's gradients of the moved inputs where an iteration that stopped by a comparison goes on by one step;
+        None where nothing tells of one, or where its value had not converged to rounding.
+
+        The gradient of the operations of an iteration converges later than its value does: so far from its limit, which
+        a backward computes that solves for it, it is still.
+        """
+        tape, reruns = self.tape, self.problem.reruns
+        assert tape is not None
+        ends = [k for k, c in enumerate(tape.choices) if c.dtype.kind == "b" and c.size == 1]
+        if reruns is None or len(ends) < 2:
+            return None
+        count = iter(range(ends[-1] + 1))
+
+        def change(name: str, out: Array, number: int) -> None:
+            if chooses(name, out) and next(count, -1) == ends[-1] and out.flags.writeable and out.dtype.kind == "b":
+                out[...] = ~out
+
+        self.spent.on(evaluations=1)
+        recording = reruns.recording(self.inputs, change)
+        if recording is None or recording.error is not None or recording.leaks:
+            return None
+        pairs = zip(recording.outputs, self.outputs.arrays, strict=True)
+        if not all(a.shape == b.shape and largest(a - b) <= CLEAR * EPS * largest(b) for a, b in pairs):
+            return None
+        return self.of_moved(Tape(recording).gradient(cotangents))
 
     # ----------------------------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:

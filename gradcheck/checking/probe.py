@@ -45,6 +45,7 @@ from gradcheck.checking.precision import (
     RANDOM_SIGNS,
     SMALLEST,
     distance,
+    largest,
 )
 from gradcheck.result import Diagnosis, Status
 
@@ -73,6 +74,9 @@ inputs were given in float32 or less."""
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its error bounds: all those lost in
 noise together widen the bound by one millionth of their number."""
+HALF = 2.0**-26
+"""The share of the largest entry up to which the tape's gradient may move where an iteration goes on by one step: more,
+and it has not converged, or what was decided otherwise is no iteration's end."""
 SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """Of an output in a projection: cotangents have to leave room for the derivatives."""
 
@@ -225,8 +229,9 @@ class Comparison:
 
 
 def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
-    """How far both may be apart without measuring, relative to themselves; 0 where one is not finite."""
-    found = (MANY * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
+    """How far both may be apart without measuring, relative to themselves, and by `rtol` to the largest entry; 0 where
+    one is not finite."""
+    found = MANY * point.epsilon * np.maximum(abs(claimed), abs(taped)) + rtol * largest(taped)
     return np.where(np.isfinite(found), found, 0.0)
 
 
@@ -244,15 +249,19 @@ def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: M
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
     assert point.tape is not None
     measured = point.measured_claim(parts, random), point.measured_tape(point.tape, parts, taped, random)
-    besides = [unmeasured(point) * float(np.where(np.isfinite(t), abs(t), 0.0).max(initial=0.0)) for t in taped]
+    besides = [unmeasured(point) * largest(t) for t in taped]
+    later = point.one_step_later(parts)
+    if later is not None:
+        moves = [distance(a, t) for a, t in zip(later, taped, strict=True)]
+        besides = [b + MANY * np.where(m <= HALF * largest(t), m, 0.0) for b, m, t in zip(besides, moves, taped, strict=True)]
     for _ in range(MOST_DRAWS):
         for one in measured:
             one.draw()
         of_claim, of_tape = (one.bounds() for one in measured)
         # a claim that is not finite has no digits to lose: only the tape may be unknown there
         rounding = [np.where(np.isfinite(c), a, 0.0) + b for c, a, b in zip(claimed, of_claim, of_tape, strict=True)]
-        bounds = [np.fmax(b + rtol * abs(t), b) for b, t in zip(rounding, taped, strict=True)]
-        bounds = [np.where(d, b, 0.0) + more for d, b, more in zip(doubted, bounds, besides, strict=True)]
+        bounds = [b + rtol * largest(t) + more for b, t, more in zip(rounding, taped, besides, strict=True)]
+        bounds = [np.where(d, b, more) for d, b, more in zip(doubted, bounds, besides, strict=True)]
         wrong = [d & ~(a <= b) for d, a, b in zip(doubted, apart, bounds, strict=True)]
         if some(w & (a <= CLEAR * b) for w, a, b in zip(wrong, apart, bounds, strict=True)) is None:
             break  # nothing is wrong by less than far: else a disagreement does not count after one draw
