@@ -201,7 +201,7 @@ CODES: dict[str, Code] = {
     ),
     "GC125": Code(
         "right but for a small share",
-        "The gradient is an approximation: an iteration that stops early, a constant of few digits, a term that is small.",
+        "The gradient is an approximation: an iteration that stops early, a constant of few digits.",
         "Backward is off by less than 1 % of the largest entry, and more than rounding.",
         "Let the iteration run until nothing changes, or grant what is left of it by rtol.",
         "while abs(f(y)) > 1e-6: …      with the gradient of the exact root: rtol=1e-5",

@@ -131,10 +131,12 @@ def approximation(probe: Probe) -> list[Diagnosis]:
     found = probe.comparison
     if found is None or found.wrong is None:
         return []
-    rows = [(distance(c, t), largest(t)) for c, t in zip(found.claimed, found.taped, strict=True)]
-    off = max((float(apart.max(initial=0.0)) / size if size else inf for apart, size in rows if apart.any()), default=inf)
-    if not off < POWER:
-        return []
+    off = 0.0
+    for claimed, taped in zip(found.claimed, found.taped, strict=True):
+        apart = float(distance(claimed, taped).max(initial=0.0))
+        if apart and not apart < POWER * largest(taped):
+            return []
+        off = max(off, apart / largest(taped) if apart else 0.0)
     widened = 10.0 ** np.ceil(np.log10(4 * off))  # another cotangent may weigh the errors otherwise
     text = (
         f"backward is right to {off:.1g} of the largest entry: an iteration that stops early, or a constant of few "

@@ -15,7 +15,18 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, FlatOutputs, Point, even_weights
-from gradcheck.checking.precision import CLEAR, EPSILON, FEW, FLOAT32, MANY, SMALLEST, coarsest, distance, finite, largest
+from gradcheck.checking.precision import (
+    CLEAR,
+    EPSILON,
+    FEW,
+    FLOAT32,
+    MANY,
+    SMALLEST,
+    coarsest,
+    distance,
+    finite,
+    largest,
+)
 from gradcheck.checking.problem import Observation
 from gradcheck.result import Diagnosis
 from gradcheck.support.foreign import text_of

@@ -253,7 +253,8 @@ def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: M
     later = point.one_step_later(parts)
     if later is not None:
         moves = [distance(a, t) for a, t in zip(later, taped, strict=True)]
-        besides = [b + MANY * np.where(m <= HALF * largest(t), m, 0.0) for b, m, t in zip(besides, moves, taped, strict=True)]
+        moves = [np.where(m <= HALF * largest(t), m, 0.0) for m, t in zip(moves, taped, strict=True)]
+        besides = [b + MANY * m for b, m in zip(besides, moves, strict=True)]
     for _ in range(MOST_DRAWS):
         for one in measured:
             one.draw()

@@ -1,4 +1,4 @@
-"""Whether the values of a recorded call come through its comparisons: a bisection, a golden section, a sparse projection.
+"""Whether the values of a recorded call come through its comparisons: a bisection, a golden section, entmax.
 
 Each comparison halves a bracket, and the outputs are its ends: what depends on the inputs is which end was taken. The
 tape differentiates what was taken for what it is, a constant, and the function is a staircase whose steps carry its
@@ -9,6 +9,7 @@ their jumps that carry the change, and the tape is not the derivative of what is
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -42,7 +43,7 @@ def jumps_carry(line: Line, slope: Callable[[float, Array], float], random: np.r
     line.extend(STEPS)
     quotients = [(line.samples[k][0].change - line.samples[k][1].change) / (2 * RATIO**k) for k in STEPS]
     even = np.isfinite(quotients).all(axis=0) & (quotients[0] != 0)
-    for fine, coarse in zip(quotients, quotients[1:], strict=False):
+    for fine, coarse in itertools.pairwise(quotients):
         even &= abs(fine - coarse) <= IN_PROPORTION * np.fmax(abs(fine), abs(coarse))
     if not bool(even.any()):
         return False
