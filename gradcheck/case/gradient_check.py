@@ -61,7 +61,7 @@ def check_gradient(
 
     Args:
         seed: of the directions and cotangents.
-        rtol: widens the error bounds, relative to the derivative; never narrows them.
+        rtol: widens the error bounds, relative to the largest entry of a gradient; never narrows them.
         mode: ``probe`` compares projections alone where there is no tape; ``auto`` also every entry of the gradient
             where there is one; ``full`` every entry of every Jacobian.
         listed: wrong entries that the summary lists of an input at most; all that are found are counted.

@@ -47,8 +47,8 @@ def jumps_carry(line: Line, slope: Callable[[float, Array], float], random: np.r
         even &= abs(fine - coarse) <= IN_PROPORTION * np.fmax(abs(fine), abs(coarse))
     if not bool(even.any()):
         return False
-    signs = random.choice((-1.0, 1.0), even.size)
-    weights = np.where(even, signs / np.where(even, abs(quotients[0]), 1.0), 0.0)  # every row counts alike
+    # every row counts alike, and no share that is missed cancels another
+    weights = np.where(even, random.uniform(0.5, 1.5, even.size) / np.where(even, quotients[0], 1.0), 0.0)
     places = (2 * np.arange(SLOPES) + 1) / SLOPES - 1
     slopes = np.array([slope(place * RATIO ** STEPS[0], weights) for place in places.tolist()])
     missed = abs(float((weights * quotients[0])[even].sum()) - slopes.mean())
