@@ -24,7 +24,7 @@ from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
 from gradcheck.checking.point import OutOfTimeError
 from gradcheck.checking.precision import distance, largest, wide
-from gradcheck.checking.probe import POWER, Found, Probe, Prober
+from gradcheck.checking.probe import HALF, POWER, Found, Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
@@ -111,10 +111,11 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tup
         named = Named.of(probe) if probe.wrong is not None else by_columns(prober, budget)
         said["patterns"] = tuple(patterns(point, named))
         found: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
+        found = found or approximation(probe, HALF)  # no mistake of a formula is so small
         if not found:
             left = budget - (point.spent.runs - spent)
             found, backward = likely_causes(prober, named.inputs, probe, named.jacobians, left)
-        found = found or approximation(probe)
+        found = found or approximation(probe, POWER)
         said["diagnosis"] = tuple(found)
     with marked_as_unfinished(said):
         if probe.wrong is not None:
@@ -125,16 +126,16 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tup
     return named, said
 
 
-def approximation(probe: Probe) -> list[Diagnosis]:
-    """What is said of a gradient that is off by more than rounding, but by a small share: by how much, and what lets it
-    pass."""
+def approximation(probe: Probe, most: float) -> list[Diagnosis]:
+    """What is said of a gradient that is off by more than rounding, but by less than the share `most`: by how much, and
+    what lets it pass."""
     found = probe.comparison
     if found is None or found.wrong is None:
         return []
     off = 0.0
     for claimed, taped in zip(found.claimed, found.taped, strict=True):
         apart = float(distance(claimed, taped).max(initial=0.0))
-        if apart and not apart < POWER * largest(taped):
+        if apart and not apart < most * largest(taped):
             return []
         off = max(off, apart / largest(taped) if apart else 0.0)
     widened = 10.0 ** np.ceil(np.log10(4 * off))  # another cotangent may weigh the errors otherwise

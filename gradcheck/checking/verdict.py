@@ -38,7 +38,7 @@ UNSEEN = (
     "(expm1, log1p, float64)"
 )
 STAIRS = (
-    "comparisons select the outputs (a search), which change in steps, and the steps leave too little of the derivative "
+    "comparisons select the outputs (a search), which change in steps, and these leave too little of the derivative "
     "to be seen: let the search run longer, or choose other inputs"
 )
 PIECES = (

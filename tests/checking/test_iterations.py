@@ -101,7 +101,7 @@ def test_and_what_is_wrong_by_more_than_its_last_step_fails(iteration: Any, erro
 
 @each
 @pytest.mark.parametrize("tolerance", [1e-10, 1e-6])
-def test_an_iteration_that_stops_early_is_told_with_the_rtol_that_lets_it_pass(iteration: Any, tolerance: float) -> None:
+def test_an_iteration_that_stops_early_is_told_with_an_rtol_that_passes(iteration: Any, tolerance: float) -> None:
     forward, backward, x = iteration(tolerance)
     layer = paddle_layer(forward, backward)
     result = gradcheck.check(layer, x)
