@@ -240,7 +240,7 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
         bounds = [opaque_bound(point.x[k], outputs.vector * cotangent, g, epsilon) for k, g in enumerate(right)]
     wrong = []
     for number, (c, t, bound) in enumerate(zip(claimed, right, bounds, strict=True)):
-        bar = float(limits.smallest_normal) + bound + rtol * largest(t)
+        bar = np.broadcast_to(float(limits.smallest_normal) + bound + rtol * largest(t), t.shape)
         off = ~(distance(c, t) <= bar) & (abs(t) <= float(limits.max))
         for i in np.flatnonzero(off).tolist():
             values = [float(v.reshape(-1)[i].real) for v in (c, t, bar)]
