@@ -23,8 +23,8 @@ from gradcheck.causes.entries import Named, all_wrong_entries, by_columns, by_ta
 from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
 from gradcheck.checking.point import OutOfTimeError
-from gradcheck.checking.precision import distance, largest, wide
-from gradcheck.checking.probe import HALF, POWER, Found, Probe, Prober
+from gradcheck.checking.precision import EPS, distance, largest, wide
+from gradcheck.checking.probe import POWER, Found, Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
@@ -111,7 +111,7 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tup
         named = Named.of(probe) if probe.wrong is not None else by_columns(prober, budget)
         said["patterns"] = tuple(patterns(point, named))
         found: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
-        found = found or approximation(probe, HALF)  # no mistake of a formula is so small
+        found = found or approximation(probe, EPS**0.5)  # no mistake of a formula is so small
         if not found:
             left = budget - (point.spent.runs - spent)
             found, backward = likely_causes(prober, named.inputs, probe, named.jacobians, left)

@@ -14,6 +14,7 @@ from gradcheck.checking.differences import RATIO, Line, moved, random_direction,
 from gradcheck.checking.precision import (
     CLEAR,
     EPS,
+    MANY,
     Change,
     Measured,
     chooses,
@@ -199,7 +200,9 @@ class Point:
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs that a gradient is claimed for, which are moved."""
-        self.may_round = may_round or coarsest(problem.inputs[k] for k in self.moved) > EPS
+        self.given = coarsest(problem.inputs[k] for k in self.moved)
+        """The epsilon of the coarsest input that is moved, as it was given."""
+        self.may_round = may_round or self.given > EPS
         """Whether what nothing sees may round to float32."""
         self.reruns = problem.reruns
         """None where casts cannot be left out, as nothing sees them or the layer does not work without."""
@@ -432,7 +435,8 @@ class Point:
         if recording is None or recording.error is not None or recording.leaks:
             return None
         pairs = zip(recording.outputs, self.outputs.arrays, strict=True)
-        if not all(a.shape == b.shape and largest(a - b) <= CLEAR * EPS * largest(b) for a, b in pairs):
+        converged = max(CLEAR * EPS, MANY * self.given)
+        if not all(a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs):
             return None
         return self.of_moved(Tape(recording).gradient(cotangents))
 

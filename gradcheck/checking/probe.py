@@ -74,9 +74,6 @@ inputs were given in float32 or less."""
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its error bounds: all those lost in
 noise together widen the bound by one millionth of their number."""
-HALF = 2.0**-26
-"""The share of the largest entry up to which the tape's gradient may move where an iteration goes on by one step: more,
-and it has not converged, or what was decided otherwise is no iteration's end."""
 SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """Of an output in a projection: cotangents have to leave room for the derivatives."""
 
@@ -250,10 +247,10 @@ def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: M
     assert point.tape is not None
     measured = point.measured_claim(parts, random), point.measured_tape(point.tape, parts, taped, random)
     besides = [unmeasured(point) * largest(t) for t in taped]
-    later = point.one_step_later(parts)
+    later = point.one_step_later(parts)  # if that moves the gradient by half of its digits, it has not converged
     if later is not None:
         moves = [distance(a, t) for a, t in zip(later, taped, strict=True)]
-        moves = [np.where(m <= HALF * largest(t), m, 0.0) for m, t in zip(moves, taped, strict=True)]
+        moves = [np.where(m <= math.sqrt(point.given) * largest(t), m, 0.0) for m, t in zip(moves, taped, strict=True)]
         besides = [b + MANY * m for b, m in zip(besides, moves, strict=True)]
     for _ in range(MOST_DRAWS):
         for one in measured:

@@ -90,6 +90,18 @@ def test_what_has_converged_to_rounding_passes(iteration: Any, tolerance: float)
     assert gradcheck.check(paddle_layer(forward, backward), x).verdict is Status.PASS
 
 
+@pytest.mark.parametrize("iteration", [newton, sinkhorn])
+@pytest.mark.parametrize(("by", "verdict"), [(1.0, Status.PASS), (1.01, Status.FAIL)])
+def test_what_has_converged_to_rounding_in_float32_passes(iteration: Any, by: float, verdict: Status) -> None:
+    forward, backward, x = iteration(1e-6)
+
+    def scaled_backward(x: Any, y: Any, g: Any) -> Any:
+        return by * backward(x, y, g).astype(x.dtype)
+
+    layer = paddle_layer(forward, scaled_backward)
+    assert gradcheck.check(layer, x.astype("float32")).verdict is verdict
+
+
 @each
 @pytest.mark.parametrize("error", [1e-9, 1e-4, -1.0])
 def test_and_what_is_wrong_by_more_than_its_last_step_fails(iteration: Any, error: float) -> None:
