@@ -184,7 +184,7 @@ def check(
         order: 2 to check the derivative of the gradient as well, if the first is right.
         mode: ``auto``, ``probe`` or ``full``; see `gradcheck.case.gradient_check.check_gradient`.
         seed: of the random directions, cotangents and points; the same seed gives the same result.
-        rtol: widens the error bars, relative to the derivative; at least 0 and below 1.
+        rtol: widens the error bars, relative to the largest entry of an input's gradient; at least 0 and below 1.
         points: how many points are looked at: the given one, then others around it, every element multiplied by a
             random factor between 1/2 and 2.
         dtypes: the dtypes to look at in turn, for example ``["float64", "float32"]``, in place of the inputs' own.

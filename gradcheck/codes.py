@@ -215,6 +215,13 @@ CODES: dict[str, Code] = {
         "without it is checked as a function of its own; an nn.Layer in eval mode passes, marked.",
         "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
     ),
+    "GC126": Code(
+        "right but for a small share",
+        "The gradient is an approximation: an iteration that stops early, a constant of few digits.",
+        "Backward is off by less than 1 % of the largest entry, and more than rounding.",
+        "Let the iteration run until nothing changes, or grant what is left of it by rtol.",
+        "while abs(f(y)) > 1e-6: …      with the gradient of the exact root: rtol=1e-5",
+    ),
     "GC131": Code(
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs: a fresh dropout mask, a random number, a counter.",
