@@ -98,7 +98,7 @@ def _check_range(least: int, largest: int, size: int, axis: int) -> None:
 
 
 # --------------------------------------------------------------------------- the three operations
-@op(x=lambda g, F, x_shape, index: F.scatter_sum(g, x_shape, index))
+@op(view=True, x=lambda g, F, x_shape, index: F.scatter_sum(g, x_shape, index))
 def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
     """``x[index]``: sharing memory with `x` unless there is an array in the index."""
     basic, advanced = parsed(xp, x.shape, index)

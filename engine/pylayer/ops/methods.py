@@ -14,7 +14,7 @@ from pylayer.op import composed
 from pylayer.ops import complexes, creation, elementwise, indexing, joining, linalg, positions, random, shape
 from pylayer.ops.arguments import as_ints, require, spread
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, set_, set_items, zero_
-from pylayer.ops.shape import astype, cast
+from pylayer.ops.shape import astype, cast, strides
 from pylayer.release import defined, release_names, shared_names
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS, Row
@@ -52,9 +52,6 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     """Set whether a gradient is wanted; the Tensor."""
     x.stop_gradient = not requires_grad
     return x
-
-
-strides = composed("strides", lambda x: [n // x.array.dtype.itemsize for n in x.array.strides], "list")
 
 
 def share_buffer_to(x: Tensor, other: Tensor) -> None:
@@ -119,8 +116,11 @@ FUNCTIONS = defined("ops")
 CHANGES = {"hypot": 3, "ldexp": 2}
 """How often Paddle changes the Tensor, where that is not once: it counts as many versions."""
 
-IN_PLACE_ANEW = ["addmm", "cast", "cumprod", "cumsum", "flatten", "reshape", "squeeze", "transpose", "unsqueeze"]
-"""Those whose form with an underscore may change the shape."""
+IN_PLACE_ANEW = ["addmm", "cast", "cumprod", "cumsum"]
+"""Those whose form with an underscore may change the shape or dtype."""
+
+IN_PLACE_VIEWS = ["flatten", "reshape", "squeeze", "transpose", "unsqueeze"]
+"""Those whose form with an underscore has the Tensor lie in a view."""
 
 
 def as_operand(x: Tensor, other: Any) -> Any:
@@ -206,7 +206,7 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
     "fill_": fill_,
     "fill_diagonal_": in_place(positions.fill_diagonal),
     "set_": set_,
-    "t_": composed("t_", lambda x: in_place(linalg.t, anew=True)(x) if x.ndim > 1 else x),
+    "t_": composed("t_", lambda x: in_place(linalg.t, view=True)(x) if x.ndim > 1 else x),
     "where_": where_in_place,
     "zero_": zero_,
     **{f"{name}_": fills_with(name, drawn) for name, drawn in random.FILLS.items()},
@@ -214,13 +214,15 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
 """The forms with an underscore that are not made of the one without."""
 
 _UNDERSCORED = (release_names()["paddle"] | release_names()["paddle.Tensor"]) - OWN_FORMS.keys()
-IN_PLACE = sorted(name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED and name not in IN_PLACE_ANEW)
+IN_PLACE = sorted(
+    name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED and name not in (*IN_PLACE_ANEW, *IN_PLACE_VIEWS)
+)
 """The other functions that the release has a form with an underscore of."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
     **{
-        f"{n}_": in_place(FUNCTIONS[n], f"{n}_", CHANGES.get(n, 1), n in IN_PLACE_ANEW)
-        for n in (*IN_PLACE, *IN_PLACE_ANEW)
+        f"{n}_": in_place(FUNCTIONS[n], f"{n}_", CHANGES.get(n, 1), n in IN_PLACE_ANEW, n in IN_PLACE_VIEWS)
+        for n in (*IN_PLACE, *IN_PLACE_ANEW, *IN_PLACE_VIEWS)
     },
     **OWN_FORMS,
 }
