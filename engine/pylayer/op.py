@@ -25,7 +25,7 @@ from pylayer.array import XP, as_array, in_order, quietly
 from pylayer.fast import ON, fast_binary, fast_unary
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
-from pylayer.invalid import as_floating, invalid, no_tensor, reconciled
+from pylayer.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of
 from pylayer.symbol import Symbol, is_of_a_program, recording
 from pylayer.tensor import Tensor
@@ -110,14 +110,14 @@ def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
 
 
 def unwrap(value: Any) -> Any:
-    """The raw array of a Tensor, also inside lists, tuples and slices; anything else unchanged."""
+    """The raw array of a Tensor and the plain number of a number, also inside lists, tuples and slices."""
     if isinstance(value, Tensor):
         return value.array
     if type(value) in (list, tuple):
         return type(value)(unwrap(v) for v in value)
     if type(value) is slice:
         return slice(unwrap(value.start), unwrap(value.stop), unwrap(value.step))
-    return value
+    return plain_number(value)
 
 
 # --------------------------------------------------------------------------- making rows

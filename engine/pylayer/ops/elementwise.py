@@ -38,9 +38,18 @@ divide = binary(
 )
 # Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros (see `Row`).
 with_zeros = binary("with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False)
-remainder = binary(
+remainder_ = binary(
     "remainder", lambda g: g, lambda g, F, x, y: -g * F.floor(x / y), forward=lambda xp: xp.remainder, numbers=True
 )  # Python's sign
+
+
+def remainder(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+    """x modulo y, with the sign of y; next to integers a number y is cut to an integer."""
+    if not isinstance(y, Tensor) and isinstance(x, Tensor) and x.dtype.rank == 1 and isinstance(y, float):
+        y = int(y)
+    return remainder_(x, y)
+
+
 mod = floor_mod = remainder
 floor_divide = binary("floor_divide", numbers=True)
 neg = unary("neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind == "b" else xp.negative(x))
@@ -341,8 +350,15 @@ def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
 
 
 # --------------------------------------------------------------------------- of floating-point numbers
+
+
+def _copysign(xp: ModuleType) -> Any:
+    """Of integers NumPy makes floats."""
+    return lambda x, y: xp.copysign(x, y).astype((x if hasattr(x, "dtype") else y).dtype, copy=False)
+
+
 copysign = binary(
-    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, numbers=True, floating=True
+    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, _copysign, numbers=True
 )
 hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out)
 nextafter = binary("nextafter", promote=False)

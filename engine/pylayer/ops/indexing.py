@@ -149,7 +149,7 @@ def written(xp: ModuleType, g: Array, index: Any) -> Array:
 
 
 # `value` added at `index`, as often as a place is named
-add_at = composed("add_at", lambda x, index, value: x + scatter_sum(value, x.array.shape, index))
+add_at = composed("add_at", lambda x, index, value: x + scatter_sum(value, x.shape, index))
 
 
 @op(

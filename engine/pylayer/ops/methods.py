@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pylayer.array import XP, Place, check_place, owner, set_device, to_numpy
 from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
 from pylayer.fast import ON, beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
+from pylayer.invalid import plain_number
 from pylayer.op import composed
 from pylayer.ops import complexes, creation, elementwise, indexing, joining, linalg, positions, random, shape
 from pylayer.ops.arguments import as_ints, require, spread
@@ -123,15 +126,33 @@ IN_PLACE_VIEWS = ["flatten", "reshape", "squeeze", "transpose", "unsqueeze"]
 """Those whose form with an underscore has the Tensor lie in a view."""
 
 
+SCALARS = (int, float, complex, np.floating, np.complexfloating, np.int64, np.int32, np.int16)
+"""The classes of numbers that operators take; of NumPy's scalars Paddle refuses the others."""
+
+
+def scalar_operand(x: Tensor, scalar: Any) -> Any:
+    """A scalar of NumPy as a Python number.
+
+    As in Paddle one that is not a Python float is cut to an integer next to integers. A TypeError if it is not taken.
+    """
+    if not isinstance(scalar, SCALARS):
+        raise TypeError(
+            f"(InvalidType) the operand of a Tensor must be int, float, bool or Tensor, but got {type(scalar)}."
+        )
+    cut = isinstance(scalar, np.floating) and not isinstance(scalar, float) and x.array.dtype.kind in "iu"
+    return int(scalar) if cut else plain_number(scalar)
+
+
 def as_operand(x: Tensor, other: Any) -> Any:
     """The other side of an operator, arrays as Tensors or numbers; a TypeError for a list, tuple or string."""
     if watching:
         other = taken(other)
     if isinstance(other, Tensor):
         return other
-    if hasattr(other, "dtype"):
-        array = XP[type(x.array)].asarray(other)
-        return Tensor(array) if array.ndim else array.item()
+    if isinstance(other, np.generic):
+        other = scalar_operand(x, other)
+    elif hasattr(other, "dtype"):
+        return Tensor(XP[type(x.array)].asarray(other))
     if isinstance(other, (int, float, complex)):
         weak = x.dtype is bfloat16 and not isinstance(other, complex)  # beside which NumPy takes a float for float32
         return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy)) if weak else other
@@ -171,7 +192,7 @@ COMPARISONS: dict[str, Any] = {
 }  # fmt: skip
 OPERATORS: dict[str, Any] = {
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply, "truediv": elementwise.divide,
-    "floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "pow": elementwise.power,
+    "floordiv": elementwise.floor_divide, "mod": elementwise.remainder_, "pow": elementwise.power,
     "matmul": linalg.matmul_, **COMPARISONS,
 }  # fmt: skip
 BITWISE: dict[str, Any] = {"and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor}
@@ -181,7 +202,8 @@ def equality(row: Row, otherwise: bool) -> Callable[..., Any]:
     """Element by element; and `otherwise` for what is no Tensor, array or number (observed rule 84)."""
 
     def operator(x: Tensor, other: Any) -> Any:
-        comparable = isinstance(other, (Tensor, int, float, complex)) or hasattr(other, "dtype")
+        scalar = isinstance(other, np.generic)
+        comparable = isinstance(other, (Tensor, *SCALARS)) or (hasattr(other, "dtype") and not scalar)
         return row.apply(x, as_operand(x, other)) if comparable else otherwise
 
     return operator
