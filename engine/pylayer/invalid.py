@@ -48,7 +48,7 @@ def as_floating(value: Any) -> Any:
     return value
 
 
-COUNTS_ZERO_DIM = {"atan2", "fmax", "fmin", "hypot", "logaddexp", "maximum", "minimum"}
+COUNTS_ZERO_DIM = {"atan2", "fmax", "fmin", "logaddexp", "maximum", "minimum"}
 """Operations in which a 0-d Tensor counts as any other for the dtype of the result."""
 
 
