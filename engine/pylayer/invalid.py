@@ -32,12 +32,12 @@ def plain_number(value: Any) -> Any:
     """A number as Python's own type has it, whatever its class: NumPy takes others for arrays, whose dtype counts.
 
     Those are numbers of derived classes, such as ``x.size`` and members of an IntEnum, NumPy's scalars and 0-d arrays.
-    Anything else is returned unchanged.
+    Anything else is returned unchanged, and so are truth values of NumPy, which may be a condition.
     """
     if type(value) in PLAIN:
         return value
     if isinstance(value, np.generic) or (type(value) is np.ndarray and not value.ndim):
-        return value.item()
+        return value if value.dtype.kind == "b" else value.item()
     return next((kind(value) for kind in PLAIN[:3] if isinstance(value, kind)), value)
 
 

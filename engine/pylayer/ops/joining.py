@@ -246,7 +246,9 @@ def tensor_unfold(xp: ModuleType, x: Array, axis: int, size: int, step: int) -> 
 
 def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     """All windows of `size` along `axis`, `step` apart, along a new last axis: a view."""
-    return tensor_unfold(x, normal_axis(axis, x.ndim), size, step)
+    at = normal_axis(axis, x.ndim)
+    require(size <= x.shape[at], f"unfold(): size({size}) must be less than shape[axis]({x.shape[at]})", x)
+    return tensor_unfold(x, at, size, step)
 
 
 # --------------------------------------------------------------------------- order

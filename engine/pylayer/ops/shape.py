@@ -57,7 +57,8 @@ def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
     """As `reshape_`, sharing memory; `x` itself if it has the shape already. A TypeError if a size is no integer."""
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
-    return reshape_(x, shape)
+    reshaped = reshape_(x, shape)
+    return reshaped if x.ndim else clone(reshaped)  # of a 0-d Tensor Paddle makes a copy
 
 
 def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
@@ -144,6 +145,8 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
     """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1]."""
     shape = list(x.shape) or [1]
     first, last = normal_axis(start_axis, len(shape)), normal_axis(stop_axis, len(shape))
+    if not x.ndim:
+        return reshape(x, shape)
     if first > last:
         raise invalid(f"flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}")
     return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
