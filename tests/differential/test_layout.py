@@ -25,7 +25,6 @@ LAYOUTS: dict[str, Operation] = {
     "backwards and transposed": lambda p, x: x[::-1].transpose([1, 2, 0]),
     "a part": lambda p, x: x[:, 1:, :2],
     "an axis of one": lambda p, x: x[:, 1:2].transpose([2, 1, 0]),
-    "a diagonal": lambda p, x: p.diagonal(x, 0, 1, 2).unsqueeze(0),
     "one in memory": lambda p, x: p.as_strided(x, [2, 3, 4], [0, 4, 1]),
     "no axes": lambda p, x: x[0, 1, 2],
     "empty": lambda p, x: x[:, 1:1],
@@ -145,7 +144,7 @@ def facts(paddle: Any, layout: str, names: list[str]) -> dict[str, Any]:
     except Exception:  # which one it is other tests compare
         return {"refused": True}
     found = {"shape": list(y.shape), "strides": list(y.strides), "contiguous": y.is_contiguous()}
-    found["values"] = pytest.approx(np.asarray(y.numpy(), "float64").ravel(), rel=1e-5, nan_ok=True)
+    found["values"] = np.asarray(y.numpy(), "float64").ravel().tolist()
     before = y.numpy().tolist()
     flat = y.reshape([-1])
     flat.fill_(1 if "bool" in str(y.dtype) else 77.0)
@@ -192,14 +191,17 @@ def test_results_lie_in_memory_as_those_of_paddle(real: Any) -> None:
     @settings(max_examples=300, deadline=None)
     @given(calls())
     def run(call: tuple[str, list[str]]) -> None:
-        assert facts(engine, *call) == facts(real, *call)
+        ours, theirs = facts(engine, *call), facts(real, *call)
+        assert ours.pop("values", []) == pytest.approx(theirs.pop("values", []), rel=1e-5)
+        assert ours == theirs
 
     run()
 
 
 def test_gradients_lie_in_memory_as_those_of_paddle(real: Any) -> None:
     """Through operations that share memory in forward and those that compute."""
-    names = sorted(set(EVERY) - {"detach", "contiguous", "unstack"})  # Paddle dies of the gradient of one part
+    constant = {"detach", "zeros_like", "full_like", "compared", "isnan"}
+    names = sorted(set(EVERY) - constant - {"contiguous", "unstack"})  # Paddle dies of the gradient of one part
     layouts = sorted(set(LAYOUTS) - PLAIN_ONLY)
 
     @settings(max_examples=150, deadline=None)
