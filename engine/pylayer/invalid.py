@@ -38,7 +38,11 @@ def plain_number(value: Any) -> Any:
         return value
     if isinstance(value, np.generic) or (type(value) is np.ndarray and not value.ndim):
         return value if value.dtype.kind == "b" else value.item()
-    return next((kind(value) for kind in PLAIN[:3] if isinstance(value, kind)), value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    return complex(value) if isinstance(value, complex) else value
 
 
 def as_floating(value: Any) -> Any:

@@ -140,7 +140,7 @@ def scalar_operand(x: Tensor, scalar: Any) -> Any:
             f"(InvalidType) the operand of a Tensor must be int, float, bool or Tensor, but got {type(scalar)}."
         )
     cut = isinstance(scalar, np.floating) and not isinstance(scalar, float) and x.array.dtype.kind in "iu"
-    return int(scalar) if cut else plain_number(scalar)
+    return int(scalar.item()) if cut else plain_number(scalar)
 
 
 def as_operand(x: Tensor, other: Any) -> Any:

@@ -262,7 +262,7 @@ def first_element(offset: int, dtype: Any) -> int:
     index, rest = divmod(offset, dtype.itemsize)
     if rest:
         raise ValueError(f"the offset of {offset} bytes is not at an element of {dtype.itemsize} bytes")
-    return index
+    return int(index)
 
 
 def _strided_vjp(g: Any, F: Any, x_shape: tuple[int, ...], shape: Any, stride: Any, offset: int) -> Any:
