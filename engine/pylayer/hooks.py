@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from pylayer.array import duplicate
 from pylayer.graph import Cotangent, Node, Output
 from pylayer.op_node import SeveralOutputs
 from pylayer.tensor import Tensor
@@ -36,7 +37,7 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
 
     def run(cotangent: Cotangent) -> Cotangent:
         recorded = isinstance(cotangent, Tensor)
-        given = cotangent if recorded else Tensor(cotangent.copy(), None, False)  # a hook may change it in place
+        given = cotangent if recorded else Tensor(duplicate(cotangent), None, False)  # a hook may change it in place
         result = hook(given)
         if result is None:
             result = given
@@ -61,7 +62,7 @@ def retain_grads(tensor: Tensor) -> None:
     def keep(gradient: Tensor) -> None:
         kept = this()
         if kept is not None:
-            kept._grad = Tensor(gradient.array.copy(), None, False)
+            kept._grad = Tensor(duplicate(gradient.array), None, False)
 
     register_hook(tensor, keep)
 

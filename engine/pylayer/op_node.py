@@ -7,7 +7,7 @@ from contextvars import ContextVar, Token
 from itertools import chain
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, Array, as_array
+from pylayer.array import XP, Array, as_array, gradient_in_order, in_order, is_broadcast
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.tensor import Tensor
@@ -152,6 +152,8 @@ class OpNode(Node):
         if changes and type(self.saved) is not PackedSaved:
             check_unchanged(chain.from_iterable(self.values()), self.age, self.label)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
+        if self.op.view_gradient and not create_graph and is_broadcast(cotangent):
+            cotangent = in_order(cotangent)  # the view is of what Paddle's operation after this one filled
         F = recorded_ops if create_graph else raw_ops[kind]
         gradients = []
         for vjp, parent, values, shape in zip(self.op.vjps, self.parents, self.values(), self.shapes):  # noqa: B905 - see there
@@ -163,6 +165,8 @@ class OpNode(Node):
             if shape is not None and tuple(gradient.shape) != shape:
                 gradient = unbroadcast(F, gradient, shape)
             # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one Paddle makes a Tensor
+            if not self.op.view_gradient:
+                gradient = with_array_in_order(gradient) if create_graph else gradient_in_order(gradient)
             if create_graph and vjp.zeros and not any(type(value) in (int, float) for value in values):
                 gradient = recorded_ops.with_zeros(gradient, Tensor(gradient.array, parent, False))
             gradients.append((parent, gradient))
@@ -224,6 +228,12 @@ def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) ->
     """What a vjp makes of a cotangent and of the `values` that it reads; `F` gives it the other operations."""
     read = (F, *values) if vjp.takes_ops else values
     return vjp.rule(*read).conjugate() * cotangent if vjp.multiplies else vjp.rule(cotangent, *read)
+
+
+def with_array_in_order(gradient: Tensor) -> Tensor:
+    """A recorded gradient, its elements `in_order`: the same Tensor if they are, else one in the same place."""
+    array = in_order(gradient.array)
+    return gradient if array is gradient.array else Tensor(array, gradient.node, gradient._stop_gradient)
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, Array
+from pylayer.array import XP, Array, duplicate
 from pylayer.dtype import BY_NUMPY
 from pylayer.grad_mode import grad_mode, grad_mode_set
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
@@ -346,7 +346,7 @@ class PyLayerNode(Node):
         """One cotangent as backward sees it: a copy, since backward may change it in place (observed rule 43)."""
         if cotangent is None:
             return like.zeros() if ctx._materialize_grads else None
-        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(cotangent.copy(), None, False)
+        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(duplicate(cotangent), None, False)
         return as_dtype_of(tensor, like) if ctx._grad_in_dtype_consistent else tensor
 
     # ----------------------------------------------------------------- what backward returns

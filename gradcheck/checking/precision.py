@@ -64,13 +64,13 @@ much."""
 
 MOVES = {
     "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split", "unbind", "getitem",
-    "setitem", "cast", "gather", "take_along_axis", "index_select",
+    "setitem", "cast", "gather", "take_along_axis", "index_select", "diagonal", "tensor_unfold",
 }  # fmt: skip
 """Operations that move values, whose derivative has no sign, nor a factor where they are as many as before."""
 EXACT = MOVES | {
     "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj", "neg", "maximum",
     "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided", "fill",
-    "with_zeros", "sort", "diagonal", "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
+    "with_zeros", "sort", "as_complex", "as_real", "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
 """Operations that move, select or copy values, or change them without rounding, as do their vjps. The rules of those
 that select ask where the result is one of the values (`put_reduced`: an extreme; its products round by epsilons)."""

@@ -176,7 +176,7 @@ KNOWN: tuple[Known, ...] = (
     Known("__mod__ __truediv__ __rtruediv__ __rfloordiv__ __floordiv__ __rmod__ remainder mod floor_divide remainder_ mod_ floor_divide_ divide", r"error nothing\|EnforceNotMet", "Integer division by zero; the engine does what the array module does.", args(i64(1), i64(0))),
     Known("clear_grad", r"error nothing\|TypeError", "The engine's clear_grad takes the option of clear_gradient.", args(leaf(1.0), (False,))),
     Known("__index__", r"error (TypeError\|nothing|nothing\|TypeError)", "Floats are no index; a bool of one element is.", args(f64(1.0, shape=()))),
-    Known("maximum minimum fmax fmin floor_divide_ mod_ remainder_ logical_and logical_or logical_xor logical_and_ logical_or_ logical_xor_ add_ subtract_ multiply_ divide_ add subtract multiply divide", r"error nothing\|TypeError", "0-d Tensors promote in all operations of the engine.", args(i64(1, shape=()), f64(1.0, shape=()))),
+    Known("logical_and floor_divide_ mod_ remainder_ logical_or logical_xor logical_and_ logical_or_ logical_xor_ add_ subtract_ multiply_ divide_ add subtract multiply divide", r"error nothing\|TypeError", "0-d Tensors promote in all operations of the engine.", args(i64(1, shape=()), f64(1.0, shape=()))),
     # ------------------------------------------------------------------- values, shapes, dtypes
     Known("isclose allclose", "out value", "Infinities of both signs are close in Paddle.", args(f64(math.inf), f64(-math.inf), rtol=0.1)),
     Known("__floordiv__ floor_divide __rfloordiv__", r"out (shape|dtype|repr|value)", "Paddle makes a 0-d Tensor 1-D beside a number, and its dtype count beside a Tensor.", args(f64(3.0, shape=()), 2)),

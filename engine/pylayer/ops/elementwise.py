@@ -11,6 +11,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from pylayer.array import Array
 from pylayer.invalid import as_floating, invalid
 from pylayer.op import Operation, binary, composed, op, unary
@@ -38,9 +40,21 @@ divide = binary(
 )
 # Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros (see `Row`).
 with_zeros = binary("with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False)
-remainder = binary(
+remainder_ = binary(
     "remainder", lambda g: g, lambda g, F, x, y: -g * F.floor(x / y), forward=lambda xp: xp.remainder, numbers=True
 )  # Python's sign
+
+
+def cut_number(x: Any, y: Any) -> Any:
+    """`y`, if it is a float next to a Tensor of integers as an integer."""
+    return int(y) if isinstance(y, float) and isinstance(x, Tensor) and x.dtype.rank == 1 else y
+
+
+def remainder(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+    """x modulo y, with the sign of y; next to integers a number y is cut to an integer."""
+    return remainder_(x, cut_number(x, y))
+
+
 mod = floor_mod = remainder
 floor_divide = binary("floor_divide", numbers=True)
 neg = unary("neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind == "b" else xp.negative(x))
@@ -74,7 +88,7 @@ def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
 
 def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """x held between numbers or Tensors of one element, or None; a float makes integers the default floating dtype."""
-    low, high = (_bound(b) for b in (min, max))
+    low, high = (_bound(b, x) for b in (min, max))
     if low is not None and high is not None and low > high:
         raise invalid(f"clip(): max should be greater than or equal to min. But received min = {low}, max = {high}")
     if isinstance(low, float) or isinstance(high, float):
@@ -82,8 +96,10 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return clip_(x, low, high)
 
 
-def _bound(bound: Any) -> Any:
-    """A bound of `clip` as a Python number."""
+def _bound(bound: Any, x: Tensor) -> Any:
+    """A bound of `clip` as a Python number; next to integers a float32 of NumPy is cut, as in Paddle."""
+    if isinstance(bound, np.floating) and not isinstance(bound, float) and x.dtype.rank == 1:
+        return int(bound)
     if not hasattr(bound, "dtype"):
         return bound
     if bound.size != 1:
@@ -341,12 +357,31 @@ def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
 
 
 # --------------------------------------------------------------------------- of floating-point numbers
-copysign = binary(
-    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, numbers=True, floating=True
+
+
+def _copysign(xp: ModuleType) -> Any:
+    """Of integers NumPy makes floats."""
+    return lambda x, y: xp.copysign(x, y).astype((x if hasattr(x, "dtype") else y).dtype, copy=False)
+
+
+copysign_ = binary(
+    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, _copysign, numbers=True
 )
-hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out)
+
+
+def copysign(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+    """The absolute value of x with the sign of y, a Tensor or a number."""
+    return copysign_(x, cut_number(x, y))
+
+
+hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out, floating=True)
 nextafter = binary("nextafter", promote=False)
-heaviside = binary("heaviside", lambda g: g * 0, lambda g, F, x: F.where(x == 0, g, 0))
+heaviside = binary(
+    "heaviside",
+    lambda g: g * 0,
+    lambda g, F, x: F.where(x == 0, g, 0),
+    lambda xp: lambda x, y: xp.heaviside(x, y).astype(x.dtype, copy=False),  # of integers NumPy makes floats
+)
 logaddexp = binary(
     "logaddexp", lambda g, F, x, out: g * F.exp(x - out), lambda g, F, y, out: g * F.exp(y - out), floating=True
 )

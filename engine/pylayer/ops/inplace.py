@@ -42,7 +42,7 @@ def check_not_leaf(x: Tensor, name: str) -> None:
 
 
 def in_place(
-    function: Callable[..., Tensor], name: str = "", changes: int = 1, anew: bool = False
+    function: Callable[..., Tensor], name: str = "", changes: int = 1, anew: bool = False, view: bool = False
 ) -> Callable[..., Tensor]:
     """The in-place form of an operation on a Tensor, its first argument; its name is that with a ``_`` unless given.
 
@@ -53,8 +53,9 @@ def in_place(
 
     Args:
         changes: how many versions are counted.
-        anew: the operation gives another shape or dtype, and so another array, in which the Tensor then lies. Where it
-            returns a view, as a reshape does, the memory stays shared; Tensors that share it keep their shape.
+        anew: the operation may give another shape or dtype, and so another array, in which the Tensor then lies.
+        view: the operation gives a view, as a reshape does, in which the Tensor then lies; Tensors that share the
+            memory keep their shape.
     """
     name = name or f"{function.__name__}_"
     first = next(iter(inspect.signature(function).parameters))
@@ -63,14 +64,15 @@ def in_place(
     def call(*args: Any, **kwargs: Any) -> Tensor:
         x, args = (args[0], args[1:]) if args else (kwargs.pop(first, None), ())
         check_not_leaf(x, name)
-        begun = next(clock) if anew else None  # what the operation itself saves of the memory it leaves is as it was
-        result = function(Tensor(x.array if anew else x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
-        if not anew and result.array.shape != x.array.shape:
+        begun = next(clock)  # what the operation itself saves of the memory it leaves is as it was
+        result = function(Tensor(x.array if view else x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
+        moves = view or (anew and result.array.shape != x.array.shape)
+        if not moves and result.array.shape != x.array.shape:
             text = f"the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}"
             raise invalid(f"{name}(): {text}")
         for _ in range(changes - 1):
             mark_changed(x.array)
-        return take_values(x, result, begun)
+        return take_values(x, result, begun if moves else None)
 
     call.__name__ = call.__qualname__ = name
     return call

@@ -14,6 +14,7 @@ from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import equal, maximum, pow
 from pylayer.ops.factors import eigvalsh, inv, svd, svdvals
 from pylayer.ops.indexing import getitem, where_
+from pylayer.ops.inplace import fill
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import matmul, swapped
 from pylayer.ops.shape import cast, moveaxis, reshape, squeeze, unsqueeze
@@ -38,7 +39,8 @@ def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
     if p in (math.inf, -math.inf):
         return (reduction.max if p > 0 else reduction.min)(absolute(x), axis, keepdim)
     if p == 0:
-        return reduction.sum(cast(x != 0, x.dtype), axis, None, keepdim)
+        ones = where_(x != 0, fill(x, 1.0), 0.0)  # through `fill` flows a gradient of zeros, as in Paddle
+        return reduction.sum(ones, axis, None, keepdim)
     if p == 1:
         return reduction.sum(absolute(x), axis, None, keepdim)
     powers = reduction.sum(pow(absolute(x), float(p)), axis, None, keepdim)

@@ -271,10 +271,27 @@ def _diagonal(offset: int, rows: int, columns: int) -> tuple[Any, ...]:
     return ..., range(first, first + count), range(first + offset, first + offset + count)
 
 
+def _diagonal_written(g: Any, F: Any, x_shape: Sequence[int], offset: int, axis1: int, axis2: int) -> Any:
+    """Zeros with `g` on the diagonal."""
+    order = [k for k in range(len(x_shape)) if k not in (axis1, axis2)] + [axis1, axis2]
+    moved = [x_shape[k] for k in order]
+    written = F.scatter_sum(g, moved, _diagonal(offset, *moved[-2:]))
+    return F.transpose(written, [order.index(k) for k in range(len(order))])
+
+
+@op(view=True, x=_diagonal_written)
+def diagonal_(xp: ModuleType, x: Array, offset: int, axis1: int, axis2: int) -> Array:
+    """A diagonal of two axes, as the last axis of a view."""
+    moved = xp.moveaxis(x, (axis1, axis2), (-2, -1))
+    *_, rows, columns = _diagonal(offset, *moved.shape[-2:])
+    corner = moved[..., rows.start :, columns.start :]
+    strides = (*corner.strides[:-2], sum(corner.strides[-2:]))
+    return xp.lib.stride_tricks.as_strided(corner, (*corner.shape[:-2], len(rows)), strides)
+
+
 def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """A diagonal of two axes, as the last axis of a copy."""
-    moved = moveaxis(x, [axis1, axis2], [-2, -1])
-    return getitem(moved, _diagonal(offset, *moved.shape[-2:]))
+    """A diagonal of two axes, as the last axis of a view."""
+    return diagonal_(x, offset, normal_axis(axis1, x.ndim), normal_axis(axis2, x.ndim))
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -289,7 +306,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
     """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere."""
     if x.ndim == 2:
-        return diagonal(x, offset)
+        return getitem(x, _diagonal(offset, *x.shape))  # a copy
     require(x.ndim < 2, "diag(): the input must be at most 2-D", x)
     size = x.size + abs(offset)
     return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), reshape(x, [-1]))
