@@ -64,7 +64,7 @@ class Step:
         """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
         given = self.given(cotangents)
         node = self.node
-        rules = enumerate(zip(node.op.vjps, self.edges, node.values(), node.shapes))  # noqa: B905 - the rule of a list is repeated
+        rules = enumerate(zip(node.op.vjps, self.edges, node.plain_values(), node.shapes))  # noqa: B905 - the rule of a list is repeated
         return [
             (k, edge, pulled(vjp, given, [widened(v) for v in values], shape))
             for k, (vjp, edge, values, shape) in rules
@@ -80,7 +80,7 @@ class Step:
     def operands(self) -> dict[str, Any]:
         """What its rules read, by the name of the argument; ``out`` is the output."""
         found: dict[str, Any] = {}
-        for vjp, values in zip(self.node.op.vjps, self.node.values()):  # noqa: B905 - as above
+        for vjp, values in zip(self.node.op.vjps, self.node.plain_values()):  # noqa: B905 - as above
             found |= dict(zip(vjp.reads, map(widened, values), strict=False))
         return found
 
@@ -89,7 +89,7 @@ class Step:
 
         The output is computed again where it is a function of the one value replaced.
         """
-        rules = zip(self.node.op.vjps, self.node.values(), self.node.shapes)  # noqa: B905 - as above
+        rules = zip(self.node.op.vjps, self.node.plain_values(), self.node.shapes)  # noqa: B905 - as above
         vjp, saved, shape = next(islice(rules, position, None))
         read = {**dict(zip(vjp.reads, map(widened, saved), strict=False)), **values}
         if self.node.op.arguments == tuple(values) and "out" in read:
