@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -104,17 +105,27 @@ Forward = Callable[[Sequence[Array]], list[Array]]
 Vjp = Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
 OnTape = Callable[[Sequence[Array]], tuple[list[Tensor], Callable[[], list[Tensor]]]]
 NO_BLOCK: AbstractContextManager[Any] = nullcontext()
+ELSEWHERE = (7 / 8, 1.0)
+"""Factors of the inputs of a forward at other values: below 1, so that they stay in (−1, 1), and by far more than
+rounding; a forward that insists on sums of 1 or orthogonal columns takes the second."""
 
 
 class settings_of_its_own:  # noqa: N801 - read as a phrase
-    """A block after which what a layer may set for the whole process, NumPy's handling of errors and the filters of
-    warnings, is as it was before: it is in force while the layer runs, not while gradcheck computes."""
+    """A block after which what a layer may set for the whole process, NumPy's handling of errors, the filters of
+    warnings and static mode of a `paddle`, is as it was before: it is in force while the layer runs, not while
+    gradcheck computes."""
+
+    def __init__(self, paddle: ModuleType | None = None) -> None:
+        self.paddle = paddle
 
     def __enter__(self) -> None:
+        self.dynamic = self.paddle is None or self.paddle.in_dynamic_mode()
         self.filters, self.errors = list(warnings.filters), np.errstate()
         self.errors.__enter__()
 
     def __exit__(self, *raised: Any) -> None:
+        if self.paddle is not None and self.paddle.in_dynamic_mode() is not self.dynamic:
+            (self.paddle.disable_static if self.dynamic else self.paddle.enable_static)()
         self.errors.__exit__(*raised)
         if warnings.filters != self.filters:
             warnings.filters[:] = self.filters  # type: ignore[index]
@@ -228,13 +239,26 @@ class TensorFunction:
         """What the function returns. What it raises is told apart from what it raises always: with the evaluation."""
         self.evaluations += 1
         try:
-            with settings_of_its_own():
+            with settings_of_its_own(self.backend.paddle):
                 return self.call(tensors)
         except Exception as error:
             if self.evaluations > 1:
                 with suppress(Exception):  # its notes may be anything
                     error.add_note(f"raised by evaluation {self.evaluations} of the check, not by those before")
             raise
+
+    def run_elsewhere(self) -> bool:
+        """Run forward at other values of the inputs, and drop what it gives; False if it takes none that were tried."""
+        for scale in ELSEWHERE:
+            arrays = {name: values_elsewhere(array, scale) for name, array in self.arrays.items()}
+            tensors = {
+                name: self.tensor(name, array, self.dtypes[name], name in self.stopped)
+                for name, array in arrays.items()
+            }
+            with suppress(Exception):
+                self.called(tensors)
+                return True
+        return False
 
     def outputs(self, returned: Any) -> list[Tensor]:
         """The Tensors among what the call returned."""
@@ -264,7 +288,7 @@ class TensorFunction:
         ends = [(out, c) for out, c in pairs if out is not None and c is not None and not out.stop_gradient]
         if not ends or not inputs:
             return [None] * len(inputs)
-        with settings_of_its_own():
+        with settings_of_its_own(self.backend.paddle):
             return self.backend.grad([o for o, _ in ends], inputs, [c for _, c in ends], self.held, create_graph)
 
     # ----------------------------------------------------------------- arrays
@@ -508,7 +532,8 @@ class Reruns:
 
 
 def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Observation:
-    """Run forward and backward once and compare the memory of inputs and cotangents before and after.
+    """Run forward and backward once and compare the memory of inputs and cotangents before and after. Between the two
+    forward runs at other values, as it does when the layer is used twice.
 
     Raises:
         NoGradient: a backward on the way returned integers or booleans.
@@ -516,7 +541,12 @@ def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Ob
     inputs = function.tensors()
     array = function.backend.array
     before = {name: (array(t).copy(), t.inplace_version) for name, t in inputs.items()}
-    seen: dict[str, tuple[str, ...]] = {"changed_by_backward": (), "aliased": (), "integer": ()}
+    seen: dict[str, tuple[str, ...]] = {
+        "changed_by_forward": (),
+        "changed_by_backward": (),
+        "aliased": (),
+        "integer": (),
+    }
     with watched_layers(function, inputs, seen):
         outputs = function.checked_outputs(inputs)
         arrays = [array(out).copy() for out in outputs]
@@ -525,7 +555,10 @@ def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Ob
             for out, c in zip(outputs, cotangents, strict=True)
         ]
         changed = {name for name, t in inputs.items() if not identical(array(t), before[name][0])}
-        tracked = {name for name in changed if inputs[name].inplace_version != before[name][1]}
+        # an operation in place says that the change is meant; where a gradient is taken that makes no difference
+        tracked = {n for n in changed if inputs[n].stop_gradient and inputs[n].inplace_version != before[n][1]}
+        by_forward = [*(n for n in function.arrays if n in changed - tracked), *seen["changed_by_forward"]]
+        interrupted = function.run_elsewhere()
         found = function.gradients(outputs, starts, [t for t in inputs.values() if not t.stop_gradient])
     if seen["integer"]:
         raise NoGradient(*seen["integer"])
@@ -533,33 +566,60 @@ def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Ob
     late = {name for name, t in inputs.items() if name not in changed and not identical(array(t), before[name][0])}
     by_backward = [*(n for n in function.arrays if n in late), *seen["changed_by_backward"]]
     return Observation(
-        changed_by_forward=tuple(n for n in function.arrays if n in changed - tracked),
+        changed_by_forward=tuple(dict.fromkeys(by_forward)),
         changed_in_place=tuple(n for n in function.arrays if n in tracked),
         changed_by_backward=tuple(dict.fromkeys(by_backward)),
         aliased=seen["aliased"],
         outputs=arrays,
         gradients=[None if g is None else array(g) for g in (given.get(n) for n in inputs)],
+        interrupted=interrupted,
     )
+
+
+def values_elsewhere(array: Array, scale: float) -> Array:
+    """Other values of the kind of those in `array`: its elements at the next place of every axis, times `scale`.
+
+    Signs, ranges and a symmetric positive-definite matrix stay what they are, so that forward takes these values too;
+    other masks, sums and norms follow from them.
+    """
+    if not is_differentiable(array):
+        return array
+    rolled = np.roll(array, 1, axis=tuple(range(array.ndim))) if array.ndim else array
+    other = rolled * array.dtype.type(scale)
+    return array + array.dtype.type(1 / 8) if identical(other, array) else other
 
 
 @contextmanager
 def watched_layers(
     function: TensorFunction, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]
 ) -> Iterator[None]:
-    """Have every PyLayer's backward note which of its cotangents it changes, and what it returns, or leaves out."""
+    """Have every PyLayer note which of its arguments forward changes, which of its cotangents backward changes, and
+    what that returns, or leaves out."""
     tensors_in, array, overlap = function.outputs, function.backend.array, function.backend.overlap
     asked: dict[int, tuple[Any, list[Slot]]] = {}
     """By the id of a context: that context, so that no other gets its id, and the slots of its call's inputs."""
 
-    def listening(forward: Callable[..., Any]) -> Callable[..., Any]:
+    def listening(layer: Any, forward: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(forward)
         def heard(ctx: Any, *args: Any, **kwargs: Any) -> Any:
             asked[id(ctx)] = ctx, [slot for value in (*args, *kwargs.values()) if (slot := slot_of(value, function))]
-            return forward(ctx, *args, **kwargs)
+            given = gradient_arguments(forward, args, kwargs, function)
+            copies = [array(t).copy() for _, t in given]
+            returned = forward(ctx, *args, **kwargs)
+            # an input that is returned is changed in place, and takes its place in the graph, unless marked otherwise
+            marked = getattr(ctx, "not_inplace_tensors", None) or ()
+            in_place = [t for t in tensors_in(returned) if not any(t is other for other in marked)]
+            written = [
+                f"argument {name} of {layer.__name__}"
+                for (name, t), copy in zip(given, copies, strict=True)
+                if not any(t is other for other in (*in_place, *inputs.values())) and not identical(array(t), copy)
+            ]
+            seen["changed_by_forward"] = (*seen["changed_by_forward"], *written)
+            return returned
 
         return heard
 
-    def watching(backward: Callable[..., Any]) -> Callable[..., Any]:
+    def watching(layer: Any, backward: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(backward)
         def watched(ctx: Any, *cotangents: Any) -> Any:
             given = [t for c in cotangents for t in tensors_in(c)]
@@ -584,11 +644,30 @@ def watched_layers(
     kept = [(layer, name, method) for layer, name, method in kept if method and not isinstance(method, classmethod)]
     try:
         for layer, name, method in kept:
-            setattr(layer, name, staticmethod(wrappers[name](getattr(method, "__func__", method))))
+            setattr(layer, name, staticmethod(wrappers[name](layer, getattr(method, "__func__", method))))
         yield
     finally:
         for layer, name, method in kept:
             setattr(layer, name, method)
+
+
+def gradient_arguments(
+    forward: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], function: TensorFunction
+) -> list[tuple[str, Tensor]]:
+    """The Tensors among the arguments of a forward that need a gradient, also in lists and dicts, with the names that
+    its signature gives them."""
+    try:
+        bound = inspect.signature(forward).bind(None, *args, **kwargs).arguments
+        named = dict(list(bound.items())[1:])  # the first is the context
+    except (TypeError, ValueError):
+        named = {**{f"number {k}": value for k, value in enumerate(args)}, **kwargs}
+    array = function.backend.array
+    return [
+        (name, t)
+        for name, value in named.items()
+        for t in function.outputs(value)
+        if not t.stop_gradient and is_differentiable(array(t))
+    ]
 
 
 Slot = tuple[bool, list[bool]]

@@ -533,6 +533,10 @@ class FunctionOfWorld(TensorFunction):
         with self.world.own_errors():
             return super().gradients(*given, **options)
 
+    def run_elsewhere(self) -> bool:
+        """Not in a world: its ranks keep the graph of their latest call alone."""
+        return False
+
     def close(self) -> None:
         self.world.ranks.close()
 

@@ -1,4 +1,4 @@
-"""Take each clause of the verdict (docs/numerics.md, V1 to V27) out of the code, and show which of its tests notice.
+"""Take each clause of the verdict (docs/numerics.md, V1 to V30) out of the code, and show which of its tests notice.
 
     python tests/bench/clauses.py          # all of them
     python tests/bench/clauses.py V9 V12   # some
@@ -62,6 +62,7 @@ CLAUSES = [
     without("V25", "contracts.py", "names = self.named(apart)", "names = ()"),
     without("V26", "contracts.py", "*self.undefined_cotangents()]", "]"),
     without("V27", "contracts.py", "return [*observed, *found]", "return found"),
+    without("V30", "contracts.py", '"GC138" if seen.interrupted else "GC132", once', '"GC132", once'),
 ]  # fmt: skip
 """In the order of docs/numerics.md."""
 
