@@ -483,6 +483,7 @@ def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
 class FunctionOfWorld(TensorFunction):
     """A function of the inputs of a world, its call."""
 
+    closes_over = False
     between: Sequence[Diagnosis] = ()
     """A mistake at a collective that explains all that is wrong, once it was found."""
 

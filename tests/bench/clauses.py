@@ -58,10 +58,11 @@ CLAUSES = [
     without("V22", "kinks.py", "if value in (slope for slope, _ in sides.values()):", "if True:"),
     without("V23", "verdict.py", "found = self.in_own_precision(found)", "pass"),
     without("V24", "contracts.py", "pairs = zip(first, again, point.problem.output_names, strict=True)", "pairs = ()",
-            ("contracts.py", "names = self.named(lambda k: not same(once[k], first[k]))", "names = ()")),
+            ("contracts.py", "names = self.named(lambda k: not same(first[k], second[k]))", "names = ()")),
     without("V25", "contracts.py", "names = self.named(apart)", "names = ()"),
     without("V26", "contracts.py", "*self.undefined_cotangents()]", "]"),
     without("V27", "contracts.py", "return [*observed, *found]", "return found"),
+    without("V29", "../case/function.py", "None = None if self.closes_over else {}", "None = {}"),
     without("V30", "contracts.py", '"GC138" if seen.interrupted else "GC132", once', '"GC132", once'),
 ]  # fmt: skip
 """In the order of docs/numerics.md."""

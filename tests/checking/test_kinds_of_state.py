@@ -14,7 +14,6 @@ from gradcheck.codes import is_contract
 from gradcheck.result import Status
 
 X = np.random.default_rng(0).standard_normal((2, 3))
-V30 = pytest.mark.clause(id="V30")
 F: Any = paddle.nn.functional  # type: ignore[attr-defined]
 Forward = Callable[[dict[Any, Any], Any, Any], Any]
 Backward = Callable[[dict[Any, Any], Any, Any], Any]
@@ -78,7 +77,7 @@ SHARING: dict[str, tuple[Forward, Backward]] = {
 }
 
 
-@V30
+@pytest.mark.clause(id="V30")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("inside", [False, True], ids=["directly", "inside"])
 @pytest.mark.parametrize("parts", SHARING.values(), ids=SHARING)
@@ -91,14 +90,14 @@ def test_what_another_call_overwrites(parts: tuple[Forward, Backward], inside: b
     assert is_contract("GC138")
 
 
-@V30
+@pytest.mark.clause(id="V30")
 @pytest.mark.parametrize("x", [np.array([0.7]), np.array(-0.7), np.full(3, 0.5), np.zeros(2), np.array([1.0, -1.0])])
 def test_inputs_of_which_another_order_is_the_same(x: Any) -> None:
     result = gradcheck.check(layer(*SHARING["the output"]), x)
     assert [found.code for found in result.diagnosis] == ["GC138"]
 
 
-@V30
+@pytest.mark.clause(id="V30")
 def test_functions_of_arrays_share_as_well() -> None:
     kept: dict[str, Any] = {}
     result = gradcheck.check(
@@ -107,7 +106,7 @@ def test_functions_of_arrays_share_as_well() -> None:
     assert [found.code for found in result.diagnosis] == ["GC138"]
 
 
-@V30
+@pytest.mark.clause(id="V30")
 def test_an_input_that_insists_on_its_kind() -> None:
     """Only values that add up to 1 are taken: another order of them is."""
     kept: dict[str, Any] = {}
@@ -169,7 +168,7 @@ KEEPING: dict[str, tuple[Forward, Backward]] = {
 }
 
 
-@V30
+@pytest.mark.clause(id="V30")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("inside", [False, True], ids=["directly", "inside"])
 @pytest.mark.parametrize("parts", KEEPING.values(), ids=KEEPING)
@@ -179,7 +178,7 @@ def test_what_no_call_overwrites(parts: tuple[Forward, Backward], inside: bool, 
     assert (result.verdict, result.diagnosis) == (Status.PASS, ())
 
 
-@V30
+@pytest.mark.clause(id="V30")
 def test_what_is_drawn_anew_keeps_its_own_codes() -> None:
     fresh = layer(lambda s, c, x: x * paddle.rand(x.shape).astype(x.dtype), lambda s, c, g: g)
     assert [found.code for found in gradcheck.check(fresh, X).diagnosis] == ["GC131"]

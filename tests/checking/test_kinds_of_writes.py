@@ -17,7 +17,6 @@ from gradcheck.result import Status
 
 X = np.random.default_rng(0).uniform(0.2, 2, (2, 3))
 SOFTMAX: Any = paddle.nn.functional.softmax  # type: ignore[attr-defined]
-V27 = pytest.mark.clause(id="V27")
 
 
 def by_slice(x: Any) -> None:
@@ -71,7 +70,7 @@ def codes(result: Any) -> list[str]:
     return [found.code for found in result.diagnosis]
 
 
-@V27
+@pytest.mark.clause(id="V27")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("write", WAYS.values(), ids=WAYS)
 def test_a_layer_that_writes_into_its_argument(write: Callable[[Any], Any], dtype: str) -> None:
@@ -80,7 +79,7 @@ def test_a_layer_that_writes_into_its_argument(write: Callable[[Any], Any], dtyp
     assert "forward writes into x" in str(result)
 
 
-@V27
+@pytest.mark.clause(id="V27")
 @pytest.mark.parametrize("write", WAYS.values(), ids=WAYS)
 def test_one_that_is_applied_inside_of_a_function(write: Callable[[Any], Any]) -> None:
     inner = layer(write)
@@ -89,7 +88,7 @@ def test_one_that_is_applied_inside_of_a_function(write: Callable[[Any], Any]) -
     assert "forward writes into argument x of Layer" in str(result)
 
 
-@V27
+@pytest.mark.clause(id="V27")
 @pytest.mark.parametrize(
     "call",
     [lambda inner, v: inner.apply([v * 1.5]), lambda inner, v: inner.apply(x=[v * 1.5])],
@@ -111,7 +110,7 @@ def test_arguments_in_lists_and_by_keyword(call: Callable[..., Any]) -> None:
     assert "forward writes into argument x of Layer" in str(result)
 
 
-@V27
+@pytest.mark.clause(id="V27")
 def test_a_write_by_a_layer_inside_of_another_is_one_of_both() -> None:
     inner = layer(lambda x: x.scale_(0.5))
 
@@ -128,7 +127,7 @@ def test_a_write_by_a_layer_inside_of_another_is_one_of_both() -> None:
     assert "forward writes into v" in str(gradcheck.check(Outer, X))
 
 
-@V27
+@pytest.mark.clause(id="V27")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
     "write",
@@ -152,7 +151,7 @@ def test_functions_of_arrays_that_write_into_one(write: Callable[[Any], Any], dt
 
 
 # --------------------------------------------------------------------------- what is no breach
-@V27
+@pytest.mark.clause(id="V27")
 @pytest.mark.parametrize(
     ("forward", "backward"),
     [
@@ -170,7 +169,7 @@ def test_what_is_returned_is_changed_in_place(forward: Any, backward: Any) -> No
     assert (result.verdict, result.diagnosis) == (Status.PASS, ())
 
 
-@V27
+@pytest.mark.clause(id="V27")
 def test_what_is_returned_as_a_new_tensor_may_not_be_changed() -> None:
     class Layer(paddle.autograd.PyLayer):
         @staticmethod
@@ -185,7 +184,7 @@ def test_what_is_returned_as_a_new_tensor_may_not_be_changed() -> None:
     assert "GC133" in codes(gradcheck.check(lambda v: Layer.apply(v * 1.5), X))
 
 
-@V27
+@pytest.mark.clause(id="V27")
 def test_running_statistics_may_be_changed() -> None:
     class Centred(paddle.autograd.PyLayer):
         @staticmethod
