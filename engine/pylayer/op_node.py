@@ -13,7 +13,7 @@ from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged
 from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
-from pylayer.watch import in_force, watching
+from pylayer.watch import in_force, records_all, watching
 
 Parents = Sequence[Target | None]
 Saved = Sequence[tuple[Any, ...]]
@@ -82,6 +82,9 @@ class PackedSaved(list[tuple[Any, ...]]):
     arguments, with the stop_gradient of what it is; so they are unpacked."""
 
     def __init__(self, op: Row, parents: Parents, saved: Saved, hooks: saved_tensors_hooks) -> None:
+        self.plain = saved if records_all() else None
+        """The values as they were saved, where everything is recorded: a pack may be one that only the walk of
+        backward can undo, as that of `recompute`, which runs the function again."""
         read = {
             name: v
             for vjp, values in zip(op.vjps, saved, strict=False)  # of a list of Tensors there is one vjp for all
@@ -144,6 +147,13 @@ class OpNode(Node):
         """Per input, what its vjp reads."""
         saved: Saved = self.saved
         return saved.unpacked() if type(saved) is PackedSaved else saved
+
+    def plain_values(self) -> Saved:
+        """Per input, what its vjp reads, without the hooks where the node is part of a recording."""
+        saved: Saved = self.saved
+        if type(saved) is PackedSaved and saved.plain is not None:
+            return saved.plain
+        return self.values()
 
     def pullback(
         self, held: Held, create_graph: bool, found: Gradients | None = None

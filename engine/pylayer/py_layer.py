@@ -143,7 +143,7 @@ class PyLayerContext:
         self._saved: tuple[Any, ...] | None = None
         self.age = 0
         """Minus the stamp at which tensors were saved, as of a node."""
-        self._not_inplace: tuple[Any, ...] = ()
+        self.not_inplace_tensors: tuple[Any, ...] = ()
         self._non_differentiable: tuple[Any, ...] = ()
         self._materialize_grads = True
         self._grad_in_dtype_consistent = True
@@ -180,7 +180,7 @@ class PyLayerContext:
     def mark_not_inplace(self, *args: Any) -> None:
         """Have an input that forward returns unchanged returned as a new Tensor (PyLayerContext.mark_not_inplace)."""
         self._allow("mark_not_inplace", once=True)
-        self._not_inplace = args
+        self.not_inplace_tensors = args
 
     def mark_non_differentiable(self, *args: Any) -> None:
         """Give the outputs `args` stop_gradient True (PyLayerContext.mark_non_differentiable)."""
@@ -586,7 +586,7 @@ def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) ->
     """
     if not any(output.array is tensor.array for tensor in inputs):
         return output
-    if any(output is tensor or output.array is getattr(tensor, "array", None) for tensor in ctx._not_inplace):
+    if any(output is tensor or output.array is getattr(tensor, "array", None) for tensor in ctx.not_inplace_tensors):
         return Tensor(output.array.copy())
     if output.is_leaf:
         raise ValueError(

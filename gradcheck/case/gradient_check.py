@@ -439,6 +439,8 @@ def looks(
     function raises there or is not finite.
     """
     random = np.random.default_rng(seed)
+    if function.closed_over is None:  # what it closes over moves with the inputs
+        function.first_call = function.call_first()
     for number in range(points):
         at = function if number == 0 else nearby(function, random)
         where = f"point {number + 1} of {points}" if points > 1 else ""
@@ -449,6 +451,7 @@ def looks(
 def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunction:
     """The function at another point."""
     at = copy.copy(function)
+    at.first_call = None
     signs = {name: random.uniform(-1, 1, x.shape) for name, x in function.arrays.items()}
     for spread in SPREADS:
         at.arrays = {
@@ -467,6 +470,7 @@ def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunct
 def in_dtype(function: TensorFunction, dtype: str) -> TensorFunction:
     """The function with its floating inputs in `dtype`, complex ones in that of the same precision."""
     at = copy.copy(function)
+    at.first_call = None
     at.dtypes = {
         name: {"c": DTYPES[dtype]}.get(x.dtype.kind, dtype) if is_differentiable(x) else function.dtypes[name]
         for name, x in function.arrays.items()
