@@ -45,7 +45,7 @@ CLAUSES = [
     without("V9", "probe.py", "if heard is not None and heard.rejects and", "if False and"),
     without("V10", "differences.py", "better = agrees & (error < bar)", "better = finite & (error < bar)"),
     without("V11", "probe.py", "power = known and seen.bar <= POWER * size", "power = known"),
-    without("V12", "probe.py", "and not (power and not seen.holds(heard.value))", ""),
+    without("V12", "probe.py", "and not (power and seen.excludes(heard.value))", ""),
     without("V13", "verdict.py", "if comparison.unsure is not None:\n", "if False:\n"),
     without("V14", "verdict.py", "if second.wrong is not None:", "if False:"),
     without("V15", "verdict.py", "in self.parts(masks, probe, second):", "in ():"),
