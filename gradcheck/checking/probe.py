@@ -10,8 +10,9 @@ decides.
 | no power | agrees | BY_TAPE: PASS, marked |
 | no power | not heard | UNSEEN |
 
-Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences exclude, beyond a kink that would not have shown, is no witness
-against a claim that they hold: at a kink an operation's rule is one of many.
+Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences exclude, by more than a
+kink that would not have shown, is no witness against a claim that they hold: at a kink an operation's rule is one of
+many.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from gradcheck.checking.precision import (
     Measured,
     distance,
 )
+from gradcheck.checking.reasons import Reason
 from gradcheck.result import Diagnosis, Status
 
 Masks = Sequence[Array | None]
@@ -514,11 +516,14 @@ class Found:
     """Whether `wrong` is all that is wrong."""
     diagnosis: tuple[Diagnosis, ...] = ()
     marks: tuple[str, ...] = ()
+    reason: Reason | None = None
+    """Why it is INCONCLUSIVE."""
 
 
-def undecided(why: str) -> Found:
-    """INCONCLUSIVE, and why."""
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
+def undecided(reason: Reason, **facts: object) -> Found:
+    """INCONCLUSIVE for a reason, with the facts that its sentence names."""
+    why = reason.sentence(**facts)
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), reason=reason)
 
 
 def with_kink(found: Found, why: str) -> Found:
