@@ -225,6 +225,13 @@ class Measured:
         rows = zip(self.plain, self.responses, self.finer, self.lost(), strict=True)
         return [self.bound(p, r, f, lost, absolute) for p, r, f, lost in rows]
 
+    def terms(self) -> list[Array]:
+        """Sizes, per array and entry, of the terms that an entry is the sum of: its value or, where they cancel, its
+        response relative to the perturbations."""
+        size = PERTURBATION_SIZES[self.epsilon]
+        sizes = [np.maximum(abs(p), r / size) for p, r in zip(self.plain, self.responses, strict=True)]
+        return [np.where(np.isfinite(s), s, 0.0) for s in sizes]
+
     def bound(self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool) -> Array:
         """η of one array. One entry's response may be small by chance; half of the entries of its row are not."""
         size = np.where(np.isfinite(plain), abs(plain), 0.0)
