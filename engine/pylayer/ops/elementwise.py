@@ -384,7 +384,8 @@ stanh = composed("stanh", lambda x, scale_a=0.67, scale_b=1.7159: tanh(x * scale
 
 
 def sinc(x: Tensor) -> Tensor:
-    """sin(πx) / (πx), and 1 at 0."""
+    """sin(πx) / (πx), and 1 at 0. A TypeError for integers."""
+    require(not x.dtype.rank < 2, "sinc(): x must be of floating-point numbers", x, error=TypeError)
     zero = x == 0
     at = where_(zero, 1.0, x * math.pi)
     return where_(zero, 1.0, sin(at) / at)
