@@ -33,6 +33,8 @@ changes: dict[int, _Changes] = {}
 
 def mark_changed(array: Array, times: int = 1, moment: int | None = None) -> None:
     """Record that the memory of `array` was changed in place, at a `moment` of the `clock` or just now."""
+    if not times:
+        return
     buffer = owner(array)
     key = id(buffer)
     before = changes.get(key)

@@ -8,8 +8,8 @@ from typing import Any
 
 from pylayer.array import XP
 from pylayer.invalid import UnsupportedError
-from pylayer.nn.functional import dropout
 from pylayer.nn.checks import check_format, check_parameters, check_positive
+from pylayer.nn.functional import dropout
 from pylayer.nn.spatial import ALL_FORMATS, channels_back, channels_first
 from pylayer.nn.windows import window_sum
 from pylayer.ops.activation import softmax
@@ -201,13 +201,26 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(Q Kᵀ · scale + mask) V per head (Vaswani et al., 2017); all are [batch, length, heads, size].
 
+    Without a batch they are [length, heads, size].
+
     Args:
         attn_mask: added to the scores; or bool, True where attention is allowed.
         is_causal: no attention to what comes later.
         scale: 1 / √size unless given.
         enable_gqa: keys and values of fewer heads serve several heads of the query each.
+
+    Raises:
+        AssertionError: the heads of the keys do not divide those of the query.
+        ValueError: other numbers of axes.
     """
+    require(query.ndim in (3, 4), "scaled_dot_product_attention(): needs 3 or 4 axes", query)
+    if query.ndim == 3:
+        rows = [unsqueeze(t, 0) for t in (query, key, value)]
+        out = scaled_dot_product_attention(*rows, attn_mask, dropout_p, is_causal, training, backend, scale, enable_gqa)
+        return squeeze(out, 0)
     if enable_gqa and key.shape[2] != query.shape[2]:
+        text = f"The number of groups in query must be divisible by that in key, {key.shape[2]}"
+        require(query.shape[2] % key.shape[2] == 0, text, query, error=AssertionError)
         times = query.shape[2] // key.shape[2]
         key, value = repeat_interleave(key, times, 2), repeat_interleave(value, times, 2)
     q, k, v = (transpose(t, [0, 2, 1, 3]) for t in (query, key, value))

@@ -195,7 +195,8 @@ def _bessel(xp: ModuleType, x: Array, order: int, scaled: bool = True) -> Array:
 
 
 i0 = unary("i0", lambda g, F, x: g * F.i1(x), _wide(_bessel, 0, False), floating=True)
-i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.sign(x) * out), _wide(_bessel, 0), floating=True)
+# The slope at 0 is that on the side which the sign of the 0 says, as in Paddle.
+i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.copysign(out, x)), _wide(_bessel, 0), floating=True)
 i1 = unary(
     "i1", lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))), _wide(_bessel, 1, False), floating=True
 )
