@@ -25,7 +25,7 @@ class Scope:
 
 
 _GLOBAL = Scope()
-_current: ContextVar[Scope] = ContextVar("scope", default=_GLOBAL)  # noqa: B039 - a token, which nothing changes
+_current: ContextVar[Scope] = ContextVar("scope", default=_GLOBAL)
 
 
 def global_scope() -> Scope:
