@@ -173,7 +173,7 @@ class PyLayerContext:
         """
         if self._saved is None:
             return None
-        check_unchanged(_arrays(self._saved), self.age, self.label)
+        check_unchanged(_arrays(self._saved), self.age, self.label, uncounted=True)
         return tuple(_restored(value) for value in self._saved)
 
     def mark_not_inplace(self, *args: Any) -> None:

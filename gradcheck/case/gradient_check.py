@@ -292,7 +292,9 @@ def as_expected(function: TensorFunction, settings: Settings, expect: Expectatio
     if expect == "differs" and summary.verdict in (Status.PASS, Status.KINK):
         why = f"{AGREES} (expect='differs')"
     # how backward was held against the derivative is not what is told; that it was cut short is
-    marks = tuple(mark for mark in summary.marks if mark in (GAVE_LESS, GAVE_OTHER_SHAPES) or mark.startswith(UNFINISHED))
+    marks = tuple(
+        mark for mark in summary.marks if mark in (GAVE_LESS, GAVE_OTHER_SHAPES) or mark.startswith(UNFINISHED)
+    )
     if why:
         spent = summary.evaluations
         return GradientSummary(verdict=Status.FAIL, why=why, seed=summary.seed, evaluations=spent, marks=marks)

@@ -106,8 +106,8 @@ def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Cal
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     """Give `x` the values and shape of `other`, of one dtype (else a RuntimeError).
 
-    Neither the graph nor the version counter sees it, as in Paddle: a backward that needs what was there before takes
-    the new values.
+    Neither the graph nor the version counter sees it, as in Paddle: an operation's backward that needs what was there
+    before takes the new values.
     """
     if not isinstance(other, Tensor):
         raise no_tensor("copy_", "other", 1, other)
@@ -119,6 +119,7 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
         x.array[...] = other.array
     else:
         x.array = other.array.copy()
+    mark_changed(x.array, times=0)
     return x
 
 
@@ -160,6 +161,7 @@ def set_value(x: Tensor, value: Any) -> None:
         take_place(x, given.array, given.node, given._stop_gradient)
     else:
         x.array[...] = given.array
+        mark_changed(x.array, times=0)
 
 
 @op(x=lambda g: g * 0)

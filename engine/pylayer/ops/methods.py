@@ -117,7 +117,7 @@ FUNCTIONS = defined("ops")
 """The functions of all families, by name; one that the release has as a method of Tensor is one."""
 
 CHANGES = {
-    "bernoulli": 3, "exponential": 0, "gammainc": 3, "gcd": 3, "hypot": 3, "index_fill": 3, "lcm": 4, "ldexp": 2,
+    "bernoulli": 3, "exponential": 0, "gammainc": 3, "hypot": 3, "index_fill": 3, "lcm": 4, "ldexp": 2,
     "nan_to_num": 3, "sinc": 4,
 }  # fmt: skip
 """How often Paddle changes the Tensor, where that is not once: it counts as many versions. Observed."""
