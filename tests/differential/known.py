@@ -134,7 +134,7 @@ KNOWN: tuple[Known, ...] = (
     Known("floor_divide_", rf"{FLAGS}|{GRADIENT}|error ValueError\|nothing", "floor_divide has no gradient; in place Paddle passes that of the result on unchanged, and changes leaves.", args(result(1.0, 2.0), f64(2.0, 2.0))),
     Known("exponential_", r"error ValueError\|nothing|input 0 changed", "Paddle does not count this change, nor does it protect leaves.", args(f64(1.0))),
     Known("copy_", rf"out is|{FLAGS}|{GRADIENT}|backward error", "Neither library's graph sees copy_; Paddle returns another object for the Tensor.", args(f64(1.0), f64(2.0))),
-    Known("copy_ set_value reshape_ set_", "input 0 changed", "Whether the change counts as one in place; the engine counts writes into memory.", args(f64(1.0), f64(2.0))),
+    Known("reshape_ set_", "input 0 changed", "Whether the change counts as one in place; the engine counts writes into memory.", args(f64(1.0, 2.0), [2, 1])),
     Known("set_", rf"{FLAGS}|{GRADIENT}|input 0 changed", "The Tensor takes the source's place in the graph; in Paddle gradients still go to what it was before.", args(result(1.0, 2.0), f64(3.0, 4.0))),
     Known("clip", "out value", "Paddle clips infinities at the largest number if a bound is missing.", args(f64(math.inf))),
     Known("selu", GRADIENT, "Paddle's gradient of selu takes NaN for a positive number.", args(leaf(math.nan)), lambda a, o, r: bool(np.isnan(first(a).values).any())),
