@@ -215,8 +215,10 @@ def scaled_dot_product_attention(
     """
     require(query.ndim in (3, 4), "scaled_dot_product_attention(): needs 3 or 4 axes", query)
     if query.ndim == 3:
-        rows = [unsqueeze(t, 0) for t in (query, key, value)]
-        out = scaled_dot_product_attention(*rows, attn_mask, dropout_p, is_causal, training, backend, scale, enable_gqa)
+        q, k, v = (unsqueeze(t, 0) for t in (query, key, value))
+        out = scaled_dot_product_attention(
+            q, k, v, attn_mask, dropout_p, is_causal, training, backend, scale, enable_gqa
+        )
         return squeeze(out, 0)
     if enable_gqa and key.shape[2] != query.shape[2]:
         text = f"The number of groups in query must be divisible by that in key, {key.shape[2]}"
