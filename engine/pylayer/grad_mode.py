@@ -71,7 +71,7 @@ class no_grad(grad_mode_set):  # noqa: N801
         super().__init__(False)
 
 
-def no_grad_(func: Callable[..., Any] | None = None) -> Any:
+def no_grad_around(func: Callable[..., Any] | None = None) -> Any:
     """What ``paddle.base.dygraph.no_grad`` is: `no_grad`, or a function with that around it."""
     return no_grad() if func is None else no_grad()(func)
 

@@ -6,6 +6,13 @@ Each was run on the release: those that end in ``raises`` are refused there.
 from __future__ import annotations
 
 PROGRAMS: dict[str, str] = {
+    "Tensor.__pos__": "+i",
+    "Tensor.__div__": "x.__div__(2.0)",
+    "Tensor.__rdiv__": "p.__rdiv__(2.0)",
+    "Tensor.__lshift__": "i << 1",
+    "Tensor.__rshift__": "i >> 1",
+    "Tensor.__rlshift__": "i.__rlshift__(2)",
+    "Tensor.__rrshift__": "i.__rrshift__(64)",
     "Tensor operators observed 1": "img.transpose([1,0])",
     "Tensor operators observed 2": "seq.transpose([1,0])",
     "Tensor operators observed 3": "(s*1).reshape([1]).expand([3])",
