@@ -174,7 +174,7 @@ class PyLayerContext:
         """
         if self._saved is None:
             return None
-        check_unchanged(_arrays(self._saved), self.age, self.label)
+        check_unchanged(_arrays(self._saved), self.age, self.label, uncounted=True)
         return tuple(_restored(value) for value in self._saved)
 
     def mark_not_inplace(self, *args: Any) -> None:
@@ -283,7 +283,7 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
 class PyLayerNode(Node):
     """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the rules."""
 
-    __slots__ = ("inputs", "layer", "names", "output_likes", "output_lists", "outputs", "slotless", "where")
+    __slots__ = ("inputs", "layer", "misfits", "names", "output_likes", "output_lists", "outputs", "slotless", "where")
 
     def __init__(
         self,
@@ -305,6 +305,8 @@ class PyLayerNode(Node):
         """The arguments that own no slot, for the error of a layer that returns None for them."""
         self.where = where
         """File and line of the call of `apply`."""
+        self.misfits: list[ValueError] = []
+        """What is wrong with cotangents that other layers returned in another shape than the outputs have."""
 
     @property
     def label(self) -> str:
@@ -316,7 +318,8 @@ class PyLayerNode(Node):
         """Call backward.
 
         Raises:
-            ValueError: wrong number, type or shape of gradients; the message names layer, slot and input.
+            ValueError: wrong number, type or shape of gradients; the message names layer, slot and input. Or backward
+                failed on a cotangent of another shape than its output: that of the layer which returned it.
             Exception: whatever backward raised, with a note that names the layer and where it was applied.
         """
         ctx: PyLayerContext = self.saved
@@ -327,6 +330,8 @@ class PyLayerNode(Node):
             returned = self.layer.backward(ctx, *arguments)
         except Exception as error:
             error.add_note(f"in backward of {self.label}, applied at {self.where}")
+            if self.misfits:
+                raise self.misfits[0] from error
             raise
         pairs = zip(self.parents, self.checked(returned, found.barred if found else ()), strict=True)
         given = [(parent, gradient) for parent, gradient in pairs if parent is not None and gradient is not None]
@@ -405,7 +410,10 @@ class PyLayerNode(Node):
         return values + [None] * (len(targets) - count)
 
     def checked_gradient(self, k: int, name: str, value: Any, like: Like, parent: Target | None) -> Tensor | None:
-        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34)."""
+        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34).
+
+        One that goes to a PyLayer may have another shape, as in Paddle (observed rule 33): the two may agree on that.
+        """
         if parent is None:
             if value is None:
                 return None
@@ -425,9 +433,13 @@ class PyLayerNode(Node):
                 k, name, f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"
             )
         if value.array.shape != like.shape:
-            raise self.error(
+            misfit = self.error(
                 k, name, f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}"
             )
+            layer = layer_behind(parent)
+            if layer is None:
+                raise misfit
+            layer.misfits.append(misfit)
         return value if takes_any_dtype(parent) else as_dtype_of(value, like)
 
     def wrong_count(self, values: Sequence[Any]) -> ValueError:
@@ -474,8 +486,14 @@ def needs(like: Like, parent: Target | None) -> bool:
 
 def takes_any_dtype(target: Target) -> bool:
     """Whether a cotangent goes to a PyLayer that asked for cotangents as they are."""
+    layer = layer_behind(target)
+    return layer is not None and layer.saved is not None and not layer.saved._grad_in_dtype_consistent
+
+
+def layer_behind(target: Target) -> PyLayerNode | None:
+    """The call of a PyLayer that a cotangent goes to, if it goes to one."""
     node = target.parents[0] if isinstance(target, Output) else None
-    return isinstance(node, PyLayerNode) and node.saved is not None and not node.saved._grad_in_dtype_consistent
+    return node if isinstance(node, PyLayerNode) else None
 
 
 def as_dtype_of(tensor: Tensor, like: Like) -> Tensor:

@@ -237,6 +237,8 @@ class TensorFunction:
         """The same call on a backend that can record what it computes, where this one cannot."""
         self.gave_less = False
         """Whether a backward was seen to return fewer gradients than the documents ask for; known once `observed`."""
+        self.gave_other_shapes = False
+        """Whether a backward was seen to return a gradient of another shape than its input; known once `observed`."""
         self.evaluations = 0
         """How often it was called."""
         self.unchecked = ""
@@ -705,8 +707,9 @@ def watched_layers(
     """Have every PyLayer note which of its arguments forward changes, which of its cotangents backward changes, and
     what that returns, or leaves out."""
     tensors_in, array, overlap = function.outputs, function.backend.array, function.backend.overlap
-    asked: dict[int, tuple[Any, list[Slot]]] = {}
-    """By the id of a context: that context, so that no other gets its id, and the slots of its call's inputs."""
+    asked: dict[int, tuple[Any, list[Slot], list[tuple[int, ...]]]] = {}
+    """By the id of a context: that context, so that no other gets its id, and the slots and the shapes of its call's
+    inputs."""
 
     def listening(owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
         @functools.wraps(forward)
@@ -714,7 +717,8 @@ def watched_layers(
             if len(args) <= position:
                 return forward(*args, **kwargs)
             ctx, values = args[position], (*args[position + 1 :], *kwargs.values())
-            asked[id(ctx)] = ctx, [slot for value in values if (slot := slot_of(value, function))]
+            slots = [slot for value in values if (slot := slot_of(value, function))]
+            asked[id(ctx)] = ctx, slots, [tuple(t.shape) for value in values for t in tensors_in(value)]
             given = gradient_arguments(forward, args[position + 1 :], kwargs, function)
             copies = [array(t).copy() for _, t in given]
             returned = forward(*args, **kwargs)
@@ -747,6 +751,8 @@ def watched_layers(
             seen["integer"] = seen["integer"] or tuple(f"a gradient of dtype {name}" for name in whole[:1])
             if id(ctx) in asked and gives_less(returned, asked[id(ctx)][1]):
                 function.gave_less = True
+            if id(ctx) in asked and gives_other_shapes(gradients, asked[id(ctx)][2]):
+                function.gave_other_shapes = True
             return returned
 
         return watched
@@ -800,6 +806,13 @@ def gives_less(returned: Any, slots: Sequence[Slot]) -> bool:
         for one, need in zip(value if isinstance(value, (list, tuple)) else [value] * len(needed), needed, strict=False)
     ]
     return len(values) < len(slots) or any(one is None and need for one, need in pairs)
+
+
+def gives_other_shapes(gradients: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether a backward that returned a gradient for each input returned one of another shape."""
+    if len(gradients) != len(shapes):
+        return False
+    return any(tuple(gradient.shape) != shape for gradient, shape in zip(gradients, shapes, strict=True))
 
 
 def identical(a: Array, b: Array) -> bool:

@@ -191,6 +191,8 @@ SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.
 """What a case with several findings, or several points, is reported as: the first of these among them."""
 GAVE_LESS = "the documents ask for one gradient per Tensor input"
 """Marks a verdict on a backward that left gradients out, or returned None for one: it was read as releases read it."""
+GAVE_OTHER_SHAPES = "a gradient between two layers has another shape than the input"
+"""Marks a verdict on layers that hand a gradient of another shape on, which releases do not look at."""
 Expectation = Literal["matches", "differs", "straight-through", "zero"]
 """What a backward is: the derivative; not the derivative; the cotangent unchanged, of a function in steps; zero."""
 
@@ -234,7 +236,9 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
             refuse_foreign_layers(function)
             raise
         return found
-    summary = summary.model_copy(update={"marks": (*summary.marks, GAVE_LESS)}) if function.gave_less else summary
+    seen = ((GAVE_LESS, function.gave_less), (GAVE_OTHER_SHAPES, function.gave_other_shapes))
+    if noted := [mark for mark, holds in seen if holds]:
+        summary = summary.model_copy(update={"marks": (*summary.marks, *noted)})
     return with_backwards_that_ran(function, function.told(summary))
 
 
@@ -313,7 +317,9 @@ def as_expected(function: TensorFunction, settings: Settings, expect: Expectatio
     if expect == "differs" and summary.verdict in (Status.PASS, Status.KINK):
         why = f"{AGREES} (expect='differs')"
     # how backward was held against the derivative is not what is told; that it was cut short is
-    marks = tuple(mark for mark in summary.marks if mark == GAVE_LESS or mark.startswith(UNFINISHED))
+    marks = tuple(
+        mark for mark in summary.marks if mark in (GAVE_LESS, GAVE_OTHER_SHAPES) or mark.startswith(UNFINISHED)
+    )
     if why:
         spent = summary.evaluations
         return GradientSummary(verdict=Status.FAIL, why=why, seed=summary.seed, evaluations=spent, marks=marks)

@@ -195,7 +195,7 @@ def test_complex_parts_and_their_gradients():
     ("wrong", "error", "phrase"),
     [
         (lambda x: x.reshape([4]), ValueError, r"reshape\(\).*shapes \[2, 3\]"),
-        (lambda x: x.transpose([0]), ValueError, r"transpose\(\)"),
+        (lambda x: x.transpose([1]), ValueError, r"transpose\(\)"),
         (lambda x: x.expand([4, 3]), ValueError, r"Broadcast dimension mismatch.*\[2, 3\]"),
         (lambda x: x.squeeze(4), ValueError, r"axis should be in the range of \[-2, 2\), but received 4"),
         (lambda x: paddle.concat([]), ValueError, "must be list of Tensors, but got an empty list"),

@@ -19,7 +19,7 @@ from pylayer.op import Operation, binary, composed, op, unary
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import where_
-from pylayer.ops.shape import astype, cast
+from pylayer.ops.shape import astype, broadcast_tensors, cast
 from pylayer.symbol import named
 from pylayer.tensor import Tensor
 from pylayer.vjp import Derivative, Function
@@ -419,7 +419,8 @@ stanh = composed("stanh", lambda x, scale_a=0.67, scale_b=1.7159: tanh(x * scale
 
 
 def sinc(x: Tensor) -> Tensor:
-    """sin(πx) / (πx), and 1 at 0."""
+    """sin(πx) / (πx), and 1 at 0. A TypeError for integers."""
+    require(not x.dtype.rank < 2, "sinc(): x must be of floating-point numbers", x, error=TypeError)
     zero = x == 0
     at = where_(zero, 1.0, x * math.pi)
     return where_(zero, 1.0, sin(at) / at)
@@ -444,7 +445,34 @@ def _check_integers(x: Array, y: Array) -> None:
     require(x.dtype.kind in "iu" and y.dtype.kind in "iu", "the Tensors must be of integers", x, y)
 
 
-gcd, lcm = (_checked(name, _check_integers, promote=True) for name in ("gcd", "lcm"))
+gcd_, lcm_ = (_checked(name, _check_integers, promote=True) for name in ("gcd", "lcm"))
+MOST_DIVISIONS = 4200
+"""Of Euclid's algorithm: two halve a number, and float64 spans 2098 powers of 2."""
+
+
+def gcd(x: Tensor, y: Tensor) -> Tensor:
+    """The greatest common divisor; of floating-point numbers what Euclid's algorithm ends with, as in Paddle."""
+    if not (x.dtype.is_floating and y.dtype.is_floating):
+        return gcd_(x, y)
+    first, second = broadcast_tensors([abs(x), abs(y)])
+    for _ in range(MOST_DIVISIONS):
+        ended = second == 0
+        if bool(ended.array.all()):
+            break
+        rest = where_(ended, second * 0.0, remainder(first, where_(ended, second * 0.0 + 1.0, second)))
+        first, second = where_(ended, first, second), rest
+    return first
+
+
+def lcm(x: Tensor, y: Tensor) -> Tensor:
+    """The least common multiple; of floating-point numbers their product over their `gcd`, rounded down."""
+    if not (x.dtype.is_floating and y.dtype.is_floating):
+        return lcm_(x, y)
+    divisor = gcd(x, y)
+    nothing = divisor == 0
+    return where_(nothing, 0.0, floor_divide(abs(x * y), where_(nothing, 1.0, divisor)))
+
+
 left_shift, right_shift = (_checked(name, _check_integers, check_one_dtype) for name in ("left_shift", "right_shift"))
 bitwise_left_shift = composed("bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y))
 

@@ -52,10 +52,10 @@ def slogdet(xp: ModuleType, x: Array) -> Array:
 
 
 def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
-    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector."""
+    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector, or one per matrix."""
     if not left:
         return swapped(solve(swapped(x), swapped(y)))
-    if y.ndim == 1:
+    if y.ndim == 1 or list(y.shape) == list(x.shape[:-1]):
         return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])
     return matmul_(inv(x), y)
 

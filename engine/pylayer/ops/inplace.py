@@ -52,7 +52,7 @@ def in_place(
     `check_not_leaf` says.
 
     Args:
-        changes: how many versions are counted.
+        changes: how many versions are counted; none where the release does not see the change.
         anew: the operation may give another shape or dtype, and so another array, in which the Tensor then lies.
         view: the operation gives a view, as a reshape does, in which the Tensor then lies; Tensors that share the
             memory keep their shape.
@@ -70,18 +70,17 @@ def in_place(
         if not moves and result.array.shape != x.array.shape:
             text = f"the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}"
             raise invalid(f"{name}(): {text}")
-        for _ in range(changes - 1):
-            mark_changed(x.array)
-        return take_values(x, result, begun if moves else None)
+        return take_values(x, result, begun if moves else None, changes)
 
     call.__name__ = call.__qualname__ = name
     return call
 
 
-def take_values(x: Tensor, result: Tensor, begun: int | None = None) -> Tensor:
+def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: int = 1) -> Tensor:
     """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph.
 
-    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its shape.
+    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its shape. `changes` is
+    how many versions are counted.
     """
     array = result.array
     if records_all():
@@ -95,19 +94,23 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None) -> Tensor:
             mark_changed(x.array, moment=begun)
             mark_changed(array, version)
         x.array = array
-    mark_changed(x.array)
+    mark_changed(x.array, changes)
     if grad_mode.get():
         x.node, x._stop_gradient = result.node, result._stop_gradient
     return x
 
 
-def fills_with(name: str, drawn: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
     """The method that fills a Tensor with what `drawn` gives for it; what came before gets a gradient of 0."""
-    return in_place(composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))))
+    return in_place(composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))), changes=changes)
 
 
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
-    """Give `x` the values and shape of `other`, of one dtype (else a RuntimeError); the graph does not see it."""
+    """Give `x` the values and shape of `other`, of one dtype (else a RuntimeError).
+
+    Neither the graph nor the version counter sees it, as in Paddle: an operation's backward that needs what was there
+    before takes the new values.
+    """
     if not isinstance(other, Tensor):
         raise no_tensor("copy_", "other", 1, other)
     require(other.dtype is x.dtype, "copy_(): needs one data type. Cast with astype()", x, other, error=RuntimeError)
@@ -118,7 +121,7 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
         x.array[...] = other.array
     else:
         x.array = other.array.copy()
-    mark_changed(x.array)
+    mark_changed(x.array, times=0)
     return x
 
 
@@ -145,7 +148,10 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
 
 
 def set_value(x: Tensor, value: Any) -> None:
-    """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype or type."""
+    """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype or type.
+
+    The version counter does not see it, as in Paddle: see `copy_`.
+    """
     if not hasattr(value, "dtype"):
         raise AssertionError(f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}.")
     given = value if isinstance(value, Tensor) else at_once(to_tensor)(value)
@@ -157,7 +163,7 @@ def set_value(x: Tensor, value: Any) -> None:
         take_place(x, given.array, given.node, given._stop_gradient)
     else:
         x.array[...] = given.array
-        mark_changed(x.array)
+        mark_changed(x.array, times=0)
 
 
 @op(x=lambda g: g * 0)

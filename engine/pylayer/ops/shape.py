@@ -62,16 +62,23 @@ def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
     return reshaped if x.ndim else clone(reshaped)  # of a 0-d Tensor Paddle makes a copy
 
 
+def whole_order(perm: Sequence[Any], ndim: int) -> tuple[int, ...]:
+    """The order of all axes, of an order of the first ones too."""
+    order = tuple(as_ints(perm))
+    first = sorted(order) == list(range(len(order)))
+    return (*order, *range(len(order), ndim)) if first else order
+
+
 def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
-    order = [normal_axis(p, ndim) for p in perm]
+    order = [normal_axis(p, ndim) for p in whole_order(perm, ndim)]
     return sorted(range(ndim), key=order.__getitem__)
 
 
 @exchange
 @op(view=True, view_gradient=True, x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
 def transpose(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
-    """The axes in the order `perm`."""
-    return xp.transpose(x, tuple(as_ints(perm)))
+    """The axes in the order `perm`; of one of the first axes alone the others stay where they are, as in Paddle."""
+    return xp.transpose(x, whole_order(perm, x.ndim))
 
 
 @op(view=True, x=lambda g: g)
@@ -242,6 +249,8 @@ def _triangle(name: str) -> Operation:
     """Zero on the other side of the given diagonal."""
 
     def forward(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
+        if x.ndim < 2:  # which NumPy makes a matrix of
+            raise ValueError(f"Input(X)'s rank must be at least 2 in TrilTriuOp, but is {x.ndim}")
         return getattr(xp, name)(x, diagonal)
 
     return op(x=lambda g, F, diagonal: getattr(F, name)(g, diagonal))(composed(name, forward))

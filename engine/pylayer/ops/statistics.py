@@ -101,7 +101,8 @@ def mode_positions(xp: ModuleType, x: Array) -> Array:
     """The last position, along the last axis, of the most frequent element, of several the smallest."""
     counts = (x[..., :, None] == x[..., None, :]).sum(-1)
     frequent = counts == counts.max(-1, keepdims=True)
-    smallest = xp.where(frequent, x, x.max()).min(-1, keepdims=True)
+    last = math.inf if x.dtype.kind == "f" else x.max()  # not the largest element, which may be NaN
+    smallest = xp.where(frequent, x, last).min(-1, keepdims=True)
     return xp.where(frequent & (x == smallest), xp.arange(x.shape[-1]), -1).max(-1, keepdims=True)
 
 
