@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import calls_elementwise
+import calls_linalg
+import calls_more
+import calls_nn
 import calls_numbers
 import calls_shape
 import targets
@@ -15,6 +18,7 @@ from hypothesis.strategies import SearchStrategy
 from scripts import SCRIPTS, Script
 
 import pylayer.paddle as facade
+from pylayer.ops.spellings import ALIASES
 
 
 class Entry(NamedTuple):
@@ -25,14 +29,27 @@ class Entry(NamedTuple):
     values: bool = True
 
 
-CALLS: dict[str, Any] = {**calls_elementwise.CALLS, **calls_shape.CALLS, **calls_numbers.CALLS}
-FUNCTIONAL: dict[str, Any] = {**calls_elementwise.ACTIVATIONS, **calls_numbers.FUNCTIONAL}
-METHODS: dict[str, Any] = {**calls_elementwise.OPERATORS, **calls_shape.METHODS}
+CALLS: dict[str, Any] = {
+    **calls_elementwise.CALLS, **calls_shape.CALLS, **calls_numbers.CALLS, **calls_more.CALLS, **calls_linalg.CALLS,
+}  # fmt: skip
+FUNCTIONAL: dict[str, Any] = {**calls_elementwise.ACTIVATIONS, **calls_numbers.FUNCTIONAL, **calls_nn.FUNCTIONAL}
+METHODS: dict[str, Any] = {**calls_elementwise.OPERATORS, **calls_shape.METHODS, **calls_more.METHODS}
+RANDOM = calls_numbers.RANDOM | calls_more.RANDOM | calls_nn.RANDOM
+"""The names whose values are drawn at random, and so cannot agree."""
+
+SAME = {
+    **ALIASES,
+    **dict.fromkeys(("as_tensor", "asarray", "from_numpy"), "to_tensor"),
+    **dict.fromkeys(("cat", "concatenate"), "concat"),
+    "permute": "transpose", "swapdims": "swapaxes", "take_along_dim": "take_along_axis",
+}  # fmt: skip
+"""Names of functions that other names have the arguments of."""
 
 
 def arguments_of(name: str, *tables: dict[str, Any]) -> Any:
     """The arguments for a name; an in-place form has those of the form without the underscore, unless its own."""
-    for candidate in (name, name.removesuffix("_")):
+    bare = name.removesuffix("_")
+    for candidate in (name, SAME.get(name), bare, SAME.get(bare)):
         for found in tables:
             if candidate in found:
                 return found[candidate]
@@ -45,17 +62,15 @@ def entries() -> dict[str, Entry]:
     for module in targets.MODULES:
         if module == "distributed":  # of ranks: `gather` and `scatter` are others than those of Tensors
             continue
-        own = (FUNCTIONAL, CALLS) if module == "nn.functional" else (CALLS,)
+        own = (FUNCTIONAL, CALLS) if module in ("nn.functional", "special") else (CALLS,)
         for name in targets.public_names(facade, module):
             arguments = arguments_of(name, *own)
             if arguments is not None:
-                found[f"{module}.{name}".lstrip(".")] = Entry(
-                    targets.function, arguments, name not in calls_numbers.RANDOM
-                )
+                found[f"{module}.{name}".lstrip(".")] = Entry(targets.function, arguments, name not in RANDOM)
     for name in targets.tensor_names(facade):
         arguments = arguments_of(name, METHODS, CALLS)
         if arguments is not None:
-            found[f"Tensor.{name}"] = Entry(targets.function, arguments, name not in calls_numbers.RANDOM)
+            found[f"Tensor.{name}"] = Entry(targets.function, arguments, name not in RANDOM)
     for path in [*names(), *(name for name in SCRIPTS if " " in name)]:
         script = script_of(path)
         if script and path not in found:

@@ -46,7 +46,7 @@ def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Te
 
 def thresholded_relu(x: Tensor, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Tensor:
     """x where it is above threshold, else value."""
-    return where_(x > threshold, x, value)
+    return where_(x <= threshold, value, x)
 
 
 def rrelu(

@@ -341,12 +341,23 @@ def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
 
 
 # --------------------------------------------------------------------------- of floating-point numbers
+def _in_the_dtype_of_x(name: str) -> Any:
+    """NumPy's function of that name, whose result is floating for integers, in their dtype."""
+    return lambda xp: lambda x, y: getattr(xp, name)(x, y).astype((x if hasattr(x, "dtype") else y).dtype)
+
+
 copysign = binary(
-    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, numbers=True, floating=True
+    "copysign",
+    lambda g, F, x, out: g * F.sign(x) * F.sign(out),
+    lambda g: g * 0,
+    _in_the_dtype_of_x("copysign"),
+    numbers=True,
 )
-hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out)
+hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out, floating=True)
 nextafter = binary("nextafter", promote=False)
-heaviside = binary("heaviside", lambda g: g * 0, lambda g, F, x: F.where(x == 0, g, 0))
+heaviside = binary(
+    "heaviside", lambda g: g * 0, lambda g, F, x: F.where(x == 0, g, 0), _in_the_dtype_of_x("heaviside")
+)
 logaddexp = binary(
     "logaddexp", lambda g, F, x, out: g * F.exp(x - out), lambda g, F, y, out: g * F.exp(y - out), floating=True
 )

@@ -15,7 +15,7 @@ from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis, require
 from pylayer.ops.creation import meshgrid, zeros
 from pylayer.ops.indexing import along, getitem
-from pylayer.ops.shape import broadcast_shape, flip, moveaxis, reshape, swapaxes, transpose
+from pylayer.ops.shape import broadcast_shape, clone, flip, moveaxis, reshape, swapaxes, transpose
 from pylayer.tensor import Tensor
 
 
@@ -259,4 +259,4 @@ def reduce_as(x: Tensor, target: Tensor) -> Tensor:
     require(reaches, "reduce_as(): the target should broadcast to x", x, target)
     extra = x.ndim - target.ndim
     axes = [*range(extra), *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra])]
-    return reshape(x.sum(axes, keepdim=True), target.shape) if axes else x
+    return reshape(x.sum(axes, keepdim=True), target.shape) if axes else clone(x)

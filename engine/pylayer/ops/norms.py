@@ -38,7 +38,7 @@ def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
     if p in (math.inf, -math.inf):
         return (reduction.max if p > 0 else reduction.min)(absolute(x), axis, keepdim)
     if p == 0:
-        return reduction.sum(cast(x != 0, x.dtype), axis, None, keepdim)
+        return reduction.sum(cast(x != 0, absolute(x).dtype), axis, None, keepdim)
     if p == 1:
         return reduction.sum(absolute(x), axis, None, keepdim)
     powers = reduction.sum(pow(absolute(x), float(p)), axis, None, keepdim)
@@ -96,7 +96,10 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
     """`x` with the slices along `axis` whose p-norm is above `max_norm` scaled down to it."""
     at = normal_axis(axis, x.ndim)
     others = [k for k in range(x.ndim) if k != at]
-    size = pow(reduction.sum(pow(absolute(x), float(p)), others, None, True), 1.0 / p)
+    if others:
+        size = pow(reduction.sum(pow(absolute(x), float(p)), others, None, True), 1.0 / p)
+    else:  # each element is a slice; a sum over no axes at all would be one over all
+        size = absolute(x)
     return where_(size > max_norm, x * (max_norm / (size + 1e-7)), x)
 
 

@@ -1,0 +1,164 @@
+"""How far values and gradients of drawn calls may lie from Paddle's: a bound for each family, with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from described import Arguments
+
+UNIT = {"float64": 2.0**-52, "complex128": 2.0**-52, "float32": 2.0**-23, "complex64": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}  # fmt: skip
+"""The unit in the last place of 1, by dtype."""
+
+SINGLE = UNIT["float32"]
+COTANGENT = 3.0
+"""The largest entry of the cotangents that `outcome.cotangent` makes."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Values of the release that a bound is for."""
+
+    sizes: np.ndarray[Any, Any]
+    """The magnitudes of the entries."""
+    unit: float
+    arguments: Arguments
+    is_gradient: bool
+
+    @property
+    def largest(self) -> float:
+        """The largest finite magnitude, and for a gradient at least that of its cotangent."""
+        finite = self.sizes[np.isfinite(self.sizes)]
+        return max(float(finite.max(initial=0.0)), COTANGENT if self.is_gradient else 0.0)
+
+    @property
+    def terms(self) -> float:
+        """n times the sum of the magnitudes that a reduction adds up, of products those of their factors' largest."""
+        sizes = [np.abs(t.values).astype("float64") for t in self.arguments.tensors() if t.dtype != "bool"]
+        sizes = [s[np.isfinite(s)] for s in sizes]
+        count = max((s.size for s in sizes), default=1) or 1
+        product = np.prod([max(1.0, float(s.max(initial=0.0))) for s in sizes])
+        return count * count * float(product) * (COTANGENT if self.is_gradient else 1.0)
+
+    @property
+    def condition(self) -> float:
+        """The condition number of the first Tensor, a matrix or several; 1 of anything else."""
+        first = next(iter(self.arguments.tensors()), None)
+        if first is None or first.values.ndim < 2 or not first.values.size or not np.isfinite(first.values).all():
+            return 1.0
+        wide = first.values.astype("complex128")
+        return float(np.max(np.linalg.cond(wide)))
+
+
+Bound = Callable[[Compared], Any]
+"""The error that is allowed, a number or one for each entry."""
+
+
+def entries(count: float) -> Bound:
+    """So many units in the last place of each entry."""
+    return lambda values: count * values.unit * values.sizes
+
+
+def largest(count: float) -> Bound:
+    """So many units in the last place of the largest entry."""
+    return lambda values: count * values.unit * values.largest
+
+
+def terms(values: Compared) -> float:
+    """The bound of a sum in any order, n · eps · Σ|terms| (Higham 2002, section 4.2)."""
+    return values.unit * values.terms
+
+
+def single(count: float) -> Bound:
+    """So many units of single precision, of the largest entry or of 1."""
+    return lambda values: count * max(values.unit, SINGLE) * max(values.largest, 1.0)
+
+
+def conditioned(power: int) -> Bound:
+    """The bound of a backward stable factorisation: n · eps · κ to a power, of the largest entry."""
+
+    def bound(values: Compared) -> float:
+        count = max((t.values.size for t in values.arguments.tensors()), default=1)
+        scale = max(values.largest, 1.0)
+        return 8 * count * values.unit * scale * min(values.condition**power, 1 / values.unit)
+
+    return bound
+
+
+class Family(NamedTuple):
+    """Names that share a bound: last parts of paths, and those with an underscore after them."""
+
+    names: str
+    values: Bound
+    gradients: Bound
+    source: str
+
+
+ELEMENTWISE = Family(
+    "", entries(8), largest(8),
+    "A function of the C library or of Eigen is within 4 units of the value, so two libraries are within 8. A derivative"
+    " is made of terms as large as 1 (1 - tanh(x)**2), times the cotangent.",
+)  # fmt: skip
+REDUCTIONS = Family(
+    "sum mean nansum nanmean std var norm vector_norm matrix_norm logsumexp logcumsumexp cumsum cumprod prod matmul mm"
+    " bmm mv dot inner outer kron multi_dot vecdot addmm einsum tensordot cov corrcoef dist cdist pdist trapezoid"
+    " cumulative_trapezoid linear add_n renorm __matmul__ __rmatmul__ cross reduce_as segment_sum segment_mean"
+    " send_u_recv send_ue_recv bilinear unfold fold layer_norm batch_norm group_norm instance_norm rms_norm normalize"
+    " cosine_similarity cosine_embedding_loss pairwise_distance scaled_dot_product_attention softmax log_softmax"
+    " gumbel_softmax mse_loss l1_loss smooth_l1_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits"
+    " nll_loss cross_entropy softmax_with_cross_entropy dice_loss sigmoid_focal_loss margin_ranking_loss"
+    " hinge_embedding_loss triplet_margin_loss triplet_margin_with_distance_loss poisson_nll_loss gaussian_nll_loss"
+    " soft_margin_loss multi_label_soft_margin_loss multi_margin_loss multi_label_margin_loss npair_loss ctc_loss"
+    " label_smooth square_error_cost log_loss conv1d conv2d conv3d conv1d_transpose conv2d_transpose conv3d_transpose"
+    " quantile nanquantile matrix_power histogram bincount Linear LayerNorm Softmax LogSoftmax CrossEntropyLoss MSELoss"
+    " L1Loss BCEWithLogitsLoss Sequential ParameterList Layer LayerList SGD trace index_add index_put scatter_add"
+    " scatter_reduce put_along_axis vander repeat_interleave",
+    terms, terms,
+    "Sums of n terms in any order differ by n · eps · Σ|terms| (Higham 2002, section 4.2), products by their factors.",
+)  # fmt: skip
+
+TRANSFORMS = Family(
+    " ".join(f"{name}{end}" for name in "fft ifft rfft irfft hfft ihfft".split() for end in ("", "2", "n")),
+    terms, terms,
+    "A transform is a sum of n terms; a fast one is better (Higham 2002, theorem 24.2).",
+)  # fmt: skip
+
+FACTORISATIONS = Family(
+    "inv inverse det slogdet solve triangular_solve cholesky cholesky_solve cholesky_inverse cond eigvalsh eigh eig"
+    " eigvals svd svdvals pinv qr lu lu_unpack lu_solve lstsq householder_product matrix_exp",
+    conditioned(1), conditioned(2),
+    "A backward stable algorithm's result differs by n · eps · κ (Higham 2002, chapters 8 to 10), and the derivative of"
+    " an inverse has κ twice.",
+)  # fmt: skip
+
+FAMILIES: tuple[Family, ...] = (REDUCTIONS, TRANSFORMS, FACTORISATIONS)
+
+BY_NAME: dict[str, Family] = {name: family for family in FAMILIES for name in family.names.split()}
+"""The family of a name; what is in none is elementwise, or moves elements as they are."""
+
+
+def family_of(path: str) -> Family:
+    """The family whose bound holds for calls at a path."""
+    name = path.replace(" ", ".").rpartition(".")[2]
+    return BY_NAME.get(name) or BY_NAME.get(name.removesuffix("_")) or ELEMENTWISE
+
+
+def are_close(path: str, arguments: Arguments, fact: str, ours: Any, real: Any, dtype: str) -> bool:
+    """Whether values are within the bound of the family; of whole numbers and of what is not finite, the same."""
+    if not isinstance(ours, (np.ndarray, np.generic)) or not isinstance(real, (np.ndarray, np.generic)):
+        return ours is real
+    if ours.shape != real.shape:
+        return True  # which is a difference of its own
+    if ours.dtype.kind not in "fc" and real.dtype.kind not in "fc":
+        return np.array_equal(ours, real)
+    wide = "complex128" if "c" in (ours.dtype.kind, real.dtype.kind) else "float64"
+    ours, real = (np.atleast_1d(side).astype(wide) for side in (ours, real))
+    finite = np.isfinite(ours) & np.isfinite(real)
+    if not np.array_equal(ours[~finite], real[~finite], equal_nan=True):
+        return False
+    family, is_gradient = family_of(path), fact.startswith("gradient")
+    compared = Compared(np.abs(real), UNIT.get(dtype, SINGLE), arguments, is_gradient)
+    allowed = np.broadcast_to((family.gradients if is_gradient else family.values)(compared), real.shape)
+    return bool((np.abs(ours - real)[finite] <= allowed[finite]).all())
