@@ -44,12 +44,18 @@ class Compared:
 
     @property
     def condition(self) -> float:
-        """The condition number of the first Tensor, a matrix or several; 1 of anything else."""
-        first = next(iter(self.arguments.tensors()), None)
-        if first is None or first.values.ndim < 2 or not first.values.size or not np.isfinite(first.values).all():
-            return 1.0
-        wide = first.values.astype("complex128")
-        return float(np.max(np.linalg.cond(wide)))
+        """The largest condition number of the matrices among the arguments."""
+        found = [1.0]
+        for tensor in self.arguments.tensors():
+            if tensor.values.ndim > 1 and tensor.values.size and np.isfinite(tensor.values).all():
+                found.append(float(np.max(np.linalg.cond(tensor.values.astype("complex128")))))
+        return max(found)
+
+    @property
+    def order(self) -> Any:
+        """The order of a norm: the argument p, or the first number among the arguments."""
+        numbers = [value for value in self.arguments.args if isinstance(value, (int, float))]
+        return self.arguments.kwargs.get("p", numbers[0] if numbers else 2)
 
 
 Bound = Callable[[Compared], Any]
@@ -87,6 +93,24 @@ def conditioned(power: int) -> Bound:
     return bound
 
 
+def p_norm(values: Compared) -> float:
+    """The bound of a sum, and Paddle's epsilon; powers of another order than 1 and 2 are taken in single precision."""
+    if values.order in (0, 1, 2, np.inf, -np.inf) or isinstance(values.order, str):
+        return terms(values) + 1e-12 * max(values.largest, 1.0)
+    return single(8)(values)
+
+
+def single_if(question: Callable[[str], bool]) -> Bound:
+    """Eight units of single precision if an argument is of such a dtype, else of each entry, or of the largest."""
+
+    def bound(values: Compared) -> Any:
+        if any(question(t.dtype) for t in values.arguments.tensors()):
+            return single(8)(values)
+        return (largest if values.is_gradient else entries)(8)(values)
+
+    return bound
+
+
 class Family(NamedTuple):
     """Names that share a bound: last parts of paths, and those with an underscore after them."""
 
@@ -102,17 +126,17 @@ ELEMENTWISE = Family(
     " is made of terms as large as 1 (1 - tanh(x)**2), times the cotangent.",
 )  # fmt: skip
 REDUCTIONS = Family(
-    "sum mean nansum nanmean std var norm vector_norm matrix_norm logsumexp logcumsumexp cumsum cumprod prod matmul mm"
-    " bmm mv dot inner outer kron multi_dot vecdot addmm einsum tensordot cov corrcoef dist cdist pdist trapezoid"
-    " cumulative_trapezoid linear add_n renorm __matmul__ __rmatmul__ cross reduce_as segment_sum segment_mean"
-    " send_u_recv send_ue_recv bilinear unfold fold layer_norm batch_norm group_norm instance_norm rms_norm normalize"
-    " cosine_similarity cosine_embedding_loss pairwise_distance scaled_dot_product_attention softmax log_softmax"
+    "sum mean nansum nanmean std var logsumexp logcumsumexp cumsum cumprod prod matmul mm"
+    " bmm mv dot inner outer kron multi_dot vecdot addmm einsum tensordot cov corrcoef trapezoid"
+    " cumulative_trapezoid linear add_n __matmul__ __rmatmul__ cross reduce_as segment_sum segment_mean"
+    " send_u_recv send_ue_recv bilinear unfold fold group_norm instance_norm rms_norm"
+    " cosine_similarity cosine_embedding_loss scaled_dot_product_attention softmax log_softmax"
     " gumbel_softmax mse_loss l1_loss smooth_l1_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits"
     " nll_loss cross_entropy softmax_with_cross_entropy dice_loss sigmoid_focal_loss margin_ranking_loss"
-    " hinge_embedding_loss triplet_margin_loss triplet_margin_with_distance_loss poisson_nll_loss gaussian_nll_loss"
-    " soft_margin_loss multi_label_soft_margin_loss multi_margin_loss multi_label_margin_loss npair_loss ctc_loss"
+    " hinge_embedding_loss triplet_margin_loss triplet_margin_with_distance_loss gaussian_nll_loss"
+    " multi_label_soft_margin_loss multi_label_margin_loss npair_loss ctc_loss"
     " label_smooth square_error_cost log_loss conv1d conv2d conv3d conv1d_transpose conv2d_transpose conv3d_transpose"
-    " quantile nanquantile matrix_power histogram bincount Linear LayerNorm Softmax LogSoftmax CrossEntropyLoss MSELoss"
+    " quantile nanquantile histogram bincount Linear LayerNorm Softmax LogSoftmax CrossEntropyLoss MSELoss"
     " L1Loss BCEWithLogitsLoss Sequential ParameterList Layer LayerList SGD trace index_add index_put scatter_add"
     " scatter_reduce put_along_axis vander repeat_interleave",
     terms, terms,
@@ -127,13 +151,44 @@ TRANSFORMS = Family(
 
 FACTORISATIONS = Family(
     "inv inverse det slogdet solve triangular_solve cholesky cholesky_solve cholesky_inverse cond eigvalsh eigh eig"
-    " eigvals svd svdvals pinv qr lu lu_unpack lu_solve lstsq householder_product matrix_exp",
+    " eigvals svd svdvals pinv qr lu lu_unpack lu_solve lstsq householder_product matrix_exp matrix_power",
     conditioned(1), conditioned(2),
     "A backward stable algorithm's result differs by n · eps · κ (Higham 2002, chapters 8 to 10), and the derivative of"
     " an inverse has κ twice.",
 )  # fmt: skip
 
-FAMILIES: tuple[Family, ...] = (REDUCTIONS, TRANSFORMS, FACTORISATIONS)
+P_NORMS = Family(
+    "norm vector_norm matrix_norm dist cdist pdist renorm normalize pairwise_distance triplet_margin_loss", p_norm, p_norm,
+    "Paddle's p_norm kernels add 1e-12, and hold their order, and 1 over it, in single precision.",
+)  # fmt: skip
+
+SINGLE_PRECISION: tuple[Family, ...] = (
+    Family("selu stanh", single(8), single(8), "Their constants are float attributes: 1.0507, 1.67326, 0.67, 1.7159."),
+    Family("celu elu softshrink hardshrink thresholded_relu leaky_relu LeakyReLU ELU", single(8), single(8),
+           "alpha, threshold and slope are float attributes: what is not a float32 is rounded."),
+    Family("hardsigmoid hardswish", single(8), single(8), "hardsigmoid's slope is 0.1666667, a float attribute."),
+    Family("rrelu", single(8), single(8), "The mean of the bounds, 1/8 and 1/3, is a float."),
+    Family("avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d",
+           single(8), single(8), "The kernels divide by a float."),
+    Family("lp_pool1d lp_pool2d", single(16), single(16), "Two powers, the order and 1 over it, of floats."),
+    Family("local_response_norm", single(16), single(16), "The power beta, and alpha and k, are floats."),
+    Family("multi_margin_loss", single(8), single(8), "The mean over classes multiplies by a float, 1 over their number."),
+    Family("layer_norm LayerNorm batch_norm", single(8), single(8), "epsilon and the momentum are float attributes."),
+    Family("gumbel_softmax", single(8), single(8), "The temperature is a float attribute."),
+    Family("exp sigmoid silu swish soft_margin_loss poisson_nll_loss Sigmoid Silu",
+           single_if(lambda dtype: dtype.startswith("complex")), single_if(lambda dtype: dtype.startswith("complex")),
+           "Paddle's complex exponential is computed in single precision."),
+    Family("atan2", single_if(lambda dtype: dtype.startswith("int")), largest(8), "Of integers it is computed in float."),
+)  # fmt: skip
+
+OTHERS: tuple[Family, ...] = (
+    Family("mish log_sigmoid logsigmoid", entries(16), largest(16), "Three functions after another, of 4 units each, twice."),
+    Family("i0e i1e", entries(8), largest(16), "The derivative is a difference of two Bessel functions."),
+    Family("lgamma gammaln", entries(16), largest(1024), "Paddle's digamma adds up to nine reciprocals and a series to 1e-13."),
+    Family("arange linspace logspace histogram_bin_edges", largest(8), largest(8), "start + k · step, rounded at the size of the largest."),
+)  # fmt: skip
+
+FAMILIES: tuple[Family, ...] = (REDUCTIONS, TRANSFORMS, FACTORISATIONS, P_NORMS, *SINGLE_PRECISION, *OTHERS)
 
 BY_NAME: dict[str, Family] = {name: family for family in FAMILIES for name in family.names.split()}
 """The family of a name; what is in none is elementwise, or moves elements as they are."""

@@ -15,10 +15,10 @@ import calls_shape
 import targets
 from described import Arguments, Library
 from hypothesis.strategies import SearchStrategy
+from rows import SAME
 from scripts import SCRIPTS, Script
 
 import pylayer.paddle as facade
-from pylayer.ops.spellings import ALIASES
 
 
 class Entry(NamedTuple):
@@ -27,6 +27,8 @@ class Entry(NamedTuple):
     function: Callable[[Library, str], Callable[..., Any]]
     arguments: SearchStrategy[Arguments]
     values: bool = True
+    few: bool = False
+    """Whether fewer calls are drawn: of what few layers use."""
 
 
 CALLS: dict[str, Any] = {
@@ -34,16 +36,11 @@ CALLS: dict[str, Any] = {
 }  # fmt: skip
 FUNCTIONAL: dict[str, Any] = {**calls_elementwise.ACTIVATIONS, **calls_numbers.FUNCTIONAL, **calls_nn.FUNCTIONAL}
 METHODS: dict[str, Any] = {**calls_elementwise.OPERATORS, **calls_shape.METHODS, **calls_more.METHODS}
+FEW = {*calls_more.CALLS, *calls_more.METHODS, *calls_linalg.CALLS, *calls_linalg.SCRIPTS, *calls_nn.FUNCTIONAL}
+"""The names of which fewer calls are drawn."""
+
 RANDOM = calls_numbers.RANDOM | calls_more.RANDOM | calls_nn.RANDOM
 """The names whose values are drawn at random, and so cannot agree."""
-
-SAME = {
-    **ALIASES,
-    **dict.fromkeys(("as_tensor", "asarray", "from_numpy"), "to_tensor"),
-    **dict.fromkeys(("cat", "concatenate"), "concat"),
-    "permute": "transpose", "swapdims": "swapaxes", "take_along_dim": "take_along_axis",
-}  # fmt: skip
-"""Names of functions that other names have the arguments of."""
 
 
 def arguments_of(name: str, *tables: dict[str, Any]) -> Any:
@@ -56,6 +53,11 @@ def arguments_of(name: str, *tables: dict[str, Any]) -> Any:
     return None
 
 
+def is_rare(name: str) -> bool:
+    """Whether few layers use a function."""
+    return bool({name, name.removesuffix("_")} & FEW)
+
+
 def entries() -> dict[str, Entry]:
     """The entries by path."""
     found = {}
@@ -66,11 +68,11 @@ def entries() -> dict[str, Entry]:
         for name in targets.public_names(facade, module):
             arguments = arguments_of(name, *own)
             if arguments is not None:
-                found[f"{module}.{name}".lstrip(".")] = Entry(targets.function, arguments, name not in RANDOM)
+                found[f"{module}.{name}".lstrip(".")] = Entry(targets.function, arguments, name not in RANDOM, is_rare(name))
     for name in targets.tensor_names(facade):
         arguments = arguments_of(name, METHODS, CALLS)
         if arguments is not None:
-            found[f"Tensor.{name}"] = Entry(targets.function, arguments, name not in RANDOM)
+            found[f"Tensor.{name}"] = Entry(targets.function, arguments, name not in RANDOM, is_rare(name))
     for path in [*names(), *(name for name in SCRIPTS if " " in name)]:
         script = script_of(path)
         if script and path not in found:

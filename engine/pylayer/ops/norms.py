@@ -100,7 +100,7 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
         size = pow(reduction.sum(pow(absolute(x), float(p)), others, None, True), 1.0 / p)
     else:  # each element is a slice; a sum over no axes at all would be one over all
         size = absolute(x)
-    return where_(size > max_norm, x * (max_norm / (size + 1e-7)), x)
+    return where_(size > max_norm, x * (max_norm / size), x)
 
 
 def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:
