@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from calls_numbers import POSITIVE_DEFINITE, SQUARES, labels, matched, spread
+from calls_numbers import POSITIVE_DEFINITE, SQUARES, matched, spread
 from described import Library, T
 from draws import DISTINCT, FLOATS, POSITIVE, Strategy, call, ints, one, tensor, tensors
 from hypothesis import strategies as st

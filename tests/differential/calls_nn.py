@@ -22,7 +22,9 @@ SHAPES = {1: ((1, 4, 5), (6, 2, 3)), 2: ((1, 4, 4, 5), (4, 2, 3, 2)), 3: ((1, 2,
 
 def pooled(axes: int, **more: Any) -> Strategy[Any]:
     """Pooling over so many axes: windows, strides, padding."""
-    return call(BY_AXES[axes], one(2, 3, 1, 9), stride=one(None, 1, 2), padding=one(0, 1), ceil_mode=st.booleans(), **more)
+    return call(
+        BY_AXES[axes], one(2, 3, 1, 9), stride=one(None, 1, 2), padding=one(0, 1), ceil_mode=st.booleans(), **more
+    )
 
 
 def adaptive(axes: int, **more: Any) -> Strategy[Any]:
@@ -36,10 +38,26 @@ def convolved(axes: int, transposed: bool = False) -> Strategy[Any]:
     if transposed:
         weight = (image[1], 2, *weight[2:])
         pair = matched([image, weight], [(2, *image[1:]), weight], [image[1:], weight])
-        return spread(pair, bias=one(None, tensor("float64", (2,))), stride=one(1, 2), padding=one(0, 1), dilation=one(1, 2), output_padding=one(0, 1))
+        return spread(
+            pair,
+            bias=one(None, tensor("float64", (2,))),
+            stride=one(1, 2),
+            padding=one(0, 1),
+            dilation=one(1, 2),
+            output_padding=one(0, 1),
+        )
     groups = image[1] // weight[1]
-    pair = matched([image, weight], [(2, *image[1:]), weight], [image, (weight[0], 3, *weight[2:])], [(0, *image[1:]), weight])
-    return spread(pair, bias=one(None, tensor("float64", weight[:1])), stride=one(1, 2), padding=one(0, 1, "SAME", "VALID"), dilation=one(1, 2), groups=groups)
+    pair = matched(
+        [image, weight], [(2, *image[1:]), weight], [image, (weight[0], 3, *weight[2:])], [(0, *image[1:]), weight]
+    )
+    return spread(
+        pair,
+        bias=one(None, tensor("float64", weight[:1])),
+        stride=one(1, 2),
+        padding=one(0, 1, "SAME", "VALID"),
+        dilation=one(1, 2),
+        groups=groups,
+    )
 
 
 def triples(*shapes: Any) -> Strategy[Any]:

@@ -6,7 +6,6 @@ A difference without a row fails, and so does a row whose call shows none any mo
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from described import Arguments, T, args

@@ -8,7 +8,21 @@ from collections.abc import Callable
 import numpy as np
 from described import Arguments, T, args
 from outcome import Outcome
-from rows import FLAGS, GRADIENT, LABELS, RESERVED, UNINITIALISED, Crash, Known, f64, first, i64, leaf, mask, ndim, result
+from rows import (
+    FLAGS,
+    GRADIENT,
+    LABELS,
+    RESERVED,
+    UNINITIALISED,
+    Crash,
+    Known,
+    f64,
+    first,
+    i64,
+    leaf,
+    mask,
+    ndim,
+)
 
 When = Callable[[Arguments, Outcome, Outcome], bool]
 
@@ -102,7 +116,7 @@ ODD: tuple[Known, ...] = (
     Known("copy_", ".*", "Neither library's graph sees copy_.", args(T(np.ones((2, 3)), "float64", "result", True), leaf(2.75, shape=())), TRANSPOSED),
     # ------------------------------------------------------------------- NaN and infinities
     Known("argmax argmin", "out value", "The engine's extreme of numbers with a NaN is the NaN; in Paddle not if it is the first.", args(f64(math.nan, -3.0)), NOT_FINITE),
-    Known("max_pool1d max_pool2d max_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d maxout cdist pairwise_distance", rf".* value", "Paddle's largest number passes over NaN; the engine's is NaN.", args(f64(math.nan, 2.0, 1.0, 0.0, shape=(1, 1, 4)), 2), NOT_FINITE, path="nn.functional.max_pool1d"),
+    Known("max_pool1d max_pool2d max_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d maxout cdist pairwise_distance", r".* value", "Paddle's largest number passes over NaN; the engine's is NaN.", args(f64(math.nan, 2.0, 1.0, 0.0, shape=(1, 1, 4)), 2), NOT_FINITE, path="nn.functional.max_pool1d"),
     Known("softmax softmax_ log_softmax", ".* value", "Of one NaN alone Paddle's softmax is 1.", args(f64(math.nan, shape=())), NOT_FINITE, path="nn.functional.softmax"),
     Known("sinc sinc_", "(out|input 0) value", "Paddle takes NaN for 0.", args(f64(math.nan)), NOT_FINITE),
     Known("heaviside", "out value", "Paddle takes NaN for a negative number.", args(f64(math.nan), f64(1.0)), NOT_FINITE),

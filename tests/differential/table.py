@@ -68,7 +68,9 @@ def entries() -> dict[str, Entry]:
         for name in targets.public_names(facade, module):
             arguments = arguments_of(name, *own)
             if arguments is not None:
-                found[f"{module}.{name}".lstrip(".")] = Entry(targets.function, arguments, name not in RANDOM, is_rare(name))
+                found[f"{module}.{name}".lstrip(".")] = Entry(
+                    targets.function, arguments, name not in RANDOM, is_rare(name)
+                )
     for name in targets.tensor_names(facade):
         arguments = arguments_of(name, METHODS, CALLS)
         if arguments is not None:

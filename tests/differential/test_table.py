@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from known import CRASHES, KNOWN, last_word
 from one_liners import PROGRAMS
 
-import pylayer.paddle  # noqa: F401 - the packages
+import pylayer.paddle
 from pylayer.paddle._names import MODULES
 from pylayer.release import StandIn, named
 
@@ -48,6 +48,7 @@ NOT_DRAWN: dict[str, str] = {
     ),
 }
 """By name, why no calls are drawn."""
+
 
 def functions() -> list[str]:
     """The paths of the facade's functions and of Tensor's methods."""

@@ -355,9 +355,7 @@ copysign = binary(
 )
 hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out, floating=True)
 nextafter = binary("nextafter", promote=False)
-heaviside = binary(
-    "heaviside", lambda g: g * 0, lambda g, F, x: F.where(x == 0, g, 0), _in_the_dtype_of_x("heaviside")
-)
+heaviside = binary("heaviside", lambda g: g * 0, lambda g, F, x: F.where(x == 0, g, 0), _in_the_dtype_of_x("heaviside"))
 logaddexp = binary(
     "logaddexp", lambda g, F, x, out: g * F.exp(x - out), lambda g, F, y, out: g * F.exp(y - out), floating=True
 )
