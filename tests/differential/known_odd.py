@@ -162,6 +162,15 @@ ODD: tuple[Known, ...] = (
         "isin maxout multiplex pin_memory strided_slice fftshift ifftshift channel_shuffle log_loss multi_label_margin_loss pixel_unshuffle npair_loss softmax_with_cross_entropy crop pdist equal_all narrow cross view cartesian_prod histogram is_empty scatter_add scatter_add_ scatter_reduce put_along_axis put_along_axis_ fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn mode dice_loss sinc sinc_",
         THEIRS, "The engine promotes dtypes, counts axes from the end, or passes over what does not matter, where Paddle refuses.", args(f64(1.0, 2.0)), path="fft.fftshift",
     ),
+    Known("gammainc gammaincc segment_sum segment_mean segment_min segment_max dropout linspace sigmoid_focal_loss diagonal_scatter sort", THEIRS, "Paddle refuses another dtype, a Tensor of no axes or elements, or an axis from the end; the engine takes it.", args(f64(1.0, shape=()), axis=1), path="sort"),
+    Known("scatter_ adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d index_put index_put_ scaled_dot_product_attention cummax cummin", OURS, "The engine refuses other dtypes, sizes of 0 and axes that are not there; Paddle takes what comes.", args(T(np.zeros((0, 2), "float32"), "float32"), i64(), T(np.zeros((0, 2)), "float64"), overwrite=False), path="scatter_"),
+    Known("zeropad2d trapezoid cumulative_trapezoid solve softmax", BOTH, "Both refuse.", args(f64(1.0, shape=()), f64(1.0, 2.0, shape=(2, 1)), left=False), path="linalg.solve"),
+    Known("segment_min segment_max", ".* value", "Paddle's extreme passes over NaN.", args(f64(math.nan, -1.5), i64(0, 0)), NOT_FINITE, path="geometric.segment_max"),
+    Known("lp_pool1d lp_pool2d pdist", GRADIENT, "What the derivative is at a NaN.", args(leaf(math.nan, 6.0, shape=(1, 2))), NOT_FINITE, path="nn.functional.pdist"),
+    Known("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d linspace", ".* value", "The engine multiplies by weights of 0 too, which spreads NaN.", args(f64(math.nan, 1.0, 2.0, 3.0, shape=(1, 1, 4)), 2), NOT_FINITE, path="nn.functional.adaptive_avg_pool1d"),
+    Known("matrix_exp", NONE, "Paddle's matrix_exp has no gradient.", args(leaf(1.0, 2.0, 3.0, 5.0, shape=(2, 2))), path="linalg.matrix_exp"),
+    Known("fill_diagonal_tensor fill_diagonal_tensor_", NONE, "Paddle gives what is written along the diagonal no gradient.", args(result(1.0, 2.0, 3.0, 4.0, shape=(2, 2)), leaf(1.0, 2.0)), path="Tensor.fill_diagonal_tensor"),
+    Known("batch_norm", r"input \d changed", "The engine counts that running statistics change.", args(f64(1.0, 2.0, shape=(2, 1)), f64(1.0), f64(1.0), training=True), path="nn.functional.batch_norm"),
 )  # fmt: skip
 
 
@@ -181,6 +190,8 @@ IDS = i64(0)
 ODD_CRASHES: tuple[Crash, ...] = (
     Crash("cartesian_prod stack", "SIGSEGV in backward if some of the Tensors need no gradient.", args([leaf(1.0, 2.0), f64(3.0, 4.0)]), mixed),
     Crash("fftn ifftn rfftn irfftn hfftn ihfftn vector_norm zeropad2d pad fill_diagonal_", "SIGSEGV or SIGFPE for a 0-d Tensor.", args(f64(1.0, shape=())), no_axes),
+    Crash("cummax cummin", "SIGSEGV in backward for a 0-d Tensor.", args(leaf(1.0, shape=()), axis=-1), no_axes),
+    Crash("cholesky_solve", "SIGSEGV in backward if one of the two needs no gradient.", args(leaf(1.0, 2.0, shape=(2, 1)), f64(2.0, 0.5, 0.5, 1.0, shape=(2, 2))), mixed),
     Crash("index_put index_put_", "SIGSEGV for a 0-d Tensor.", args(f64(1.0, shape=()), (i64(0, 0),), f64(1.0, shape=())), no_axes),
     Crash("cross segment_sum segment_mean segment_min segment_max send_uv multiplex embedding", "SIGSEGV or SIGFPE for Tensors without elements.", args(f64(shape=(0, 2)), i64()), no_elements),
     Crash("diagonal_scatter slice_scatter", "SIGSEGV, or no end, for values of another dtype.", args(leaf(1.0, 2.0, 3.0, 4.0, shape=(2, 2)), f64(1.0, 2.0, dtype="float32")), lambda a: len({t.dtype for t in a.tensors()}) > 1),

@@ -12,7 +12,7 @@ from known import crashes, excused
 from odd import ODDITIES, odd
 from test_calls import both
 
-FEW = settings(max_examples=3, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=2, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
 def drawn(path: str) -> list[Arguments]:

@@ -96,10 +96,9 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
     """`x` with the slices along `axis` whose p-norm is above `max_norm` scaled down to it."""
     at = normal_axis(axis, x.ndim)
     others = [k for k in range(x.ndim) if k != at]
-    if others:
-        size = pow(reduction.sum(pow(absolute(x), float(p)), others, None, True), 1.0 / p)
-    else:  # each element is a slice; a sum over no axes at all would be one over all
-        size = absolute(x)
+    size = absolute(x)
+    if others:  # with none each element is a slice, while a sum over no axes would be one over all
+        size = pow(reduction.sum(pow(size, float(p)), others, None, True), 1.0 / p)
     return where_(size > max_norm, x * (max_norm / size), x)
 
 

@@ -152,7 +152,7 @@ def bincount(xp: ModuleType, x: Array, weights: Array | None = None, minlength: 
 
 
 def _bounds(x: Array, low: float, high: float, margin: float = 1.0) -> tuple[float, float]:
-    """Where the bins begin and end: at the extremes if both numbers are 0, a `margin` beyond them if these are equal."""
+    """Where the bins begin and end: at the extremes if both are 0, and a `margin` beyond if these are equal."""
     if low == high == 0 and x.size:
         low, high = float(x.min().item()), float(x.max().item())
     return (low - margin, high + margin) if low == high else (low, high)
