@@ -24,6 +24,7 @@ class Compared:
     sizes: np.ndarray[Any, Any]
     """The magnitudes of the entries."""
     unit: float
+    """The unit of the coarsest dtype among the result and the arguments."""
     arguments: Arguments
     is_gradient: bool
 
@@ -72,9 +73,15 @@ def largest(count: float) -> Bound:
     return lambda values: count * values.unit * values.largest
 
 
+def absolute(count: float) -> Bound:
+    """So many units in the last place of the largest entry or of 1."""
+    return lambda values: count * values.unit * max(values.largest, 1.0)
+
+
 def terms(values: Compared) -> float:
     """The bound of a sum in any order, n · eps · Σ|terms| (Higham 2002, section 4.2)."""
-    return values.unit * values.terms
+    count = max((t.values.size for t in values.arguments.tensors()), default=1)
+    return values.unit * max(values.terms, count * values.largest)
 
 
 def single(count: float) -> Bound:
@@ -182,7 +189,8 @@ SINGLE_PRECISION: tuple[Family, ...] = (
 )  # fmt: skip
 
 OTHERS: tuple[Family, ...] = (
-    Family("mish log_sigmoid logsigmoid", entries(16), largest(16), "Three functions after another, of 4 units each, twice."),
+    Family("gelu GELU tanhshrink swiglu", absolute(8), absolute(8), "A difference of numbers as large as 1, or as x."),
+    Family("mish log_sigmoid logsigmoid softplus Softplus", absolute(8), absolute(8), "log(1 + exp(x)), of which Paddle rounds the sum: a unit of 1."),
     Family("i0e i1e", entries(8), largest(16), "The derivative is a difference of two Bessel functions."),
     Family("lgamma gammaln", entries(16), largest(1024), "Paddle's digamma adds up to nine reciprocals and a series to 1e-13."),
     Family("arange linspace logspace histogram_bin_edges", largest(8), largest(8), "start + k · step, rounded at the size of the largest."),
@@ -214,6 +222,9 @@ def are_close(path: str, arguments: Arguments, fact: str, ours: Any, real: Any, 
     if not np.array_equal(ours[~finite], real[~finite], equal_nan=True):
         return False
     family, is_gradient = family_of(path), fact.startswith("gradient")
-    compared = Compared(np.abs(real), UNIT.get(dtype, SINGLE), arguments, is_gradient)
-    allowed = np.broadcast_to((family.gradients if is_gradient else family.values)(compared), real.shape)
-    return bool((np.abs(ours - real)[finite] <= allowed[finite]).all())
+    casts = [value for value in arguments.kwargs.values() if isinstance(value, str)]
+    units = [UNIT[name] for name in (*(t.dtype for t in arguments.tensors()), *casts) if name in UNIT]
+    compared = Compared(np.abs(real), max([UNIT.get(dtype, SINGLE), *units]), arguments, is_gradient)
+    with np.errstate(all="ignore"):
+        allowed = np.broadcast_to((family.gradients if is_gradient else family.values)(compared), real.shape)
+        return bool((np.abs(ours[finite] - real[finite]) <= allowed[finite]).all())

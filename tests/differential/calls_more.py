@@ -52,10 +52,10 @@ ELEMENTWISE: dict[str, Strategy[Any]] = {
     "increment": call(tensors((*F, "int64"), ((1,), (), (2,))), value=one(1.0, 2.5)),
     **{name: binary((*REAL, "bool"), SPECIAL, SPECIAL) for name in "less".split()},
     **{name: binary(REALS, SPECIAL, SPECIAL) for name in "copysign heaviside".split()},
-    **{name: binary(REALS) for name in "hypot logaddexp".split()}, "nextafter": binary(F, SPECIAL, SPECIAL),
+    **{name: st.one_of(spread(matched([(2, 3), (2, 3)], [(3,), (3,)])), binary(REALS)) for name in "hypot logaddexp".split()}, "nextafter": binary(F, SPECIAL, SPECIAL),
     "floor_mod": binary(REAL, right=POSITIVE), "ldexp": call(tensors((*F, "int64")), one(tensors(("int64", "int32", "float64"), ((3,), ())))),
     **{name: binary(F, POSITIVE, POSITIVE) for name in "gammainc gammaincc".split()},
-    **{name: binary(WHOLE) for name in "gcd lcm".split()},
+    **{name: st.one_of(binary(WHOLE), spread(matched([(3,), (3,)], [(2, 3), (2, 3)], dtypes=("int64", "int32"), values=(2.0, 3.0, 4.0)))) for name in "gcd lcm".split()},
     **{name: st.one_of(binary(WHOLE, right=(0.0, 1.0, 2.0)), spread(matched([(3,), (3,)], dtypes=("int64",), values=(1.0, 2.0)), is_arithmetic=st.booleans())) for name in "bitwise_left_shift bitwise_right_shift".split()},
     "polar": spread(PAIR), "isin": call(tensors((*F, "int64")), tensors((*F, "int64")), assume_unique=False, invert=st.booleans()),
 }  # fmt: skip

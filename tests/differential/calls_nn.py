@@ -86,11 +86,11 @@ LOSSES: dict[str, Strategy[Any]] = {
     "soft_margin_loss": spread(losses(USUAL, SIGNS), reduction=REDUCTION),
     "multi_label_soft_margin_loss": spread(losses(USUAL, [0.0, 1.0]), weight=one(None, tensor("float64", (3,), POSITIVE)), reduction=REDUCTION),
     "multi_margin_loss": call(tensor("float64", (2, 3)), one(labels((2,)), labels((3,))), p=one(1, 2, 3), margin=one(1.0, 0.5), weight=one(None, tensor("float64", (3,), POSITIVE)), reduction=REDUCTION),
-    "multi_label_margin_loss": call(tensors(F, ((2, 3),)), one(labels((2, 3), 3, -1), labels((3,))), reduction=REDUCTION),
+    "multi_label_margin_loss": call(tensors(F, ((2, 3),)), one(T(np.array([[0, 2, -1], [1, -1, 0]]), "int64"), labels((2, 3), 3, -1), labels((3,))), reduction=REDUCTION),
     "npair_loss": call(*[tensors(F, ((2, 3),))] * 2, one(tensor("float32", (2,), (1.0, 2.0), ("constant",)), labels((2,))), l2_reg=one(0.002, 0.5)),
     "softmax_with_cross_entropy": call(tensors(F, ((2, 3),)), one(labels((2, 1)), labels((2,))), ignore_index=one(-100, 1), return_softmax=st.booleans(), axis=one(-1, 1)),
     "label_smooth": call(tensors(F, ((2, 3), (3,)), (0.0, 1.0)), epsilon=one(0.1, 0.25), prior_dist=one(None, tensor("float64", (1, 3), POSITIVE, ("constant",)))),
-    "ctc_loss": call(tensors(F, ((4, 2, 3),)), T(np.array([[1, 2], [2, 1]], "int32"), "int32"), T(np.array([4, 3]), "int64"), T(np.array([2, 1]), "int64"), blank=one(0, 1), reduction=REDUCTION, norm_by_times=st.booleans()),
+    "ctc_loss": call(tensors(F, ((4, 2, 3),)), T(np.array([[1, 2], [2, 1]], "int32"), "int32"), T(np.array([4, 3]), "int64"), T(np.array([2, 1]), "int64"), blank=0, reduction=REDUCTION, norm_by_times=st.booleans()),
 }  # fmt: skip
 
 ACTIVATIONS: dict[str, Strategy[Any]] = {

@@ -43,7 +43,7 @@ def both(real: Any, path: str, arguments: Any) -> tuple[Outcome, Outcome, dict[s
     return ours, theirs, differences(ours, theirs, entry.values, close=close)
 
 
-NEVER_ACCEPTED = {"Tensor.cuda", "Layer misuse"}
+NEVER_ACCEPTED = {"Tensor.cuda", "Tensor.pin_memory", "Layer misuse", "nn.functional.rms_norm"}
 """What has no call here that Paddle accepts."""
 
 
@@ -92,7 +92,7 @@ from outcome import outcome
 
 
 def call(row):
-    resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
+    resource.setrlimit(resource.RLIMIT_CPU, (3, 3))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     path = test_calls.path_of(row)
     for _ in range(20):

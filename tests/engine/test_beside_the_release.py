@@ -52,6 +52,10 @@ VALUES: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: paddle.linalg.matrix_power(tensor([[INF, 0.0], [0.0, 1.0]]), 1),
         [[INF, 0], [0, 1]],
     ),
+    "special.softmax of three axes is along the first": (
+        lambda: paddle.special.softmax(tensor(np.zeros((2, 1, 1)))),
+        np.full((2, 1, 1), 0.5),
+    ),
     "the power 0 of NaN": (lambda: paddle.linalg.matrix_power(tensor([[NAN, 1.0], [1.0, 1.0]]), 0), np.eye(2)),
     "thresholded_relu of NaN": (lambda: F.thresholded_relu(tensor([NAN, 2.0, 0.5])), [NAN, 2, 0]),
     "multi_margin_loss of NaN": (lambda: F.multi_margin_loss(tensor(MARGINS), tensor([1, 2], "int64")), NAN),
