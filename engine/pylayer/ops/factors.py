@@ -109,13 +109,15 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
     if n == 0:  # a gradient flows, if it is zero
         unit = broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
         return where_(full(x.shape, True), unit, x)
-    result = None
+    odd, n = n % 2, n // 2
+    result = x * 1 if odd else None
     while n:  # by squaring
+        x = matmul(x, x)
         if n % 2:
             result = x if result is None else matmul(result, x)
         n //= 2
-        x = matmul(x, x) if n else x
-    return result * 1
+    assert result is not None
+    return result
 
 
 # The z with A z = x, given the triangular factor y of A.
