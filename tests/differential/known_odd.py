@@ -75,7 +75,7 @@ TURNED = T(np.arange(6.0).reshape(3, 2), "float64", transposed=True)
 
 ODD: tuple[Known, ...] = (
     # ------------------------------------------------------------------- what is no Tensor
-    Known("angle bitwise_not isposinf isneginf isreal signbit sinc sinc_ stanh logaddexp is_empty swiglu digamma digamma_ frac deg2rad rad2deg sgn equal_all eq lgamma lgamma_ frac_ gammainc gammaincc cond copysign_ heaviside heaviside_ hypot_ nanmedian", BOTH, "Both refuse what is not a Tensor; the wrapper that notices it has another error.", args([1.0, 2.0])),
+    Known("angle bitwise_not isposinf isneginf isreal signbit sinc sinc_ stanh logaddexp is_empty swiglu digamma digamma_ frac deg2rad rad2deg sgn equal_all eq lgamma lgamma_ frac_ gammainc gammaincc cond copysign_ heaviside hypot_ nanmedian", BOTH, "Both refuse what is not a Tensor; the wrapper that notices it has another error.", args([1.0, 2.0])),
     Known("dsplit hsplit vsplit", BOTH, "Both refuse to split into 0 parts.", args(f64(1.0, 2.0, shape=(2, 1)), 0), path="vsplit"),
     Known("to_tensor", THEIRS, "asarray and as_tensor have no stop_gradient in Paddle, and from_numpy takes arrays only; in the engine all are to_tensor.", args(1), path="from_numpy"),
     # ------------------------------------------------------------------- without elements
@@ -176,7 +176,7 @@ ODD: tuple[Known, ...] = (
     Known("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d linspace", ".* value", "The engine multiplies by weights of 0 too, which spreads NaN.", args(f64(math.nan, 1.0, 2.0, 3.0, shape=(1, 1, 4)), 2), NOT_FINITE, path="nn.functional.adaptive_avg_pool1d"),
     Known("fill_diagonal_tensor fill_diagonal_tensor_", NONE, "Paddle gives what is written along the diagonal no gradient.", args(result(1.0, 2.0, 3.0, 4.0, shape=(2, 2)), leaf(1.0, 2.0)), path="Tensor.fill_diagonal_tensor"),
     Known("batch_norm", r"input \d changed", "The engine counts that running statistics change.", args(f64(1.0, 2.0, shape=(2, 1)), f64(1.0), f64(1.0), training=True), path="nn.functional.batch_norm"),
-    Known("bitwise_or bitwise_and bitwise_xor bitwise_or_ bitwise_and_ bitwise_xor_ matmul lp_pool1d lp_pool2d heaviside heaviside_ copysign hypot conv1d conv2d conv3d", rf"{OURS}|backward error|{GRADIENT}", "Without elements the engine checks dtypes and sizes all the same.", args(f64(shape=(0, 3), dtype="float32"), f64(*range(6), shape=(3, 2))), EMPTY, path="matmul"),
+    Known("bitwise_or bitwise_and bitwise_xor bitwise_or_ bitwise_and_ bitwise_xor_ matmul lp_pool1d lp_pool2d heaviside copysign hypot conv1d conv2d conv3d", rf"{OURS}|backward error|{GRADIENT}", "Without elements the engine checks dtypes and sizes all the same.", args(f64(shape=(0, 3), dtype="float32"), f64(*range(6), shape=(3, 2))), EMPTY, path="matmul"),
     Known("lp_pool1d lp_pool2d", ".* value", "Paddle's largest number passes over NaN.", args(f64(math.nan, 1.0, shape=(1, 1, 2)), math.inf, 2), NOT_FINITE, path="nn.functional.lp_pool1d"),
     Known("alpha_dropout feature_alpha_dropout", "out is", "Where nothing is dropped the engine returns the Tensor itself.", args(f64(1.0), p=0.0), path="nn.functional.alpha_dropout"),
     Known("label_smooth gcd gcd_ lcm lcm_ instance_norm batch_norm swiglu temporal_shift unfold", THEIRS, "Paddle takes one dtype, and sizes that fit.", args(f64(1.0, 0.0, dtype="float32"), epsilon=0.25, prior_dist=f64(1.0, 2.0, shape=(1, 2))), path="nn.functional.label_smooth"),
