@@ -82,7 +82,7 @@ def test_a_known_difference_is_still_there(real: Any, row: Known) -> None:
 
 
 CRASHING = """
-import json, os, resource, sys
+import json, os, resource, signal, sys
 sys.path[:0] = {paths!r}
 import warnings
 warnings.simplefilter("ignore")
@@ -93,6 +93,7 @@ from outcome import outcome
 
 def call(row):
     resource.setrlimit(resource.RLIMIT_CPU, (3, 3))
+    signal.alarm(60)  # for one that waits
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     path = test_calls.path_of(row)
     for _ in range(20):
