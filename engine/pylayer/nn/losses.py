@@ -11,7 +11,7 @@ from pylayer.nn.common_losses import _reduced, cross_entropy
 from pylayer.ops.activation import log_sigmoid, relu, softmax, softplus
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import full_like
-from pylayer.ops.elementwise import check_same_dtype, equal, exp, log, maximum, minimum, pow, sigmoid, square
+from pylayer.ops.elementwise import check_same_dtype, clip, equal, exp, log, maximum, minimum, pow, sigmoid, square
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.norms import norm
@@ -116,7 +116,7 @@ def cosine_embedding_loss(
     sizes = (total(square(input1), -1) + 1e-11) * (total(square(input2), -1) + 1e-11)
     cosine = products / pow(sizes, 0.5)
     nothing = full_like(cosine, 0)
-    loss = where_(equal(label, 1), 1 - cosine, nothing) + where_(equal(label, -1), relu(cosine - margin), nothing)
+    loss = where_(equal(label, 1), 1 - cosine, nothing) + where_(equal(label, -1), clip(cosine - margin, 0.0), nothing)
     return _reduced(loss, reduction)
 
 
@@ -150,7 +150,7 @@ def triplet_margin_with_distance_loss(
     near, far = distance(input, positive), distance(input, negative)
     if swap:
         far = minimum(far, distance(positive, negative))
-    return _reduced(relu(near - far + margin), reduction)
+    return _reduced(clip(near - far + margin, 0.0), reduction)
 
 
 def triplet_margin_loss(
@@ -254,7 +254,7 @@ def multi_margin_loss(
     """
     label = reshape(label, [-1])
     truth = take_along_axis(input, unsqueeze(label, -1), 1)
-    gaps = pow(relu(margin - truth + input), p) * (1 - astype(one_hot(label, input.shape[1]), input.dtype))
+    gaps = pow(clip(margin - truth + input, 0.0), p) * (1 - astype(one_hot(label, input.shape[1]), input.dtype))
     if weight is not None:
         gaps = reshape(weight[label], [-1, 1]) * gaps
     return _reduced(mean(gaps, 1), reduction)
@@ -308,6 +308,7 @@ def multi_label_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean
     there = cumprod(astype(label != -1, input.dtype), 1)
     targets = astype(where_(there > 0, label, 0), "int64")
     named = total(astype(one_hot(targets, classes), input.dtype) * unsqueeze(there, -1), 1, None, True) > 0
-    margins = relu(1 - unsqueeze(take_along_axis(input, targets, 1), -1) + unsqueeze(input, 1))
+    gaps = 1 - unsqueeze(take_along_axis(input, targets, 1), -1) + unsqueeze(input, 1)
+    margins = maximum(gaps, full_like(gaps, 0))
     counted = where_(named, 0.0, margins) * unsqueeze(there, -1)
     return _reduced(total(counted, [1, 2]) / classes, reduction)

@@ -15,6 +15,7 @@ from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import clip, floor, minimum, round
 from pylayer.ops.joining import concat, stack
 from pylayer.ops.linalg import matmul
+from pylayer.ops.padding import pad_
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose, unsqueeze
 from pylayer.tensor import Tensor
@@ -183,8 +184,8 @@ def temporal_shift(
     channels = x.shape[1]
     frames = reshape(x, [-1, seg_num, *x.shape[1:]])
     back, forth = int(channels * shift_ratio), int(channels * 2 * shift_ratio)
-    nothing = frames[:, :1] * 0.0
-    before = concat([nothing, frames[:, :-1]], 1)
-    after = concat([frames[:, 1:], nothing], 1)
+    sides = [(0, 0)] * (frames.ndim - 2)
+    before = pad_(frames[:, :-1], [(0, 0), (1, 0), *sides], 0.0)
+    after = pad_(frames[:, 1:], [(0, 0), (0, 1), *sides], 0.0)
     shifted = concat([before[:, :, :back], after[:, :, back:forth], frames[:, :, forth:]], 2)
     return channels_back(reshape(shifted, x.shape), data_format)

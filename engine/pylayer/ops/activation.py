@@ -148,3 +148,10 @@ softmax = composed("softmax", lambda x, axis=-1, dtype=None: _normalised(softmax
 log_softmax = composed("log_softmax", lambda x, axis=-1, dtype=None: _normalised(log_softmax_, x, axis, dtype))
 
 relu_, elu_, leaky_relu_ = map(in_place, (relu, elu, leaky_relu))
+
+
+def legacy_softmax(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """`softmax` of `paddle.special`: without an axis along the first of 0, 1 or 3 axes, else along the second."""
+    if axis is None:
+        axis = 0 if x.ndim in (0, 1, 3) else 1
+    return softmax(x, axis, dtype)

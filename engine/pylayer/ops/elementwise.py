@@ -148,7 +148,7 @@ def _pow_x(g: Any, F: Any, x: Any, y: Any) -> Any:
 def _pow_y(g: Any, F: Any, x: Any, out: Any) -> Any:
     """``x**y · log x``, and 0 where x is 0."""
     if isinstance(x, (int, float)):
-        return g * 0 if x == 0 else g * (out * math.log(x))
+        return g * 0 if x == 0 else g * (out * math.log(x)).conjugate()
     return g * (out * F.log(F.where(x == 0, x * 0 + 1, x))).conjugate()
 
 

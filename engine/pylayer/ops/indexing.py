@@ -159,6 +159,11 @@ def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
     """The elements of `x` where `condition` holds, else those of `y`."""
     if condition.dtype.kind != "b":
         raise ValueError(f"the condition must be bool, but is {condition.dtype}")
+    # To a number beside bfloat16, which is not NumPy's own, NumPy's where gives float64.
+    if getattr(x, "dtype", condition.dtype).kind == "V":
+        y = xp.asarray(y, x.dtype)
+    elif getattr(y, "dtype", condition.dtype).kind == "V":
+        x = xp.asarray(x, y.dtype)
     return xp.where(condition, x, y)
 
 

@@ -276,4 +276,4 @@ def reduce_as(x: Tensor, target: Tensor) -> Tensor:
     require(reaches, "reduce_as(): the target should broadcast to x", x, target)
     extra = x.ndim - target.ndim
     axes = [*range(extra), *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra])]
-    return reshape(x.sum(axes, keepdim=True), target.shape) if axes else x
+    return reshape(x.sum(axes, keepdim=True), target.shape) if axes else clone(x)

@@ -14,7 +14,7 @@ from pylayer.array import Array
 from pylayer.dtype import float64
 from pylayer.op import composed, op, unary
 from pylayer.ops.arguments import require
-from pylayer.ops.elementwise import clip, erf, floating, from_math, log
+from pylayer.ops.elementwise import clip, erf, floating, from_math
 from pylayer.ops.indexing import where_
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function
@@ -251,7 +251,10 @@ erfinv = unary(
 )
 
 
+logit_of = unary("logit", lambda g, x: g / (x * (1 - x)), lambda xp: lambda x: xp.log(x / (1 - x)))
+
+
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 − x)), x first held between `eps` and 1 − `eps`; without, NaN outside [0, 1]."""
     x = clip(floating(x), eps, 1 - eps) if eps else floating(x)
-    return log(x / (1 - x))
+    return logit_of(x)

@@ -100,7 +100,7 @@ MODULES = {
     "pir": "static.program Value=static.variable:Variable",
     "pir_utils": "IrGuard=compatibility:static_guard DygraphPirGuard=compatibility:nullcontext",
     "regularizer": "optimizer.regularizer",
-    "special": "ops",
+    "special": "softmax=ops.activation:legacy_softmax ops",
     "static": (
         "compatibility:Variable,InputSpec static.backward static.data static.executor static.in_use static.measures "
         "static.program static.scope setitem=ops.inplace:set_items"
