@@ -556,8 +556,21 @@ def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
     first: dict[str, int] = {}
     for number in numbers.tolist():
         first.setdefault(element_of(nearby, number), number)
-    names = [f"{place} ({sides_of(slopes, nearby, k)})" for place, k in list(first.items())[:MOST_NAMED]]
+    names = []
+    for place, number in list(first.items())[:MOST_NAMED]:
+        names.append(f"{place} ({sides_of(slopes_that_vary(nearby, slopes, number), nearby, number)})")
     return listed(names, len(first))
+
+
+def slopes_that_vary(nearby: Nearby, summed: Slopes, number: int) -> Slopes:
+    """The slopes of the sum of the outputs; where they cancel in the sum, those of the first output that has a kink."""
+    if not summed.varies[number]:
+        outputs = nearby.point.outputs
+        for output in range(min(outputs.vector.size, MOST_LOOKED_AT)):
+            slopes = nearby.slopes(outputs.unit(output))
+            if slopes.varies[number]:
+                return slopes
+    return summed
 
 
 def element_of(nearby: Nearby, number: int) -> str:
