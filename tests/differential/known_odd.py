@@ -190,6 +190,7 @@ ODD: tuple[Known, ...] = (
     Known("cosine_embedding_loss", OURS, RESERVED, args(f64(1.0, 2.0, shape=(1, 2)), f64(1.0, 2.0, shape=(1, 2)), i64(1), margin=2, reduction="other"), path="nn.functional.cosine_embedding_loss"),
     Known("lstsq", r"out\[1\] .*", "With gels Paddle has no rank.", args(f64(1.0, 2.0, 3.0, 5.0, shape=(2, 2)), f64(1.0, 2.0, shape=(2, 1)), driver="gels"), path="linalg.lstsq"),
     Known("pairwise_distance cdist dist", NONE, "The number of elements that are not zero has no gradient.", args(leaf(1.0, 2.0), f64(2.0, 2.0), p=0), lambda a, o, r: a.kwargs.get("p") == 0, path="nn.functional.pairwise_distance"),
+    Known("apply_", "input 0 changed", "Whether the change counts as one in place; the engine counts writes into memory.", args(f64(-3.0, shape=()), lambda x: x * 2)),
 )  # fmt: skip
 
 
@@ -211,6 +212,7 @@ ODD_CRASHES: tuple[Crash, ...] = (
     Crash("fftn ifftn rfftn irfftn hfftn ihfftn vector_norm zeropad2d pad", "SIGSEGV or SIGFPE for a 0-d Tensor.", args(f64(1.0, shape=())), no_axes),
     Crash("addmm", "SIGSEGV in backward for a vector that needs no gradient.", args(f64(2.5, -1.0, dtype="float32"), leaf(*range(6), shape=(2, 3), dtype="float32"), f64(*range(6), shape=(3, 2), dtype="float32"), beta=2.0), lambda a: ndim(first(a)) == 1 and mixed(a)),
     Crash("fill_diagonal_", "SIGFPE for a Tensor of fewer than two axes.", args(f64(1.0, 2.0), 1.5), lambda a: ndim(first(a)) < 2),
+    Crash("eig eigvals", "LAPACK ends the process, with status 0, for a matrix with a NaN.", args(f64(math.nan, -2.0, -3.0, 4.0, shape=(2, 2), dtype="float32")), lambda a: any(not np.isfinite(t.values).all() or is_empty(t) for t in a.tensors())),
     Crash("cummax cummin", "SIGSEGV in backward for a 0-d Tensor.", args(leaf(-1.5, shape=()), axis=-1), no_axes),
     Crash("cholesky_solve", "SIGSEGV in backward if one of the two needs no gradient.", args(leaf(1.0, 2.0, shape=(2, 1)), f64(2.0, 0.5, 0.5, 1.0, shape=(2, 2))), mixed),
     Crash("index_put index_put_", "SIGSEGV for a 0-d Tensor.", args(f64(1.0, shape=()), (i64(0, 0),), f64(1.0, shape=())), no_axes),
