@@ -190,6 +190,7 @@ ODD: tuple[Known, ...] = (
     Known("cosine_embedding_loss", OURS, RESERVED, args(f64(1.0, 2.0, shape=(1, 2)), f64(1.0, 2.0, shape=(1, 2)), i64(1), margin=2, reduction="other"), path="nn.functional.cosine_embedding_loss"),
     Known("lstsq", r"out\[1\] .*", "With gels Paddle has no rank.", args(f64(1.0, 2.0, 3.0, 5.0, shape=(2, 2)), f64(1.0, 2.0, shape=(2, 1)), driver="gels"), path="linalg.lstsq"),
     Known("pairwise_distance cdist dist", NONE, "The number of elements that are not zero has no gradient.", args(leaf(1.0, 2.0), f64(2.0, 2.0), p=0), lambda a, o, r: a.kwargs.get("p") == 0, path="nn.functional.pairwise_distance"),
+    Known("apply_", "input 0 changed", "Whether the change counts as one in place; the engine counts writes into memory.", args(f64(-3.0, shape=()), lambda x: x * 2)),
 )  # fmt: skip
 
 
@@ -211,11 +212,12 @@ ODD_CRASHES: tuple[Crash, ...] = (
     Crash("fftn ifftn rfftn irfftn hfftn ihfftn vector_norm zeropad2d pad", "SIGSEGV or SIGFPE for a 0-d Tensor.", args(f64(1.0, shape=())), no_axes),
     Crash("addmm", "SIGSEGV in backward for a vector that needs no gradient.", args(f64(2.5, -1.0, dtype="float32"), leaf(*range(6), shape=(2, 3), dtype="float32"), f64(*range(6), shape=(3, 2), dtype="float32"), beta=2.0), lambda a: ndim(first(a)) == 1 and mixed(a)),
     Crash("fill_diagonal_", "SIGFPE for a Tensor of fewer than two axes.", args(f64(1.0, 2.0), 1.5), lambda a: ndim(first(a)) < 2),
-    Crash("cummax cummin", "SIGSEGV in backward for a 0-d Tensor.", args(leaf(1.0, shape=()), axis=-1), no_axes),
+    Crash("eig eigvals", "LAPACK ends the process, with status 0, for a matrix with a NaN.", args(f64(math.nan, -2.0, -3.0, 4.0, shape=(2, 2), dtype="float32")), lambda a: any(not np.isfinite(t.values).all() or is_empty(t) for t in a.tensors())),
+    Crash("cummax cummin", "SIGSEGV in backward for a 0-d Tensor.", args(leaf(-1.5, shape=()), axis=-1), no_axes),
     Crash("cholesky_solve", "SIGSEGV in backward if one of the two needs no gradient.", args(leaf(1.0, 2.0, shape=(2, 1)), f64(2.0, 0.5, 0.5, 1.0, shape=(2, 2))), mixed),
     Crash("index_put index_put_", "SIGSEGV for a 0-d Tensor.", args(f64(1.0, shape=()), (i64(0, 0),), f64(1.0, shape=())), no_axes),
-    Crash("cross segment_sum segment_mean segment_min segment_max send_uv multiplex embedding", "SIGSEGV or SIGFPE for Tensors without elements.", args(f64(shape=(0, 2)), i64()), no_elements),
-    Crash("diagonal_scatter slice_scatter fill_diagonal_tensor fill_diagonal_tensor_", "SIGSEGV, or no end, for values of another dtype.", args(leaf(1.0, 2.0, 3.0, 4.0, shape=(2, 2)), f64(1.0, 2.0, dtype="float32")), lambda a: len({t.dtype for t in a.tensors()}) > 1),
+    Crash("segment_sum segment_mean segment_min segment_max cross send_uv multiplex embedding", "SIGSEGV or SIGFPE for Tensors without elements.", args(f64(shape=(0, 2)), i64()), no_elements),
+    Crash("diagonal_scatter slice_scatter fill_diagonal_tensor fill_diagonal_tensor_", "SIGSEGV, or no end, for values of another dtype.", args(leaf(*range(9), shape=(3, 3)), f64(1.0, 2.0, 3.0, dtype="float32"), offset=0), lambda a: len({t.dtype for t in a.tensors()}) > 1),
     Crash("as_strided", "SIGSEGV in backward for complex numbers.", args(T(np.arange(6) + 1j, "complex128", "leaf"), [2, 2], [2, 1], offset=1), lambda a: any(t.dtype.startswith("complex") for t in a.tensors())),
     Crash("unique", "Heap corruption for an axis counted from the end.", args(f64(1.0, 2.0, 2.0, 1.0, 2.0, 0.0, shape=(2, 3)), return_inverse=True, return_counts=True, axis=-2), lambda a: (a.kwargs.get("axis") or 0) < 0),
     Crash("scatter_reduce", "No end in backward for positions counted from the end.", args(leaf(1.0, 2.0, 3.0, 4.0, shape=(2, 2)), 1, i64(-1, -1, 0, 1, shape=(2, 2)), leaf(1.0, 2.0, 3.0, 4.0, shape=(2, 2)), "mean"), lambda a: bool((a.args[2].values < 0).any())),

@@ -69,15 +69,22 @@ WITHOUT_ARGUMENTS = set(
 
 def drawn_twice(path: str) -> bool:
     """Whether among a few calls that are drawn for a path there are two that differ."""
+    return any(len(draws(path, count)) > 1 for count in (2, 8))
+
+
+def draws(path: str, count: int) -> set[str]:
+    """The different calls among `count` that are drawn for a path."""
     drawn: set[str] = set()
 
-    @settings(max_examples=4, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=count, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )
     @given(arguments=table.ENTRIES[path].arguments)
     def draw(arguments: Any) -> None:
         drawn.add(repr(arguments))
 
     draw()
-    return len(drawn) > 1
+    return drawn
 
 
 def test_every_function_of_the_facade_is_drawn_at_least_twice() -> None:
