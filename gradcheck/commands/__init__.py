@@ -12,7 +12,6 @@ import click
 
 from gradcheck import __version__
 from gradcheck.commands.errors import INTERRUPTED, Refused, advised, drop_unwritten, prepare_streams, refusal, stop_for
-from gradcheck.support import gc_pause as garbage
 from gradcheck.support.escape import safe
 from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
@@ -52,8 +51,7 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[name][0].partition(":")
-        with garbage.kept():
-            command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = getattr(import_module(module), attribute)
         return command
 
     def resolve_command(

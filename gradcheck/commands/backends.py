@@ -21,7 +21,6 @@ from gradcheck.backends.environments import (
 from gradcheck.commands.shared_options import allow_code_option
 from gradcheck.commands.trust import Leave, leave_of
 from gradcheck.config import Config, load_project
-from gradcheck.run.supervisor import ExecutorError
 from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError
 
@@ -99,14 +98,14 @@ def check_releases(names: Sequence[str]) -> None:
 
 def tried(place: BackendPlace) -> str:
     """What goes wrong with a first case on a backend; empty if nothing does."""
-    from gradcheck.run.in_child import warm_up_case
-    from gradcheck.run.pool import Pool
+    from gradcheck.run.in_case import warm_up_case
+    from gradcheck.run.runner import Runner, RunnerError
 
     case = warm_up_case(place.backend).model_copy(update={"interpreter": place.interpreter})
     try:
-        with Pool(1) as pool:
-            result = pool.run(case)
-    except ExecutorError as error:
+        with Runner(1) as runner:
+            result = runner.run(case)
+    except RunnerError as error:
         return str(error)
     return "" if result.status.green else f"{result.status} {result.message}"
 

@@ -16,7 +16,7 @@ from gradcheck.backends.base import missing
 from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
 from gradcheck.commands.backends import check_backend, chosen_backends, split_names
-from gradcheck.commands.run_cases import exit_code, make_pool, run_all
+from gradcheck.commands.run_cases import exit_code, make_executor, run_all
 from gradcheck.commands.shared_options import backends_option, number_of_jobs, report_files
 from gradcheck.commands.specs import read_bundled
 from gradcheck.commands.trust import leave_of
@@ -74,7 +74,7 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
     else:
         places = chosen_backends(chosen, leave=leave)
         cases = plan(specs, list(places), places=places)
-        results, interrupted = run_all(cases, make_pool(jobs=number_of_jobs(jobs)), Aside())
+        results, interrupted = run_all(cases, make_executor(jobs=number_of_jobs(jobs)), Aside())
         status = exit_code(results, interrupted)
         if interrupted:  # there is no whole matrix
             raise SystemExit(status)

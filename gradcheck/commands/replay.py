@@ -20,7 +20,7 @@ from gradcheck.report.result_text import number
 from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.plan import plan
-from gradcheck.run.pool import Pool
+from gradcheck.run.runner import Runner
 from gradcheck.spec.model import SpecFile
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
@@ -42,14 +42,14 @@ def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
     """
     leave = leave_of(load_project(), allow_code)
     last = journal.read_journal()
-    if last.passed_over:
-        click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
+    if last.skipped:
+        click.echo(f"gradcheck: {journal.skipped_message(last.skipped)}", err=True)
     record = chosen_record(last.records, name)
     spec, case = case_of(record, seed, leave)
     require_trust([case], leave)
     click.echo(f"# {shown_path(record.result.path)}\n{safe(source(case.scenario, spec))}\n")
     screen = make_screen(ScreenOptions("plain", verbose=True), f"--seed {case.seed}" + " --allow-code" * allow_code)
-    results, interrupted = run_all([case], Pool(1), screen, believed=leave.believed())
+    results, interrupted = run_all([case], Runner(1), screen, believed=leave.believed())
     for result in results:
         for line in uncut_lines(result):
             click.echo(line)

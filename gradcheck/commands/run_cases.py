@@ -31,12 +31,13 @@ from gradcheck.report.files import rendered
 from gradcheck.report.record import Report, versions
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
+from gradcheck.run.interpreter import START, STARTS
 from gradcheck.run.limits import parse_size
 from gradcheck.run.plan import plan, shard
 from gradcheck.run.results import Baseline, Results, SideBySide
 from gradcheck.run.select import nothing_selected, select
-from gradcheck.run.supervisor import ExecutorError, Supervisor
-from gradcheck.run.worker_process import WorkerProcess
+from gradcheck.run.run import Run
+from gradcheck.run.runner import Runner, RunnerError
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import Signature
 from gradcheck.spec.read import read_bytes
@@ -48,13 +49,11 @@ from gradcheck.support.whole_file import write_whole
 if TYPE_CHECKING:
     from gradcheck.report.console import RichScreen
     from gradcheck.report.plain import PlainScreen
-    from gradcheck.run.dask import DaskPool
-    from gradcheck.run.pool import Pool
+    from gradcheck.run.dask import DaskExecutor
 
 
 # --------------------------------------------------------------------------------- what a command asks to be run
 def run_scenarios(
-    ahead: WorkerProcess | None,
     *,
     names: tuple[str, ...],
     backends: tuple[str, ...],
@@ -83,7 +82,7 @@ def run_scenarios(
     screen: ScreenOptions,
     durations: int,
 ) -> None:
-    """Run scenarios as the options of `gradcheck run` say, on the worker `ahead` as well, if there is one.
+    """Run scenarios as the options of `gradcheck run` say.
 
     Raises SystemExit: with the exit code.
     """
@@ -118,8 +117,8 @@ def run_scenarios(
         raise UserError(nothing_selected(keywords, everything) + whole, NOTHING_SELECTED)
     require_trust(cases, leave)
     known = journal.known_results(cases, last.records) if resume else {}
-    if last.passed_over:
-        click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
+    if last.skipped:
+        click.echo(f"gradcheck: {journal.skipped_message(last.skipped)}", err=True)
     if resume:
         click.echo(f"gradcheck: {len(known)} of {len(cases)} results are there from the last run", err=True)
     asked = {
@@ -131,15 +130,15 @@ def run_scenarios(
     }
     again = " ".join(option for option, given in asked.items() if given)
     shown = make_screen(screen, again)
-    record = journal.Journal(last.run)
-    pool = make_pool(executor, min(at_a_time, len(cases)), jobs is not None, ahead)
+    record = journal.Journal(go_on=lf or resume)
+    runner = make_executor(executor, min(at_a_time, len(cases)), jobs is not None)
     limit, began = 1 if exitfirst else max_fail, datetime.now(UTC)
     try:
         results, interrupted = run_all(
-            cases, pool, shown, believed=leave.believed(), limit=limit, known=known, record=record,
+            cases, runner, shown, believed=leave.believed(), limit=limit, known=known, record=record,
             baseline=known_failures,
         )  # fmt: skip
-    except ExecutorError as error:
+    except RunnerError as error:
         kept = f"; {record.problem}" if record.problem else "; what had finished is kept: add --resume to go on"
         raise UserError(f"{error}{kept}") from None
     for line in slowest(results, durations):
@@ -170,7 +169,6 @@ def last_failed(cases: Sequence[Case], failed: Mapping[str, str]) -> list[Case]:
 def check_drafted(
     text: str,
     signature: Signature,
-    ahead: WorkerProcess | None,
     *,
     backends: Sequence[str],
     reports: Sequence[str],
@@ -182,7 +180,7 @@ def check_drafted(
     files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     shown, began = make_screen(screen, again), datetime.now(UTC)
-    results, interrupted = run_all(cases, make_pool(ahead=ahead), shown)
+    results, interrupted = run_all(cases, make_executor(), shown)
     write_reports(files, cases, results, began, again)
     return exit_code(results, interrupted)
 
@@ -211,27 +209,23 @@ SHOW_CURSOR = b"\x1b[?25h\n"
 """What makes a terminal show its cursor (DECTCEM)."""
 
 
-def make_pool(
-    executor: str = "local", jobs: int = 1, limited: bool = True, ahead: WorkerProcess | None = None
-) -> Pool | DaskPool:
-    """What runs the cases: `jobs` processes here, or a cluster, on which `jobs` counts only if it is a limit.
+def make_executor(executor: str = "local", jobs: int = 1, limited: bool = True) -> Runner | DaskExecutor:
+    """Return what runs the cases: processes here, or a cluster, on which `jobs` counts only if it is a limit.
 
-    `ahead` is a process for cases here that has been started already. Raises ExecutorError: no cluster answers.
+    Raises RunnerError: no cluster answers.
     """
     if executor != "local":
-        from gradcheck.run.dask import DaskPool
+        from gradcheck.run.dask import DaskExecutor
 
-        return DaskPool(executor.partition(":")[2], jobs if limited else None)
-    from gradcheck.run import interpreter, pool
-
-    if interpreter.START not in pool.PROCESSES:
-        raise UserError(f"GRADCHECK_START={interpreter.START}: write {' or '.join(pool.PROCESSES)}, or remove it")
-    return pool.Pool(jobs, ahead=ahead)
+        return DaskExecutor(executor.partition(":")[2], jobs if limited else None)
+    if START not in STARTS:
+        raise UserError(f"GRADCHECK_START={START}: write {' or '.join(STARTS)}, or remove it")
+    return Runner(jobs)
 
 
 def run_all(
     cases: Sequence[Case],
-    pool: Pool | DaskPool,
+    executor: Runner | DaskExecutor,
     screen: PlainScreen | RichScreen,
     *,
     believed: str = "",
@@ -255,10 +249,10 @@ def run_all(
             record.append(case, result)
         screen.count(result)
 
-    supervisor, side_by_side = Supervisor(pool, on_done), SideBySide()
-    shown = screen.running(header(cases, pool.slots), len(cases), believed, supervisor.at_work)
-    with stopped_by_signals(supervisor), shown, pool:
-        all_results = side_by_side.beside(supervisor.run(cases, known))
+    run, side_by_side = Run(executor, on_done), SideBySide()
+    shown = screen.running(header(cases, executor.slots), len(cases), believed, run.at_work)
+    with stopped_by_signals(run), shown, executor:
+        all_results = side_by_side.beside(run.results(cases, known))
         for one in all_results:
             result = baseline.judged(one) if baseline else one
             results.append(result)
@@ -269,12 +263,10 @@ def run_all(
             if failures == limit:
                 break
     screen.finish(results, time.perf_counter() - started, left(cases, results))
-    if lacking := getattr(pool, "lacking", ""):  # a cluster does not tell
-        click.echo(f"gradcheck: {lacking} (SECURITY.md, What a case can break)", err=True)
     if side_by_side.compared:
         what = count(side_by_side.compared, "pair")
         click.echo(f"gradcheck: outputs and gradients of {what} of cases compared across backends", err=True)
-    return results, supervisor.stopped
+    return results, run.stopped
 
 
 def left(cases: Sequence[Case], results: Sequence[Result]) -> int:
@@ -303,14 +295,14 @@ def leave_at_once(number: int, frame: object) -> None:
 
 
 @contextmanager
-def stopped_by_signals(supervisor: Supervisor) -> Iterator[None]:
+def stopped_by_signals(run: Run) -> Iterator[None]:
     """Have the first signal end the run in order, and a second one the command at once, whatever it waits for."""
     before: dict[int, Any] = {}
 
     def stop(number: int, frame: object) -> None:
         for one in before:
             signal.signal(one, leave_at_once)
-        supervisor.stop()
+        run.stop()
 
     if threading.current_thread() is threading.main_thread():
         for number in (getattr(signal, name) for name in STOPPING if hasattr(signal, name)):

@@ -15,7 +15,6 @@ from gradcheck.commands.shared_options import bundled_option, scenarios, selecti
 from gradcheck.commands.specs import find_specs, is_path, read_specs
 from gradcheck.run.select import nothing_selected, select, select_ids
 from gradcheck.spec.text import read_text
-from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line, safe
 from gradcheck.support.resources import bundled_files
@@ -69,10 +68,9 @@ def scenarios_of(names: Sequence[str], bundled: bool) -> tuple[Sequence[Scenario
     """
     without_specs = bundled or (bool(names) and not any(find_specs(())))  # the latter: ids, and a project without any
     if without_specs and not any(map(is_path, names)):
-        with garbage.kept():
-            from gradcheck.spec.outline import outlines
+        from gradcheck.spec.outline import outlines
 
-            files = [outlines(file) for file in bundled_files()]
+        files = [outlines(file) for file in bundled_files()]
         if None not in files:
             return [one for file in files for one in file or ()], list(names)
     specs, ids = read_specs(names, bundled=bundled, command="list")

@@ -14,7 +14,6 @@ from gradcheck.case.naming import LAYER_REFERENCE
 from gradcheck.commands.errors import NOTHING_SELECTED, USAGE
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
-from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import count
 from gradcheck.support.pyproject import ConfigError, root_of, table_of
 from gradcheck.support.resources import bundled_files, bundled_specs
@@ -105,10 +104,9 @@ def read_bundled() -> list[SpecFile]:
 def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[SpecFile]:
     """The spec files. Raises SystemExit: there are `mistakes`, or a file has some; all are shown."""
     try:
-        with garbage.kept():
-            from gradcheck.spec.read import read_all  # here: it loads the model, which `list` has no need of
+        from gradcheck.spec.read import read_all  # here: it loads the model, which `list` has no need of
 
-            return read_all(files, mistakes)
+        return read_all(files, mistakes)
     except SpecError as error:
         for diagnostic in error.diagnostics:
             click.echo(diagnostic.render(), err=True)

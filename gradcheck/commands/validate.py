@@ -15,7 +15,6 @@ from gradcheck.commands.specs import find_specs, nothing_found
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.text import MAX_BYTES, SpecText, decode, read_text
 from gradcheck.spec.validated import Given, Validated, shared_ids
-from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, escape
 from gradcheck.support.user_error import UserError
@@ -66,10 +65,9 @@ def ids_in(text: SpecText, before: Validated | None) -> list[Given]:
     """Where a valid file gives its ids: as found before, or by reading it now. Raises SpecError: it has mistakes."""
     if before is not None and (known := before.get(text)) is not None:
         return known
-    with garbage.kept():
-        from gradcheck.spec.read import given_in, interpret  # here: it loads the model
+    from gradcheck.spec.read import given_in, interpret  # here: it loads the model
 
-        ids = given_in(interpret(text))
+    ids = given_in(interpret(text))
     if before is not None:
         before.add(text, ids)
     return ids

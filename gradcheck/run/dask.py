@@ -1,8 +1,7 @@
-"""The executor of runs on a Dask cluster: the same workers as here, one for each thread of the cluster's workers.
+"""The executor of runs on a Dask cluster: each worker of the cluster runs its cases as they are run here.
 
-A case runs in a process below a worker process below a Dask worker, so that whatever it breaks is seen there and comes
-back as its result. Where a whole Dask worker is lost, the cases that it had are run again, one after the other and
-nothing beside them, so that only one that loses its Dask worker again is to blame.
+A case runs in a fresh process below a Dask worker, so that what it breaks comes back as its result. A case whose Dask
+worker is lost is an ERROR that says so.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import atexit
 import functools
 import logging
-import threading
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from types import TracebackType
@@ -19,13 +17,13 @@ from typing import Any
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.answer import relayed
 from gradcheck.run.interpreter import EXECUTE
-from gradcheck.run.pool import Pool
-from gradcheck.run.supervisor import ExecutorError
+from gradcheck.run.runner import Runner, RunnerError
 
 CONNECT = 10.0
-"""Seconds to wait for the scheduler and for its first worker."""
+"""Seconds to wait for the scheduler."""
+WORKERS = 30.0
+"""Seconds to wait for the first worker of the cluster."""
 
 LOGGERS = (
     "distributed",
@@ -39,105 +37,88 @@ LOGGERS = (
 
 
 def run_case(text: str, version: str, execute: str = EXECUTE) -> str:
-    """On the cluster: the result of the case `text`, both as JSON.
+    """On the cluster: return the result of the case `text`, both as JSON.
 
     Raises RuntimeError: another version of gradcheck is installed there.
     """
     if version != __version__:
         raise RuntimeError(f"the cluster has gradcheck {__version__}, this machine {version}: install the same version")
-    return pool_here(execute).result(Case.model_validate_json(text)).model_dump_json()
+    return runner_here(execute).submit(Case.model_validate_json(text)).result().model_dump_json()
 
 
 @functools.cache
-def pool_here(execute: str) -> Pool:
-    """What runs the cases of this Dask worker, as many at a time as it has threads."""
-    pool = Pool(1, execute)
-    atexit.register(pool.__exit__, None, None, None)
-    return pool
+def runner_here(execute: str) -> Runner:
+    """Return what runs the cases of this Dask worker."""
+    runner = Runner(1, execute)
+    atexit.register(runner.__exit__, None, None, None)
+    return runner
 
 
-class DaskPool:
+class DaskExecutor:
     """Runs cases on the cluster at `address`: as many at a time as it has threads, or at most `jobs`.
 
-    Raises ExecutorError: Dask is not installed, the scheduler does not answer, or it has no workers.
+    Raises RunnerError: Dask is not installed, the scheduler does not answer, or it has no workers.
     """
 
     def __init__(self, address: str, jobs: int | None = None, execute: str = EXECUTE) -> None:
         try:
             from distributed import Client, KilledWorker
         except ImportError:
-            raise ExecutorError('--executor dask needs Dask: pip install "gradcheck[dask]"') from None
+            raise RunnerError("--executor dask needs Dask: pip install distributed") from None
         self.address, self.execute, self.killed = address, execute, KilledWorker
         for name in LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         try:
-            self.client: Any = Client(address, timeout=CONNECT, set_as_default=False)
-            self.client.wait_for_workers(1, timeout=CONNECT)
-            threads = sum(self.client.nthreads().values())
+            client: Any = Client
+            self.client: Any = client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
-            raise ExecutorError(
-                f"--executor dask:{address}: no scheduler with a worker answers there ({error})"
-            ) from None
+            raise RunnerError(f"--executor dask:{address}: no scheduler answers there ({error})") from None
+        try:
+            self.client.wait_for_workers(1, timeout=WORKERS)
+        except TimeoutError:
+            raise RunnerError(f"--executor dask:{address}: no worker has come after {WORKERS:g} s") from None
+        threads = sum(self.client.nthreads().values())
         self.slots = min(threads, jobs or threads)
         self.cluster = self.client.get_executor(pure=False)
-        self.suspects: list[tuple[Case, Future[Result]]] = []
-        self.running = 0
-        self.lock = threading.Lock()
 
-    def __enter__(self) -> DaskPool:
+    def __enter__(self) -> DaskExecutor:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.stop()
         with suppress(Exception):  # the scheduler may be lost
-            self.cluster.shutdown(wait=False)
             self.client.close()
 
-    def submit(self, case: Case) -> Future[Result]:
-        """The result of `case` from whichever worker of the cluster is free."""
-        future: Future[Result] = Future()
-        with self.lock:
-            self.running += 1
-        self.send(case, future, alone=False)
-        return future
+    def stop(self) -> None:
+        """Run no further cases; those that run end with their Dask worker's task."""
+        with suppress(Exception):
+            self.cluster.shutdown(wait=False, cancel_futures=True)
 
-    def send(self, case: Case, future: Future[Result], *, alone: bool) -> None:
-        """Have the cluster run `case`; `alone` says that nothing else runs meanwhile."""
+    def submit(self, case: Case) -> Future[Result]:
+        """Return the future result of `case` from whichever worker of the cluster is free."""
+        future: Future[Result] = Future()
         try:
             sent = self.cluster.submit(run_case, case.model_dump_json(), __version__, self.execute)
         except Exception as error:  # whatever Dask raises when it has no scheduler any more
             future.set_exception(self.failure(error))
-            return
-        sent.add_done_callback(lambda sent: self.ended(case, future, sent, alone))
+        else:
+            sent.add_done_callback(lambda sent: self.pass_on(case, future, sent))
+        return future
 
-    def ended(self, case: Case, future: Future[Result], sent: Future[str], alone: bool) -> None:
-        """Pass a result on; a case whose Dask worker was lost waits until nothing else runs, and is run again."""
-        with self.lock:
-            self.running -= 1
-            again = not alone and not sent.cancelled() and isinstance(sent.exception(), self.killed)
-            if again:
-                self.suspects.append((case, future))
-            suspect = self.suspects.pop(0) if self.suspects and not self.running else None
-            self.running += suspect is not None
-        if not again:
-            self.settle(case, future, sent)
-        if suspect:
-            self.send(*suspect, alone=True)
-
-    def settle(self, case: Case, future: Future[Result], sent: Future[str]) -> None:
-        """Give `future` the result that came, or what stands in its place."""
+    def pass_on(self, case: Case, future: Future[Result], sent: Future[str]) -> None:
+        """Give `future` the result that came, or an error in its place."""
         error = CancelledError() if sent.cancelled() else sent.exception()
         if error is None:
-            future.set_result(relayed(case, sent.result()))
+            future.set_result(Result.model_validate_json(sent.result()))
         elif isinstance(error, self.killed):
-            message = "the Dask worker that ran it was lost, and lost again when nothing else ran"
-            future.set_result(case.result(Status.CRASH, message))
+            future.set_result(case.result(Status.ERROR, "the Dask worker that ran it was lost"))
         else:
             future.set_exception(self.failure(error))
 
-    def failure(self, error: BaseException) -> ExecutorError:
-        """What to say of an error of the cluster's."""
+    def failure(self, error: BaseException) -> RunnerError:
+        """Return what to say of an error of the cluster's."""
         lost = self.client.status != "running"
         reason = "the scheduler was lost" if lost else f"the cluster failed: {str(error) or type(error).__name__}"
-        return ExecutorError(f"--executor dask:{self.address}: {reason}")
+        return RunnerError(f"--executor dask:{self.address}: {reason}")
