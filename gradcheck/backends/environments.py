@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import platformdirs
 from packaging.version import InvalidVersion, Version
 
 from gradcheck.backends.base import BACKENDS, kind_of, missing, version_of
 from gradcheck.support.suggest import hint
-from gradcheck.support.user_dirs import cache_folder
 from gradcheck.support.user_error import UserError
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
@@ -162,7 +162,7 @@ def folder() -> Path:
     """Where environments are made: in the user's cache folder."""
     if named := os.environ.get(FOLDER):
         return Path(os.path.expanduser(named)).absolute()
-    return cache_folder() / "environments"
+    return platformdirs.user_cache_path("gradcheck") / "environments"
 
 
 def folder_of(backend: str) -> Path:

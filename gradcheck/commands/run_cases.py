@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -23,9 +24,9 @@ from gradcheck.case.case import Case
 from gradcheck.case.naming import MEMORY, TIMEOUT
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE, stop_for_bug
+from gradcheck.commands.permission import permission_of, require_permission
 from gradcheck.commands.shared_options import ScreenOptions, number_of_jobs, report_files, shard_numbers
 from gradcheck.commands.specs import is_path, read_specs
-from gradcheck.commands.trust import leave_of, require_trust
 from gradcheck.config import load_project
 from gradcheck.report.files import rendered
 from gradcheck.report.record import Report, versions
@@ -35,16 +36,16 @@ from gradcheck.run.interpreter import START, STARTS
 from gradcheck.run.limits import parse_size
 from gradcheck.run.plan import plan, shard
 from gradcheck.run.results import Baseline, Results, SideBySide
-from gradcheck.run.select import nothing_selected, select
 from gradcheck.run.run import Run
 from gradcheck.run.runner import Runner, RunnerError
+from gradcheck.run.select import nothing_selected, select
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import Signature
 from gradcheck.spec.read import read_bytes
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
+from gradcheck.support.files import write_whole
 from gradcheck.support.user_error import UserError
-from gradcheck.support.whole_file import write_whole
 
 if TYPE_CHECKING:
     from gradcheck.report.console import RichScreen
@@ -88,15 +89,15 @@ def run_scenarios(
     """
     known_failures = Baseline.read(Path(baseline), new=baseline_update) if baseline else None
     project = load_project()
-    config, leave = project.config, leave_of(project, allow_code)
+    config, permission = project.config, permission_of(project, allow_code)
     last = journal.read_journal() if lf or resume else journal.NOTHING
     red = [one.result for one in last.records if not one.result.status.green]
     failed = {name: result.path for result in red for name in result.cases}
     if lf and not bundled and not any(map(is_path, names)):
         names = (*names, *(path for path in dict.fromkeys(failed.values()) if not Path(path).is_dir()))
-    specs, ids = read_specs(names, project, bundled=bundled, trusted=leave.for_all or leave.trusted)
+    specs, ids = read_specs(names, project, bundled=bundled)
     in_cases = [*ids, *(failed if lf else ())]
-    places = chosen_backends(backends, in_cases, leave, require_backend)
+    places = chosen_backends(backends, in_cases, permission, require_backend)
     try:
         size = parse_size(memory) if memory else MEMORY
     except ValueError as error:
@@ -115,7 +116,7 @@ def run_scenarios(
     if not cases:
         whole = f"; shard {part} may have none of so few" if part else ""
         raise UserError(nothing_selected(keywords, everything) + whole, NOTHING_SELECTED)
-    require_trust(cases, leave)
+    require_permission(cases, permission)
     known = journal.known_results(cases, last.records) if resume else {}
     if last.skipped:
         click.echo(f"gradcheck: {journal.skipped_message(last.skipped)}", err=True)
@@ -135,7 +136,7 @@ def run_scenarios(
     limit, began = 1 if exitfirst else max_fail, datetime.now(UTC)
     try:
         results, interrupted = run_all(
-            cases, runner, shown, believed=leave.believed(), limit=limit, known=known, record=record,
+            cases, runner, shown, settings=permission.summary(), limit=limit, known=known, record=record,
             baseline=known_failures,
         )  # fmt: skip
     except RunnerError as error:
@@ -228,7 +229,7 @@ def run_all(
     executor: Runner | DaskExecutor,
     screen: PlainScreen | RichScreen,
     *,
-    believed: str = "",
+    settings: str = "",
     limit: int | None = None,
     known: Mapping[str, Result] | None = None,
     record: journal.Journal | None = None,
@@ -250,7 +251,7 @@ def run_all(
         screen.count(result)
 
     run, side_by_side = Run(executor, on_done), SideBySide()
-    shown = screen.running(header(cases, executor.slots), len(cases), believed, run.at_work)
+    shown = screen.running(header(cases, executor.slots), len(cases), settings, run.at_work)
     with stopped_by_signals(run), shown, executor:
         all_results = side_by_side.beside(run.results(cases, known))
         for one in all_results:
@@ -263,10 +264,21 @@ def run_all(
             if failures == limit:
                 break
     screen.finish(results, time.perf_counter() - started, left(cases, results))
+    for line in missing_names(results):
+        click.echo(line, err=True)
     if side_by_side.compared:
         what = count(side_by_side.compared, "pair")
         click.echo(f"gradcheck: outputs and gradients of {what} of cases compared across backends", err=True)
     return results, run.stopped
+
+
+def missing_names(results: Sequence[Result]) -> list[str]:
+    """Return a line per name that the engine lacks, with the number of cases that need it, the most needed first."""
+    needed = Counter(result.missing_name for result in results if result.missing_name)
+    if not needed:
+        return []
+    lines = [f"  {name}: {count(number, 'case')}" for name, number in needed.most_common()]
+    return ["gradcheck: not part of the bundled engine; `-b paddle` has them:", *map(safe, lines)]
 
 
 def left(cases: Sequence[Case], results: Sequence[Result]) -> int:

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcheck.case.naming import case_name, points
 from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.shared_options import bundled_option, scenarios, selection_options
-from gradcheck.commands.specs import find_specs, is_path, read_specs
+from gradcheck.commands.specs import read_specs
+from gradcheck.run.plan import plan
 from gradcheck.run.select import nothing_selected, select, select_ids
 from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line, safe
-from gradcheck.support.resources import bundled_files
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario, SpecFile
-    from gradcheck.spec.outline import Outline
-
-
-class Listed(NamedTuple):
-    """A case, as far as it can be selected: its name and its scenario."""
-
-    name: str
-    scenario: Scenario | Outline
 
 
 @click.command("list")
@@ -45,8 +35,8 @@ def list_scenarios(
     Without a PATH, those of the project: of the files that [tool.gradcheck] names, or else of all *.grad.yaml files
     below its root. An ID that the project has not may be one of gradcheck's own.
     """
-    found, ids = scenarios_of(names, bundled)
-    everything = [Listed(case_name(one.id, at, "numpy"), one) for one in found for at in points(one.matrix)]
+    specs, ids = read_specs(names, bundled=bundled, command="list")
+    everything = plan(specs, ["numpy"])
     cases = select(everything, ids, keywords, tags)
     selected = list({case.scenario.id: case.scenario for case in cases}.values())
     if not selected:
@@ -61,23 +51,7 @@ def list_scenarios(
         click.echo(f"{scenario.id:<{width}}  {one_line(scenario.title or '')}{tag_list}  {where}")
 
 
-def scenarios_of(names: Sequence[str], bundled: bool) -> tuple[Sequence[Scenario | Outline], list[str]]:
-    """The scenarios of the files that `names`, the project or `bundled` mean, and the names that are ids instead.
-
-    Of the bundled specs, which tests hold free of mistakes, only what is listed is read.
-    """
-    without_specs = bundled or (bool(names) and not any(find_specs(())))  # the latter: ids, and a project without any
-    if without_specs and not any(map(is_path, names)):
-        from gradcheck.spec.outline import outlines
-
-        files = [outlines(file) for file in bundled_files()]
-        if None not in files:
-            return [one for file in files for one in file or ()], list(names)
-    specs, ids = read_specs(names, bundled=bundled, command="list")
-    return [scenario for spec in specs for scenario in spec.scenarios], ids
-
-
-def plain(scenario: Scenario | Outline) -> dict[str, Any]:
+def plain(scenario: Scenario) -> dict[str, Any]:
     """What is listed of a scenario."""
     return {
         "id": scenario.id,
@@ -104,8 +78,6 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     specs, ids = read_specs(names)
     if not ids:
         raise UserError("name the scenario to show; `gradcheck list` shows what there is")
-    from gradcheck.run.plan import plan  # here: it loads the model, which `list` has no need of
-
     cases = select_ids(plan(specs, ["numpy"]), ids)
     if reproduce:
         from gradcheck.matrix.reproduce import reproducer  # here: it needs NumPy, without which `show` is quicker

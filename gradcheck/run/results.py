@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import overload
 
 from gradcheck.result import Result, Status
-from gradcheck.support.bounded import UnfitFileError, read_bounded
+from gradcheck.support.files import TooLargeError, read_limited, write_whole
 from gradcheck.support.user_error import UserError
-from gradcheck.support.whole_file import write_whole
 
 
 class Results(Sequence[Result]):
@@ -118,12 +117,12 @@ class Baseline:
         if new and not path.exists():
             return cls(path, {})
         try:
-            content = json.loads(read_bounded(path, MOST_BASELINE_BYTES, plain=False))
+            content = json.loads(read_limited(path, MOST_BASELINE_BYTES))
             failures = content["failures"] if content["format"] == BASELINE_FORMAT else None
         except OSError as error:
             hint = "" if path.exists() else "; --baseline-update writes one"
             raise UserError(f"--baseline {path}: {error.strerror or error}{hint}") from None
-        except UnfitFileError as error:
+        except TooLargeError as error:
             raise UserError(f"--baseline {path}: {error}") from None
         except (ValueError, KeyError, TypeError, RecursionError):
             failures = None

@@ -13,7 +13,7 @@ import pytest
 from pages import LANGUAGES, PAGES, ROOT, Block, Reader, alike, blocks
 
 import pylayer.paddle as paddle
-from gradcheck.spec.formatter import formatted
+
 
 
 class MyLayer(paddle.autograd.PyLayer):

@@ -11,7 +11,7 @@ from gradcheck.case.execute import execute
 from gradcheck.matrix.catalogue import all_rules, catalogue
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
-from gradcheck.spec.formatter import formatted
+
 from gradcheck.spec.model import Scenario
 from gradcheck.spec.read import load, read_bytes
 from gradcheck.support.resources import bundled_files, bundled_specs
