@@ -20,7 +20,7 @@ from typing import NamedTuple
 import platformdirs
 from packaging.version import InvalidVersion, Version
 
-from gradcheck.backends.base import BACKENDS, kind_of, missing, version_of
+from gradcheck.backends.base import BACKENDS, kind_of, missing, version_of, without_our_paths
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -124,11 +124,6 @@ def same_version(one: str, other: str) -> bool:
         return Version(one).public == Version(other).public
     except InvalidVersion:
         return False
-
-
-def without_our_paths() -> dict[str, str]:
-    """The variables of this process, without those that would show another interpreter the packages of this one."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
 
 
 # ------------------------------------------------------------------------------------ names

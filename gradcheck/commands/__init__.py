@@ -34,6 +34,12 @@ COMMANDS = {
     "schema": ("gradcheck.commands.init:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""
+REMOVED = {
+    "fmt": "yamlfmt or prettier format spec files",
+    "trust": "write `allow-code = true` under [tool.gradcheck] in pyproject.toml, or run with --allow-code",
+    "surface": "`gradcheck run` lists at its end the names that the bundled engine lacks",
+}
+"""Commands that were there once, and what to do in their place."""
 
 
 class LazyGroup(click.Group):
@@ -57,6 +63,8 @@ class LazyGroup(click.Group):
         """As click does it; a name that is not there brings up the nearest one."""
         unknown = args and args[0] not in COMMANDS and not args[0].startswith("-")
         if unknown and not context.resilient_parsing:  # which is so while a shell completes
+            if args[0] in REMOVED:
+                context.fail(f"There is no command {args[0]!r} any more: {REMOVED[args[0]]}.")
             near = nearest(args[0], COMMANDS)
             hint = f"Did you mean {near!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
             context.fail(f"No such command {args[0]!r}. {hint}")

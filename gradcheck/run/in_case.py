@@ -47,8 +47,8 @@ def run_case(execute: Execute, text: bytes, answer: int, output: int) -> NoRetur
     """Run a case, write its result to the descriptor `answer` as JSON, and end this process."""
     status, pid = 1, os.getpid()
     try:
-        if os.getsid(0) != pid:
-            os.setsid()  # a group of its own, which is killed whole
+        if os.getpgid(0) != pid:
+            os.setpgid(0, 0)  # a group of its own, which is killed whole
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.close(output)

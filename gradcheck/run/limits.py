@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -44,20 +43,3 @@ def limit_own_memory(extra: int) -> None:
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     wanted = present + extra
     resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
-
-
-def memory_of(pid: int) -> int:
-    """Return the bytes in memory of a process, and of those below it what each has beyond that.
-
-    A forked process begins with a copy of what its parent has.
-    """
-    import psutil
-
-    total = 0
-    with suppress(psutil.Error):
-        process = psutil.Process(pid)
-        total = own = process.memory_info().rss
-        for below in process.children(recursive=True):
-            with suppress(psutil.Error):
-                total += max(0, below.memory_info().rss - own)
-    return total

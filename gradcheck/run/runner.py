@@ -16,11 +16,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import IO, Literal, NamedTuple
 
+import psutil
+
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import how_it_ended, result_of, settled
 from gradcheck.run.interpreter import EXECUTE, LENGTH_BYTES, READY, START, START_LIMIT, environment, python
-from gradcheck.run.limits import memory_of
 from gradcheck.support.user_error import UserError
 
 OUTPUT_KEPT = 16_000
@@ -182,13 +183,36 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             exit_code = self.process.wait()
-        if self.start == "spawn":
-            self.signal(signal.SIGKILL)  # what the case left in its group
+        if exit_code or self.start == "spawn":
+            kill_session(self.process.pid)  # the case that it ran, and what that left
         self.connection.close()
         if not self.log.closed:
             self.printed = last_bytes(self.log, OUTPUT_KEPT).decode("utf-8", "replace")
             self.log.close()
         return exit_code
+
+
+def memory_of(pid: int) -> int:
+    """Return the bytes in memory of a process, and of those below it what each has beyond that.
+
+    A forked process begins with a copy of what its parent has.
+    """
+    total = 0
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        total = own = process.memory_info().rss
+        for below in process.children(recursive=True):
+            with suppress(psutil.Error):
+                total += max(0, below.memory_info().rss - own)
+    return total
+
+
+def kill_session(session: int) -> None:
+    """Kill the processes of a session whose first process has ended: a case that has lost its server goes on."""
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == session:
+                os.kill(pid, signal.SIGKILL)
 
 
 def last_bytes(file: IO[bytes], most: int) -> bytes:

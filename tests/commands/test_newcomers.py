@@ -192,13 +192,11 @@ MISTAKES = {
     "compare own.grad.yaml empty.json": ("own.grad.yaml", "--report json:"),
     "matrix --format html": ("--format", "html", "--report html:PATH"),
     "matrix -b torch": ("torch", "paddle"),
-    # surface, trust, backends
-    "surface": ("FILE.py",),
-    "surface nowhere.py": ("nowhere.py", "no such file"),
-    "surface bad.py": ("bad.py:2",),
-    "surface own.grad.yaml": ("own.grad.yaml:2", "no Python"),
-    "trust nowhere": ("nowhere", "folder"),
-    "trust own.grad.yaml": ("own.grad.yaml", "folder"),
+    # what went
+    "surface layers.py": ("surface", "gradcheck run"),
+    "trust": ("trust", "allow-code = true"),
+    "fmt": ("fmt", "yamlfmt"),
+    # backends
     "backends add": ("BACKEND@VERSION",),
     "backends add paddle": ("paddle", "paddle@3"),
     "backends add torch@2.0": ("torch", "paddle"),

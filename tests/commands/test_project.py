@@ -4,7 +4,6 @@ unless they are asked for."""
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -95,18 +94,6 @@ def test_a_gradcheck_that_lies_in_the_project_is_not_the_projects(project, spec,
     assert ids(gradcheck("list")) == ["own"]
 
 
-def test_git_is_not_asked_what_it_ignores(project, gradcheck, monkeypatch, tmp_path_factory):
-    """A stranger's .git/config may name a program that git starts."""
-    programs = tmp_path_factory.mktemp("programs")
-    (programs / "git").write_text(f"#!/bin/sh\ntouch {programs}/ran\n")
-    (programs / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    (project / ".git").mkdir()
-    (project / ".gitignore").write_text("specs\n")
-    assert gradcheck("list").code == 5
-    assert not (programs / "ran").exists()
-
-
 def test_the_paths_of_the_settings_go_before_the_search(project, spec, gradcheck):
     spec(WRONG.format(id="named"), name="build/b.grad.yaml")
     (project / "pyproject.toml").write_text('[tool.gradcheck]\npaths = ["build"]\n')
@@ -126,8 +113,6 @@ def test_the_paths_of_the_settings_go_before_the_search(project, spec, gradcheck
         (["list"], "list"),
         (["validate"], "validate"),
         (["validate", "--format", "json"], "validate"),
-        (["fmt"], "run"),
-        (["fmt", "--check"], "run"),
     ],
     ids=" ".join,
 )
