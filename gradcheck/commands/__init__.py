@@ -24,17 +24,17 @@ COMMANDS = {
     "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
     "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
     "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
-    "list": ("gradcheck.commands.show:list_scenarios", "List scenarios."),
-    "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
+    "list": ("gradcheck.commands.listing:list_all", "List scenarios, rules, codes or backends."),
+    "show": ("gradcheck.commands.show:show", "Show a scenario, a rule or a diagnosis code in full."),
     "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
-    "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code such as GC104, a scenario, or a rule."),
+    "explain": ("gradcheck.commands.show:explain", "Explain a diagnosis code such as GC104."),
     "backends": ("gradcheck.commands.backends:backends", "What scenarios can run on; add releases of Paddle."),
     "matrix": ("gradcheck.commands.matrix:matrix", "Show what each release of Paddle does with each rule."),
-    "rules": ("gradcheck.commands.rules:rules", "List the rules of the documents and the scenarios that assert them."),
     "schema": ("gradcheck.commands.init:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""
 REMOVED = {
+    "rules": "`gradcheck list rules` lists the rules, `gradcheck show RULE` shows one",
     "fmt": "yamlfmt or prettier format spec files",
     "trust": "write `allow-code = true` under [tool.gradcheck] in pyproject.toml, or run with --allow-code",
     "surface": "`gradcheck run` lists at its end the names that the bundled engine lacks",
