@@ -31,13 +31,14 @@ from gradcheck.case.world_call import Declared, without_marks
 from gradcheck.case.world_call import partial as partial
 from gradcheck.case.world_call import replicated as replicated
 from gradcheck.checking.verdict import Precision
-from gradcheck.exploring.example_search import Search, search
+from gradcheck.exploring.example_search import Search, checked_examples, nothing_checked, search
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
 from gradcheck.spec.literals import Stands
 from gradcheck.spec.model import MOST_RANKS, Axis
-from gradcheck.strategies import arrays_of, words_by_input
+from gradcheck.strategies import arrays_of, inputs_from, words_by_input
+from gradcheck.support.display_paths import count
 from gradcheck.support.foreign import described
 from pylayer.py_layer import as_releases
 
@@ -274,22 +275,30 @@ def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Unpack[Opt
 class Explored:
     """What `explore` found.
 
-    Its truth is whether nothing wrong was found. `inputs` are the smallest arrays at which the gradient is wrong, by
-    name, and `result` the check there; both None if there are none. `tried` is how many examples were checked.
+    Its truth is whether some example had a verdict and none was wrong. `inputs` are the smallest arrays at which the
+    gradient is wrong, by name, and `result` the check there; both None if there are none. `tried` is how many examples
+    there were, `checked` how many of them had a verdict. `reasons` are why others had none, each with the first example
+    of which it was said.
     """
 
     def __init__(self, search: Search, result: CheckResult | None) -> None:
         self.tried, self.counts, self.result = search.tried, dict(search.counts), result
+        self.checked = checked_examples(search)
+        self.reasons = {said: str(example) for said, example in search.reasons.items()}
         self.inputs = None if search.smallest is None else arrays_of(search.smallest)
         self.where = "" if search.smallest is None else str(search.smallest)
+        self._undecided = nothing_checked(search)
 
     def __bool__(self) -> bool:
-        return self.inputs is None
+        return self.inputs is None and self.checked > 0
 
     def __repr__(self) -> str:
-        if self.result is None:
-            return f"nothing wrong in {self.tried} examples"
-        return f"wrong at {self.where}: {self.result.said()}"
+        if self.result is not None:
+            return f"wrong at {self.where}: {self.result.said()}"
+        if not self.checked:
+            return self._undecided
+        others = f", of which {self.tried - self.checked} had no verdict" if self.tried > self.checked else ""
+        return f"nothing wrong in {count(self.tried, 'example')}{others}"
 
     def __str__(self) -> str:
         return repr(self) if self.result is None else f"wrong at {self.where}\n{self.result}"
@@ -297,27 +306,41 @@ class Explored:
 
 def explore(
     layer_or_function: Any,
+    /,
+    inputs: Mapping[str, str] | None = None,
     *,
     seconds: float = 30.0,
     examples: int = 10_000,
     seed: int = 0,
     dtypes: Sequence[str] = ("float64", "float32"),
-    **inputs: str,
+    **keywords: str,
 ) -> Explored:
     """Look for inputs at which a gradient is wrong, and shrink them to the smallest.
 
     Args:
         layer_or_function: as of `check`.
+        inputs: by argument, in order, its shape, such as ``{"x": "B T C", "w": "C"}``; see
+            `gradcheck.strategies.inputs`.
         seconds, examples: how long to look, and at how many examples at most.
         seed: of what is drawn.
         dtypes: those of floating inputs that name none.
-        inputs: by argument, in order, its shape, such as ``x="B T C", w="C"``; see `gradcheck.strategies.inputs`.
+        keywords: the inputs once more, in place of a dict: ``x="B T C", w="C"``.
+
+    Returns:
+        It is true if some example had a verdict and none was wrong.
 
     Raises:
         ImportError: Hypothesis is not installed: ``pip install "gradcheck[explore]"``.
-        ValueError, TypeError: a text describes no input.
+        ValueError: a text describes no input, or an option has a value that it cannot have.
+        TypeError: there are no inputs, one stands where an option belongs, or an option is of the wrong type.
     """
-    words = words_by_input(inputs)
+    options = {"seconds": seconds, "examples": examples, "seed": seed, "dtypes": dtypes}
+    words = words_by_input(inputs_from("explore(layer, ", inputs, keywords, options))
+    validate_options(1, seed, None, 1, dtypes)
+    if whole_number("examples", examples, "a whole number of at least 1") < 1:
+        raise ValueError(f"examples must be a whole number of at least 1, not {examples!r}")
+    if isinstance(seconds, bool) or not isinstance(seconds, Real):
+        raise TypeError(f"seconds must be a number, not {seconds!r}")
 
     def at(example: Example) -> CheckResult:
         return check(layer_or_function, *arrays_of(example).values(), seed=seed)

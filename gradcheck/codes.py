@@ -20,6 +20,11 @@ def is_contract(code: str) -> bool:
     return "GC131" <= code <= "GC137" or "GC161" <= code <= "GC165"
 
 
+def says_what_is_wrong(code: str) -> bool:
+    """Whether a code says that something is wrong, where that of a cause says why: a contract, a second derivative."""
+    return is_contract(code) or code == "GC140"
+
+
 def is_cause(code: str) -> bool:
     """Whether a code is of a cause, which explains the numbers."""
     return "GC101" <= code < "GC131" or "GC151" <= code <= "GC153"

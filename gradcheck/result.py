@@ -176,6 +176,10 @@ def of_gradient(text: str) -> str:
     return re.sub(rf"`[^`]*`|\b({words})\b", lambda m: SECOND_ORDER.get(m[1], m[0]), text)
 
 
+MOST_LISTED = 20
+"""Wrong entries that the summary of a case lists of an input; all are counted."""
+
+
 class GradientSummary(_Record):
     """The gradient check of a case: its verdict, what was compared, and every entry listed as wrong."""
 

@@ -10,7 +10,7 @@ from pylayer.ops.elementwise import tanh
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(strategies.inputs(x="B T C", w="C", k="B:int64:below=4"))
+@given(strategies.inputs({"x": "B T C", "w": "C", "k": "B:int64:below=4"}))
 def test_inputs_are_arrays_whose_letters_agree(inputs):
     assert list(inputs) == ["x", "w", "k"]
     assert inputs["x"].shape[2] == inputs["w"].shape[0]

@@ -32,7 +32,8 @@ class Double(PyLayer):
 result = gradcheck.check(Double, np.ones(3), order=1, precision="loose")
 assert result, result.headline()
 gradcheck.assert_gradients(Double, gradcheck.replicated(np.ones(3)), world=2, outputs="replicated")
-found = gradcheck.explore(Double, x="B C", seconds=1.0)
+found = gradcheck.explore(Double, {"x": "B C"}, seconds=1.0)
+checked: int = found.checked
 shapes: dict[str, np.ndarray[Any, Any]] | None = found.inputs
 """
 

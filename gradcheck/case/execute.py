@@ -50,7 +50,10 @@ def execute(case: Case) -> Result:
     """
     scenario = case.scenario
     if scenario.explore is not None:
-        return explored(case, execute)
+        result = explored(case, execute)
+        status, messages = with_known_failure(case, result.status, [])
+        first = {"message": messages[0]} if messages else {}
+        return result.model_copy(update={"status": status, **first})
     started = perf_counter()
     findings: list[Finding] = []
     gradient: GradientSummary | None = None

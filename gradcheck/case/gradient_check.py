@@ -28,7 +28,7 @@ from gradcheck.checking.probe import Found, Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
-from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status, absolute_error
+from gradcheck.result import MOST_LISTED, UNFINISHED, Diagnosis, GradientSummary, Status, absolute_error
 from gradcheck.support.foreign import described
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ Mode = Literal["auto", "probe", "full"]
 Effort = Literal["usual", "full"]
 """How much is spent on naming what is wrong."""
 
-MOST_LISTED = 20
-"""Wrong entries that a summary lists of an input; all are counted."""
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
 BUDGET = 10

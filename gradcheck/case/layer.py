@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import stat
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -233,8 +234,11 @@ def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
     if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
         raise NoInputError(f"{name} leads out of the spec's folder: copy the file there")
     try:
-        if file.stat().st_size > MOST_INPUT_BYTES:
-            raise NoInputError(f"{name} has {file.stat().st_size / 2**30:.1f} GiB, at most 1 GiB is allowed")
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for somebody who writes to it
+            raise NoInputError(f"{name} is {kind_of_file(status.st_mode)}: 'from' reads a file of np.save or np.savez")
+        if status.st_size > MOST_INPUT_BYTES:
+            raise NoInputError(f"{name} has {status.st_size / 2**30:.1f} GiB, at most 1 GiB is allowed")
         found = np.load(file, allow_pickle=False)
         if key is not None:
             if key not in found:
@@ -249,6 +253,12 @@ def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
     if not isinstance(found, np.ndarray) or found.dtype.kind not in "fciub":
         raise NoInputError(f"{name} holds no array of numbers")
     return found
+
+
+def kind_of_file(mode: int) -> str:
+    """What a file is that is not a regular one."""
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 InputTypes = tuple[tuple[tuple[int, ...], str], ...]

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from gradcheck.report.record import Report
 from gradcheck.result import Result
+from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line
 from gradcheck.support.files import TooLargeError, read_limited
@@ -23,21 +24,33 @@ MOST_REPORT_BYTES = 250_000_000
 @click.argument("before", metavar="A.json")
 @click.argument("after", metavar="B.json")
 def compare(before: str, after: str) -> None:
-    """Show the cases whose status differs between two JSON reports. Exits with 1 if B has a failure that A has not."""
+    """Show the cases that differ between two JSON reports: in their status, or in what is wrong.
+
+    Exits with 1 if B has a failure that A has not. What is wrong are the gradients of inputs and the broken contracts,
+    never how a cause is worded.
+    """
     one, other = (by_name(path) for path in (before, after))
-    worse = 0
+    worse = same = 0
     for name in dict.fromkeys([*one, *other]):
         left, right = one.get(name), other.get(name)
-        if left is not None and right is not None and left.status is right.status:
-            continue
-        new = right is not None and not right.status.green and (left is None or left.status.green)
-        worse += new
-        was, now = (str(result.status) if result else "absent" for result in (left, right))
-        said = f"  {one_line(right.message)}" if right is not None and right.message else ""
-        click.echo(f"{was} → {now}  {one_line(name)}{said}")
-    same = sum(1 for name in one if name in other and one[name].status is other[name].status)
+        is_new, change = change_between(left, right)
+        worse += is_new
+        same += not change
+        if change:
+            said = f"  {one_line(right.message)}" if right is not None and right.message else ""
+            click.echo(f"{change}  {one_line(name)}{said}")
     click.echo(f"{count(worse, 'new failure')}, {same} the same of {len({*one, *other})}")
     raise SystemExit(1 if worse else 0)
+
+
+def change_between(left: Result | None, right: Result | None) -> tuple[bool, str]:
+    """Whether the second result of a case is a new failure, and how it differs from the first; empty if it does not."""
+    if left is not None and right is not None and left.status is right.status:
+        new = [] if left.status.green else KnownFailure.of(left).new_in(right)
+        return bool(new), f"{left.status} → {right.status} ({one_line(', '.join(new))} as well)" if new else ""
+    is_new = right is not None and not right.status.green and (left is None or left.status.green)
+    was, now = (str(result.status) if result else "absent" for result in (left, right))
+    return is_new, f"{was} → {now}"
 
 
 def by_name(path: str) -> dict[str, Result]:

@@ -14,6 +14,7 @@ import click
 
 from gradcheck import __version__
 from gradcheck.support.ascii_fallback import HANDLER
+from gradcheck.support.escape import one_line
 from gradcheck.support.work_folder import make_folder
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
@@ -32,7 +33,7 @@ def advised(error: click.ClickException) -> click.ClickException:
     """An error, with advice where it is one that is often made."""
     if not isinstance(error, click.UsageError):
         return error
-    message = error.format_message()
+    message = one_line(error.format_message())  # click shows some of what was given as it is, with what steers
     if isinstance(error, click.NoSuchOption) and error.ctx is not None and error.ctx.parent is None:
         run = error.ctx.command.get_command(error.ctx, "run") if isinstance(error.ctx.command, click.Group) else None
         if run is not None and any(error.option_name in option.opts for option in run.params):

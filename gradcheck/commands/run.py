@@ -59,7 +59,7 @@ from gradcheck.support.user_error import UserError
 )
 @options.allow_code_option
 @click.option(
-    "--baseline", metavar="FILE", help="Known failures, which count as expected as long as they stay the same."
+    "--baseline", metavar="FILE", help="Known failures, which count as expected while nothing new is wrong in them."
 )
 @click.option("--baseline-update", is_flag=True, help="Write the failures of this run into FILE as well.")
 @click.option("--baseline-prune", is_flag=True, help="Remove from FILE what no longer fails.")

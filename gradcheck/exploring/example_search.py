@@ -33,6 +33,8 @@ class FoundError(Exception):
 
 NOT_INSTALLED = 'explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"'
 """What is said of the ImportError of `search`."""
+DECIDED = (Status.PASS, Status.KINK, Status.FAIL)
+"""Statuses of examples whose gradient was checked. All others say why theirs was not."""
 Try = Callable[[Example], tuple[Status, str]]
 """Checks a layer at an example: the status, and a line on it."""
 
@@ -55,8 +57,8 @@ class Search:
     smallest: Example | None = None
     """The smallest example so far that fails, and what was said of it."""
     said: str = ""
-    refused: dict[str, Example] = field(default_factory=dict)
-    """What the layer raised, each with the first example at which it did."""
+    reasons: dict[str, Example] = field(default_factory=dict)
+    """Why examples had no verdict, each with the first of which it was said: what the layer raised, mostly."""
 
     @property
     def left(self) -> float:
@@ -76,8 +78,8 @@ class Search:
         if status is Status.FAIL:
             if self.smallest is None or weight(example) <= weight(self.smallest):
                 self.smallest, self.said = example, said
-        elif status in (Status.ERROR, Status.CRASH, Status.TIMEOUT):
-            self.refused.setdefault(said, example)
+        elif status not in DECIDED:
+            self.reasons.setdefault(said, example)
         self.on_example(self)
         return status is Status.FAIL
 
@@ -153,7 +155,16 @@ def search(
 
 def checked_examples(search: Search) -> int:
     """How many examples had a verdict."""
-    return sum(search.counts[status] for status in (Status.PASS, Status.KINK, Status.FAIL))
+    return sum(search.counts[status] for status in DECIDED)
+
+
+def nothing_checked(search: Search) -> str:
+    """What to say of a search of which no example had a verdict, with the first reason."""
+    if not search.tried:
+        return f"no example began within {search.seconds:g} s"
+    said, example = next(iter(search.reasons.items()), ("", None))
+    where = f" (at {example})" if example is not None and str(example) else ""
+    return f"none of {count(search.tried, 'example')} had a verdict: {said}{where}"
 
 
 def outcome_lines(search: Search, words: Mapping[str, InputWord]) -> list[str]:
@@ -167,7 +178,7 @@ def outcome_lines(search: Search, words: Mapping[str, InputWord]) -> list[str]:
     letters = sorted({letter for word in words.values() for letter in word.letters})
     sizes = f" (sizes {', '.join(letters)} from 0 to 33)" if letters else ""
     lines = [f"explore: {count(search.tried, 'example')}{sizes}: {', '.join(parts)}"]
-    lines += [f"  raised at {example}: {said}" for said, example in list(search.refused.items())[:3]]
+    lines += [f"  no verdict at {example}: {said}" for said, example in list(search.reasons.items())[:3]]
     if search.smallest is not None:
         lines.append(f"  smallest that is wrong: {search.smallest}")
     return lines
@@ -222,6 +233,10 @@ def with_values(example: Example, name: str, values: NumpyArray) -> Example:
     return example._replace(inputs=changed)
 
 
+DESPITE_XFAIL = {Status.XFAIL: Status.FAIL, Status.XPASS: Status.PASS}
+"""What an example is, in the search, of a scenario that is known to fail: it is wrong at some inputs, not at all."""
+
+
 def explored(case: Case, run: Callable[[Case], Result]) -> Result:
     """The result of the smallest example that is wrong; PASS if none is, and INCONCLUSIVE if none could be checked.
 
@@ -246,7 +261,7 @@ def explored(case: Case, run: Callable[[Case], Result]) -> Result:
 
     def look(example: Example) -> tuple[Status, str]:
         result = run(case_of(example, timeout=0.0))  # no time to name what is wrong
-        return result.status, result.message
+        return DESPITE_XFAIL.get(result.status, result.status), result.message
 
     try:
         found = search(look, words, seconds=explore.seconds, examples=explore.examples, seed=case.seed)
@@ -259,7 +274,7 @@ def explored(case: Case, run: Callable[[Case], Result]) -> Result:
         return wrong.model_copy(update={"details": (*wrong.details, *said, *there)})
     if checked_examples(found):
         return case.result(Status.PASS, "", details=said, seconds=perf_counter() - started)
-    return case.result(Status.INCONCLUSIVE, "no example could be checked", details=said)
+    return case.result(Status.INCONCLUSIVE, nothing_checked(found), details=said)
 
 
 def is_drawn(spec: Input) -> bool:

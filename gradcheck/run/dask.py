@@ -9,6 +9,8 @@ from __future__ import annotations
 import atexit
 import functools
 import logging
+import threading
+import time
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from types import TracebackType
@@ -24,6 +26,10 @@ CONNECT = 10.0
 """Seconds to wait for the scheduler."""
 WORKERS = 30.0
 """Seconds to wait for the first worker of the cluster."""
+ALONE = 30.0
+"""Seconds that a run goes on without any worker. A nanny, or a job queue with room, has another one within ten."""
+INTERVAL = 1.0
+"""Seconds between looks at whether there is a worker."""
 
 LOGGERS = (
     "distributed",
@@ -80,6 +86,11 @@ class DaskExecutor:
         threads = sum(self.client.nthreads().values())
         self.slots = min(threads, jobs or threads)
         self.cluster = self.client.get_executor(pure=False)
+        self.waiting: set[Future[Result]] = set()
+        """Futures that have neither a result nor an error."""
+        self.lock = threading.Lock()
+        self.closed = threading.Event()
+        threading.Thread(target=self.watch_workers, name="gradcheck-dask", daemon=True).start()
 
     def __enter__(self) -> DaskExecutor:
         return self
@@ -93,29 +104,56 @@ class DaskExecutor:
 
     def stop(self) -> None:
         """Run no further cases; those that run end with their Dask worker's task."""
+        self.closed.set()
         with suppress(Exception):
             self.cluster.shutdown(wait=False, cancel_futures=True)
+
+    def watch_workers(self) -> None:
+        """Fail what is waited for once there has been no worker for a while: nothing else ends it."""
+        alone_since: float | None = None
+        while not self.closed.wait(INTERVAL):
+            with suppress(Exception):  # the scheduler is lost, which its futures say
+                if self.client.nthreads():
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = time.monotonic()
+                elif time.monotonic() - alone_since >= ALONE:
+                    error = RunnerError(f"--executor dask:{self.address}: there has been no worker for {ALONE:g} s")
+                    for future in list(self.waiting):
+                        self.settle(future, error)
+
+    def settle(self, future: Future[Result], outcome: Result | RunnerError) -> None:
+        """Give a future its result or error, unless it has one."""
+        with self.lock:
+            if future not in self.waiting:
+                return
+            self.waiting.discard(future)
+        if isinstance(outcome, Result):
+            future.set_result(outcome)
+        else:
+            future.set_exception(outcome)
 
     def submit(self, case: Case) -> Future[Result]:
         """Return the future result of `case` from whichever worker of the cluster is free."""
         future: Future[Result] = Future()
+        with self.lock:
+            self.waiting.add(future)
         try:
             sent = self.cluster.submit(run_case, case.model_dump_json(), __version__, self.execute)
         except Exception as error:  # whatever Dask raises when it has no scheduler any more
-            future.set_exception(self.failure(error))
+            self.settle(future, self.failure(error))
         else:
-            sent.add_done_callback(lambda sent: self.pass_on(case, future, sent))
+            sent.add_done_callback(lambda sent: self.settle(future, self.outcome(case, sent)))
         return future
 
-    def pass_on(self, case: Case, future: Future[Result], sent: Future[str]) -> None:
-        """Give `future` the result that came, or an error in its place."""
+    def outcome(self, case: Case, sent: Future[str]) -> Result | RunnerError:
+        """Return the result that came from the cluster, or the error in its place."""
         error = CancelledError() if sent.cancelled() else sent.exception()
         if error is None:
-            future.set_result(Result.model_validate_json(sent.result()))
-        elif isinstance(error, self.killed):
-            future.set_result(case.result(Status.ERROR, "the Dask worker that ran it was lost"))
-        else:
-            future.set_exception(self.failure(error))
+            return Result.model_validate_json(sent.result())
+        if isinstance(error, self.killed):
+            return case.result(Status.ERROR, "the Dask worker that ran it was lost")
+        return self.failure(error)
 
     def failure(self, error: BaseException) -> RunnerError:
         """Return what to say of an error of the cluster's."""

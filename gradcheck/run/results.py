@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 from gradcheck.result import Result, Status
+from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.files import TooLargeError, read_limited, write_whole
 from gradcheck.support.user_error import UserError
 
@@ -98,15 +99,17 @@ def different(one: Result, other: Result, lines: Sequence[str]) -> Result:
 
 
 # --------------------------------------------------------------------------------------------------- a baseline
-BASELINE_FORMAT = "gradcheck-baseline/1"
+BASELINE_FORMAT = "gradcheck-baseline/2"
+STATUSES_ALONE = "gradcheck-baseline/1"
+"""The format that held statuses alone. Of its failures the status alone is known, until an update."""
 MOST_BASELINE_BYTES = 10_000_000
 """Some 100,000 failures."""
 
 
 class Baseline:
-    """Case → the status with which it is known to fail, so that a gate sees only new failures."""
+    """Case → the failure that is known of it, so that a gate sees only new ones."""
 
-    def __init__(self, path: Path, known: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, known: Mapping[str, KnownFailure]) -> None:
         self.path, self.known = path, dict(known)
         self.mended: list[str] = []
         """Known failures that have passed since."""
@@ -118,25 +121,27 @@ class Baseline:
             return cls(path, {})
         try:
             content = json.loads(read_limited(path, MOST_BASELINE_BYTES))
-            failures = content["failures"] if content["format"] == BASELINE_FORMAT else None
+            if content["format"] not in (BASELINE_FORMAT, STATUSES_ALONE):
+                raise ValueError
+            return cls(path, {name: known_failure(value) for name, value in content["failures"].items()})
         except OSError as error:
             hint = "" if path.exists() else "; --baseline-update writes one"
             raise UserError(f"--baseline {path}: {error.strerror or error}{hint}") from None
         except TooLargeError as error:
             raise UserError(f"--baseline {path}: {error}") from None
-        except (ValueError, KeyError, TypeError, RecursionError):
-            failures = None
-        if not isinstance(failures, dict) or not all(one in [*Status] for one in failures.values()):
-            raise UserError(f"--baseline {path}: this is no baseline; --baseline-update writes one")
-        return cls(path, failures)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise UserError(f"--baseline {path}: this is no baseline; --baseline-update writes one") from None
 
     def judged(self, result: Result) -> Result:
-        """`result` as an XFAIL if it is a failure that is known, with the same status; else as it is."""
+        """`result` as an XFAIL if it is a failure that is known, and nothing new is wrong in it; else as it is."""
         known = self.known.get(result.name)
         if known is not None and result.status in (Status.PASS, Status.KINK):
             self.mended.append(result.name)
-        if known != result.status:
+        if known is None or known.status is not result.status:
             return result
+        if new := known.new_in(result):
+            line = f"in the baseline, but not with this: {', '.join(new)}"
+            return result.model_copy(update={"details": (line, *result.details)})
         message = f"in the baseline ({result.status}): {result.message}".removesuffix(": ")
         return result.model_copy(update={"status": Status.XFAIL, "message": message})
 
@@ -146,12 +151,21 @@ class Baseline:
         Cases that are not among `results` stay as they are.
         """
         found = {result.name: result for result in results}
-        kept = {name: status for name, status in self.known.items() if name not in found or self._fails(found[name])}
+        kept = {name: known for name, known in self.known.items() if name not in found or self._fails(found[name])}
         if not prune:
-            kept |= {name: str(result.status) for name, result in found.items() if not result.status.green}
-        text = json.dumps({"format": BASELINE_FORMAT, "failures": dict(sorted(kept.items()))}, indent=1)
+            kept |= {name: KnownFailure.of(result) for name, result in found.items() if not result.status.green}
+            for name in kept.keys() & found.keys():
+                if found[name].status is Status.XFAIL:  # known, and held as it fails now
+                    kept[name] = KnownFailure.of(found[name], kept[name].status)
+        failures = {name: known.model_dump(mode="json", exclude_none=True) for name, known in sorted(kept.items())}
+        text = json.dumps({"format": BASELINE_FORMAT, "failures": failures}, indent=1)
         write_whole(self.path, text + "\n")
         self.known = kept
 
     def _fails(self, result: Result) -> bool:
         return not result.status.green or (result.status is Status.XFAIL and result.name in self.known)
+
+
+def known_failure(value: Any) -> KnownFailure:
+    """A failure as a baseline writes it, in either format."""
+    return KnownFailure.model_validate({"status": value} if isinstance(value, str) else value)

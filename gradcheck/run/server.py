@@ -16,6 +16,7 @@ from contextlib import suppress
 
 from gradcheck.run.in_case import prepare, run_case
 from gradcheck.run.interpreter import LENGTH_BYTES, READY
+from gradcheck.support.signals import use_default_signals
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def main() -> None:
     process, as a line. Meanwhile each byte that arrives is the number of a signal for the process group of the case.
     """
     execute, backend, start, descriptor = sys.argv[1:5]
-    restore_default_signals()
+    use_default_signals()
     connection = socket.socket(fileno=int(descriptor))
     function = prepare(execute, backend, warm_up=start == "fork")
     # A forked process shares memory pages until it writes to them: keep its garbage collector off ours.
@@ -48,13 +49,6 @@ def main() -> None:
         os.close(answer)
         os.close(output)
         connection.sendall(b"%d\n" % exit_status(pid, connection, children_end))
-
-
-def restore_default_signals() -> None:
-    """Undo what the starter had this process ignore or block: no result may depend on who started the command."""
-    for name in ("SIGCHLD", "SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"):
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def signal_when_children_end() -> socket.socket:

@@ -199,7 +199,7 @@ def main() -> int:
             continue
         tried += 1
         started = time.perf_counter()
-        result = gradcheck.explore(subject, seconds=options.seconds, seed=options.seed, **inputs)
+        result = gradcheck.explore(subject, inputs, seconds=options.seconds, seed=options.seed)
         seconds = time.perf_counter() - started
         numbers = 0 if result.inputs is None else sum(array.size for array in result.inputs.values())
         found += not result
@@ -209,7 +209,7 @@ def main() -> int:
     wrong = 0
     for name, (subject, inputs) in RIGHT.items():
         if not options.names:
-            result = gradcheck.explore(subject, seconds=min(options.seconds, 10.0), seed=options.seed, **inputs)
+            result = gradcheck.explore(subject, inputs, seconds=min(options.seconds, 10.0), seed=options.seed)
             wrong += not result
             print(f"right: {name:35} {result!r}")
     print(f"{found} of {tried} found, {small} with at most 8 numbers; {wrong} right ones said to be wrong")

@@ -34,7 +34,7 @@ def run(gradcheck):
     return lambda *options: gradcheck("run", "a.grad.yaml", "--allow-code", *options)
 
 
-def failures(folder) -> dict[str, str]:
+def failures(folder) -> dict[str, dict[str, str]]:
     return json.loads((folder / "base.json").read_text())["failures"]
 
 
@@ -42,7 +42,7 @@ def test_known_failures_do_not_fail_the_gate_and_new_ones_do(suite, run, folder)
     suite(good="x = 1", bad=RAISES)
     first = run("--baseline", "base.json", "--baseline-update")
     assert first.code == 1
-    assert failures(folder) == {"bad@numpy": "ERROR"}
+    assert failures(folder) == {"bad@numpy": {"status": "ERROR"}}
     again = run("--baseline", "base.json")
     assert again.code == 0
     assert "XFAIL bad@numpy a.grad.yaml:5:5 in the baseline (ERROR): ValueError: no" in again.out
@@ -66,7 +66,7 @@ def test_what_was_mended_is_said_and_pruned(suite, run, folder):
     assert done.code == 0
     assert done.err == "gradcheck: no longer failing: one@numpy; --baseline-prune removes them\n"
     run("--baseline", "base.json", "--baseline-prune")
-    assert failures(folder) == {"two@numpy": "ERROR"}
+    assert failures(folder) == {"two@numpy": {"status": "ERROR"}}
 
 
 def test_pruning_adds_nothing_and_cases_that_did_not_run_stay(suite, run, folder):
@@ -74,7 +74,7 @@ def test_pruning_adds_nothing_and_cases_that_did_not_run_stay(suite, run, folder
     run("--baseline", "base.json", "--baseline-update")
     suite(one=RAISES, two="x = 1", three=RAISES)
     run("--baseline", "base.json", "--baseline-prune", "-k", "three or one")
-    assert failures(folder) == {"one@numpy": "ERROR", "two@numpy": "ERROR"}
+    assert failures(folder) == {"one@numpy": {"status": "ERROR"}, "two@numpy": {"status": "ERROR"}}
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ class Tanh(PyLayer):
 
 
 def test_a_mistake_that_shows_at_some_inputs_is_found_and_made_small():
-    found = gradcheck.explore(LeakyRelu, x="B C", seconds=20, examples=300)
+    found = gradcheck.explore(LeakyRelu, {"x": "B C"}, seconds=20, examples=300)
     assert not found
     assert found.inputs["x"].size <= 2
     assert (found.inputs["x"] < 0).any()
@@ -57,16 +57,16 @@ def test_a_mistake_that_shows_at_some_inputs_is_found_and_made_small():
 
 
 def test_the_same_seed_finds_the_same():
-    first, again = (gradcheck.explore(LeakyRelu, x="N", seconds=20, examples=300, seed=3) for _ in range(2))
+    first, again = (gradcheck.explore(LeakyRelu, {"x": "N"}, seconds=20, examples=300, seed=3) for _ in range(2))
     assert first.where == again.where
     np.testing.assert_array_equal(first.inputs["x"], again.inputs["x"])
 
 
 def test_nothing_is_found_in_a_right_layer():
-    found = gradcheck.explore(Tanh, x="B C", seconds=20, examples=40)
+    found = gradcheck.explore(Tanh, {"x": "B C"}, seconds=20, examples=40)
     assert found
     assert found.inputs is None
-    assert repr(found) == f"nothing wrong in {found.tried} examples"
+    assert repr(found).startswith(f"nothing wrong in {found.tried} examples")
 
 
 def test_no_example_begins_when_the_time_is_up_and_the_smallest_failure_so_far_is_kept():
@@ -89,7 +89,7 @@ def test_what_a_layer_raises_is_told_and_is_no_failure():
 
     found = search(check, words_by_input({"x": "B C"}), seconds=20, examples=200, seed=0)
     assert found.smallest is None
-    assert list(found.refused) == ["no rows"]
+    assert list(found.reasons) == ["no rows"]
 
 
 def test_letters_are_the_same_size_in_all_inputs():
@@ -125,9 +125,9 @@ def test_whole_numbers_stay_below_their_limit_and_floating_ones_in_their_range()
 @pytest.mark.parametrize("text", ["B c", "2 x", "B:float63", "B~3..1"])
 def test_a_text_that_describes_no_input_is_refused(text):
     with pytest.raises(ValueError, match="x="):
-        gradcheck.explore(Tanh, x=text)
+        gradcheck.explore(Tanh, {"x": text})
 
 
 def test_a_shape_that_is_no_text_is_refused():
     with pytest.raises(TypeError, match="x must be a text such as 'B T C'"):
-        gradcheck.explore(Tanh, x=(2, 3))
+        gradcheck.explore(Tanh, {"x": (2, 3)})

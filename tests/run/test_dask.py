@@ -15,6 +15,10 @@ from typing import NamedTuple
 
 import pytest
 
+from gradcheck.run import dask
+from gradcheck.run.dask import DaskExecutor
+from gradcheck.run.runner import RunnerError
+
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask")
 
 ROOT = Path(__file__).parents[2]
@@ -153,3 +157,34 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path):
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (2, "")
     assert "--executor dask:tcp://127.0.0.1:1: no scheduler answers there" in err
+
+
+@pytest.mark.parametrize("submitted_first", [True, False])
+def test_a_cluster_whose_workers_are_all_lost_is_told_and_not_waited_for(cluster, case, monkeypatch, submitted_first):
+    some = cluster(nanny=False)
+    monkeypatch.setattr(dask, "ALONE", 1.0)
+    with DaskExecutor(some.address) as executor:
+        futures = [executor.submit(case("import time; time.sleep(50)")) for _ in range(3 * submitted_first)]
+        for worker in some.workers:
+            worker.kill()
+            worker.wait()
+        futures.append(executor.submit(case("x = 1", id="two")))
+        for future in futures:
+            with pytest.raises(RunnerError, match="there has been no worker for 1 s"):
+                future.result(45)
+
+
+def test_a_scheduler_without_workers_is_told_apart_from_none(tmp_path):
+    scheduler = start(tmp_path, "scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1")
+    try:
+        file = tmp_path / "scheduler.json"
+        end = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        process = run(Cluster(json.loads(file.read_text())["address"], []), tmp_path, LITTLE.format(k=0, n=1))
+        out, err = process.communicate(timeout=120)
+    finally:
+        scheduler.kill()
+        scheduler.wait()
+    assert (process.returncode, out) == (2, "")
+    assert "no worker has come after" in err

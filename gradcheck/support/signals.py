@@ -1,0 +1,25 @@
+"""Signals of a process of ours: what whoever started the command ignores or blocks must not change a result."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+IGNORED_BY_PYTHON = frozenset(
+    getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ", "SIGXFZ") if hasattr(signal, name)
+)
+"""Signals that every Python ignores, from its start: writing to a closed pipe is an exception there."""
+
+
+def use_default_signals() -> None:
+    """Have every signal do in this process what it does in one that a terminal started, and block none.
+
+    A signal that is ignored, or blocked, stays so in the programs that a process starts: nohup ignores SIGHUP, a shell
+    SIGINT in the background, a supervisor SIGCHLD, which takes the exit statuses of all children away.
+    """
+    if os.name != "posix":
+        return
+    for number in signal.valid_signals() - IGNORED_BY_PYTHON:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
