@@ -11,7 +11,7 @@ import click
 
 from gradcheck.codes import CODES, explained
 from gradcheck.commands.shared_options import codes_and_scenarios
-from gradcheck.commands.specs import read_bundled, read_specs
+from gradcheck.commands.specs import read_bundled, read_specs, scenario_of
 from gradcheck.matrix.catalogue import Document, Rule, all_rules, catalogue, citing
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
@@ -19,6 +19,7 @@ from gradcheck.spec.model import Scenario, SpecFile
 from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
+from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 
@@ -45,7 +46,7 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     if texts:
         click.echo("\n\n".join(texts))
     if others:
-        show_scenarios(others, reproduce)
+        show_scenarios(others, reproduce, list(rules))
 
 
 @click.command()
@@ -75,7 +76,7 @@ def rule_lines(rule: Rule, document: Document, scenarios: Sequence[Scenario]) ->
         yield f"  {scenario.id}  {scenario.title or ''}"
 
 
-def show_scenarios(names: Sequence[str], reproduce: bool) -> None:
+def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) -> None:
     """Print scenarios, or the programs that reproduce what is recorded of them. Raises UserError."""
     for name in names:
         if Path(name).exists() or "::" in name:
@@ -87,6 +88,11 @@ def show_scenarios(names: Sequence[str], reproduce: bool) -> None:
     specs, ids = read_specs(names)
     if not ids:
         raise UserError("name the scenario to show; `gradcheck list` shows what there is")
+    known = sorted({scenario.id for spec in specs for scenario in spec.scenarios})
+    for name in ids:
+        if scenario_of(name) not in known:
+            near = hint(name, [*known, *rules], "`gradcheck list` shows what there is")
+            raise UserError(f"there is no scenario, rule or code {name!r}; {near}")
     cases = select_ids(plan(specs, ["numpy"]), ids)
     if reproduce:
         from gradcheck.matrix.reproduce import reproducer  # here: it needs NumPy, without which `show` is quicker

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gradcheck.commands.show import plain
+from gradcheck.commands.listing import row_of
 from gradcheck.spec.read import load
 from gradcheck.support.resources import bundled_specs
 
@@ -84,7 +84,7 @@ def test_list_says_what_cannot_be_found(files, gradcheck, arguments, code, messa
 def test_of_the_bundled_specs_list_reads_no_more_than_it_shows_and_that_rightly(gradcheck):
     listed = json.loads(gradcheck("list", "--bundled", "--json").out)
     scenarios = [scenario for spec in load([bundled_specs()]) for scenario in spec.scenarios]
-    assert listed == [plain(scenario) for scenario in scenarios]
+    assert listed == [row_of(scenario) for scenario in scenarios]
     one = listed[len(listed) // 2]
     assert json.loads(gradcheck("list", "--bundled", "--json", one["id"]).out) == [one]
 
@@ -131,7 +131,7 @@ def test_show_takes_the_name_of_a_case(files, gradcheck):
     ("arguments", "message"),
     [
         (["a.grad.yaml"], "gradcheck: name the scenario to show; `gradcheck list` shows what there is\n"),
-        (["a.grad.yaml", "thrid"], "gradcheck: no file, folder or scenario is called 'thrid';"),
+        (["a.grad.yaml", "thrid"], "gradcheck: there is no scenario, rule or code 'thrid'; did you mean third?"),
         ([], "Missing argument"),
     ],
 )

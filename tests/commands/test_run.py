@@ -16,6 +16,9 @@ from textwrap import indent
 
 import pytest
 
+from gradcheck.commands import run_cases
+from gradcheck.run.runner import Runner
+
 ROOT = Path(__file__).parents[2]
 
 GOOD = """\
@@ -238,7 +241,7 @@ def test_a_shard_without_cases_says_so(spec, gradcheck):
 
 def test_a_way_to_start_cases_that_there_is_not(spec, gradcheck, monkeypatch):
     spec(GOOD)
-    monkeypatch.setattr("gradcheck.run.interpreter.START", "spwan")
+    monkeypatch.setattr("gradcheck.commands.run_cases.START", "spwan")
     done = gradcheck("run", "a.grad.yaml", "--allow-code")
     assert (done.code, done.err) == (2, "gradcheck: GRADCHECK_START=spwan: write fork or spawn, or remove it\n")
 
@@ -329,25 +332,12 @@ def test_ctrl_c_reports_what_had_finished_and_leaves_no_process(spec, folder):
             os.kill(int(file.stem), 0)
 
 
-def test_a_run_says_once_what_the_system_lacks(spec, gradcheck, monkeypatch):
-    from gradcheck.run import pool
-
-    spec(OP, OP.replace("id: ", "id: second-"))
-    assert gradcheck("run", "a.grad.yaml").code == 0
-    monkeypatch.setattr(pool.Pool.__init__, "__defaults__", (pool.EXECUTE, "spawn", None))
-    done = gradcheck("run", "a.grad.yaml")
-    said = "gradcheck: processes are not forked here: memory and what a case leaves in it have no limit"
-    assert (done.code, done.err) == (0, f"{said} (SECURITY.md, What a case can break)\n")
-
-
 def test_a_bug_of_ours_leaves_a_report_and_exits_with_3(spec, gradcheck, folder, monkeypatch):
     spec(OP)
     ours = "execute.__code__ = execute.__code__.replace(co_filename='<string>')\n"  # a file here is the user's
     (folder / "broken.py").write_text(f"def execute(case):\n    raise LookupError('ours')\n{ours}")
     monkeypatch.syspath_prepend(str(folder))
-    from gradcheck.run import pool
-
-    monkeypatch.setattr(pool, "Pool", functools.partial(pool.Pool, execute="broken:execute"))
+    monkeypatch.setattr(run_cases, "Runner", functools.partial(Runner, execute="broken:execute"))
     done = gradcheck("run", "a.grad.yaml")
     assert done.code == 3
     assert done.out.startswith("ERROR op@numpy a.grad.yaml:3:5 bug in gradcheck: LookupError: ours ")

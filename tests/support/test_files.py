@@ -56,14 +56,6 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
 
 
 @needs_posix
-def test_a_file_of_two_names_keeps_both(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("old")
-    os.link(tmp_path / "a", tmp_path / "b")
-    write_whole(tmp_path / "a", "new")
-    assert (tmp_path / "b").read_text() == "new"
-
-
-@needs_posix
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     read: list[str] = []
