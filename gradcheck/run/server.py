@@ -92,6 +92,7 @@ def exit_status(pid: int, connection: socket.socket, children_end: socket.socket
             signal_group(pid, signal.SIGKILL)
             return os.waitstatus_to_exitcode(status)
         if not order:
+            os.waitpid(pid, 0)
             raise SystemExit
 
 

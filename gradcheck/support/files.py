@@ -37,9 +37,10 @@ def write_whole(path: Path, text: str) -> None:
     mode = 0o666 & ~current_umask()
     with suppress(FileNotFoundError):
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
+        if is_open_elsewhere(status):
             sys.stdout.flush()
-            path.write_bytes(content)
+            with path.open("ab") as file:
+                file.write(content)
             return
         mode = stat.S_IMODE(status.st_mode)
     try:
@@ -55,6 +56,12 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(new)
         raise
+
+
+def is_open_elsewhere(status: os.stat_result) -> bool:
+    """Whether a file is a pipe or a device, or what stdout or stderr goes to: not to be replaced."""
+    streams = [os.fstat(stream) for stream in (1, 2)]
+    return not stat.S_ISREG(status.st_mode) or any(os.path.samestat(status, one) for one in streams)
 
 
 def current_umask() -> int:

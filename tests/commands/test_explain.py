@@ -35,7 +35,7 @@ def test_what_is_none_of_them_brings_up_the_nearest(gradcheck, name, said):
     )
 
 
-@pytest.mark.parametrize("name", ["own", "own@numpy", "a.grad.yaml::own", "a.grad.yaml:3", "own/dtype=float32@numpy"])
+@pytest.mark.parametrize("name", ["own", "own@numpy", "a.grad.yaml::own", "a.grad.yaml:3"])
 def test_a_scenario_is_explained_by_each_of_its_names(spec, gradcheck, name):
     spec("  - id: own\n    layer: {op: tanh}\n    inputs: {x: [2]}\n")
     done = gradcheck("explain", name)

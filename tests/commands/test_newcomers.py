@@ -172,7 +172,7 @@ MISTAKES = {
     "show": ("ID",),
     "show own-tahn": ("own-tahn", "own-tanh"),
     # explain
-    "explain GC999": ("GC999", "gradcheck explain"),
+    "explain GC999": ("GC999", "gradcheck list codes"),
     "explain 104": ("104", "GC104"),
     "explain GC1O4": ("GC1O4", "GC104"),
     "explain own-tahn": ("own-tahn", "own-tanh"),
