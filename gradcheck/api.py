@@ -13,6 +13,7 @@ import numpy as np
 
 from gradcheck.case.arguments import WorldOf, backend_of, tensor_function
 from gradcheck.case.engine_twin import twin_of
+from gradcheck.case.foreign_frameworks import refuse_layer
 from gradcheck.case.function import leave_out_own_place
 from gradcheck.case.gradient_check import (
     DTYPES,
@@ -183,7 +184,7 @@ def check(
         order: 2 to check the derivative of the gradient as well, if the first is right.
         mode: ``auto``, ``probe`` or ``full``; see `gradcheck.case.gradient_check.check_gradient`.
         seed: of the random directions, cotangents and points; the same seed gives the same result.
-        rtol: widens the error bars, relative to the derivative; at least 0 and below 1.
+        rtol: widens the error bars, relative to the largest entry of an input's gradient; at least 0 and below 1.
         points: how many points are looked at: the given one, then others around it, every element multiplied by a
             random factor between 1/2 and 2.
         dtypes: the dtypes to look at in turn, for example ``["float64", "float32"]``, in place of the inputs' own.
@@ -205,7 +206,8 @@ def check(
         which. Printed it is the panel of the command line.
 
     Raises:
-        TypeError: no input needs a gradient, or an option is of the wrong type.
+        TypeError: no input needs a gradient, or an option is of the wrong type; or the layer, or an argument, is of
+            another framework, such as PyTorch: the message has the line that checks it by ``backward=``.
         ValueError: an option has a value that it cannot have.
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
@@ -215,6 +217,8 @@ def check(
     reference = layer_or_function if isinstance(layer_or_function, str) else None
     if reference is not None:
         layer_or_function = imported(reference, import_reference)
+    if backward is None:
+        refuse_layer(layer_or_function)
     backend = backend_of(layer_or_function, inputs) if backward is None else backend_of(None, ())
     if backward is not None:
         layer_or_function = function_of_arrays(backend, layer_or_function, backward)
@@ -334,6 +338,7 @@ def explore(
         ValueError: a text describes no input, or an option has a value that it cannot have.
         TypeError: there are no inputs, one stands where an option belongs, or an option is of the wrong type.
     """
+    refuse_layer(layer_or_function)
     options = {"seconds": seconds, "examples": examples, "seed": seed, "dtypes": dtypes}
     words = words_by_input(inputs_from("explore(layer, ", inputs, keywords, options))
     validate_options(1, seed, None, 1, dtypes)

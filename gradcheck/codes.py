@@ -204,6 +204,24 @@ CODES: dict[str, Code] = {
         "Guard the division, as by max(norm, eps), or select before it: NaN times 0 is NaN.",
         "y = norm(x), at 0      wrong: return dy * x / y      right: return dy * x / maximum(y, 1e-12)",
     ),
+    "GC125": Code(
+        "backward never ran",
+        "No evaluation of the check called the hand-written backward: apply is overridden, forward was called "
+        "directly, no input needs a gradient, no gradient reaches its outputs, or another branch was taken. What was "
+        "compared is automatic differentiation with itself.",
+        "The engine, or Paddle, reports every layer that is applied and every backward that runs; this one is not "
+        "among them.",
+        "Call the layer by PyLayer's own apply, at inputs and in a mode in which it is used. A branch that is meant "
+        "without it is checked as a function of its own; an nn.Layer in eval mode passes, marked.",
+        "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
+    ),
+    "GC126": Code(
+        "right but for a small share",
+        "The gradient is an approximation: an iteration that stops early, a constant of few digits.",
+        "Backward is off by less than 1 % of the largest entry, and more than rounding.",
+        "Let the iteration run until nothing changes, or grant what is left of it by rtol.",
+        "while abs(f(y)) > 1e-6: …      with the gradient of the exact root: rtol=1e-5",
+    ),
     "GC131": Code(
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs: a fresh dropout mask, a random number, a counter.",

@@ -27,6 +27,7 @@ from pylayer.tensor import Tensor
 from pylayer.versions import changed_since, check_unchanged, clock, mark_changed
 from pylayer.vjp import OPS
 from pylayer.watch import in_force, records_all
+from pylayer.watch.layers import observers
 
 reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=False)
 """How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as every release takes it.
@@ -320,6 +321,8 @@ class PyLayerNode(Node):
         """
         ctx: PyLayerContext = self.saved
         arguments = self.cotangent_arguments(held[0], ctx)
+        for observer in observers:
+            observer.pulled_back(self.layer)
         try:
             returned = self.layer.backward(ctx, *arguments)
         except Exception as error:
@@ -527,6 +530,8 @@ class PyLayer:
                 f"paddle.static.nn.static_pylayer."
             )
         ctx = PyLayerContext(cls.__name__)
+        for observer in observers:
+            observer.applied(cls, ctx)
         watch = in_force.get() if records_all() else None
         if watch is not None:
             watch.applied(cls)

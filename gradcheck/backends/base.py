@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from types import CodeType, ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from pylayer.watch.layers import LayerObserver
 
 Array = Any
 """An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
@@ -59,6 +62,12 @@ class Backend(Protocol):
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""
+
+    ranks_are_processes: bool = False
+    """Whether each rank of a world is a process of its own."""
+
+    def observing(self, observer: LayerObserver) -> AbstractContextManager[None]:
+        """A block in which `observer` learns of the layers that are applied, and of those whose backward runs."""
 
     def lacks(self, error: BaseException) -> str:
         """The name of Paddle's that the backend does not have, if that is what an error was raised for; else empty."""

@@ -35,6 +35,7 @@ from pylayer.symbol import at_once
 from pylayer.tensor import Tensor
 from pylayer.vjp import Row, Vjp, raw_ops
 from pylayer.watch import Watch, watched
+from pylayer.watch.layers import observing_layers
 from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
 
 NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
@@ -411,6 +412,7 @@ class BundledBackend(Backend):
         self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
 
     tensor = staticmethod(at_once(to_tensor))
+    observing = staticmethod(observing_layers)
 
     def grad(
         self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Any], create_graph: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -13,12 +14,14 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, Tensors
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
+from pylayer.watch.layers import LayerObserver, observing_layers
 
 
 class PaddleBackend(Backend):
     """The release that is installed, on the CPU."""
 
     name = "paddle"
+    ranks_are_processes = True
 
     def __init__(self) -> None:
         self.paddle: ModuleType = import_module("paddle")
@@ -77,6 +80,43 @@ class PaddleBackend(Backend):
                 if not nested:
                     raise
         raise NotImplementedError("Paddle takes no second derivative of a backward that calls paddle.grad")
+
+    @contextmanager
+    def observing(self, observer: LayerObserver) -> Iterator[None]:
+        """``apply`` makes a context of a class of the layer's own, whose backward calls the layer's."""
+        context, nn = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None), self.paddle.static.nn
+        if context is None:  # the engine, in the place of a release
+            with observing_layers(observer):
+                yield
+            return
+        init, backward, static_pylayer = context.__init__, context.backward, nn.static_pylayer
+
+        def applied(ctx: Any, *args: Any) -> None:
+            init(ctx, *args)
+            observer.applied(ctx._forward_cls, ctx)
+
+        def pulled_back(ctx: Any, *cotangents: Any) -> Any:
+            observer.pulled_back(ctx._forward_cls)
+            return backward(ctx, *cotangents)
+
+        @functools.wraps(static_pylayer)
+        def built(forward_fn: Any, inputs: Any, backward_fn: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if not callable(backward_fn):
+                return static_pylayer(forward_fn, inputs, backward_fn, *args, **kwargs)
+
+            @functools.wraps(backward_fn)
+            def traced(*cotangents: Any) -> Any:
+                observer.pulled_back(backward_fn)
+                return backward_fn(*cotangents)
+
+            observer.applied(backward_fn, None)
+            return static_pylayer(forward_fn, inputs, traced, *args, **kwargs)
+
+        context.__init__, context.backward, nn.static_pylayer = applied, pulled_back, built
+        try:
+            yield
+        finally:
+            context.__init__, context.backward, nn.static_pylayer = init, backward, static_pylayer
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of contiguous Tensors by where they begin and end."""

@@ -7,25 +7,21 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load_backend, package_of
 from gradcheck.backends.bundled import BundledBackend
+from gradcheck.case.foreign_frameworks import refuse_array
 from gradcheck.case.function import TensorFunction
+from gradcheck.case.names_in_code import CLOSED, PADDLE_PACKAGES, cell_is_set, codes_in, is_installed, names_in
 from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldCall, without_marks
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.literals import Stands
 
 WorldOf = Callable[[Mapping[str, Stands]], Declared]
-
-PADDLE_PACKAGES = ("pylayer", "paddle")
-"""The top-level packages of the engine and of the installed Paddle."""
-CLOSED = sys.stdlib_module_names | {"numpy", *PADDLE_PACKAGES}
-"""Packages of which no function refers to what a user has made, wherever they are installed."""
 
 
 def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
@@ -88,13 +84,6 @@ def reachable(function: Any) -> Iterator[Any]:
             waiting += references(value)
 
 
-@functools.cache
-def is_installed(package: str) -> bool:
-    """Whether a package was installed, rather than being the user's own code."""
-    file = getattr(sys.modules.get(package), "__file__", None)
-    return file is not None and "site-packages" in Path(file).parts
-
-
 def references(value: Any) -> Iterator[Any]:
     """What a function's code names among its globals, closure and defaults; of a class its functions; of others both
     their class's and what they hold."""
@@ -121,27 +110,6 @@ def references(value: Any) -> Iterator[Any]:
     elif not isinstance(value, ModuleType):
         yield type(value)
         yield from getattr(value, "__dict__", {}).values()
-
-
-def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """A function's code, and that of the functions within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from codes_in(constant)
-
-
-def names_in(code: CodeType) -> Iterator[str]:
-    """The global names and attributes that a function's code, or that of a function within it, uses."""
-    return (name for one in codes_in(code) for name in one.co_names)
-
-
-def cell_is_set(cell: Any) -> bool:
-    """Whether a variable of an enclosing function has a value by now."""
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
 
 
 def tensor_function(
@@ -197,17 +165,18 @@ def tensor_function(
         of_world = WorldCall(backend, world(stands), lambda rank: called(anew()) if anew else call)
         made: TensorFunction = FunctionOfWorld(backend, of_world, arrays, dtypes, stopped)
         made.sources = [call]
+        made.subject = function
         return made
     made = TensorFunction(backend, call, arrays, dtypes, stopped)
+    made.subject = function
     made.held = held_by(backend, function) if backend.name == "paddle" else ()
     return made
 
 
 def check_argument(number: int, value: Any) -> None:
     """See that an argument is nothing that is meant as an array and is none. Raises TypeError."""
+    refuse_array(f"argument {number}", value)
     kind = type(value)
-    if kind.__module__.partition(".")[0] == "torch":
-        raise TypeError(f"argument {number} is a {kind.__module__}.{kind.__qualname__}: pass its values, x.numpy()")
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, (int, float, list, tuple)) for one in value):
         numbers = flat_names("", value).values()
         if all(isinstance(one, (int, float)) for one in numbers) and any(isinstance(one, float) for one in numbers):

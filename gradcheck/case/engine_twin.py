@@ -19,8 +19,9 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, is_differentiable, package_of
 from gradcheck.backends.bundled import BundledBackend
-from gradcheck.case.arguments import WorldOf, cell_is_set, libraries_of, names_in, referred, tensor_function
+from gradcheck.case.arguments import WorldOf, libraries_of, referred, tensor_function
 from gradcheck.case.function import TensorFunction
+from gradcheck.case.names_in_code import cell_is_set, names_in
 from gradcheck.checking.precision import EPSILON, wide
 
 UNKNOWN_EPSILON = EPSILON["bfloat16"]

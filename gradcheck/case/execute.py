@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from time import perf_counter
@@ -13,13 +12,15 @@ import numpy as np
 
 from gradcheck.backends.base import Backend, load_backend
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
+from gradcheck.case.foreign_frameworks import ForeignFrameworkError
 from gradcheck.case.function import leave_out_own_place, output_names, refused, settings_of_its_own
 from gradcheck.case.gradient_check import SEVERITY, Expectation, Finding, Settings, as_expected, judge
 from gradcheck.case.layer import EagerStaticLayer, NoInputError, ScenarioLayer, StaticLayer, WrongCotangent
+from gradcheck.case.layer_calls import LayerCalls
+from gradcheck.case.never_ran import refuse_foreign_layers
 from gradcheck.case.user_code import (
     Namespace,
     compile_expression,
-    count_calls,
     new_namespace,
     phase_of,
     raised_by_scenario,
@@ -65,6 +66,8 @@ def execute(case: Case) -> Result:
         run = Run(case, backend, started)
         try:
             findings, gradient = run.findings()
+        except ForeignFrameworkError as error:
+            return case.result(Status.ERROR, error.what, details=(error.recipe,))
         except NoInputError as error:
             findings = [Finding(Status.ERROR, f"{error} (line {scenario.line_of('inputs')} of the spec)")]
         except (Exception, SystemExit) as error:
@@ -110,13 +113,12 @@ class Run:
         self.in_world = case.scenario.world_at(case.parameters) is not None
         self.values: tuple[Value, ...] = ()
         """Outputs and gradients of the documented run, where they are wanted."""
-        self.calls: Counter[str] = Counter()
+        self.calls = LayerCalls(backend.paddle.autograd.PyLayer)
+        """The layers of the documented run."""
         self.namespace: Namespace = {**new_namespace(backend.paddle), **case.variables}
         self.given = dict(self.namespace)
         """What the code finds."""
         backend.paddle.seed(case.seed)
-        if self.expect.calls.model_fields_set:
-            count_calls(backend.paddle.autograd.PyLayer, self.calls)
 
     def findings(self) -> tuple[list[Finding], GradientSummary | None]:
         """Everything that is not as the scenario expects, and the summary of the gradient check if one was made."""
@@ -151,7 +153,7 @@ class Run:
     def run_script(self, script: str) -> list[Finding]:
         """Run the program, then look at the values it leaves."""
         scenario, paddle = self.scenario, self.backend.paddle
-        with self.expected_exception() as found:
+        with self.expected_exception() as found, self.backend.observing(self.calls):
             if isinstance(scenario.layer, str):
                 run_source(scenario.layer, scenario.path, scenario.line_of("layer"), self.namespace)
             run_source(script, scenario.path, scenario.line_of("script"), self.namespace)
@@ -179,6 +181,7 @@ class Run:
         except Exception as error:
             gradient = refused(error) if checked else None
             if gradient is None:
+                refuse_foreign_layers(layer)
                 raise
             return judge(gradient, self.expect), gradient
         gradient = self.check(layer)
@@ -188,7 +191,7 @@ class Run:
         """Call the layer once as its users do, take gradients if there are any, and look at what that gives."""
         gradients: dict[str, Any] = {}
         with self.expected_exception() as found:
-            with settings_of_its_own():
+            with settings_of_its_own(), self.backend.observing(self.calls):
                 gradients = layer.documented(self.expect.cotangent)
             if self.case.compared:
                 outputs = layer.documented_outputs
@@ -250,10 +253,12 @@ class Run:
 
     def check_calls(self) -> list[Finding]:
         """How often forward and backward of the scenario's layers ran."""
+        counters = {"forward": self.calls.forwards, "backward": self.calls.backwards}
+        times = {name: self.calls.count(counter) for name, counter in counters.items()}
         return [
-            Finding(Status.FAIL, f"{name} ran {self.calls[name]} times, expected {count}")
+            Finding(Status.FAIL, f"{name} ran {times[name]} times, expected {count}")
             for name, count in self.expect.calls
-            if count is not None and count != self.calls[name]
+            if count is not None and count != times[name]
         ]
 
     def check_warnings(self, caught: list[warnings.WarningMessage]) -> list[Finding]:

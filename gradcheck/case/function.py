@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
 from gradcheck.backends.bundled import NOT_THE_USERS, Moving, Recording, recorded
+from gradcheck.case.layer_calls import LayerCalls, wrapped_methods
 from gradcheck.checking.precision import Change
 from gradcheck.checking.problem import Observation, Problem
 from gradcheck.result import Diagnosis, GradientSummary, Status
@@ -169,6 +170,12 @@ class TensorFunction:
         self.backend, self.arrays, self.dtypes, self.stopped = backend, arrays, dtypes, stopped
         self.sources: Sequence[Any] = [call]
         """What the user's code can be reached from."""
+        self.subject: Any = call
+        """The user's layer or function, whose hand-written backwards must run; None where there need not be one."""
+        self.expects_backward = True
+        """Whether a check in which no hand-written backward runs is marked."""
+        self.calls = LayerCalls(backend.paddle.autograd.PyLayer)
+        """The layers of the evaluations since `problem` was called."""
         if call is not None:
             self.call = call
         self.memory: dict[str, Callable[[Array, str | None], Tensor | None]] = {}
@@ -228,7 +235,7 @@ class TensorFunction:
         """What the function returns. What it raises is told apart from what it raises always: with the evaluation."""
         self.evaluations += 1
         try:
-            with settings_of_its_own():
+            with settings_of_its_own(), self.backend.observing(self.calls):
                 return self.call(tensors)
         except Exception as error:
             if self.evaluations > 1:
@@ -264,7 +271,7 @@ class TensorFunction:
         ends = [(out, c) for out, c in pairs if out is not None and c is not None and not out.stop_gradient]
         if not ends or not inputs:
             return [None] * len(inputs)
-        with settings_of_its_own():
+        with settings_of_its_own(), self.backend.observing(self.calls):
             return self.backend.grad([o for o, _ in ends], inputs, [c for _, c in ends], self.held, create_graph)
 
     # ----------------------------------------------------------------- arrays
@@ -275,7 +282,9 @@ class TensorFunction:
         self.needed = [
             not t.stop_gradient and is_differentiable(x) for t, x in zip(tensors.values(), inputs, strict=True)
         ]
-        returned = self.called(tensors)
+        self.calls = self.new_calls()
+        with self.calls.watching_forwards():
+            returned = self.called(tensors)
         outputs = self.outputs(returned)
         # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
         # leaf, and claims a gradient of zero.
@@ -329,6 +338,14 @@ class TensorFunction:
             twins.originals = {twins.forward: forward, twins.vjp: vjp}
             return twins
         return Reruns(self.sources, forward, vjp, on_tape, backwards) if self.backend.records else None
+
+    def new_calls(self) -> LayerCalls:
+        """An empty record of layers."""
+        return LayerCalls(self.backend.paddle.autograd.PyLayer)
+
+    def layer_calls(self) -> LayerCalls:
+        """The layers of the evaluations since `problem` was called."""
+        return self.calls
 
     def close(self) -> None:
         """End what was started for it: it is not called any more."""
@@ -551,20 +568,23 @@ def watched_layers(
     asked: dict[int, tuple[Any, list[Slot]]] = {}
     """By the id of a context: that context, so that no other gets its id, and the slots of its call's inputs."""
 
-    def listening(forward: Callable[..., Any]) -> Callable[..., Any]:
+    def listening(owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
         @functools.wraps(forward)
-        def heard(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-            asked[id(ctx)] = ctx, [slot for value in (*args, *kwargs.values()) if (slot := slot_of(value, function))]
-            return forward(ctx, *args, **kwargs)
+        def heard(*args: Any, **kwargs: Any) -> Any:
+            if len(args) > position:
+                ctx, given = args[position], (*args[position + 1 :], *kwargs.values())
+                asked[id(ctx)] = ctx, [slot for value in given if (slot := slot_of(value, function))]
+            return forward(*args, **kwargs)
 
         return heard
 
-    def watching(backward: Callable[..., Any]) -> Callable[..., Any]:
+    def watching(owner: type, backward: Callable[..., Any], position: int) -> Callable[..., Any]:
         @functools.wraps(backward)
-        def watched(ctx: Any, *cotangents: Any) -> Any:
+        def watched(*args: Any) -> Any:
+            ctx, cotangents = args[position], args[position + 1 :]
             given = [t for c in cotangents for t in tensors_in(c)]
             copies = [array(t).copy() for t in given]
-            returned = backward(ctx, *cotangents)
+            returned = backward(*args)
             if not all(identical(array(t), copy) for t, copy in zip(given, copies, strict=True)):
                 seen["changed_by_backward"] = ("the incoming gradient",)
             gradients = tensors_in(returned)
@@ -578,17 +598,8 @@ def watched_layers(
 
         return watched
 
-    wrappers = {"forward": listening, "backward": watching}
-    layers = list(subclasses(function.backend.paddle.autograd.PyLayer))
-    kept = [(layer, name, vars(layer).get(name)) for layer in layers for name in wrappers]
-    kept = [(layer, name, method) for layer, name, method in kept if method and not isinstance(method, classmethod)]
-    try:
-        for layer, name, method in kept:
-            setattr(layer, name, staticmethod(wrappers[name](getattr(method, "__func__", method))))
+    with wrapped_methods(function.backend.paddle.autograd.PyLayer, {"forward": listening, "backward": watching}):
         yield
-    finally:
-        for layer, name, method in kept:
-            setattr(layer, name, method)
 
 
 Slot = tuple[bool, list[bool]]
@@ -617,13 +628,6 @@ def gives_less(returned: Any, slots: Sequence[Slot]) -> bool:
         for one, need in zip(value if isinstance(value, (list, tuple)) else [value] * len(needed), needed, strict=False)
     ]
     return len(values) < len(slots) or any(one is None and need for one, need in pairs)
-
-
-def subclasses(layer: Any) -> Iterator[Any]:
-    """All classes that inherit from `layer`."""
-    for child in layer.__subclasses__():
-        yield child
-        yield from subclasses(child)
 
 
 def identical(a: Array, b: Array) -> bool:

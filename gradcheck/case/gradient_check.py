@@ -19,12 +19,14 @@ import numpy as np
 
 from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.case.function import TensorFunction, refused
+from gradcheck.case.never_ran import CODE as NEVER_RAN
+from gradcheck.case.never_ran import refuse_foreign_layers, with_backwards_that_ran
 from gradcheck.causes.entries import Named, all_wrong_entries, by_columns, by_tape, patterns, steps_of
 from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
 from gradcheck.checking.point import OutOfTimeError
-from gradcheck.checking.precision import wide
-from gradcheck.checking.probe import Found, Probe, Prober
+from gradcheck.checking.precision import EPS, distance, largest, wide
+from gradcheck.checking.probe import POWER, Found, Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
@@ -59,7 +61,7 @@ def check_gradient(
 
     Args:
         seed: of the directions and cotangents.
-        rtol: widens the error bounds, relative to the derivative; never narrows them.
+        rtol: widens the error bounds, relative to the largest entry of a gradient; never narrows them.
         mode: ``probe`` compares projections alone where there is no tape; ``auto`` also every entry of the gradient
             where there is one; ``full`` every entry of every Jacobian.
         listed: wrong entries that the summary lists of an input at most; all that are found are counted.
@@ -109,9 +111,11 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tup
         named = Named.of(probe) if probe.wrong is not None else by_columns(prober, budget)
         said["patterns"] = tuple(patterns(point, named))
         found: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
+        found = found or approximation(probe, EPS**0.5)  # no mistake of a formula is so small
         if not found:
             left = budget - (point.spent.runs - spent)
             found, backward = likely_causes(prober, named.inputs, probe, named.jacobians, left)
+        found = found or approximation(probe, POWER)
         said["diagnosis"] = tuple(found)
     with marked_as_unfinished(said):
         if probe.wrong is not None:
@@ -120,6 +124,26 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tup
         if named.entries and probe.wrong is None:
             said["scan"] = steps_of(prober, named.entries[0])
     return named, said
+
+
+def approximation(probe: Probe, most: float) -> list[Diagnosis]:
+    """What is said of a gradient that is off by more than rounding, but by less than the share `most`: by how much, and
+    what lets it pass."""
+    found = probe.comparison
+    if found is None or found.wrong is None:
+        return []
+    off = 0.0
+    for claimed, taped in zip(found.claimed, found.taped, strict=True):
+        apart = float(distance(claimed, taped).max(initial=0.0))
+        if apart and not apart < most * largest(taped):
+            return []
+        off = max(off, apart / largest(taped) if apart else 0.0)
+    widened = 10.0 ** np.ceil(np.log10(4 * off))  # another cotangent may weigh the errors otherwise
+    text = (
+        f"backward is right to {off:.1g} of the largest entry: an iteration that stops early, or a constant of few "
+        f"digits? rtol={widened:.0e} lets it pass"
+    )
+    return [Diagnosis.of("GC126", text)]
 
 
 @contextmanager
@@ -198,17 +222,20 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
     try:
         problem = function.problem()
         if function.unchecked:
-            return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
+            why = f"nothing was checked: {function.unchecked}"
+            nothing = GradientSummary(verdict=Status.INCONCLUSIVE, why=why)
+            return with_backwards_that_ran(function, nothing)
         summary = check_gradient(problem, **options)
         if order == 2 and summary.verdict in (Status.PASS, Status.KINK):
             summary = check_gradient(function.second_order(problem), **options).second()
     except Exception as error:
         found = refused(error)
         if found is None:
+            refuse_foreign_layers(function)
             raise
         return found
     summary = summary.model_copy(update={"marks": (*summary.marks, GAVE_LESS)}) if function.gave_less else summary
-    return function.told(summary)
+    return with_backwards_that_ran(function, function.told(summary))
 
 
 # --------------------------------------------------------------------------- what a scenario says of its gradient
@@ -267,8 +294,8 @@ def as_expected(function: TensorFunction, settings: Settings, expect: Expectatio
         Exception: whatever the function raises.
     """
     summary = gradient_summary(function, settings)
-    # contracts hold whatever a backward is declared to be
-    broken = any(is_contract(d.code) for d in summary.diagnosis)
+    # contracts hold, and backward has to run, whatever it is declared to be
+    broken = any(is_contract(d.code) or d.code == NEVER_RAN for d in summary.diagnosis)
     if expect == "matches" or broken or (summary.why and function.unchecked):
         return summary
     why = ""

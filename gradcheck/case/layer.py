@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
+from gradcheck.case.foreign_frameworks import refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction, output_names, placed
 from gradcheck.case.user_code import Namespace, compile_expression, import_reference, run_source
 from gradcheck.checking.precision import NumpyArray
@@ -79,8 +80,9 @@ class ScenarioLayer(TensorFunction):
 
     def begin(self, case: Case) -> None:
         """Run what is needed before the first call."""
-        self.call = self.load(self.namespace)
+        self.call = self.subject = self.load(self.namespace)
         self.sources = [self.call]
+        self.expects_backward = not isinstance(self.scenario.layer, LayerOp)
 
     def load(self, namespace: Namespace) -> NamespaceCall:
         """The call, in a namespace in which the layer's source was run, or that it was imported into."""
@@ -102,6 +104,9 @@ class ScenarioLayer(TensorFunction):
             raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
         line = scenario.line_of("call" if scenario.call else "layer")
         code = compile_expression(scenario.call or default, scenario.path, line)
+        for name in code.co_names:
+            if callable(value := namespace.get(name)):
+                refuse_layer(value)
         return NamespaceCall(namespace, code, self.variables != list(self.inputs))
 
     imported = staticmethod(import_reference)
@@ -305,7 +310,8 @@ class StaticLayer(ScenarioLayer):
         key = tuple((tuple(a.shape), a.dtype.name) for a in arrays), order, active
         if key not in self.programs:
             main = paddle.static.Program()
-            with mode(paddle, static=True), paddle.static.program_guard(main, paddle.static.Program()):
+            building = paddle.static.program_guard(main, paddle.static.Program())
+            with mode(paddle, static=True), building, backend.observing(self.calls):
                 self.programs[key] = Program(main, *self.built(*key))
         program, feeds, fetches = self.programs[key]
         values = dict(zip(self.inputs, arrays, strict=True))

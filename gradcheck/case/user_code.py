@@ -7,8 +7,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -137,28 +136,6 @@ def new_namespace(paddle: ModuleType) -> Namespace:
     import numpy as np
 
     return {"__name__": "__main__", "paddle": paddle, "PyLayer": paddle.autograd.PyLayer, "np": np}
-
-
-def count_calls(layer: type, calls: Counter[str]) -> None:
-    """Have `calls` count the forward and backward calls of every subclass of `layer` that others than gradcheck define
-    from now on, be they static, class or plain methods."""
-
-    def counted(name: str, method: Any) -> Any:
-        function: Callable[..., Any] = getattr(method, "__func__", method)
-
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            calls[name] += 1
-            return function(*args, **kwargs)
-
-        return type(method)(wrapper) if isinstance(method, (staticmethod, classmethod)) else wrapper
-
-    def count_subclass(cls: Any, **kwargs: Any) -> None:
-        for name in ("forward", "backward") if not cls.__module__.startswith("gradcheck.") else ():
-            if name in vars(cls):
-                setattr(cls, name, counted(name, vars(cls)[name]))
-
-    layer.__init_subclass__ = classmethod(count_subclass)  # type: ignore[assignment,arg-type]
 
 
 # --------------------------------------------------------------------------- what was raised, and where

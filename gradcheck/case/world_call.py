@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -23,6 +23,7 @@ from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_dif
 from gradcheck.case.function import Broken, Call, NamespaceCall, TensorFunction, output_names, placed
 from gradcheck.case.gradient_check import checked
 from gradcheck.case.layer import ScenarioLayer
+from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.user_code import import_anew, import_reference
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.entries import far_off
@@ -123,6 +124,12 @@ class OnRank:
 
     def __init__(self, backend: Backend, call: Call, leaf: Callable[[str, Array, bool], Tensor]) -> None:
         self.backend, self.call, self.leaf = backend, call, leaf
+        self.calls: LayerCalls | None = None
+        """The layers of this rank, if it is a process of its own."""
+        if backend.ranks_are_processes:
+            self.calls = LayerCalls(backend.paddle.autograd.PyLayer, by_name=True)
+            self.blocks = ExitStack()  # left when the process ends
+            self.blocks.enter_context(backend.observing(self.calls))
         self.graph: tuple[list[Tensor], list[Tensor]] = [], []
         """The leaves and the outputs of the latest call, which may be asked for gradients."""
 
@@ -139,7 +146,7 @@ class OnRank:
         unwaited()  # those of calls whose backward never ran
         current().begun.clear()
         current().spared = spared
-        with self.backend.paddle.enable_grad():
+        with self.backend.paddle.enable_grad(), self.calls.watching_forwards() if self.calls else nullcontext():
             outputs = self.recorded(leaves)
         self.graph = list(leaves.values()), outputs
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in outputs]
@@ -162,6 +169,10 @@ class OnRank:
     def begun(self) -> list[str]:
         """The calls since the latest forward began, in words, that were not waited for at once."""
         return sorted(current().begun)
+
+    def layer_rows(self) -> list[tuple[str, bool, str]]:
+        """The layers that this rank alone knows of; see `LayerCalls.rows`."""
+        return self.calls.rows() if self.calls else []
 
 
 def unwaited() -> list[str]:
@@ -533,6 +544,16 @@ class FunctionOfWorld(TensorFunction):
         with self.world.own_errors():
             return super().gradients(*given, **options)
 
+    def new_calls(self) -> LayerCalls:
+        return LayerCalls(self.backend.paddle.autograd.PyLayer, by_name=True)
+
+    def layer_calls(self) -> LayerCalls:
+        """The layers of all ranks."""
+        with suppress(Exception):  # a rank may have died: the verdict stands
+            for rows in self.world.each("layer_rows", [()] * self.world.size):
+                self.calls.add_rows(rows)
+        return self.calls
+
     def close(self) -> None:
         self.world.ranks.close()
 
@@ -629,6 +650,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
             return calls[-1]
 
         self.call = WorldCall(self.backend, declared, loaded, self.leaf)
+        self.subject = next(iter(calls), None)  # of ranks that are processes, what they call is known there
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """An input of the world, whose ranks have the layout."""

@@ -15,7 +15,18 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, FlatOutputs, Point, even_weights
-from gradcheck.checking.precision import CLEAR, EPSILON, FEW, FLOAT32, MANY, SMALLEST, coarsest, distance, finite
+from gradcheck.checking.precision import (
+    CLEAR,
+    EPSILON,
+    FEW,
+    FLOAT32,
+    MANY,
+    SMALLEST,
+    coarsest,
+    distance,
+    finite,
+    largest,
+)
 from gradcheck.checking.problem import Observation
 from gradcheck.result import Diagnosis
 from gradcheck.support.foreign import text_of
@@ -229,7 +240,7 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
         bounds = [opaque_bound(point.x[k], outputs.vector * cotangent, g, epsilon) for k, g in enumerate(right)]
     wrong = []
     for number, (c, t, bound) in enumerate(zip(claimed, right, bounds, strict=True)):
-        bar = float(limits.smallest_normal) + bound + rtol * abs(t)
+        bar = np.broadcast_to(float(limits.smallest_normal) + bound + rtol * largest(t), t.shape)
         off = ~(distance(c, t) <= bar) & (abs(t) <= float(limits.max))
         for i in np.flatnonzero(off).tolist():
             values = [float(v.reshape(-1)[i].real) for v in (c, t, bar)]

@@ -247,6 +247,9 @@ NEAR_SPACING, FAR_SPACING = RATIO ** USUAL[0], RATIO ** BRIEF[0]
 taken (2^-18). So near smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on
 the way, so that error counts. Farther, up to 2^-15 of the scale, sixth differences still do not see functions of that
 scale (2^-90), but rounding to float32 (2^-23), which is constant between close values."""
+STAIRS_SPACING = RATIO**-6
+"""The same where a staircase is known to be there: up to 2^-8 of the scale sixth differences do not see functions of
+that scale either (2^-54)."""
 NODES = np.arange(1, 13) + 0.5 * (np.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)) % 1)
 """Where they are, in units of these: no grid meets two alike, as the roots of primes are independent over the rational
 numbers. Rounding to a grid would hide in multiples of one number."""
@@ -267,10 +270,10 @@ def weights_of(order: int) -> Array:
 WEIGHTS = [weights_of(order) for order in ORDERS]
 
 
-def from_close_values(line: Line, thoroughly: bool, epsilon: float = EPS) -> Array:
+def from_close_values(line: Line, thoroughly: bool, epsilon: float = EPS, stairs: bool = False) -> Array:
     """A bound of the rounding error of every row, which is no less than an `epsilon` of its size. `thoroughly`: from
     both sides, of which one may see a kink or the edge of the domain, and finer structure than 2^-15 of the inputs'
-    scale counting as rounding too."""
+    scale counting as rounding too; of 2^-11, where it is known to be `stairs`."""
     near = []
     for sign in (1.0, -1.0) if thoroughly else (1.0,):
         table = close_values(line, sign * NEAR_SPACING)
@@ -280,8 +283,10 @@ def from_close_values(line: Line, thoroughly: bool, epsilon: float = EPS) -> Arr
     noise = np.maximum(epsilon * line.sizes, np.stack(near).min(axis=0))
     if not thoroughly:
         return noise
-    far = [close_values(line, sign * FAR_SPACING) for sign in (1.0, -1.0)]
-    hidden = DEVIATIONS * np.stack([standard_deviation(table) for table in far]).min(axis=0)
+    spacings = (FAR_SPACING, STAIRS_SPACING) if stairs else (FAR_SPACING,)
+    far = [close_values(line, sign * spacing) for spacing in spacings for sign in (1.0, -1.0)]
+    deviations = np.stack([standard_deviation(table) for table in far]).reshape(len(spacings), 2, -1)
+    hidden = DEVIATIONS * deviations.min(axis=1).max(axis=0)
     largest = abs(np.concatenate(far)).max(axis=0)
     size = np.maximum(line.sizes, np.where(np.isfinite(largest), largest, 0.0))
     noise = np.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)

@@ -12,16 +12,21 @@ import numpy as np
 from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.checking.differences import RATIO, Line, moved, random_direction, scale_of
 from gradcheck.checking.precision import (
+    CLEAR,
     EPS,
+    MANY,
     Change,
     Measured,
+    chooses,
     coarsest,
     distance,
+    largest,
     noting,
     rounded_input,
     wide,
 )
 from gradcheck.checking.problem import Problem
+from gradcheck.checking.searches import FEWEST, jumps_carry
 from gradcheck.checking.tape import Tape, perturbed_gradient
 from gradcheck.result import WrongEntry, element
 from gradcheck.support.foreign import text_of
@@ -195,7 +200,9 @@ class Point:
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs that a gradient is claimed for, which are moved."""
-        self.may_round = may_round or coarsest(problem.inputs[k] for k in self.moved) > EPS
+        self.given = coarsest(problem.inputs[k] for k in self.moved)
+        """The epsilon of the coarsest input that is moved, as it was given."""
+        self.may_round = may_round or self.given > EPS
         """Whether what nothing sees may round to float32."""
         self.reruns = problem.reruns
         """None where casts cannot be left out, as nothing sees them or the layer does not work without."""
@@ -207,6 +214,9 @@ class Point:
         """Masks of the elements that stay as they are, one per moved input; none if all move."""
         self.recording: Tape | None = None
         """The recorded forward, if that was the first look."""
+        self.searches = False
+        """Whether comparisons on the way carry the outputs' change, so that the tape is not their derivative; known
+        once `tape` was asked for."""
         self.as_given = False
         """Whether the inputs have their own dtypes."""
         self.inputs = [wide(x) for x in problem.inputs]
@@ -232,7 +242,11 @@ class Point:
                 if reruns is None or (self.recording is not None and not reruns.left_out):
                     return list(self.problem.outputs)
             try:
-                return self.compute(inputs)
+                outputs = self.compute(inputs)
+                known = self.problem.outputs
+                # of wider inputs the bytes are other numbers, and perhaps more of them
+                if self.as_given or known is None or [a.shape for a in outputs] == [a.shape for a in known]:
+                    return outputs
             except Exception:
                 if reruns is None and self.as_given:
                     raise
@@ -343,11 +357,30 @@ class Point:
     def tape(self) -> Tape | None:
         """The recorded forward at the point, if there is a complete one that gives the same outputs."""
         tape = self.recording or self.recorded(self.inputs)
-        return tape if tape is not None and self.agrees(tape.outputs) else None
+        if tape is None or not self.agrees(tape.outputs):
+            return None
+        self.searches = len(tape.recording.decisions) >= FEWEST and self.jumps_carry()
+        self.opaque |= self.searches
+        return None if self.searches else tape
+
+    def jumps_carry(self) -> bool:
+        """Whether jumps carry the change of some outputs along a random direction; see `searches`."""
+        random = np.random.default_rng(0)
+        direction = self.direction(random)
+
+        def slope(t: float, weights: Array) -> float:
+            tape = self.recorded(self.at(moved(self.x, direction, t)))
+            if tape is None:
+                return np.nan
+            gradients = self.of_moved(tape.gradient(self.outputs.split(weights)))
+            return sum(float((g.conj() * d).real.sum()) for g, d in zip(gradients, direction, strict=True))
+
+        return jumps_carry(self.line(direction), slope, random)
 
     def recorded(self, inputs: Sequence[Array], lines: bool = False, own: bool = False) -> Tape | None:
-        """The recorded forward at these inputs; None if values leave it, or nothing records."""
-        if self.problem.reruns is None or (self.reruns is None and not own):
+        """The recorded forward at these inputs; None if values leave it, if it is not the derivative of what is
+        computed, or if nothing records."""
+        if self.searches or self.problem.reruns is None or (self.reruns is None and not own):
             return None
         choices: list[Array] = []
         self.spent.on(evaluations=1)
@@ -378,6 +411,34 @@ class Point:
         assert self.tape is not None
         taped = self.tape.gradient(self.outputs.split(cotangent))
         return [taped[k] for k in self.moved]
+
+    def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
+        """The tape's gradients of the moved inputs where an iteration that stopped by a comparison goes on by one step;
+        None where nothing tells of one, or where its value had not converged to rounding.
+
+        The gradient of the operations of an iteration converges later than its value does: so far from its limit, which
+        a backward computes that solves for it, it is still.
+        """
+        tape, reruns = self.tape, self.problem.reruns
+        assert tape is not None
+        ends = [k for k, c in enumerate(tape.choices) if c.dtype.kind == "b" and c.size == 1]
+        if reruns is None or len(ends) < 2:
+            return None
+        count = iter(range(ends[-1] + 1))
+
+        def change(name: str, out: Array, number: int) -> None:
+            if chooses(name, out) and next(count, -1) == ends[-1] and out.flags.writeable and out.dtype.kind == "b":
+                out[...] = ~out
+
+        self.spent.on(evaluations=1)
+        recording = reruns.recording(self.inputs, change)
+        if recording is None or recording.error is not None or recording.leaks:
+            return None
+        pairs = zip(recording.outputs, self.outputs.arrays, strict=True)
+        converged = max(CLEAR * EPS, MANY * self.given)
+        if not all(a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs):
+            return None
+        return self.of_moved(Tape(recording).gradient(cotangents))
 
     # ----------------------------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:

@@ -114,6 +114,11 @@ def distance(a: Array, b: Array) -> Array:
     return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
 
 
+def largest(gradient: Array) -> float:
+    """The size of the largest entry that is finite."""
+    return float(np.where(np.isfinite(gradient), abs(gradient), 0.0).max(initial=0.0))
+
+
 def chooses(name: str, out: Array) -> bool:
     """Whether an output is a choice: a truth, an integer, a step."""
     return out.dtype.kind in "biu" or name in STEP_FUNCTIONS

@@ -45,6 +45,7 @@ from gradcheck.checking.precision import (
     RANDOM_SIGNS,
     SMALLEST,
     distance,
+    largest,
 )
 from gradcheck.result import Diagnosis, Status
 
@@ -225,8 +226,9 @@ class Comparison:
 
 
 def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
-    """How far both may be apart without measuring, relative to themselves; 0 where one is not finite."""
-    found = (MANY * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
+    """How far both may be apart without measuring, relative to themselves, and by `rtol` to the largest entry; 0 where
+    one is not finite."""
+    found = MANY * point.epsilon * np.maximum(abs(claimed), abs(taped)) + rtol * largest(taped)
     return np.where(np.isfinite(found), found, 0.0)
 
 
@@ -244,15 +246,20 @@ def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: M
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
     assert point.tape is not None
     measured = point.measured_claim(parts, random), point.measured_tape(point.tape, parts, taped, random)
-    besides = [unmeasured(point) * float(np.where(np.isfinite(t), abs(t), 0.0).max(initial=0.0)) for t in taped]
+    besides = [unmeasured(point) * largest(t) for t in taped]
+    later = point.one_step_later(parts)  # if that moves the gradient by half of its digits, it has not converged
+    if later is not None:
+        moves = [distance(a, t) for a, t in zip(later, taped, strict=True)]
+        moves = [np.where(m <= math.sqrt(point.given) * largest(t), m, 0.0) for m, t in zip(moves, taped, strict=True)]
+        besides = [b + MANY * m for b, m in zip(besides, moves, strict=True)]
     for _ in range(MOST_DRAWS):
         for one in measured:
             one.draw()
         of_claim, of_tape = (one.bounds() for one in measured)
         # a claim that is not finite has no digits to lose: only the tape may be unknown there
         rounding = [np.where(np.isfinite(c), a, 0.0) + b for c, a, b in zip(claimed, of_claim, of_tape, strict=True)]
-        bounds = [np.fmax(b + rtol * abs(t), b) for b, t in zip(rounding, taped, strict=True)]
-        bounds = [np.where(d, b, 0.0) + more for d, b, more in zip(doubted, bounds, besides, strict=True)]
+        bounds = [b + rtol * largest(t) + more for b, t, more in zip(rounding, taped, besides, strict=True)]
+        bounds = [np.where(d, b, more) for d, b, more in zip(doubted, bounds, besides, strict=True)]
         wrong = [d & ~(a <= b) for d, a, b in zip(doubted, apart, bounds, strict=True)]
         if some(w & (a <= CLEAR * b) for w, a, b in zip(wrong, apart, bounds, strict=True)) is None:
             break  # nothing is wrong by less than far: else a disagreement does not count after one draw
@@ -353,7 +360,7 @@ class Prober:
     def look(self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None) -> Probe:
         """A brief probe; where that does not tell, probes over all steps, until one does or two say the same: FAIL by
         the differences is not believed once. The arguments are those of `probe`."""
-        first = self.probe(masks, by_rows=by_rows, without=without)
+        first = self.probe(masks, whole=self.point.searches, by_rows=by_rows, without=without)
         if first.settled and not (first.kinked and self.point.tape is None):
             return first
         before = None
@@ -412,7 +419,7 @@ class Prober:
         if point.tape is not None or not point.opaque:
             rows = point.noise(line, PERTURBED_STEPS[-1], self.random)
         if rows is None or point.opaque:
-            noise = from_close_values(line, whole, point.epsilon)
+            noise = from_close_values(line, whole, point.epsilon, stairs=point.searches)
         elif line.weights is None:
             noise = rows
         else:

@@ -37,6 +37,10 @@ UNSEEN = (
     "so nothing could be verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits "
     "(expm1, log1p, float64)"
 )
+STAIRS = (
+    "comparisons select the outputs (a search), which change in steps, and these leave too little of the derivative "
+    "to be seen: let the search run longer, or choose other inputs"
+)
 PIECES = (
     "pieces of the function meet at these inputs (a kink, a tie or a jump), and nothing sees the code that computes "
     "them, so that it cannot be told which gradients are right there: choose inputs beside them, or operations that "
@@ -123,7 +127,7 @@ class Check:
                 "has a wrong rule"
             )
         if probe.kinked and self.point.tape is None:
-            return undecided(PIECES)
+            return undecided(STAIRS if self.point.searches else PIECES)
         if probe.decision is Ruling.UNSEEN:
             return self.unseen(probe)
         return self.without_tape(probe, masks) if probe.comparison is None else self.with_tape(probe, masks)
@@ -139,7 +143,7 @@ class Check:
             second, third = (self.prober.along(d, probe, True).derivative.both for d in (other, total))
             apart = abs(first.value + second.value - third.value) > FAR_BARS * (first.bar + second.bar + third.bar)
             if bool((apart & (probe.cotangent != 0 if probe.by_rows else True)).any()):
-                return undecided(PIECES)
+                return undecided(STAIRS if self.point.searches else PIECES)
         self.worst = probe.error
         return Found(Status.FAIL, probe=probe)
 
@@ -227,6 +231,8 @@ class Check:
             stays |= not bool(found.nearby.any()) and probe.seen.bar <= would_show
         if stays and probe.claim.size <= probe.seen.bar < np.inf:
             return Found(Status.PASS, marks=("nothing changes here",))
+        if self.point.searches:
+            return undecided(STAIRS)
         at_edge = not self.point.raised and not bool((found.both.bar < np.inf).all())
         return undecided((EDGE if at_edge else UNSEEN).format(self.point.raised))
 

@@ -21,6 +21,7 @@ import click
 from gradcheck import __version__
 from gradcheck.backends.environments import BackendPlace
 from gradcheck.case.case import Case
+from gradcheck.case.foreign_frameworks import REFUSAL
 from gradcheck.case.naming import MEMORY, TIMEOUT
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE, stop_for_bug
@@ -195,6 +196,8 @@ def check_drafted(
     shown, began = make_screen(screen, again), Beginning.now()
     results, interrupted = run_all(cases, make_executor(), shown)
     write_reports(files, cases, results, began, again)
+    if any(result.message.startswith(REFUSAL) for result in results):
+        return USAGE
     return exit_code(results, interrupted)
 
 

@@ -1,12 +1,10 @@
-"""A scenario's code: where its errors point, and how its calls are counted."""
+"""A scenario's code: where its errors point."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
-from gradcheck.case.user_code import compile_expression, count_calls, frames_of, run_source
+from gradcheck.case.user_code import compile_expression, frames_of, run_source
 from gradcheck.support.foreign import described
 
 
@@ -26,24 +24,3 @@ def test_notes_are_part_of_the_description() -> None:
     error = ValueError("bad")
     error.add_note("in backward of Layer")
     assert described(error) == "ValueError: bad · in backward of Layer"
-
-
-def test_calls_of_static_class_and_plain_methods_are_counted() -> None:
-    calls: Counter[str] = Counter()
-
-    class Base:
-        pass
-
-    count_calls(Base, calls)
-
-    class Layer(Base):
-        @staticmethod
-        def forward(x: int) -> int:
-            return x + 1
-
-        @classmethod
-        def backward(cls, x: int) -> int:
-            return x - 1
-
-    assert (Layer.forward(1), Layer.backward(1)) == (2, 0)
-    assert calls == {"forward": 1, "backward": 1}

@@ -131,7 +131,10 @@ def test_show_takes_the_name_of_a_case(files, gradcheck):
     ("arguments", "message"),
     [
         (["a.grad.yaml"], "gradcheck: name the scenario to show; `gradcheck list` shows what there is\n"),
-        (["a.grad.yaml", "thrid"], "gradcheck: there is no scenario, rule or code 'thrid'; `gradcheck list` shows what there is"),
+        (
+            ["a.grad.yaml", "thrid"],
+            "gradcheck: there is no scenario, rule or code 'thrid'; `gradcheck list` shows what there is",
+        ),
         ([], "Missing argument"),
     ],
 )

@@ -23,6 +23,7 @@ from pylayer.ops.arguments import Ints, as_ints, exchange, normal_axis, spread
 from pylayer.size import Size
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
+from pylayer.watch import in_force, watching
 from pylayer.watch.casts import leaves_out
 
 
@@ -118,7 +119,11 @@ def view_dtype(xp: ModuleType, x: Array, dtype: Any) -> Array:
 def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
     """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no gradient flows."""
     if isinstance(shape_or_dtype, (str, DType)):
-        return x if as_dtype(shape_or_dtype) is x.dtype else view_dtype(x, shape_or_dtype)
+        if as_dtype(shape_or_dtype) is x.dtype:
+            return x
+        if watching:  # what is read as other numbers depends on the values all the same
+            in_force.get().left(x, f".view('{as_dtype(shape_or_dtype).name}')")
+        return view_dtype(x, shape_or_dtype)
     return reshape(x, shape_or_dtype)
 
 

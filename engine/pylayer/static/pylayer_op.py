@@ -17,6 +17,7 @@ from pylayer.static.structure import leaves, rebuilt
 from pylayer.static.values import tensors_in
 from pylayer.static.variable import Variable
 from pylayer.tensor import Tensor
+from pylayer.watch.layers import observers
 
 
 class PyLayerCall(Operator):
@@ -48,6 +49,8 @@ class PyLayerCall(Operator):
         ]
         around = program.current
         block = Block(program, around, sees=[self.forward])
+        for observer in observers:
+            observer.pulled_back(self.backward_fn)
         with block.recorded():
             try:
                 returned = self.backward_fn(*given)
@@ -206,6 +209,8 @@ def static_pylayer(
                 )
     block = Block(around.program, around)
     call = PyLayerCall(tensors, block, backward_fn)
+    for observer in observers if backward_fn is not None else ():
+        observer.applied(backward_fn, None)
     with block.recorded():
         try:
             returned = forward_fn(*inputs)

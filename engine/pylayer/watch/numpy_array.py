@@ -254,7 +254,12 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         """
         if memory is self._memory:
             return self
-        whole = self._buffer.memory
+        whole, session = self._buffer.memory, self._buffer.session
+        if memory.dtype.kind in "biu" and type(memory) is np.ndarray:  # through which it may be written to as well
+            if self._buffer.tensor is not None:
+                session.leak(self._tensor(), f".view({memory.dtype.name})")
+                self._buffer.tensor = None
+            return memory
         apart = memory.dtype not in (whole.dtype, whole.real.dtype) or any(n % whole.itemsize for n in memory.strides)
         if apart or type(memory) is not np.ndarray:
             return memory.copy(order="K")

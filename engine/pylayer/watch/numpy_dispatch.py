@@ -435,6 +435,8 @@ def placed_anew(function: Any, *args: Any, **kwargs: Any) -> Any:
     def elements(found: Any) -> Any:
         if isinstance(found, (list, tuple)):
             return [elements(one) for one in found]
+        if np.asarray(found).dtype != marks.dtype:  # the bytes of the values, read as other numbers
+            raise Unruled
         where = order[np.searchsorted(marks[order], found).clip(max=marks.size - 1)]
         own = marks[where] == found
         if len(parts) == 1 and np.all(own):

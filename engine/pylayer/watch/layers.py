@@ -1,0 +1,31 @@
+"""Observers of hand-written backwards: they learn which layers are applied, and whose backward runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+
+class LayerObserver(Protocol):
+    """A layer is a PyLayer class, or the `backward_fn` of a `static_pylayer`."""
+
+    def applied(self, layer: Any, context: Any) -> None:
+        """The forward of a layer is about to run, with this context, so that its backward may run later."""
+
+    def pulled_back(self, layer: Any) -> None:
+        """The backward of a layer is about to run."""
+
+
+observers: list[LayerObserver] = []
+"""The observers in force, in any thread and on all ranks of a world."""
+
+
+@contextmanager
+def observing_layers(observer: LayerObserver) -> Iterator[None]:
+    """Have `observer` in force in the ``with`` block."""
+    observers.append(observer)
+    try:
+        yield
+    finally:
+        observers.remove(observer)

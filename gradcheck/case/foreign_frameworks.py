@@ -1,0 +1,148 @@
+"""Layers and arrays of frameworks whose backwards gradcheck does not run: they are refused by name.
+
+A framework is told by the modules of classes and functions. None is imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Iterator
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+
+class Framework(NamedTuple):
+    """A framework: its name, how the names of its modules begin, and how its arrays and layers become NumPy's."""
+
+    name: str
+    modules: tuple[str, ...]
+    values: str
+    """The values of its array x as one of NumPy's."""
+    recipe: str
+    """A check of one of its functions of one array by ``backward=``; {call} is what calls it."""
+
+
+WRITTEN_APART = "gradcheck.check(forward, x, backward=gradient)"
+"""The check of two functions of NumPy arrays that call any framework: ``forward(x)`` and ``gradient(x, dy)``."""
+
+FRAMEWORKS = (
+    Framework(
+        "PyTorch", ("torch",), "x.detach().numpy()",
+        "gradcheck.check(lambda x: {call}(torch.tensor(x)).detach().numpy(), x, backward=lambda x, g: "
+        "torch.autograd.grad({call}(t := torch.tensor(x, requires_grad=True)), t, torch.tensor(g))[0].numpy())",
+    ),
+    Framework(
+        "JAX", ("jax", "jaxlib"), "np.asarray(x)",
+        'jax.config.update("jax_enable_x64", True); gradcheck.check(lambda x: np.asarray({call}(x)), x, '
+        "backward=lambda x, g: np.asarray(jax.vjp({call}, x)[1](g)[0]))",
+    ),
+    Framework(
+        "HIPS autograd",
+        ("autograd.tracer", "autograd.numpy", "autograd.scipy", "autograd.wrap_util", "autograd.extend"),
+        "x._value",
+        "gradcheck.check({call}, x, backward=lambda x, g: autograd.make_vjp({call})(x)[0](g))",
+    ),
+    Framework("TensorFlow", ("tensorflow", "tf_keras", "keras"), "x.numpy()", WRITTEN_APART),
+    Framework("Chainer", ("chainer",), "x.array", WRITTEN_APART),
+    Framework("MyGrad", ("mygrad",), "x.data", WRITTEN_APART),
+    Framework("tinygrad", ("tinygrad",), "x.numpy()", WRITTEN_APART),
+    Framework("MLX", ("mlx",), "np.array(x)", WRITTEN_APART),
+)  # fmt: skip
+
+REFUSAL = "gradcheck does not run the backwards of "
+"""How a refusal begins."""
+
+
+class ForeignFrameworkError(TypeError):
+    """A layer of another framework was given; `recipe` is a line that checks it all the same."""
+
+    def __init__(self, what: str, recipe: str) -> None:
+        super().__init__(f"{what}:\n    {recipe}")
+        self.what, self.recipe = what, recipe
+
+
+def framework_of(value: Any) -> Framework | None:
+    """The framework that a class, a function or an object is of; None if it is not one of the table."""
+    return next(filter(None, map(framework_of_module, modules_of(value))), None)
+
+
+def framework_of_module(module: str) -> Framework | None:
+    """The framework that a module is of."""
+    for framework in FRAMEWORKS:
+        if any(module == prefix or module.startswith(f"{prefix}.") for prefix in framework.modules):
+            return framework
+    return None
+
+
+def modules_of(value: Any) -> Iterator[str]:
+    """The modules that define what a value is: those of its classes, of its code, of what it is bound to."""
+    if isinstance(value, functools.partial):
+        yield from modules_of(value.func)
+    elif isinstance(value, FunctionType):  # a decorator of a framework gives a function whose code is its own
+        yield str(value.__globals__.get("__name__", ""))
+    elif isinstance(value, MethodType):
+        yield from modules_of(value.__self__)
+    elif isinstance(value, BuiltinFunctionType):
+        yield str(value.__module__)
+    else:
+        cls = value if inspect.isclass(value) else type(value)
+        yield from (str(getattr(base, "__module__", "")) for base in cls.__mro__)
+
+
+def refuse_layer(value: Any) -> None:
+    """See that something to check is not of another framework.
+
+    Raises:
+        ForeignFrameworkError: it is.
+    """
+    framework = framework_of(value)
+    if framework is not None:
+        what = (
+            f"{REFUSAL}{framework.name}, and {name_of(value)} is of {framework.name}: check it as functions of NumPy "
+            "arrays, such as"
+        )
+        raise ForeignFrameworkError(what, framework.recipe.format(call=call_of(value)))
+
+
+def refuse_array(name: str, value: Any) -> None:
+    """See that an argument is not an array of another framework.
+
+    Raises:
+        TypeError: it is, or one in it is.
+    """
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            refuse_array(name, one)
+        return
+    framework = framework_of(value) if hasattr(value, "shape") else None
+    if framework is not None:
+        kind = type(value)
+        raise TypeError(
+            f"{name} is a {kind.__module__}.{kind.__qualname__}, an array of {framework.name}: pass its values, "
+            f"{framework.values}"
+        )
+
+
+def name_of(value: Any) -> str:
+    """The name of a layer, or of its class."""
+    if isinstance(value, functools.partial):
+        return name_of(value.func)
+    if isinstance(value, MethodType):
+        return name_of(value.__self__)
+    return str(getattr(value, "__name__", type(value).__name__))
+
+
+def call_of(value: Any) -> str:
+    """The code that calls a layer; ``layer`` for what has no name of its own."""
+    name = name_of(value)
+    is_apply = isinstance(value, MethodType) and value.__name__ == "apply"
+    if is_apply or (inspect.isclass(value) and hasattr(value, "apply")):
+        return f"{name}.apply"
+    module = str(getattr(value, "__module__", ""))
+    if framework_of_module(module) and getattr(sys.modules.get(module), name, None) is value:
+        return f"{module}.{name}"
+    return name if hasattr(value, "__name__") and name.isidentifier() else "layer"

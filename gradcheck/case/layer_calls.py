@@ -1,0 +1,191 @@
+"""The record of the hand-written backwards that evaluations of a function call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import Any
+
+from gradcheck.backends.base import package_of
+
+LIBRARIES = ("gradcheck", "paddle", "pylayer")
+"""Packages whose layers are not the user's."""
+
+
+class Way(StrEnum):
+    """How the forward of a layer was called, outside of any other layer; what says most about its backward is last."""
+
+    IDLE = "applied, and none of its inputs needs a gradient"
+    APPLIED = "applied"
+    DIRECT = "called by itself, not through apply"
+
+
+class LayerCalls:
+    """The layers that were applied in some evaluations, those whose backward ran, and how the others were called.
+
+    A layer is a PyLayer class, or the `backward_fn` of a ``static_pylayer``.
+
+    Args:
+        base: the PyLayer of the backend.
+        by_name: whether classes of the same name are one layer: those that the ranks of a world have each.
+    """
+
+    def __init__(self, base: type, by_name: bool = False) -> None:
+        self.base, self.by_name = base, by_name
+        self.forwards = Counter[Any]()
+        self.backwards = Counter[Any]()
+        self.ways: dict[Any, Way] = {}
+        """By key, of the evaluations whose forwards are watched."""
+        self.is_watching = False
+        """Whether forwards are watched: contexts are not kept otherwise."""
+        self.latest: tuple[Any, Any] = (None, None)
+        """The layer that was applied last, and its context, until its forward begins."""
+
+    # ----------------------------------------------------------------- what the backend reports
+    def applied(self, layer: Any, context: Any) -> None:
+        """Note that the forward of a layer is about to run, with this context."""
+        self.forwards[layer] += 1
+        if self.is_watching:
+            self.latest = layer, context
+        if not inspect.isclass(layer):  # a backward_fn: nobody calls it directly
+            self.ways[self.key(layer)] = Way.APPLIED
+
+    def pulled_back(self, layer: Any) -> None:
+        """Note that the backward of a layer is about to run."""
+        self.backwards[layer] += 1
+
+    # ----------------------------------------------------------------- which layer is which
+    def owner(self, layer: Any) -> Any:
+        """The class that defines the backward of a layer; None if none of the user's does."""
+        if not inspect.isclass(layer):
+            return layer
+        owner = next((cls for cls in layer.__mro__ if "backward" in vars(cls)), None)
+        return None if owner is None or owner is self.base or package_of(owner) in LIBRARIES else owner
+
+    def key(self, layer: Any) -> Any:
+        """The owner of a layer's backward, or its name where layers are one by that."""
+        owner = self.owner(layer)
+        return owner if owner is None or not self.by_name else label(owner)
+
+    def ran(self) -> set[Any]:
+        """The keys of the layers whose backward ran."""
+        return {self.key(layer) for layer in self.backwards} - {None}
+
+    def count(self, counter: Counter[Any]) -> int:
+        """The sum of a counter over layers that are not gradcheck's or a library's."""
+        return sum(times for layer, times in counter.items() if package_of(layer) not in LIBRARIES)
+
+    # ----------------------------------------------------------------- how forwards are called
+    @contextmanager
+    def watching_forwards(self) -> Iterator[None]:
+        """A block in which `ways` gets each call of a forward that is not part of another layer's."""
+        self.is_watching = True
+        try:
+            with wrapped_methods(self.base, {"forward": self.watched_forward}):
+                yield
+        finally:
+            self.is_watching, self.latest = False, (None, None)
+
+    def watched_forward(self, owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
+        """The forward of a class, which notes how it is called; its context is the argument at `position`."""
+        if package_of(owner) in LIBRARIES:  # a recomputation, a world: what counts are the layers in it
+            return forward
+
+        @functools.wraps(forward)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if inside_a_layer.get():
+                return forward(*args, **kwargs)
+            (layer, context), self.latest = self.latest, (None, None)
+            is_applied = context is not None and len(args) > position and args[position] is context
+            self.note(layer if is_applied else owner, is_applied, [*args[position + 1 :], *kwargs.values()])
+            token = inside_a_layer.set(True)
+            try:
+                return forward(*args, **kwargs)
+            finally:
+                inside_a_layer.reset(token)
+
+        return watched
+
+    def note(self, layer: type, is_applied: bool, arguments: list[Any]) -> None:
+        """Note a call of the forward of a layer."""
+        key = self.key(layer)
+        needed = False
+        with suppress(Exception):  # objects of the user's may raise at whatever they are asked
+            needed = any(getattr(value, "stop_gradient", True) is False for value in flat(arguments))
+        way = Way.DIRECT if not is_applied else Way.APPLIED if needed else Way.IDLE
+        if key is not None:
+            self.ways[key] = max(way, self.ways.get(key, way), key=[*Way].index)
+
+    # ----------------------------------------------------------------- the ranks of a world
+    def rows(self) -> list[tuple[str, bool, str]]:
+        """What is known of each layer by its name, as it can be sent: whether its backward ran, how it was called."""
+        ran = self.ran()
+        return [(key, key in ran, str(self.ways.get(key, ""))) for key in {*ran, *self.ways}]
+
+    def add_rows(self, rows: Iterable[tuple[str, bool, str]]) -> None:
+        """Add what a rank in another process knows."""
+        for key, ran, way in rows:
+            if ran:
+                self.backwards[Name(key)] += 1
+            if way:
+                self.ways[key] = max(Way(way), self.ways.get(key, Way(way)), key=[*Way].index)
+
+
+class Name(str):
+    """The name of a layer of another process."""
+
+    __slots__ = ()
+
+
+inside_a_layer: ContextVar[bool] = ContextVar("inside_a_layer", default=False)
+"""Whether the forward of a layer runs, here and on this rank."""
+
+
+def label(layer: Any) -> str:
+    """The dotted name of a layer."""
+    return layer if isinstance(layer, str) else f"{layer.__module__}.{layer.__qualname__}"
+
+
+def flat(values: Iterable[Any]) -> Iterator[Any]:
+    """Values, and those in lists and tuples among them."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from flat(value)
+        else:
+            yield value
+
+
+Wrap = Callable[[type, Callable[..., Any], int], Callable[..., Any]]
+"""Makes what stands for a method of a class, given both and the position of the context among its arguments."""
+
+
+@contextmanager
+def wrapped_methods(base: type, wraps: dict[str, Wrap]) -> Iterator[None]:
+    """A block in which methods of all layers that are derived from `base` have something around them."""
+    kept = [
+        (layer, name, vars(layer)[name])
+        for layer in subclasses(base)
+        for name in wraps
+        if vars(layer).get(name) is not None
+    ]
+    try:
+        for layer, name, method in kept:
+            by_class = isinstance(method, classmethod)
+            function = wraps[name](layer, getattr(method, "__func__", method), int(by_class))
+            setattr(layer, name, classmethod(function) if by_class else staticmethod(function))
+        yield
+    finally:
+        for layer, name, method in kept:
+            setattr(layer, name, method)
+
+
+def subclasses(layer: Any) -> Iterator[Any]:
+    """All classes that inherit from `layer`."""
+    for child in layer.__subclasses__():
+        yield child
+        yield from subclasses(child)

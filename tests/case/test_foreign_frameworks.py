@@ -1,0 +1,310 @@
+"""Layers and arrays of other frameworks are refused by name, with a line that checks them, and that runs.
+
+Modules of these names stand in for the frameworks, which need not be installed.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcheck
+import pylayer.paddle as paddle
+from gradcheck.case.foreign_frameworks import FRAMEWORKS, framework_of
+
+TORCH = """
+import numpy as np
+
+
+class Tensor:
+    def __init__(self, values, node=None):
+        self.values, self.node = np.asarray(values), node
+
+    shape = property(lambda self: self.values.shape)
+
+    def detach(self):
+        return Tensor(self.values)
+
+    def numpy(self):
+        return self.values
+
+
+def tensor(values, requires_grad=False):
+    return Tensor(np.array(values))
+"""
+AUTOGRAD_OF_TORCH = """
+def grad(output, input, cotangent):
+    cls, ctx = output.node
+    return (cls.backward(ctx, cotangent),)
+"""
+FUNCTION_OF_TORCH = """
+from types import SimpleNamespace
+
+
+class Function:
+    @classmethod
+    def apply(cls, x):
+        ctx = SimpleNamespace()
+        y = cls.forward(ctx, x)
+        y.node = cls, ctx
+        return y
+"""
+JAX = """
+import numpy as np
+from jax._src.custom_derivatives import custom_vjp
+from types import SimpleNamespace
+
+config = SimpleNamespace(update=lambda name, value: None)
+
+
+def vjp(function, x):
+    y, residual = function.forward(x)
+    return y, lambda g: function.backward(residual, g)
+"""
+CUSTOM_VJP = """
+class custom_vjp:
+    def __init__(self, function):
+        self.function, self.__name__ = function, function.__name__
+
+    def defvjp(self, forward, backward):
+        self.forward, self.backward = forward, backward
+
+    def __call__(self, x):
+        return self.function(x)
+"""
+HIPS = """
+def make_vjp(function):
+    return lambda x: (lambda g: function.vjp(function(x), x)(g), function(x))
+"""
+TRACER = """
+def primitive(function):
+    def wrapped(*args):
+        return function(*args)
+
+    wrapped.__name__ = function.__name__
+    return wrapped
+"""
+OWN = """
+import autograd
+import autograd.tracer
+import jax
+import numpy as np
+import torch
+import torch.autograd
+from torch.autograd.function import Function
+
+SCALE = 1.0
+
+
+class Tanh(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.y = np.tanh(x.numpy())
+        return torch.tensor(ctx.y)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return torch.tensor(SCALE * dy.numpy() * (1 - ctx.y ** 2))
+
+
+@jax.custom_vjp
+def square(x):
+    return x * x
+
+
+square.defvjp(lambda x: (x * x, x), lambda x, g: (SCALE * 2 * x * g,))
+
+
+@autograd.tracer.primitive
+def cube(x):
+    return x ** 3
+
+
+cube.vjp = lambda y, x: lambda g: SCALE * 3 * x ** 2 * g
+
+
+def through(x):
+    return Tanh.apply(x * 1.0)
+"""
+FILES = {
+    "torch/__init__.py": TORCH, "torch/autograd/__init__.py": AUTOGRAD_OF_TORCH,
+    "torch/autograd/function.py": FUNCTION_OF_TORCH, "jax/__init__.py": JAX, "jax/_src/__init__.py": "",
+    "jax/_src/custom_derivatives.py": CUSTOM_VJP, "autograd/__init__.py": HIPS, "autograd/tracer.py": TRACER,
+    "own.py": OWN,
+}  # fmt: skip
+LAYERS = {"Tanh": "PyTorch", "square": "JAX", "cube": "HIPS autograd"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with stand-ins of the frameworks, and a module of layers of theirs."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Python with these arguments in a folder, which finds what this process does."""
+    path = os.pathsep.join([str(folder), *map(os.path.abspath, filter(None, sys.path))])
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+# --------------------------------------------------------------------------- in Python
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_is_refused_by_name_and_the_line_that_is_given_runs(name: str, folder: Path) -> None:
+    program = f"""
+        import gradcheck, own, numpy as np
+        from own import *
+        x = np.linspace(0.1, 1, 4)
+        try:
+            gradcheck.check(own.{name}, x)
+        except TypeError as error:
+            said = str(error)
+        assert "the backwards of {LAYERS[name]}, and {name} is of {LAYERS[name]}" in said, said
+        setup, _, line = said.splitlines()[-1].strip().rpartition("gradcheck.check(")
+        exec(setup)
+        for own.SCALE, verdict in ((1.0, "PASS"), (1.5, "FAIL")):
+            result = eval("gradcheck.check(" + line)
+            assert result.verdict == verdict, result
+            assert result.marks == ()
+        try:
+            gradcheck.explore(own.{name}, x="N")
+        except TypeError as error:
+            assert str(error) == said
+        else:
+            raise AssertionError("it was explored")
+    """
+    done = python(folder, "-c", dedent(program))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_function_that_calls_such_a_layer_is_refused_as_well(folder: Path) -> None:
+    program = """
+        import gradcheck, own, numpy as np
+        for function in (own.through, lambda x: own.square(x), lambda x: own.cube(x), own.Tanh.apply):
+            try:
+                gradcheck.check(function, np.ones(3))
+            except TypeError as error:
+                assert "gradcheck does not run the backwards of" in str(error), error
+            else:
+                raise AssertionError(function)
+    """
+    done = python(folder, "-c", dedent(program))
+    assert done.returncode == 0, done.stderr
+
+
+def test_arrays_are_refused_as_arguments_of_any_function(folder: Path) -> None:
+    program = """
+        import gradcheck, torch, numpy as np
+        import pylayer.paddle as paddle
+        x = torch.tensor([1.0])
+        for given in (x, [x], {"a": (x,)}):
+            try:
+                gradcheck.check(paddle.tanh, given)
+            except TypeError as error:
+                assert "argument 0 is a torch.Tensor, an array of PyTorch: pass its values, x.detach().numpy()" in str(
+                    error
+                ), error
+            else:
+                raise AssertionError(given)
+    """
+    done = python(folder, "-c", dedent(program))
+    assert done.returncode == 0, done.stderr
+
+
+def test_nothing_of_a_framework_is_imported() -> None:
+    code = "import gradcheck.case.foreign_frameworks, sys; assert not {'torch', 'jax', 'autograd'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --------------------------------------------------------------------------- which framework
+def of_module(name: str) -> list[Any]:
+    """A class, an object, a derived class and a function of a module of this name."""
+    base = type("Base", (), {"__module__": name})
+    derived = type("Derived", (base,), {"__module__": "own"})
+    function = FunctionType((lambda: None).__code__, {"__name__": name})
+    return [base, base(), derived, derived(), function, functools.partial(function)]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda one: one.name)
+def test_classes_objects_and_functions_tell_their_framework(framework: Any) -> None:
+    for module in framework.modules:
+        for value in (*of_module(module), *of_module(f"{module}.within")):
+            assert framework_of(value) is framework
+
+
+@pytest.mark.parametrize("module", ["autograd", "torchlike", "own.torch", "paddle.autograd", "builtins"])
+def test_other_modules_are_of_none(module: str) -> None:
+    """A user's own file may be called autograd.py."""
+    assert [framework_of(value) for value in of_module(module)] == [None] * 6
+    assert framework_of(ModuleType("torch")) is None
+    assert framework_of(paddle.tanh) is None
+    assert framework_of(np.tanh) is None
+
+
+# --------------------------------------------------------------------------- elsewhere
+@pytest.mark.parametrize("name", [*LAYERS, "through"])
+def test_the_command_exits_with_2_and_gives_the_line(name: str, folder: Path) -> None:
+    done = python(folder, "-m", "gradcheck", "check", f"own:{name}", "-i", "x=4")
+    assert done.returncode == 2
+    assert "gradcheck does not run the backwards of" in done.stdout
+    assert "backward=lambda x, g:" in done.stdout
+
+
+def test_a_scenario_of_such_a_layer_is_an_error(folder: Path) -> None:
+    spec = """
+        schema: gradcheck/v1
+        scenarios:
+          - {id: named, layer: {ref: "own:Tanh"}, inputs: {x: {shape: [3]}}}
+          - id: written
+            layer: |
+              from own import Tanh
+            call: Tanh.apply(x)
+            inputs: {x: {shape: [3]}}
+    """
+    (folder / "own.grad.yaml").write_text(dedent(spec))
+    done = python(folder, "-m", "gradcheck", "run", "own.grad.yaml", "--allow-code")
+    assert done.returncode == 1
+    assert done.stdout.count("gradcheck does not run the backwards of PyTorch, and Tanh is of PyTorch") == 2
+
+
+def test_the_pytest_plugin_raises_it(folder: Path) -> None:
+    (folder / "test_own.py").write_text("import own\ndef test_tanh(gradcheck):\n    gradcheck(own.Tanh, [1.0])\n")
+    done = python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_own.py")
+    assert done.returncode == 1
+    assert "TypeError" in done.stdout or "ForeignFrameworkError" in done.stdout
+    assert "the backwards of PyTorch, and Tanh is of PyTorch" in done.stdout
+
+
+# --------------------------------------------------------------------------- the frameworks themselves
+def test_the_line_runs_with_pytorch_itself() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Tanh(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return torch.tanh(x)
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return dy * (1 - torch.tanh(x) ** 2)
+
+    with pytest.raises(TypeError) as raised:
+        gradcheck.check(Tanh, np.ones(3))
+    names = {"gradcheck": gradcheck, "torch": torch, "Tanh": Tanh, "x": np.linspace(0.1, 1, 4)}
+    assert eval(str(raised.value).splitlines()[-1].strip(), names).verdict == "PASS"
