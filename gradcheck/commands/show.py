@@ -88,10 +88,10 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
     specs, ids = read_specs(names)
     if not ids:
         raise UserError("name the scenario to show; `gradcheck list` shows what there is")
-    known = sorted({scenario.id for spec in specs for scenario in spec.scenarios})
+    all_ids = sorted({scenario.id for spec in specs for scenario in spec.scenarios})
     for name in ids:
-        if scenario_of(name) not in known:
-            near = hint(name, [*known, *rules], "`gradcheck list` shows what there is")
+        if scenario_of(name) not in all_ids:
+            near = hint(name, [*all_ids, *rules], "`gradcheck list` shows what there is")
             raise UserError(f"there is no scenario, rule or code {name!r}; {near}")
     cases = select_ids(plan(specs, ["numpy"]), ids)
     if reproduce:
