@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
+from importlib import import_module
 from math import prod
 from numbers import Real
 from typing import Any, TypedDict, Unpack, get_args
@@ -26,6 +27,7 @@ from gradcheck.case.gradient_check import (
     looks,
     worst,
 )
+from gradcheck.case.layer import mode as in_mode
 from gradcheck.case.of_arrays import function_of_arrays
 from gradcheck.case.user_code import engine, import_anew, import_reference
 from gradcheck.case.world_call import Declared, without_marks
@@ -223,12 +225,20 @@ def check(
     if backward is not None:
         layer_or_function = function_of_arrays(backend, layer_or_function, backward)
     anew = (lambda: imported(reference, import_anew)) if reference is not None else None
-    function = tensor_function(backend, layer_or_function, inputs, declared, anew)
-    if backend.name == "paddle":
-        function.twin = twin_of(function, layer_or_function, inputs, declared)
     settings = Settings(seed, rtol, mode, order, MOST_LISTED_BY_CHECK, effort, precision)
     try:
-        with np.errstate(all="ignore"), as_releases(), closing(function):
+        with ExitStack() as stack:
+            # a layer of Paddle's is computed again on the engine, which has a mode of its own
+            for paddle in (backend.paddle, import_module("pylayer.paddle")):
+                stack.enter_context(in_mode(paddle, static=False))
+            function = tensor_function(backend, layer_or_function, inputs, declared, anew)
+            stack.enter_context(closing(function))
+            if expect in ("straight-through", "zero"):  # that is said of the inputs alone
+                function.close_over({})
+            if backend.name == "paddle":
+                function.twin = twin_of(function, layer_or_function, inputs, declared)
+            stack.enter_context(np.errstate(all="ignore"))
+            stack.enter_context(as_releases())
             looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
             found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
     except Exception as error:

@@ -17,7 +17,7 @@ class Code(NamedTuple):
 
 def is_contract(code: str) -> bool:
     """Whether a code is of a contract, which is broken for certain."""
-    return "GC131" <= code <= "GC137" or "GC161" <= code <= "GC165"
+    return "GC131" <= code <= "GC138" or "GC161" <= code <= "GC165"
 
 
 def says_what_is_wrong(code: str) -> bool:
@@ -239,9 +239,10 @@ CODES: dict[str, Code] = {
     "GC133": Code(
         "forward changes its input",
         "forward writes into its argument, so backward, and everyone else who holds the tensor, sees another value.",
-        "The input's memory differs before and after the call.",
-        "Write into a copy. Where the change is meant, use the layer's in-place operations, which the tape can see.",
-        "wrong: np.abs(x, out=x)      right: y = abs(x)",
+        "The argument's values differ before and after the call, and forward does not return it.",
+        "Write into a copy; or return the argument, which then is the output. What needs no gradient, such as running "
+        "statistics, may be changed by operations in place.",
+        "wrong: x.scale_(2); return softmax(x)      right: return softmax(2 * x), or return x.scale_(2)",
     ),
     "GC134": Code(
         "backward changes its arguments",
@@ -271,6 +272,14 @@ CODES: dict[str, Code] = {
         "Count, shape or dtype of what is returned differ.",
         "Sum over broadcast axes, cast back, return None only where no gradient is needed.",
         "x of shape [3], y of [2, 3]      wrong: dx of [2, 3]      right: dx.sum(0) of [3]",
+    ),
+    "GC138": Code(
+        "state that two calls share",
+        "forward leaves what backward reads on the class, in a global or in a buffer that the next call uses again. If "
+        "the layer runs twice before backward, as with shared weights or two branches, one call reads the other's.",
+        "The gradient is another one if forward runs at other values between forward and backward.",
+        "Keep it on ctx, which each call has for itself: save_for_backward, or an attribute.",
+        "wrong: Layer.mask = x > 0      right: ctx.mask = x > 0",
     ),
     "GC140": Code(
         "second derivative wrong, first right",

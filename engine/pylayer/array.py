@@ -113,14 +113,41 @@ def as_array(value: Any, array_type: type) -> Array:
 
 def owner(array: Array) -> Array:
     """The array that owns the memory of `array`: itself, or what it is a view of."""
-    while type(array.base) in XP:
-        array = array.base
+    base = array.base
+    while base is not None:
+        if type(base) in XP:
+            array = base
+        base = getattr(base, "base", None)  # NumPy's as_strided puts an object of its own between two arrays
     return array
+
+
+# --------------------------------------------------------------------------- the order of elements in memory
+def in_order(array: Array) -> Array:
+    """`array`, copied unless its elements lie in memory in the order of its axes (C order).
+
+    Every computed result does so in Paddle, whereas NumPy keeps the order of the operands.
+    """
+    return array if array.flags.c_contiguous else XP[type(array)].ascontiguousarray(array)
+
+
+def is_broadcast(array: Array) -> bool:
+    """Whether several elements are one in memory, by a stride of 0."""
+    return any(size > 1 and not stride for size, stride in zip(array.shape, array.strides, strict=True))
+
+
+def gradient_in_order(gradient: Array) -> Array:
+    """`in_order`, except of what was broadcast: it is never written to, and a copy would take time and memory."""
+    return gradient if gradient.flags.c_contiguous or is_broadcast(gradient) else in_order(gradient)
+
+
+def duplicate(array: Array) -> Array:
+    """A copy whose axes lie in memory in the same order; in the order of the axes if `array` was broadcast."""
+    return array.copy() if is_broadcast(array) else array.copy("K")
 
 
 def own(held: list[Array]) -> Array:
     """The array held, for one to keep and to change: itself if nobody else holds it or its memory, else a copy."""
-    return held[0] if held[0].base is None and holders(held) == ALONE else held[0].copy()
+    return held[0] if held[0].base is None and holders(held) == ALONE else duplicate(held[0])
 
 
 def holders(held: list[Any]) -> int:

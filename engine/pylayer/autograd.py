@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import XP, own
+from pylayer.array import XP, in_order, own
 from pylayer.fast.walk import backward_walk
 from pylayer.grad_mode import grad_mode, grad_mode_set
 from pylayer.graph import Cotangent, Held, Node, Target, nodes_between, walk
 from pylayer.hooks import final_hooks
 from pylayer.invalid import check_switches, checked_cotangents, checked_tensors, repeated, wrong_shape
+from pylayer.op_node import with_array_in_order
 from pylayer.symbol import recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops
@@ -202,14 +203,14 @@ def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool = Fal
         AssertionError: it has another number of elements. The release goes on, and reads memory that is not there.
     """
     if given is None:
-        ones = XP[type(output.array)].ones_like(output.array)
+        ones = XP[type(output.array)].ones_like(output.array, order="C")
         return Tensor(ones, None, False) if create_graph else ones
     if given.array.size != output.array.size:
         raise wrong_shape(output, given)
     shaped: Tensor = given if given.array.shape == output.array.shape else given.reshape(output.shape)
     if not create_graph:
-        return shaped.array
-    return Tensor(shaped.array, None, False) if shaped._stop_gradient else shaped
+        return in_order(shaped.array)
+    return Tensor(in_order(shaped.array), None, False) if shaped._stop_gradient else with_array_in_order(shaped)
 
 
 def target_of(tensor: Tensor) -> Target:

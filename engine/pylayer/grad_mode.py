@@ -31,7 +31,7 @@ class grad_mode_set:  # noqa: N801 - a function in use
 
     def __call__(self, function: F) -> F:
         if inspect.isgeneratorfunction(function):
-            raise TypeError("no_grad and enable_grad cannot decorate a generator; use them in a with block inside it.")
+            return self._of_generator(function)  # type: ignore[return-value]
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -40,12 +40,40 @@ class grad_mode_set:  # noqa: N801 - a function in use
 
         return wrapper  # type: ignore[return-value]
 
+    def _of_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A generator function each step of which runs in the mode; in between, callers have their own."""
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            step: Callable[[], Any] = functools.partial(next, generator)
+            while True:
+                try:
+                    with grad_mode_set(self.enabled):
+                        value = step()
+                except StopIteration as end:
+                    return end.value
+                try:
+                    step = functools.partial(generator.send, (yield value))
+                except GeneratorExit:
+                    generator.close()
+                    raise
+                except BaseException as error:
+                    step = functools.partial(generator.throw, error)
+
+        return wrapper
+
 
 class no_grad(grad_mode_set):  # noqa: N801
     """Record nothing: a context manager, and a decorator with parentheses."""
 
     def __init__(self) -> None:
         super().__init__(False)
+
+
+def no_grad_around(func: Callable[..., Any] | None = None) -> Any:
+    """What ``paddle.base.dygraph.no_grad`` is: `no_grad`, or a function with that around it."""
+    return no_grad() if func is None else no_grad()(func)
 
 
 class enable_grad(grad_mode_set):  # noqa: N801

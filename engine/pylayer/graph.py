@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from pylayer.array import as_array
+from pylayer.array import XP, as_array, in_order
 from pylayer.versions import clock
 
 Cotangent = Any
@@ -120,7 +120,7 @@ def walk(
 
     def arrive(target: Target, cotangent: Cotangent) -> None:
         if target in pending:
-            pending[target][0] = as_array(pending[target][0] + cotangent, type(cotangent))
+            pending[target][0] = summed(pending[target][0], cotangent)
             return
         pending[target] = [cotangent]
         if isinstance(target, Node):
@@ -150,6 +150,12 @@ def walk(
     return found
 
 
+def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
+    """The sum of what arrived at a target and of what arrives now, its elements in order as in Paddle."""
+    total = as_array(total + cotangent, type(cotangent))
+    return in_order(total) if type(total) in XP else total  # a Tensor's are
+
+
 def arrive_at_output(
     node: Output, cotangent: Cotangent, pending: dict[Target, Held], heap: list[tuple[int, Node]]
 ) -> None:
@@ -160,7 +166,7 @@ def arrive_at_output(
         heappush(heap, (parent.age, parent))
     cotangents = pending[parent][0]
     before = cotangents[node.index]  # of another node that stands for the same, saved output
-    cotangents[node.index] = cotangent if before is None else as_array(before + cotangent, type(cotangent))
+    cotangents[node.index] = cotangent if before is None else summed(before, cotangent)
 
 
 def nodes_between(roots: Iterable[Node], targets: set[Any], barred: set[Any]) -> set[Node]:

@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from pylayer.array import duplicate
+from pylayer.grad_mode import grad_mode
 from pylayer.graph import Cotangent, Node, Output
 from pylayer.op_node import SeveralOutputs
 from pylayer.tensor import Tensor
@@ -20,8 +22,12 @@ final_hooks: list[Callable[[], Any]] = []
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
     """Have `hook` see the accumulated gradient once per backward; what it returns, unless None, takes its place.
 
+    A hook runs in grad mode, as in Paddle, and the gradient that it is given is a leaf: it may not be changed in
+    place, unless under `no_grad`.
+
     Raises:
-        RuntimeError: gradients stop at this Tensor (observed rule 85).
+        RuntimeError: gradients stop at this Tensor (observed rule 85); in backward, the hook returned a gradient of
+            another dtype.
     """
     if tensor._stop_gradient:
         raise RuntimeError("Cannot register hook on a tensor that stop gradient.")
@@ -36,12 +42,21 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
 
     def run(cotangent: Cotangent) -> Cotangent:
         recorded = isinstance(cotangent, Tensor)
-        given = cotangent if recorded else Tensor(cotangent.copy(), None, False)  # a hook may change it in place
-        result = hook(given)
+        given = cotangent if recorded else Tensor(duplicate(cotangent), None, False)  # a hook may change it in place
+        token = grad_mode.set(True)
+        try:
+            result = hook(given)
+        finally:
+            grad_mode.reset(token)
         if result is None:
             result = given
         if not isinstance(result, Tensor):
             raise TypeError(f"A gradient hook must return a Tensor or None, but got {type(result).__name__}.")
+        if result.dtype is not given.dtype:
+            raise RuntimeError(
+                f"(InvalidArgument) The dtypes of the gradient before ({given.dtype.name}) and after "
+                f"({result.dtype.name}) a hook are not consistent. Cast what it returns with astype()."
+            )
         return result if recorded else result.array
 
     return HookHandle(hooks, run)
@@ -61,7 +76,7 @@ def retain_grads(tensor: Tensor) -> None:
     def keep(gradient: Tensor) -> None:
         kept = this()
         if kept is not None:
-            kept._grad = Tensor(gradient.array.copy(), None, False)
+            kept._grad = Tensor(duplicate(gradient.array), None, False)
 
     register_hook(tensor, keep)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pylayer.dtype import common_dtype, default_dtype
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
@@ -23,6 +25,26 @@ def no_tensor(name: str, argument: str, position: int, value: Any) -> ValueError
     )
 
 
+PLAIN = (int, float, complex, bool)
+
+
+def plain_number(value: Any) -> Any:
+    """A number as Python's own type has it, whatever its class: NumPy takes others for arrays, whose dtype counts.
+
+    Those are numbers of derived classes, such as ``x.size`` and members of an IntEnum, NumPy's scalars and 0-d arrays.
+    Anything else is returned unchanged, and so are truth values of NumPy, which may be a condition.
+    """
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, np.generic) or (type(value) is np.ndarray and not value.ndim):
+        return value if value.dtype.kind == "b" else value.item()
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    return complex(value) if isinstance(value, complex) else value
+
+
 def as_floating(value: Any) -> Any:
     """An integer or bool Tensor cast to the default floating dtype; anything else unchanged."""
     if isinstance(value, Tensor) and value.array.dtype.kind in "iub":
@@ -30,22 +52,30 @@ def as_floating(value: Any) -> Any:
     return value
 
 
+COUNTS_ZERO_DIM = {"atan2", "fmax", "fmin", "logaddexp", "maximum", "minimum"}
+"""Operations in which a 0-d Tensor counts as any other for the dtype of the result."""
+
+
 def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     """The inputs of an elementwise operation in a common dtype (observed rule 76).
 
     Floating and complex Tensors go to the widest; a 0-d Tensor follows the others unless its kind is higher. A Python
-    number follows the Tensor, except that a float takes an integer Tensor to the default floating dtype.
+    number follows the Tensor, except that a float takes an integer Tensor to the default floating dtype, and a complex
+    one to the complex dtype of that precision.
 
     Raises:
         TypeError: Tensors of different dtypes that are not all floating or complex.
     """
-    # NumPy's float64 is a float, but an array would follow it; `item` makes it a Python number.
-    inputs = [v.item() if hasattr(v, "dtype") and not isinstance(v, Tensor) else v for v in inputs]
+    inputs = [v if isinstance(v, Tensor) else plain_number(v) for v in inputs]
     tensors = [t for t in inputs if isinstance(t, Tensor)]
     if len({t.array.dtype for t in tensors}) == 1:
-        weak_float = any(isinstance(value, float) for value in inputs)
+        weak_float = any(isinstance(value, (float, complex)) for value in inputs)
         return [as_floating(value) for value in inputs] if weak_float else list(inputs)
-    common = common_dtype(name, {t.dtype for t in tensors if t.ndim}, {t.dtype for t in tensors if not t.ndim})
+    dtypes = {t.dtype for t in tensors}
+    shaped = {t.dtype for t in tensors if t.ndim or name in COUNTS_ZERO_DIM}
+    if name == "floor_divide" and not all(t.ndim for t in tensors):
+        shaped = set()  # a 0-d Tensor counts, and may be of another kind
+    common = common_dtype(name, shaped, dtypes - shaped)
     return [OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v for v in inputs]
 
 

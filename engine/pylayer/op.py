@@ -21,11 +21,11 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import XP, as_array, quietly
+from pylayer.array import XP, as_array, in_order, quietly
 from pylayer.fast import ON, fast_binary, fast_unary
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
-from pylayer.invalid import as_floating, invalid, no_tensor, reconciled
+from pylayer.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of
 from pylayer.symbol import Symbol, is_of_a_program, recording
 from pylayer.tensor import Tensor
@@ -56,6 +56,8 @@ class Op(Row):
         out = compute(self, self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
         raw_out = [as_array(o, kind) for o in out] if several else as_array(out, kind)
+        if not self.view:
+            raw_out = [in_order(o) for o in raw_out] if several else in_order(raw_out)
         parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
         if not [parent for parent in parents if parent is not None]:
             if watching:
@@ -108,14 +110,14 @@ def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
 
 
 def unwrap(value: Any) -> Any:
-    """The raw array of a Tensor, also inside lists, tuples and slices; anything else unchanged."""
+    """The raw array of a Tensor and the plain number of a number, also inside lists, tuples and slices."""
     if isinstance(value, Tensor):
         return value.array
     if type(value) in (list, tuple):
         return type(value)(unwrap(v) for v in value)
     if type(value) is slice:
         return slice(unwrap(value.start), unwrap(value.stop), unwrap(value.step))
-    return value
+    return plain_number(value)
 
 
 # --------------------------------------------------------------------------- making rows
@@ -162,6 +164,8 @@ def op(
     promote: bool = False,
     inputs: Sequence[str] = (),
     zeros: Sequence[str] = (),
+    view: bool = False,
+    view_gradient: bool = False,
     **vjps: Rule,
 ) -> Callable[[Function], Operation]:
     """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by input name."""
@@ -174,7 +178,19 @@ def op(
         def bind(xp: ModuleType) -> Function:
             return functools.partial(forward, xp)
 
-        row = Op(name, bind, arguments, vjps, many=many, floating=floating, promote=promote, inputs=inputs, zeros=zeros)
+        row = Op(
+            name,
+            bind,
+            arguments,
+            vjps,
+            many=many,
+            floating=floating,
+            promote=promote,
+            inputs=inputs,
+            zeros=zeros,
+            view=view,
+            view_gradient=view_gradient,
+        )
         defaults = [p.default for p in signature.parameters.values() if p.default is not p.empty]
         apply, count, least = row.apply, len(row.arguments), len(row.arguments) - len(defaults)
 

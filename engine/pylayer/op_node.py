@@ -7,13 +7,13 @@ from contextvars import ContextVar, Token
 from itertools import chain
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, Array, as_array
+from pylayer.array import XP, Array, as_array, gradient_in_order, in_order, is_broadcast
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged
 from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
-from pylayer.watch import in_force, watching
+from pylayer.watch import in_force, records_all, watching
 
 Parents = Sequence[Target | None]
 Saved = Sequence[tuple[Any, ...]]
@@ -82,6 +82,9 @@ class PackedSaved(list[tuple[Any, ...]]):
     arguments, with the stop_gradient of what it is; so they are unpacked."""
 
     def __init__(self, op: Row, parents: Parents, saved: Saved, hooks: saved_tensors_hooks) -> None:
+        self.plain = saved if records_all() else None
+        """The values as they were saved, where everything is recorded: a pack may be one that only the walk of
+        backward can undo, as that of `recompute`, which runs the function again."""
         read = {
             name: v
             for vjp, values in zip(op.vjps, saved, strict=False)  # of a list of Tensors there is one vjp for all
@@ -145,6 +148,13 @@ class OpNode(Node):
         saved: Saved = self.saved
         return saved.unpacked() if type(saved) is PackedSaved else saved
 
+    def plain_values(self) -> Saved:
+        """Per input, what its vjp reads, without the hooks where the node is part of a recording."""
+        saved: Saved = self.saved
+        if type(saved) is PackedSaved and saved.plain is not None:
+            return saved.plain
+        return self.values()
+
     def pullback(
         self, held: Held, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Target, Cotangent]]:
@@ -152,6 +162,8 @@ class OpNode(Node):
         if changes and type(self.saved) is not PackedSaved:
             check_unchanged(chain.from_iterable(self.values()), self.age, self.label)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
+        if self.op.view_gradient and not create_graph and is_broadcast(cotangent):
+            cotangent = in_order(cotangent)  # the view is of what Paddle's operation after this one filled
         F = recorded_ops if create_graph else raw_ops[kind]
         gradients = []
         for vjp, parent, values, shape in zip(self.op.vjps, self.parents, self.values(), self.shapes):  # noqa: B905 - see there
@@ -163,6 +175,8 @@ class OpNode(Node):
             if shape is not None and tuple(gradient.shape) != shape:
                 gradient = unbroadcast(F, gradient, shape)
             # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one Paddle makes a Tensor
+            if not self.op.view_gradient:
+                gradient = with_array_in_order(gradient) if create_graph else gradient_in_order(gradient)
             if create_graph and vjp.zeros and not any(type(value) in (int, float) for value in values):
                 gradient = recorded_ops.with_zeros(gradient, Tensor(gradient.array, parent, False))
             gradients.append((parent, gradient))
@@ -224,6 +238,12 @@ def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) ->
     """What a vjp makes of a cotangent and of the `values` that it reads; `F` gives it the other operations."""
     read = (F, *values) if vjp.takes_ops else values
     return vjp.rule(*read).conjugate() * cotangent if vjp.multiplies else vjp.rule(cotangent, *read)
+
+
+def with_array_in_order(gradient: Tensor) -> Tensor:
+    """A recorded gradient, its elements `in_order`: the same Tensor if they are, else one in the same place."""
+    array = in_order(gradient.array)
+    return gradient if array is gradient.array else Tensor(array, gradient.node, gradient._stop_gradient)
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, Array
+from pylayer.array import XP, Array, duplicate
 from pylayer.dtype import BY_NUMPY
 from pylayer.grad_mode import grad_mode, grad_mode_set
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
@@ -143,7 +143,7 @@ class PyLayerContext:
         self._saved: tuple[Any, ...] | None = None
         self.age = 0
         """Minus the stamp at which tensors were saved, as of a node."""
-        self._not_inplace: tuple[Any, ...] = ()
+        self.not_inplace_tensors: tuple[Any, ...] = ()
         self._non_differentiable: tuple[Any, ...] = ()
         self._materialize_grads = True
         self._grad_in_dtype_consistent = True
@@ -174,13 +174,13 @@ class PyLayerContext:
         """
         if self._saved is None:
             return None
-        check_unchanged(_arrays(self._saved), self.age, self.label)
+        check_unchanged(_arrays(self._saved), self.age, self.label, uncounted=True)
         return tuple(_restored(value) for value in self._saved)
 
     def mark_not_inplace(self, *args: Any) -> None:
         """Have an input that forward returns unchanged returned as a new Tensor (PyLayerContext.mark_not_inplace)."""
         self._allow("mark_not_inplace", once=True)
-        self._not_inplace = args
+        self.not_inplace_tensors = args
 
     def mark_non_differentiable(self, *args: Any) -> None:
         """Give the outputs `args` stop_gradient True (PyLayerContext.mark_non_differentiable)."""
@@ -283,7 +283,7 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
 class PyLayerNode(Node):
     """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the rules."""
 
-    __slots__ = ("inputs", "layer", "names", "output_likes", "output_lists", "outputs", "slotless", "where")
+    __slots__ = ("inputs", "layer", "misfits", "names", "output_likes", "output_lists", "outputs", "slotless", "where")
 
     def __init__(
         self,
@@ -305,6 +305,8 @@ class PyLayerNode(Node):
         """The arguments that own no slot, for the error of a layer that returns None for them."""
         self.where = where
         """File and line of the call of `apply`."""
+        self.misfits: list[ValueError] = []
+        """What is wrong with cotangents that other layers returned in another shape than the outputs have."""
 
     @property
     def label(self) -> str:
@@ -316,7 +318,8 @@ class PyLayerNode(Node):
         """Call backward.
 
         Raises:
-            ValueError: wrong number, type or shape of gradients; the message names layer, slot and input.
+            ValueError: wrong number, type or shape of gradients; the message names layer, slot and input. Or backward
+                failed on a cotangent of another shape than its output: that of the layer which returned it.
             Exception: whatever backward raised, with a note that names the layer and where it was applied.
         """
         ctx: PyLayerContext = self.saved
@@ -327,6 +330,8 @@ class PyLayerNode(Node):
             returned = self.layer.backward(ctx, *arguments)
         except Exception as error:
             error.add_note(f"in backward of {self.label}, applied at {self.where}")
+            if self.misfits:
+                raise self.misfits[0] from error
             raise
         pairs = zip(self.parents, self.checked(returned, found.barred if found else ()), strict=True)
         given = [(parent, gradient) for parent, gradient in pairs if parent is not None and gradient is not None]
@@ -346,7 +351,7 @@ class PyLayerNode(Node):
         """One cotangent as backward sees it: a copy, since backward may change it in place (observed rule 43)."""
         if cotangent is None:
             return like.zeros() if ctx._materialize_grads else None
-        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(cotangent.copy(), None, False)
+        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(duplicate(cotangent), None, False)
         return as_dtype_of(tensor, like) if ctx._grad_in_dtype_consistent else tensor
 
     # ----------------------------------------------------------------- what backward returns
@@ -405,7 +410,10 @@ class PyLayerNode(Node):
         return values + [None] * (len(targets) - count)
 
     def checked_gradient(self, k: int, name: str, value: Any, like: Like, parent: Target | None) -> Tensor | None:
-        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34)."""
+        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34).
+
+        One that goes to a PyLayer may have another shape, as in Paddle (observed rule 33): the two may agree on that.
+        """
         if parent is None:
             if value is None:
                 return None
@@ -425,9 +433,13 @@ class PyLayerNode(Node):
                 k, name, f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"
             )
         if value.array.shape != like.shape:
-            raise self.error(
+            misfit = self.error(
                 k, name, f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}"
             )
+            layer = layer_behind(parent)
+            if layer is None:
+                raise misfit
+            layer.misfits.append(misfit)
         return value if takes_any_dtype(parent) else as_dtype_of(value, like)
 
     def wrong_count(self, values: Sequence[Any]) -> ValueError:
@@ -474,8 +486,14 @@ def needs(like: Like, parent: Target | None) -> bool:
 
 def takes_any_dtype(target: Target) -> bool:
     """Whether a cotangent goes to a PyLayer that asked for cotangents as they are."""
+    layer = layer_behind(target)
+    return layer is not None and layer.saved is not None and not layer.saved._grad_in_dtype_consistent
+
+
+def layer_behind(target: Target) -> PyLayerNode | None:
+    """The call of a PyLayer that a cotangent goes to, if it goes to one."""
     node = target.parents[0] if isinstance(target, Output) else None
-    return isinstance(node, PyLayerNode) and node.saved is not None and not node.saved._grad_in_dtype_consistent
+    return node if isinstance(node, PyLayerNode) else None
 
 
 def as_dtype_of(tensor: Tensor, like: Like) -> Tensor:
@@ -586,7 +604,7 @@ def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) ->
     """
     if not any(output.array is tensor.array for tensor in inputs):
         return output
-    if any(output is tensor or output.array is getattr(tensor, "array", None) for tensor in ctx._not_inplace):
+    if any(output is tensor or output.array is getattr(tensor, "array", None) for tensor in ctx.not_inplace_tensors):
         return Tensor(output.array.copy())
     if output.is_leaf:
         raise ValueError(

@@ -227,7 +227,15 @@ def uninstall_paddle() -> None:
 
 
 # --------------------------------------------------------------------------- errors
-CLASSES = {"pylayer.tensor.Tensor": "paddle.Tensor", "pylayer.nn.layer.Layer": "paddle.nn.Layer"}
+CLASSES = {
+    "pylayer.tensor.Tensor": "paddle.Tensor",
+    "pylayer.nn.layer.Layer": "paddle.nn.Layer",
+    "pylayer.static.program.Program": "paddle.static.Program",
+    "pylayer.static.program.Block": "paddle.pir.Block",
+    "pylayer.static.variable.Variable": "paddle.pir.Value",
+    "pylayer.static.executor.Executor": "paddle.static.Executor",
+    "pylayer.optimizer.base.Optimizer": "paddle.optimizer.Optimizer",
+}
 """The classes whose members are in the list of the release."""
 
 NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")

@@ -25,6 +25,8 @@ class _Changes(NamedTuple):
     buffer: weakref.ref[Array]
     version: int
     stamps: deque[int]
+    uncounted: deque[int]
+    """The latest change that is none to the version: only what a PyLayer saved is held against it."""
 
 
 changes: dict[int, _Changes] = {}
@@ -32,13 +34,18 @@ changes: dict[int, _Changes] = {}
 
 
 def mark_changed(array: Array, times: int = 1, moment: int | None = None) -> None:
-    """Record that the memory of `array` was changed in place, at a `moment` of the `clock` or just now."""
+    """Record that the memory of `array` was changed in place, at a `moment` of the `clock` or just now.
+
+    A change that counts no `times` is one that Paddle's operations do not see.
+    """
     buffer = owner(array)
     key = id(buffer)
     before = changes.get(key)
     if before is None:
-        before = _Changes(weakref.ref(buffer, lambda _: changes.pop(key, None)), 0, deque(maxlen=STAMPS))
-    before.stamps.extend(next(clock) if moment is None else moment for _ in range(times))
+        gone = weakref.ref(buffer, lambda _: changes.pop(key, None))
+        before = _Changes(gone, 0, deque(maxlen=STAMPS), deque(maxlen=1))
+    stamps = before.stamps if times else before.uncounted
+    stamps.extend(next(clock) if moment is None else moment for _ in range(times or 1))
     changes[key] = before._replace(version=before.version + times)
 
 
@@ -48,22 +55,28 @@ def version_of(array: Array) -> int:
     return change.version if change else 0
 
 
-def changed_since(values: Iterable[Any], age: int) -> Array | None:
-    """The first array among `values`, also in lists and tuples, changed since a node of that age saved them, if any."""
+def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> Array | None:
+    """The first array among `values`, also in lists and tuples, changed since a node of that age saved them, if any.
+
+    With `uncounted`, also by what counts no version.
+    """
     for value in values:
         if isinstance(value, (list, tuple)):
-            found = changed_since(value, age)
+            found = changed_since(value, age, uncounted)
             if found is not None:
                 return found
         change = changes.get(id(owner(value))) if type(value) in XP else None
-        if change and change.stamps[-1] < age:
+        if change is None:
+            continue
+        latest = [*list(change.stamps)[-1:], *(change.uncounted if uncounted else ())]
+        if latest and min(latest) < age:
             return value
     return None
 
 
-def check_unchanged(values: Iterable[Any], age: int, label: str) -> None:
+def check_unchanged(values: Iterable[Any], age: int, label: str, uncounted: bool = False) -> None:
     """Raise RuntimeError if one is `changed_since`. The key phrases are Paddle's (observed rules 18 and 47)."""
-    value = changed_since(values, age)
+    value = changed_since(values, age, uncounted)
     if value is not None:
         change = changes[id(owner(value))]
         saved = change.version - sum(stamp < age for stamp in change.stamps)  # at least, of more changes than `STAMPS`

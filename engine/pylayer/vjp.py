@@ -86,6 +86,8 @@ class Row:
         promote: inputs of different dtypes are reconciled (see `reconciled`).
         inputs: the arguments that must be Tensors (or a number beside one), if not those with a vjp; else the first.
         zeros: the inputs that a recorded gradient of them gives zeros, not nothing, where it does not depend on them.
+        view: the result may be a view with strides of its own. Any other result is put `in_order`.
+        view_gradient: the gradient may be one, too.
     """
 
     apply: Function
@@ -105,6 +107,8 @@ class Row:
         promote: bool = False,
         inputs: Sequence[str] = (),
         zeros: Sequence[str] = (),
+        view: bool = False,
+        view_gradient: bool = False,
     ) -> None:
         self.name = name
         self.kernels: ByArrayType = ByArrayType(lambda array_type: bind(XP[array_type]))
@@ -118,5 +122,7 @@ class Row:
         self.many = many
         self.floating = floating
         self.promote = promote
+        self.view = view
+        self.view_gradient = view_gradient
         self.function: Function = self.apply
         OPS[name] = self

@@ -55,10 +55,18 @@ class Backend(Protocol):
     def grad(
         self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor], create_graph: bool
     ) -> list[Tensor | None]:
-        """As ``paddle.grad`` gives them for `inputs`, leaves made for this; None where no output depends on one.
+        """As ``paddle.grad`` gives them for `inputs`; None where no output depends on one.
 
-        `held` are the other leaves that need a gradient; their ``grad`` stays as it is.
+        `held` are the leaves that need a gradient and were not made for this, be they among the inputs or not; their
+        ``grad`` stays as it is.
         """
+
+    def share(self, leaf: Tensor, other: Tensor) -> None:
+        """Have a leaf stand for the values of another Tensor, in that one's memory and dtype."""
+
+    def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
+        """What a call returns, and the leaves that need a gradient and that it computes with, if known."""
+        return call(), []
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""

@@ -65,7 +65,7 @@ class Step:
         """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
         given = self.given(cotangents)
         node = self.node
-        rules = enumerate(zip(node.op.vjps, self.edges, node.values(), node.shapes))  # noqa: B905 - the rule of a list is repeated
+        rules = enumerate(zip(node.op.vjps, self.edges, node.plain_values(), node.shapes))  # noqa: B905 - the rule of a list is repeated
         return [
             (k, edge, pulled(vjp, given, [widened(v) for v in values], shape))
             for k, (vjp, edge, values, shape) in rules
@@ -81,7 +81,7 @@ class Step:
     def operands(self) -> dict[str, Any]:
         """What its rules read, by the name of the argument; ``out`` is the output."""
         found: dict[str, Any] = {}
-        for vjp, values in zip(self.node.op.vjps, self.node.values()):  # noqa: B905 - as above
+        for vjp, values in zip(self.node.op.vjps, self.node.plain_values()):  # noqa: B905 - as above
             found |= dict(zip(vjp.reads, map(widened, values), strict=False))
         return found
 
@@ -90,7 +90,7 @@ class Step:
 
         The output is computed again where it is a function of the one value replaced.
         """
-        rules = zip(self.node.op.vjps, self.node.values(), self.node.shapes)  # noqa: B905 - as above
+        rules = zip(self.node.op.vjps, self.node.plain_values(), self.node.shapes)  # noqa: B905 - as above
         vjp, saved, shape = next(islice(rules, position, None))
         read = {**dict(zip(vjp.reads, map(widened, saved), strict=False)), **values}
         if self.node.op.arguments == tuple(values) and "out" in read:
@@ -315,6 +315,29 @@ class Moving(Watch):
             self.leaks.append(how)
 
 
+class Reaching(Watch):
+    """The watch that notes which leaves that need a gradient are computed with, inside the forward of a PyLayer too."""
+
+    def __init__(self) -> None:
+        self.leaves: dict[int, Tensor] = {}
+
+    def note(self, values: Sequence[Any]) -> None:
+        for value in values:
+            if isinstance(value, (list, tuple)):
+                self.note(value)
+            elif isinstance(value, Tensor) and value.is_leaf and not value.stop_gradient:
+                self.leaves[id(value)] = value
+
+    def made(self, node: Node, out: Any) -> None:
+        self.note(node.parents)
+
+    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+        self.note(inputs)
+
+    def left(self, tensor: Tensor, how: str) -> None:
+        self.note([tensor])
+
+
 def move_outputs(move: Mover, op: Row, out: Any, read: Sequence[Any], number: int = -1) -> None:
     """Move the fresh outputs of an operation, neither what was `read` itself nor what it was exactly widened from;
     `number` is that of the first on the tape."""
@@ -417,9 +440,28 @@ class BundledBackend(Backend):
     def grad(
         self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Any], create_graph: bool
     ) -> list[Tensor | None]:
-        """As ``backward`` would, which asks every layer for all of its gradients."""
+        """As ``backward`` would, which asks every layer for all of its gradients: also those that a backward adds to
+        leaves itself, as that of `recompute` does."""
+        before = [leaf.grad for leaf in held]
+        for leaf in held:
+            leaf.clear_grad(False)
         with as_releases():
-            return gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
+            found = gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
+        for k, leaf in enumerate(inputs):
+            if any(leaf is one for one in held) and leaf.grad is not None:
+                found[k] = leaf.grad.detach() if found[k] is None else found[k] + leaf.grad.detach()
+        for leaf, gradient in zip(held, before, strict=True):
+            leaf.grad = gradient
+        return found
+
+    def share(self, leaf: Tensor, other: Tensor) -> None:
+        leaf.array, leaf.node = other.array, None
+
+    def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
+        watch = Reaching()
+        with watched(watch):
+            returned = call()
+        return returned, list(watch.leaves.values())
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of arrays on the host."""

@@ -48,15 +48,29 @@ class PaddleBackend(Backend):
         """
         if create_graph:
             return self.grad_with_graph(outputs, inputs, cotangents, held)
-        before = [leaf.grad.clone() if leaf.grad is not None else None for leaf in held]
+        put_aside = [self.without_gradient(leaf) for leaf in held]
         self.paddle.autograd.backward(outputs, cotangents, retain_graph=True)
-        found = [leaf.grad for leaf in inputs]
-        for leaf, gradient in zip(held, before, strict=True):
-            if gradient is not None:
-                leaf.grad = gradient
+        own = {id(leaf) for leaf in held}
+        found = [leaf.grad.clone() if id(leaf) in own and leaf.grad is not None else leaf.grad for leaf in inputs]
+        for leaf, before in zip(held, put_aside, strict=True):
+            if before is not None:
+                for gradient in (leaf.grad, before[0]):
+                    self.share(gradient, before[1])
             elif leaf.grad is not None and not any(self.overlap(leaf.grad, other) for other in (*inputs, *held)):
                 leaf.clear_gradient(False)  # it frees the memory, which may be that of a Tensor that backward returned
         return found
+
+    def without_gradient(self, leaf: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Have a leaf's gradient be zeros. Returns the gradient and a Tensor of the memory that it had, to be given
+        back: whoever holds the one has the other, and Paddle would write into it. None if the leaf has none."""
+        gradient = leaf.grad
+        if gradient is None:
+            return None
+        memory = self.paddle.zeros([1], gradient.dtype)
+        self.share(memory, gradient)
+        zeros = self.paddle.zeros_like(leaf)
+        self.share(gradient, zeros)
+        return gradient, memory
 
     def grad_with_graph(
         self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor]
@@ -70,10 +84,12 @@ class PaddleBackend(Backend):
             NotImplementedError: see `grad`.
         """
         nested: list[str] = []
+        wanted = {id(leaf) for leaf in inputs}
+        others = [leaf for leaf in held if id(leaf) not in wanted]
         with refusing_within(self.paddle.base.core.eager, "run_partial_grad", nested):
             try:
                 found: list[Tensor | None] = self.paddle.grad(
-                    outputs, [*inputs, *held], cotangents, retain_graph=True, create_graph=True, allow_unused=True
+                    outputs, [*inputs, *others], cotangents, retain_graph=True, create_graph=True, allow_unused=True
                 )
                 return found[: len(inputs)]
             except OSError:  # what Paddle makes of an exception in a backward
@@ -117,6 +133,9 @@ class PaddleBackend(Backend):
             yield
         finally:
             context.__init__, context.backward, nn.static_pylayer = init, backward, static_pylayer
+
+    def share(self, leaf: Tensor, other: Tensor) -> None:
+        leaf.get_tensor()._share_data_with(other.get_tensor())
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of contiguous Tensors by where they begin and end."""

@@ -15,7 +15,7 @@ import numpy as np
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load_backend, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.foreign_frameworks import refuse_array
-from gradcheck.case.function import TensorFunction
+from gradcheck.case.function import TensorFunction, unnamed, unused_name
 from gradcheck.case.names_in_code import CLOSED, PADDLE_PACKAGES, cell_is_set, codes_in, is_installed, names_in
 from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldCall, without_marks
 from gradcheck.spec.containers import filled, flat_names
@@ -57,16 +57,34 @@ def referred(function: Any) -> set[str]:
     return {name for value in reachable(function) for name in libraries_of(value)}
 
 
-def held_by(backend: Backend, function: Any) -> list[Tensor]:
-    """The Tensors beside its arguments that a function needs the gradients of, such as the parameters of a layer."""
-    found = []
+def leaves_of(backend: Backend, function: Any) -> dict[str, Tensor]:
+    """The leaves that need a gradient and that the code of a function refers to, such as the parameters of a layer, by
+    the names of their variables, attributes or parameters; of those in lists the shape is the name."""
+    names: dict[int, tuple[str, Tensor]] = {}
     for value in reachable(function):
-        if isinstance(value, backend.paddle.Tensor):
-            found.append(value)
-        elif isinstance(value, backend.paddle.nn.Layer):
-            found += value.parameters()
-    unique = {id(tensor): tensor for tensor in found if tensor.is_leaf and not tensor.stop_gradient}
-    return list(unique.values())
+        for name, item in named_references(backend, value):
+            is_leaf = isinstance(item, backend.paddle.Tensor) and item.is_leaf and not item.stop_gradient
+            if is_leaf and not names.get(id(item), ("", None))[0]:
+                names[id(item)] = name, item
+    found: dict[str, Tensor] = {}
+    for name, leaf in names.values():
+        found[unused_name(name or unnamed(leaf), found)] = leaf
+    return found
+
+
+def named_references(backend: Backend, value: Any) -> Iterator[tuple[str, Any]]:
+    """What a value refers to, with the names that it has there; an empty one for what has none."""
+    if isinstance(value, FunctionType):
+        yield from ((name, value.__globals__[name]) for name in names_in(value.__code__) if name in value.__globals__)
+        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        yield from ((name, cell.cell_contents) for name, cell in cells if cell_is_set(cell))
+    elif isinstance(value, backend.paddle.nn.Layer):
+        yield from value.named_parameters()
+    elif isinstance(value, dict):
+        yield from ((key, item) for key, item in value.items() if isinstance(key, str))
+    elif not isinstance(value, (ModuleType, list, tuple)):
+        yield from getattr(value, "__dict__", {}).items()
+    yield from (("", item) for item in references(value))
 
 
 def reachable(function: Any) -> Iterator[Any]:
@@ -169,7 +187,7 @@ def tensor_function(
         return made
     made = TensorFunction(backend, call, arrays, dtypes, stopped)
     made.subject = function
-    made.held = held_by(backend, function) if backend.name == "paddle" else ()
+    made.leaves_named = functools.partial(leaves_of, backend, function)
     return made
 
 

@@ -50,6 +50,12 @@ def speaking_for(original: TensorFunction, made: Callable[[Backend], TensorFunct
         try:
             bundled = original.backend.records
             twin = made(original.backend if bundled else BundledBackend("numpy", "cpu", install=False))
+            if original.closed_over == {}:
+                twin.close_over({})
+            twin.first_call = twin.call_first()
+            if original.closed_over is None:  # what the twin reads is known
+                leaves = original.leaves_named()
+                original.close_over({name: leaves[name] for name in twin.closed_over or ()})
             ours, theirs = twin.problem(), original.problem()
             reruns = ours.reruns
             assert reruns is not None

@@ -288,13 +288,18 @@ class Run:
                 own["__builtins__"], translated = builtins_of(engine), Translation(self.backend, engine).whole
             return self.made(engine, own, translated, eager=True)
 
+        declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
+        if declared != "matches":  # that is said of the inputs alone
+            layer.close_over({})
         if self.backend.name == "paddle" or isinstance(layer, StaticLayer):
             layer.twin = speaking_for(layer, on)
-        declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         order = max(self.expect.order, case.order if wanted == "matches" and not self.in_world else 1)
         settings = Settings(
             seed=case.seed, rtol=self.scenario.rtol, mode=case.mode, order=order,
             effort=case.effort, precision=self.expect.precision,
             seconds=TIME_TO_NAME * case.timeout - (perf_counter() - self.started),
         )  # fmt: skip
-        return as_expected(layer, settings, declared)
+        try:
+            return as_expected(layer, settings, declared)
+        finally:
+            layer.restore()

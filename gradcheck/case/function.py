@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import gc
+import inspect
+import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -105,17 +109,27 @@ Forward = Callable[[Sequence[Array]], list[Array]]
 Vjp = Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
 OnTape = Callable[[Sequence[Array]], tuple[list[Tensor], Callable[[], list[Tensor]]]]
 NO_BLOCK: AbstractContextManager[Any] = nullcontext()
+ELSEWHERE = (7 / 8, 1.0)
+"""Factors of the inputs of a forward at other values: below 1, so that they stay in (−1, 1), and by far more than
+rounding; a forward that insists on sums of 1 or orthogonal columns takes the second."""
 
 
 class settings_of_its_own:  # noqa: N801 - read as a phrase
-    """A block after which what a layer may set for the whole process, NumPy's handling of errors and the filters of
-    warnings, is as it was before: it is in force while the layer runs, not while gradcheck computes."""
+    """A block after which what a layer may set for the whole process, NumPy's handling of errors, the filters of
+    warnings and static mode of a `paddle`, is as it was before: it is in force while the layer runs, not while
+    gradcheck computes."""
+
+    def __init__(self, paddle: ModuleType | None = None) -> None:
+        self.paddle = paddle
 
     def __enter__(self) -> None:
+        self.dynamic = self.paddle is None or self.paddle.in_dynamic_mode()
         self.filters, self.errors = list(warnings.filters), np.errstate()
         self.errors.__enter__()
 
     def __exit__(self, *raised: Any) -> None:
+        if self.paddle is not None and self.paddle.in_dynamic_mode() is not self.dynamic:
+            (self.paddle.disable_static if self.dynamic else self.paddle.enable_static)()
         self.errors.__exit__(*raised)
         if warnings.filters != self.filters:
             warnings.filters[:] = self.filters  # type: ignore[index]
@@ -126,6 +140,25 @@ class settings_of_its_own:  # noqa: N801 - read as a phrase
 def output_names(count: int) -> list[str]:
     """What the outputs of a function are called."""
     return ["out"] if count == 1 else [f"out[{k}]" for k in range(count)]
+
+
+def unnamed(leaf: Tensor) -> str:
+    """What a leaf is called that no variable has."""
+    return f"a leaf of shape {list(leaf.shape)}"
+
+
+def unused_name(name: str, used: Collection[str]) -> str:
+    """A name, with a number where it is taken."""
+    numbered = (f"{name} ({k})" for k in itertools.count(2))
+    return name if name not in used else next(one for one in numbered if one not in used)
+
+
+@dataclass(frozen=True)
+class FirstCall:
+    """A call at the inputs, as they were before it, and what it returned, as arrays."""
+
+    inputs: list[Array]
+    outputs: list[Array]
 
 
 def placed(found: Sequence[Any], needed: Sequence[bool]) -> list[Any]:
@@ -159,6 +192,9 @@ class TensorFunction:
         stopped: the inputs through which no gradient flows.
     """
 
+    closes_over = True
+    """Whether leaves that the call reads beside its inputs can be moved as these are."""
+
     def __init__(
         self,
         backend: Backend,
@@ -186,12 +222,23 @@ class TensorFunction:
         """Per input, whether it takes a gradient; known once `problem` was called."""
         self.claimed: list[bool] = []
         """Per output, whether the function claims a gradient for it; known once `problem` was called."""
+        self.closed_over: dict[str, Tensor] | None = None if self.closes_over else {}
+        """Leaves that the call reads beside what it is given, and that need a gradient: they are among the inputs. None
+        until they are known."""
         self.held: Sequence[Tensor] = ()
-        """Tensors beside the inputs that need a gradient, if known: parameters of a layer."""
+        """These, and others whose gradients a release may add to."""
+        self.originals: dict[str, Tensor] = {}
+        """By the same names, Tensors of the memory that they had."""
+        self.leaves_named: Callable[[], dict[str, Tensor]] = dict
+        """Gives the leaves that the user's code refers to, by name."""
+        self.first_call: FirstCall | None = None
+        """The first call at `arrays`, until `problem` takes it."""
         self.twin: TensorFunction | None = None
         """The same call on a backend that can record what it computes, where this one cannot."""
         self.gave_less = False
         """Whether a backward was seen to return fewer gradients than the documents ask for; known once `observed`."""
+        self.gave_other_shapes = False
+        """Whether a backward was seen to return a gradient of another shape than its input; known once `observed`."""
         self.evaluations = 0
         """How often it was called."""
         self.unchecked = ""
@@ -214,6 +261,10 @@ class TensorFunction:
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """One input as a leaf Tensor, with memory of its own or as `memory` says."""
+        if self.closed_over and name in self.closed_over:
+            leaf = self.closed_over[name]
+            self.backend.share(leaf, self.backend.tensor(array, dtype, stop_gradient=True))
+            return leaf
         if not self.memory:
             return self.backend.tensor(array, dtype, stop_gradient=stop_gradient)
         view = self.memory[name](array, dtype) if name in self.memory else None
@@ -235,13 +286,29 @@ class TensorFunction:
         """What the function returns. What it raises is told apart from what it raises always: with the evaluation."""
         self.evaluations += 1
         try:
-            with settings_of_its_own(), self.backend.observing(self.calls):
-                return self.call(tensors)
+            with settings_of_its_own(self.backend.paddle), self.backend.observing(self.calls):
+                return self.call({n: t for n, t in tensors.items() if n not in (self.closed_over or ())})
         except Exception as error:
             if self.evaluations > 1:
                 with suppress(Exception):  # its notes may be anything
                     error.add_note(f"raised by evaluation {self.evaluations} of the check, not by those before")
             raise
+
+    def run_elsewhere(self) -> bool:
+        """Run forward at other values of the inputs, and drop what it gives; False if it takes none that were tried."""
+        for scale in ELSEWHERE:
+            arrays = {
+                name: array if name in (self.closed_over or ()) else values_elsewhere(array, scale)
+                for name, array in self.arrays.items()
+            }
+            tensors = {
+                name: self.tensor(name, array, self.dtypes[name], name in self.stopped)
+                for name, array in arrays.items()
+            }
+            with suppress(Exception):
+                self.called(tensors)
+                return True
+        return False
 
     def outputs(self, returned: Any) -> list[Tensor]:
         """The Tensors among what the call returned."""
@@ -271,39 +338,88 @@ class TensorFunction:
         ends = [(out, c) for out, c in pairs if out is not None and c is not None and not out.stop_gradient]
         if not ends or not inputs:
             return [None] * len(inputs)
-        with settings_of_its_own(), self.backend.observing(self.calls):
+        with settings_of_its_own(self.backend.paddle), self.backend.observing(self.calls):
             return self.backend.grad([o for o, _ in ends], inputs, [c for _, c in ends], self.held, create_graph)
 
     # ----------------------------------------------------------------- arrays
     def problem(self) -> Problem:
         """The layer on arrays, with the vjp that its backward claims."""
+        first = self.call_first() if self.first_call is None else self.first_call
+        self.first_call = None
+        twins = None if self.twin is None else self.twin.problem().reruns
+        names = output_names(len(first.outputs))
+        return Problem(
+            names=list(self.arrays),
+            inputs=first.inputs,
+            differentiable=self.needed,
+            output_names=[n for n, claimed in zip(names, self.claimed, strict=True) if claimed],
+            forward=self.forward,
+            vjp=self.vjp,
+            observe=functools.partial(observed, self),
+            outputs=[one for one, claimed in zip(first.outputs, self.claimed, strict=True) if claimed],
+            reruns=self.reruns(twins, self.forward, self.vjp, self.on_tape),
+        )
+
+    def call_first(self) -> FirstCall:
+        """Call the function at its arrays, which tells what it claims and what it closes over."""
+        if self.closed_over is None and not self.backend.records:  # what it reads is not known: what it refers to, then
+            self.close_over(self.leaves_named())
         array, tensors = self.backend.array, self.tensors()
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
-        self.needed = [
-            not t.stop_gradient and is_differentiable(x) for t, x in zip(tensors.values(), inputs, strict=True)
-        ]
         self.calls = self.new_calls()
         with self.calls.watching_forwards():
-            returned = self.called(tensors)
+            if self.closed_over is None:
+                returned, reached = self.backend.reached(lambda: self.called(tensors))
+                others = [weakref.ref(t) for t in reached if not any(t is one for one in tensors.values())]
+                del reached
+            else:
+                returned, others = self.called(tensors), []
         outputs = self.outputs(returned)
         # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
         # leaf, and claims a gradient of zero.
         self.claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
         arrays = [array(t) for t in outputs]
-        moved = [x for x, need in zip(inputs, self.needed, strict=True) if need]
+        is_needed = [not t.stop_gradient and is_differentiable(array(t)) for t in tensors.values()]
+        moved = [x for x, need in zip(inputs, is_needed, strict=True) if need]
         self.unchecked = nothing_claimed(returned, arrays, self.claimed, moved)
-        twins = None if self.twin is None else self.twin.problem().reruns
-        return Problem(
-            names=list(self.arrays),
-            inputs=inputs,
-            differentiable=self.needed,
-            output_names=[n for n, claimed in zip(output_names(len(outputs)), self.claimed, strict=True) if claimed],
-            forward=self.forward,
-            vjp=self.vjp,
-            observe=functools.partial(observed, self),
-            outputs=[one for one, claimed in zip(arrays, self.claimed, strict=True) if claimed],
-            reruns=self.reruns(twins, self.forward, self.vjp, self.on_tape),
-        )
+        if self.closed_over is None:
+            returned, outputs = None, []  # a leaf that is made by each call goes with what it was made for
+            self.close_over(self.named(others))
+            inputs += [x.copy() for n, x in self.arrays.items() if n not in tensors]
+        self.needed = is_needed + [True] * (len(self.arrays) - len(is_needed))
+        return FirstCall(inputs, arrays)
+
+    # ----------------------------------------------------------------- leaves beside the inputs
+    def named(self, others: Sequence[weakref.ref[Tensor]]) -> dict[str, Tensor]:
+        """The leaves among `others` that outlive the call, by the names that the user's code has for them."""
+        known = {id(leaf): name for name, leaf in self.leaves_named().items()} if others else {}
+        if any(id(other()) not in known for other in others):
+            gc.collect()  # a graph may be part of a cycle, and leaves of it that nobody else has
+        found: dict[str, Tensor] = {}
+        for other in others:
+            leaf = other()
+            if leaf is not None:
+                found[unused_name(known.get(id(leaf)) or unnamed(leaf), found)] = leaf
+        return found
+
+    def close_over(self, leaves: Mapping[str, Tensor]) -> None:
+        """Have `leaves` among the inputs."""
+        self.closed_over = {}
+        for name, leaf in leaves.items():
+            array = self.backend.array(leaf)
+            if is_differentiable(array):
+                name = unused_name(name, self.arrays)
+                self.originals[name] = self.backend.tensor(array, None, stop_gradient=True)
+                self.backend.share(self.originals[name], leaf)
+                self.closed_over[name] = leaf
+                self.arrays[name], self.dtypes[name] = array.copy(), array.dtype.name
+        others = [] if self.backend.records else [*self.leaves_named().values()]
+        self.held = [*{id(leaf): leaf for leaf in (*self.closed_over.values(), *others)}.values()]
+
+    def restore(self) -> None:
+        """Give the leaves that are among the inputs their own memory again."""
+        for name, leaf in (self.closed_over or {}).items():
+            self.backend.share(leaf, self.originals[name])
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs, computed in the grad mode in which users take gradients: code may ask for it, or add hooks."""
@@ -349,6 +465,7 @@ class TensorFunction:
 
     def close(self) -> None:
         """End what was started for it: it is not called any more."""
+        self.restore()
 
     def told(self, summary: GradientSummary) -> GradientSummary:
         """What was found, as it is to be said of this function."""
@@ -525,7 +642,8 @@ class Reruns:
 
 
 def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Observation:
-    """Run forward and backward once and compare the memory of inputs and cotangents before and after.
+    """Run forward and backward once and compare the memory of inputs and cotangents before and after. Between the two
+    forward runs at other values, as it does when the layer is used twice.
 
     Raises:
         NoGradient: a backward on the way returned integers or booleans.
@@ -533,7 +651,12 @@ def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Ob
     inputs = function.tensors()
     array = function.backend.array
     before = {name: (array(t).copy(), t.inplace_version) for name, t in inputs.items()}
-    seen: dict[str, tuple[str, ...]] = {"changed_by_backward": (), "aliased": (), "integer": ()}
+    seen: dict[str, tuple[str, ...]] = {
+        "changed_by_forward": (),
+        "changed_by_backward": (),
+        "aliased": (),
+        "integer": (),
+    }
     with watched_layers(function, inputs, seen):
         outputs = function.checked_outputs(inputs)
         arrays = [array(out).copy() for out in outputs]
@@ -541,40 +664,74 @@ def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Ob
             None if c is None else function.backend.tensor(c, array(out).dtype.name, stop_gradient=True)
             for out, c in zip(outputs, cotangents, strict=True)
         ]
-        changed = {name for name, t in inputs.items() if not identical(array(t), before[name][0])}
-        tracked = {name for name in changed if inputs[name].inplace_version != before[name][1]}
+        given = [name for name in inputs if name not in (function.closed_over or ())]
+        changed = {name for name in given if not identical(array(inputs[name]), before[name][0])}
+        # an operation in place says that the change is meant; where a gradient is taken that makes no difference
+        tracked = {n for n in changed if inputs[n].stop_gradient and inputs[n].inplace_version != before[n][1]}
+        by_forward = [*(n for n in function.arrays if n in changed - tracked), *seen["changed_by_forward"]]
+        interrupted = function.run_elsewhere()
         found = function.gradients(outputs, starts, [t for t in inputs.values() if not t.stop_gradient])
     if seen["integer"]:
         raise NoGradient(*seen["integer"])
-    given = dict(zip((n for n, t in inputs.items() if not t.stop_gradient), found, strict=True))
-    late = {name for name, t in inputs.items() if name not in changed and not identical(array(t), before[name][0])}
+    gradients = dict(zip((n for n, t in inputs.items() if not t.stop_gradient), found, strict=True))
+    late = {name for name in given if name not in changed and not identical(array(inputs[name]), before[name][0])}
     by_backward = [*(n for n in function.arrays if n in late), *seen["changed_by_backward"]]
     return Observation(
-        changed_by_forward=tuple(n for n in function.arrays if n in changed - tracked),
+        changed_by_forward=tuple(dict.fromkeys(by_forward)),
         changed_in_place=tuple(n for n in function.arrays if n in tracked),
         changed_by_backward=tuple(dict.fromkeys(by_backward)),
         aliased=seen["aliased"],
         outputs=arrays,
-        gradients=[None if g is None else array(g) for g in (given.get(n) for n in inputs)],
+        gradients=[None if g is None else array(g) for g in (gradients.get(n) for n in inputs)],
+        interrupted=interrupted,
     )
+
+
+def values_elsewhere(array: Array, scale: float) -> Array:
+    """Other values of the kind of those in `array`: its elements at the next place of every axis, times `scale`.
+
+    Signs, ranges and a symmetric positive-definite matrix stay what they are, so that forward takes these values too;
+    other masks, sums and norms follow from them.
+    """
+    if not is_differentiable(array):
+        return array
+    rolled = np.roll(array, 1, axis=tuple(range(array.ndim))) if array.ndim else array
+    other = rolled * array.dtype.type(scale)
+    return array + array.dtype.type(1 / 8) if identical(other, array) else other
 
 
 @contextmanager
 def watched_layers(
     function: TensorFunction, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]
 ) -> Iterator[None]:
-    """Have every PyLayer's backward note which of its cotangents it changes, and what it returns, or leaves out."""
+    """Have every PyLayer note which of its arguments forward changes, which of its cotangents backward changes, and
+    what that returns, or leaves out."""
     tensors_in, array, overlap = function.outputs, function.backend.array, function.backend.overlap
-    asked: dict[int, tuple[Any, list[Slot]]] = {}
-    """By the id of a context: that context, so that no other gets its id, and the slots of its call's inputs."""
+    asked: dict[int, tuple[Any, list[Slot], list[tuple[int, ...]]]] = {}
+    """By the id of a context: that context, so that no other gets its id, and the slots and the shapes of its call's
+    inputs."""
 
     def listening(owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
         @functools.wraps(forward)
         def heard(*args: Any, **kwargs: Any) -> Any:
-            if len(args) > position:
-                ctx, given = args[position], (*args[position + 1 :], *kwargs.values())
-                asked[id(ctx)] = ctx, [slot for value in given if (slot := slot_of(value, function))]
-            return forward(*args, **kwargs)
+            if len(args) <= position:
+                return forward(*args, **kwargs)
+            ctx, values = args[position], (*args[position + 1 :], *kwargs.values())
+            slots = [slot for value in values if (slot := slot_of(value, function))]
+            asked[id(ctx)] = ctx, slots, [tuple(t.shape) for value in values for t in tensors_in(value)]
+            given = gradient_arguments(forward, args[position + 1 :], kwargs, function)
+            copies = [array(t).copy() for _, t in given]
+            returned = forward(*args, **kwargs)
+            # an input that is returned is changed in place, and takes its place in the graph, unless marked otherwise
+            marked = getattr(ctx, "not_inplace_tensors", None) or ()
+            in_place = [t for t in tensors_in(returned) if not any(t is other for other in marked)]
+            written = [
+                f"argument {name} of {owner.__name__}"
+                for (name, t), copy in zip(given, copies, strict=True)
+                if not any(t is other for other in (*in_place, *inputs.values())) and not identical(array(t), copy)
+            ]
+            seen["changed_by_forward"] = (*seen["changed_by_forward"], *written)
+            return returned
 
         return heard
 
@@ -594,12 +751,33 @@ def watched_layers(
             seen["integer"] = seen["integer"] or tuple(f"a gradient of dtype {name}" for name in whole[:1])
             if id(ctx) in asked and gives_less(returned, asked[id(ctx)][1]):
                 function.gave_less = True
+            if id(ctx) in asked and gives_other_shapes(gradients, asked[id(ctx)][2]):
+                function.gave_other_shapes = True
             return returned
 
         return watched
 
     with wrapped_methods(function.backend.paddle.autograd.PyLayer, {"forward": listening, "backward": watching}):
         yield
+
+
+def gradient_arguments(
+    forward: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], function: TensorFunction
+) -> list[tuple[str, Tensor]]:
+    """The Tensors among the arguments of a forward that need a gradient, also in lists and dicts, with the names that
+    its signature gives them."""
+    try:
+        bound = inspect.signature(forward).bind(None, *args, **kwargs).arguments
+        named = dict(list(bound.items())[1:])  # the first is the context
+    except (TypeError, ValueError):
+        named = {**{f"number {k}": value for k, value in enumerate(args)}, **kwargs}
+    array = function.backend.array
+    return [
+        (name, t)
+        for name, value in named.items()
+        for t in function.outputs(value)
+        if not t.stop_gradient and is_differentiable(array(t))
+    ]
 
 
 Slot = tuple[bool, list[bool]]
@@ -628,6 +806,13 @@ def gives_less(returned: Any, slots: Sequence[Slot]) -> bool:
         for one, need in zip(value if isinstance(value, (list, tuple)) else [value] * len(needed), needed, strict=False)
     ]
     return len(values) < len(slots) or any(one is None and need for one, need in pairs)
+
+
+def gives_other_shapes(gradients: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether a backward that returned a gradient for each input returned one of another shape."""
+    if len(gradients) != len(shapes):
+        return False
+    return any(tuple(gradient.shape) != shape for gradient, shape in zip(gradients, shapes, strict=True))
 
 
 def identical(a: Array, b: Array) -> bool:

@@ -191,6 +191,8 @@ SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.
 """What a case with several findings, or several points, is reported as: the first of these among them."""
 GAVE_LESS = "the documents ask for one gradient per Tensor input"
 """Marks a verdict on a backward that left gradients out, or returned None for one: it was read as releases read it."""
+GAVE_OTHER_SHAPES = "a gradient between two layers has another shape than the input"
+"""Marks a verdict on layers that hand a gradient of another shape on, which releases do not look at."""
 Expectation = Literal["matches", "differs", "straight-through", "zero"]
 """What a backward is: the derivative; not the derivative; the cotangent unchanged, of a function in steps; zero."""
 
@@ -234,7 +236,9 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
             refuse_foreign_layers(function)
             raise
         return found
-    summary = summary.model_copy(update={"marks": (*summary.marks, GAVE_LESS)}) if function.gave_less else summary
+    seen = ((GAVE_LESS, function.gave_less), (GAVE_OTHER_SHAPES, function.gave_other_shapes))
+    if noted := [mark for mark, holds in seen if holds]:
+        summary = summary.model_copy(update={"marks": (*summary.marks, *noted)})
     return with_backwards_that_ran(function, function.told(summary))
 
 
@@ -313,7 +317,9 @@ def as_expected(function: TensorFunction, settings: Settings, expect: Expectatio
     if expect == "differs" and summary.verdict in (Status.PASS, Status.KINK):
         why = f"{AGREES} (expect='differs')"
     # how backward was held against the derivative is not what is told; that it was cut short is
-    marks = tuple(mark for mark in summary.marks if mark == GAVE_LESS or mark.startswith(UNFINISHED))
+    marks = tuple(
+        mark for mark in summary.marks if mark in (GAVE_LESS, GAVE_OTHER_SHAPES) or mark.startswith(UNFINISHED)
+    )
     if why:
         spent = summary.evaluations
         return GradientSummary(verdict=Status.FAIL, why=why, seed=summary.seed, evaluations=spent, marks=marks)
@@ -439,6 +445,8 @@ def looks(
     function raises there or is not finite.
     """
     random = np.random.default_rng(seed)
+    if function.closed_over is None:  # what it closes over moves with the inputs
+        function.first_call = function.call_first()
     for number in range(points):
         at = function if number == 0 else nearby(function, random)
         where = f"point {number + 1} of {points}" if points > 1 else ""
@@ -449,6 +457,7 @@ def looks(
 def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunction:
     """The function at another point."""
     at = copy.copy(function)
+    at.first_call = None
     signs = {name: random.uniform(-1, 1, x.shape) for name, x in function.arrays.items()}
     for spread in SPREADS:
         at.arrays = {
@@ -467,6 +476,7 @@ def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunct
 def in_dtype(function: TensorFunction, dtype: str) -> TensorFunction:
     """The function with its floating inputs in `dtype`, complex ones in that of the same precision."""
     at = copy.copy(function)
+    at.first_call = None
     at.dtypes = {
         name: {"c": DTYPES[dtype]}.get(x.dtype.kind, dtype) if is_differentiable(x) else function.dtypes[name]
         for name, x in function.arrays.items()

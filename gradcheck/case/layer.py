@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -80,9 +80,17 @@ class ScenarioLayer(TensorFunction):
 
     def begin(self, case: Case) -> None:
         """Run what is needed before the first call."""
-        self.call = self.subject = self.load(self.namespace)
-        self.sources = [self.call]
+        call = self.call = self.subject = self.load(self.namespace)
+        self.sources = [call]
+        self.leaves_named = functools.partial(self.leaves_beside_inputs, call)
         self.expects_backward = not isinstance(self.scenario.layer, LayerOp)
+
+    def leaves_beside_inputs(self, call: NamespaceCall) -> dict[str, Tensor]:
+        """The leaves that the call's code refers to."""
+        from gradcheck.case.arguments import leaves_of  # here: that module builds on this one
+
+        found = leaves_of(self.backend, FunctionType(call.code, call.namespace))
+        return {name: leaf for name, leaf in found.items() if name not in self.inputs}
 
     def load(self, namespace: Namespace) -> NamespaceCall:
         """The call, in a namespace in which the layer's source was run, or that it was imported into."""
@@ -283,6 +291,7 @@ class Program(NamedTuple):
 class StaticLayer(ScenarioLayer):
     """The layer in static mode. Its gradients are those that ``paddle.static.gradients`` gives, run by an Executor."""
 
+    closes_over = False
     default_call = "paddle.static.nn.static_pylayer(forward_fn, [{inputs}], backward_fn)"
 
     def begin(self, case: Case) -> None:
@@ -419,6 +428,7 @@ class StaticLayer(ScenarioLayer):
 class EagerStaticLayer(ScenarioLayer):
     """The functions of a static layer, called as those of a PyLayer, whose operations can be recorded."""
 
+    closes_over = False
     default_call = StaticLayer.default_call
 
     def called(self, tensors: dict[str, Tensor]) -> Any:

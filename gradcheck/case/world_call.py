@@ -494,6 +494,7 @@ def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
 class FunctionOfWorld(TensorFunction):
     """A function of the inputs of a world, its call."""
 
+    closes_over = False
     between: Sequence[Diagnosis] = ()
     """A mistake at a collective that explains all that is wrong, once it was found."""
 
@@ -553,6 +554,10 @@ class FunctionOfWorld(TensorFunction):
             for rows in self.world.each("layer_rows", [()] * self.world.size):
                 self.calls.add_rows(rows)
         return self.calls
+
+    def run_elsewhere(self) -> bool:
+        """Not in a world: its ranks keep the graph of their latest call alone."""
+        return False
 
     def close(self) -> None:
         self.world.ranks.close()

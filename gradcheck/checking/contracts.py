@@ -36,6 +36,12 @@ Gradients = list[Array | None]
 FACTOR = -64.0
 """Of cotangents: large and negative, so that one that is clipped at some size, squared or masked shows."""
 
+REPEATED = {
+    "GC132": "two calls with the same cotangent give different gradients",
+    "GC138": "a forward at other values, run before backward, changes the gradient: keep what backward needs on ctx",
+}
+"""What is said where backward does not repeat its gradient, by code."""
+
 DRAWS = 3
 """Perturbed runs: of three, an entry's largest response is small by a factor of 10 once in 1,000."""
 
@@ -57,7 +63,7 @@ class Contracts:
         g = point.outputs.cotangent(self.random)
         seen = point.problem.observe(point.outputs.split(g)) if point.problem.observe else None
         observed = self.observed(seen) if seen else []
-        found = self.forward_repeats(seen if point.as_given else None)
+        found = self.forward_repeats(seen if point.as_given or point.problem.outputs is not None else None)
         if not found:
             of_g = self.at.claimed(g)
             found = self.backward_repeats(g, of_g, seen)
@@ -82,17 +88,31 @@ class Contracts:
         names = [name for a, b, name in pairs if not same(a, b)]
         return [Diagnosis.of("GC131", f"two calls give different values of {', '.join(names)}")] if names else []
 
-    def backward_repeats(self, g: Array, once: Gradients, seen: Observation | None) -> list[Diagnosis]:
-        """The same cotangents give the same gradients, bit by bit; what was seen is one of both times."""
-        point = self.at
-        first = seen.gradients if seen is not None else None
-        if first is None or not point.as_given:
-            first = self.at.claimed(g)
-        elif point.casts_left_out:  # what was seen is with the casts
-            once = point.problem.vjp(list(point.inputs), point.outputs.split(g))
-        names = self.named(lambda k: not same(once[k], first[k]))
-        text = "two calls with the same cotangent give different gradients"
-        return [Diagnosis.of("GC132", text, names)] if names else []
+    def backward_repeats(self, g: Array, of_g: Gradients, seen: Observation | None) -> list[Diagnosis]:
+        """The same cotangents give the same gradients, bit by bit, also where forward ran at other values meanwhile:
+        what a layer keeps belongs to one call. What was seen is one of both times."""
+        point, problem = self.at, self.at.problem
+        if seen is None or seen.gradients is None or seen.outputs is None:
+            return self.differing("GC132", of_g, point.claimed(g))
+        parts = zip(point.outputs.split(g), seen.outputs, strict=True)
+        cotangents = [None if u is None else u.astype(y.dtype) for u, y in parts]
+
+        def in_own_dtypes() -> Gradients:
+            point.spent.on(vjps=1)
+            return problem.vjp(list(problem.inputs), cotangents)
+
+        once = of_g if point.as_given and not point.casts_left_out else in_own_dtypes()
+        if not self.differing("GC132", once, seen.gradients):
+            return []
+        again = in_own_dtypes()
+        if found := self.differing("GC132", once, again):
+            return found
+        return self.differing("GC138" if seen.interrupted else "GC132", once, seen.gradients)
+
+    def differing(self, code: str, first: Sequence[Array | None], second: Sequence[Array | None]) -> list[Diagnosis]:
+        """The diagnosis of two gradients that should be the same; empty if they are."""
+        names = self.named(lambda k: not same(first[k], second[k]))
+        return [Diagnosis.of(code, REPEATED[code], names)] if names else []
 
     def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""

@@ -8,8 +8,10 @@ slopes are the whole range (Rockafellar 1970).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +19,10 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.checking.differences import RATIO, USUAL, moved
-from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, flat_real
+from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, even_weights, flat_real
 from gradcheck.checking.precision import CLEAR, EPSILON, FEW, NumpyArray, wide
-from gradcheck.checking.probe import SMALL, Found, Masks, Prober, Ruling, along, parts_of, undecided, with_kink
+from gradcheck.checking.probe import SMALL, Found, Masks, Prober, Ruling, tape_diff, undecided, with_kink
+from gradcheck.checking.reasons import Reason
 from gradcheck.checking.tape import Tape, dead_steps
 from gradcheck.result import Diagnosis, Status
 
@@ -27,9 +30,22 @@ Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
 
 KINK_DIRECTIONS = 8
-"""Along which a gradient has to be between the slopes: one that is outside for half of the directions, as where both of
-two tied maxima take all, passes all of them once in 2^8. One more has one sign: along it the shares of tied elements
-add up, so that a gradient which gives all of it to each is outside whatever is drawn."""
+"""Along which the share of a group has to be between the slopes: one that is outside for half of the directions, as
+where both of two tied maxima take all, passes all of them once in 2^8. One more has one sign: along it the shares of
+tied elements add up, so that a gradient which gives all of it to each is outside whatever is drawn."""
+USED_DIRECTIONS = KINK_DIRECTIONS + 1
+FIRST_DIRECTIONS = 3
+"""Along which points are taken first. Both sides of a kink and both of two tied elements win on one; a gradient inside
+of what few points give is inside of what more do."""
+MOST_AIMED = 6
+"""Rounds in which points are taken along single entries, one of each group at a time."""
+AIM = 2.0**-12
+"""How far the others move meanwhile, so that none stays at its kink; its square is within `CLOSE`."""
+MOST_TIED = 20
+"""Tied elements up to which one that was not seen to vary does not: of 20 that take turns one misses 250 points once in
+300,000."""
+SAME_LABEL = 1e-9
+"""How far labels of rows may be apart by rounding, which are from 1 to 2."""
 FURTHER = 120
 """More directions, with a point ahead and behind on each, where a gradient is outside of the slopes of a function that
 is neither convex nor concave: of 30 pieces that meet (30 equal values, sorted) one is missed once in 3,000."""
@@ -56,11 +72,6 @@ GROWS = 0.9
 steps of ratio 4 that is 4^(1 − p) beside a power p: more than 1 for p < 1, and 1 for a logarithm, but less where the
 slope has a limit (1/2 for x^1.5, 1/4 for what is smooth). Powers from 1 to 1.07 are taken for logarithms."""
 
-EDGE = (
-    "the outputs are not finite at points beside the inputs, which lie at the edge of the function's domain: there is "
-    "no derivative to compare with{}. Choose inputs inside of it"
-)
-
 
 def axes_of(axis: Any) -> tuple[int, ...] | None:
     """The axes that a reduction is given, of Paddle's ways to say so; None for all."""
@@ -83,60 +94,52 @@ def listed(names: Sequence[str], count: int) -> str:
 
 def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
     """`found`, and what the kinks over the elements in `masks` add to it: the gradient has to lie between the slopes at
-    points nearby."""
+    points nearby, entry by entry, and along directions over the elements that one row of an operation ties."""
     point, random = prober.point, prober.random
-    kinked = depending(point, random, masks)
-    which = sorted(random.permutation(np.flatnonzero(kinked).tolist())[:MOST_LOOKED_AT].tolist())
-    directions = [point.direction(random, masks) for _ in range(KINK_DIRECTIONS)]
-    directions.append([d if d is None else abs(d) for d in directions[0]])
-    nearby = slopes_nearby(prober, directions, which)
-    wrong, places = list[Entry](), dict[int, str]()
-    for output, pieces in nearby.items():
-        one = point.outputs.unit(output)
-        gradients, taped = point.vjp(one), point.by_tape(one)
-        claims, rules = ([along(rows, direction) for direction in directions] for rows in (gradients, taped))
-        outside = pieces.outside(claims)
-        if outside and not pieces.complete:
-            if wrong:
-                continue
-            further = [point.direction(random, masks) for _ in range(FURTHER)]
-            pieces = slopes_nearby(prober, directions, [output], further).get(output, pieces)
-            outside = pieces.outside(claims)
-        low, high = pieces.ranges()
-        if outside:
-            off = rounding(prober, one, directions)
-            outside = [i for i in outside if not low[i] - off[i] <= claims[i] <= high[i] + off[i]]
-        # where all is of one piece an operation's own rule may be wrong, as that of sign at 0
-        kinked[output] = not pieces.smooth or bool(((rules < low) | (rules > high)).any())
-        if outside and kinked[output]:  # else the differences say so of every entry
-            i = outside[0]
-            wrong.append(entry_outside(point, directions[i], gradients, (low[i], high[i]), output, claims[i]))
-        elif not pieces.smooth and len(places) < MOST_NAMED:
-            name_kink(places, point, directions, pieces)
-    if wrong:
-        text = f"the gradient is not between the one-sided derivatives at {point.place(wrong[0])}"
-        return Found(Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC120", text),))
-    if not bool(kinked.all()):
-        smooth = prober.look(masks, without=kinked)
-        if smooth.decision is Ruling.FAIL:
-            return Found(Status.FAIL, probe=smooth)
-    named = listed(list(places.values()), max(int(kinked.sum()), len(places)))
-    unknown = len(nearby) < len(which)
-    if (places or unknown) and (beside := wrong_beside(prober, masks)) is not None:
-        text = f"the gradient is wrong beside {named}: the wrong entries are those at a point close by"
+    nearby = Nearby(prober, masks)
+    count = point.outputs.vector.size
+    cotangent = even_weights(count, random) if count > 1 else point.outputs.unit(0)
+    nearby.move(FIRST_DIRECTIONS)
+    claim = reals(point.vjp(cotangent))
+    slopes = nearby.slopes(cotangent)
+    if slopes.outside(claim).any or not bool(slopes.varies[nearby.free].all()):
+        nearby.move(KINK_DIRECTIONS + 1)
+        slopes = nearby.slopes(cotangent)
+    if slopes.outside(claim).any:
+        wrong = outside_slopes(nearby, cotangent, claim)
+        if wrong:
+            text = f"the gradient is not between the one-sided derivatives at {point.place(wrong[0])}"
+            return Found(Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC120", text),), exhaustive=False)
+        slopes = nearby.slopes(cotangent)
+    jumping = nearby.jumping(slopes.rows)
+    # where all is of one piece an operation's own rule may be wrong, as that of sign at 0
+    varies = nearby.free & (slopes.varies | slopes.excludes(reals(point.by_tape(cotangent))))
+    smooth_ones = nearby.free & ~varies
+    if bool(smooth_ones.any()):
+        tied = nearby.free & np.isin(nearby.groups, nearby.groups[varies])
+        kinked = jumping | (depending(point, random, nearby.as_masks(tied)) if bool(tied.any()) else False)
+        if not bool(kinked.all()):
+            smooth = prober.look(masks, without=kinked)
+            if smooth.decision is Ruling.FAIL:
+                return Found(Status.FAIL, probe=smooth)
+    kinked_entries = np.flatnonzero(nearby.free & slopes.varies)
+    unknown = bool((nearby.free & slopes.missing).any())
+    if not kinked_entries.size and not bool(jumping.any()):
+        return nearby.no_slopes() if unknown else found
+    summed = nearby.slopes(0 * cotangent + 1)
+    every_entry = not bool((slopes.excludes(claim) & nearby.free).any())
+    reason = Reason.KINK if every_entry else Reason.KINK_ALONG_DIRECTIONS
+    kinked_places = named_kinks(nearby, summed, kinked_entries)
+    jumping_places = named_jumps(nearby, summed) if bool(jumping.any()) else ""
+    if (beside := wrong_beside(prober, masks)) is not None:
+        places = kinked_places or jumping_places
+        text = f"the gradient is wrong beside {places}: the wrong entries are those at a point close by"
         return replace(beside, diagnosis=(Diagnosis.of("GC120", text),))
     if unknown:
-        return undecided(EDGE.format(point.raised))
-    why = f"not differentiable at {named}; the gradient lies between the one-sided derivatives"
-    return with_kink(found, why) if places else found
-
-
-def rounding(prober: Prober, cotangent: Array, directions: Sequence[Direction]) -> list[float]:
-    """How far the derivative that backward gives along each direction may be off by rounding, and that of a tape."""
-    measured = prober.point.measured_claim(prober.point.outputs.split(cotangent), prober.random)
-    measured.draw()
-    bounds = [2 * bound for bound in measured.bounds(absolute=True)]  # the tape computes from the same numbers
-    return [sum(float(abs(part).sum()) for part in parts_of(bounds, direction)) for direction in directions]
+        return nearby.no_slopes()
+    told = [reason.sentence(places=kinked_places)] if kinked_places else []
+    told += [Reason.JUMP.sentence(places=jumping_places)] if jumping_places else []
+    return with_kink(found, "; ".join(told))
 
 
 def wrong_beside(prober: Prober, masks: Masks) -> Found | None:
@@ -146,6 +149,11 @@ def wrong_beside(prober: Prober, masks: Masks) -> Found | None:
         try:
             beside = prober.point.beside(moved(prober.point.x, direction, sign * BESIDE))
             there = Prober(beside, prober.random, prober.rtol)
+            if beside.witnessed:  # its differences are taken only where the tape disagrees
+                claim = there.claimed()
+                there.claims.append(claim)
+                if tape_diff(beside, *claim, None, prober.rtol).wrong is None:
+                    continue
             probe = there.look()
         except Exception:  # it is not asked to work elsewhere
             return None
@@ -155,53 +163,334 @@ def wrong_beside(prober: Prober, masks: Masks) -> Found | None:
 
 
 # --------------------------------------------------------------------------- slopes at points nearby
+def reals(arrays: Sequence[Array]) -> NumpyArray:
+    """All numbers of some arrays in one vector; of complex ones, real and imaginary parts in turn."""
+    return np.asarray(flat_real(arrays))
+
+
 @dataclass
-class Pieces:
-    """The slopes of one output: ``along[i, j]`` is that at point j along direction i, NaN where it is not known, as
-    outside of the domain; points 2i and 2i + 1 are ahead and behind along direction i."""
+class Outside:
+    """Where a gradient is outside of the slopes: single numbers, and shares of a group along a direction."""
 
-    along: NumpyArray
-    tolerance: float
-    jumps: bool
-    rows: Sequence[Sequence[Array]] = ()
-    """The gradients at the points."""
+    entries: NumpyArray
+    shares: NumpyArray
+    """Per direction and group."""
 
     @property
+    def any(self) -> bool:
+        """Whether anything is."""
+        return bool(self.entries.any()) or bool(self.shares.any())
+
+
+@dataclass
+class Slopes:
+    """The gradients at points nearby for one cotangent, and between which numbers a gradient may be.
+
+    Numbers of one `group` are tied by a row of a kinked operation. Along a direction over a group, a function that is
+    convex or concave has its least and largest slope behind and ahead; the same group by group for sums of these.
+    """
+
+    rows: NumpyArray
+    """Per point and number of the inputs; NaN where unknown. Points 2k and 2k + 1 lie ahead and behind along move k."""
+    moves: NumpyArray
+    groups: NumpyArray
+    """Per number its group; −1 for those that do not move."""
+    tolerance: NumpyArray
+    """Per number: what curvature and rounding change."""
+    further: bool = False
+    """Whether the points are as many as are ever taken: then what was not seen may lie beyond by as much as the pieces
+    that were are apart."""
+
+    @cached_property
+    def count(self) -> int:
+        """How many groups there are."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @cached_property
+    def missing(self) -> NumpyArray:
+        """The numbers of which no slope is known."""
+        return np.asarray(np.isnan(self.rows).all(axis=0))
+
+    @cached_property
     def ends(self) -> tuple[NumpyArray, NumpyArray]:
-        """Per direction, the least and the largest slope; inf and −inf where all points are outside of the domain."""
-        missing = np.isnan(self.along)
-        return np.where(missing, np.inf, self.along).min(axis=1), np.where(missing, -np.inf, self.along).max(axis=1)
+        """Per number, the least and the largest slope."""
+        return ends_of(self.rows)
 
-    @property
-    def smooth(self) -> bool:
-        """Whether they are all of one piece."""
+    @cached_property
+    def varies(self) -> NumpyArray:
+        """The numbers at which pieces with different slopes meet."""
         low, high = self.ends
-        return not self.jumps and bool((high - low <= self.tolerance).all())
+        return np.asarray(high - low > 2 * self.tolerance)
+
+    def grouped(self, values: NumpyArray) -> NumpyArray:
+        """The sums of numbers by group."""
+        free = self.groups >= 0
+        return np.bincount(self.groups[free], values[free], minlength=self.count)
+
+    @cached_property
+    def shared(self) -> NumpyArray:
+        """The slopes along each of the first directions over each group alone, per point."""
+        return np.array([[self.grouped(row * move) for row in self.rows] for move in self.moves[:USED_DIRECTIONS]])
+
+    @cached_property
+    def share_tolerance(self) -> NumpyArray:
+        """The tolerance of these."""
+        return np.array([self.grouped(self.tolerance * abs(move)) for move in self.moves[:USED_DIRECTIONS]])
+
+    @cached_property
+    def complete(self) -> NumpyArray:
+        """Per group, whether the slopes ahead and behind are the whole range."""
+        low, high = ends_of(self.shared, axis=1)
+        known = [k for k in range(len(self.shared)) if 2 * k + 1 < len(self.rows)]
+        ahead, behind = (np.array([self.shared[k, 2 * k + side] for k in known]) for side in (0, 1))
+        low, high, room = low[known], high[known], self.share_tolerance[known]
+        found = np.zeros(self.count, bool)
+        for first, last in ((ahead, behind), (behind, ahead)):
+            found |= ((first <= low + room) & (last >= high - room)).all(axis=0)
+        return found
+
+    def excludes(self, gradient: NumpyArray) -> NumpyArray:
+        """The numbers of a gradient that are outside of their slopes."""
+        low, high = self.ends
+        spare = spare_of(self.rows, self.tolerance, 0) if self.further else 0.0
+        room = self.tolerance + spare
+        return np.asarray(~((low - room <= gradient) & (gradient <= high + room)) & ~self.missing)
+
+    def outside(self, gradient: NumpyArray) -> Outside:
+        """Where a gradient is outside of the slopes."""
+        low, high = ends_of(self.shared, axis=1)
+        room = self.share_tolerance + (spare_of(self.shared, self.share_tolerance, 1) if self.further else 0.0)
+        shares = np.array([self.grouped(gradient * move) for move in self.moves[:USED_DIRECTIONS]])
+        shares = ~((low - room <= shares) & (shares <= high + room)) & np.isfinite(low + high)
+        return Outside(self.excludes(gradient) & (self.groups >= 0), shares)
+
+
+def ends_of(values: NumpyArray, axis: int = 0) -> tuple[NumpyArray, NumpyArray]:
+    """The least and the largest of values along an axis; inf and −inf where all are NaN."""
+    missing = np.isnan(values)
+    return np.where(missing, np.inf, values).min(axis=axis), np.where(missing, -np.inf, values).max(axis=axis)
+
+
+def spare_of(values: NumpyArray, tolerance: NumpyArray, axis: int) -> NumpyArray:
+    """How far what was not seen may lie beyond: as much as the pieces that were are apart, where these are many."""
+    count = (np.diff(np.sort(values, axis=axis), axis=axis) > np.expand_dims(tolerance, axis)).sum(axis=axis) + 1
+    low, high = ends_of(values, axis)
+    return np.where((count > 2) & (low <= high), (high - low) / np.maximum(count - 1, 1), 0.0)
+
+
+class Nearby:
+    """Points next to the inputs that lie off by one direction each, and the tapes there."""
+
+    def __init__(self, prober: Prober, masks: Masks) -> None:
+        self.prober, self.point = prober, prober.point
+        self.free = self.spread(masks)
+        """Which numbers move: the flat real ones of all moved inputs."""
+        self.groups, self.mixed, signs = groups_of(self.point, self.free)
+        self.scales = reals([scale + 0 * x for scale, x in zip(self.point.scales, self.point.x, strict=True)])
+        if self.complex:
+            self.scales = self.scales.reshape(-1, 2)[:, :1].repeat(2)
+        drawn = [reals_of(self.point, masks, prober.random) for _ in range(KINK_DIRECTIONS)]
+        # along the last one the shares of tied elements add up, whatever the signs on the way
+        self.directions = [*drawn, abs(drawn[0]) * signs]
+        self.directions.insert(0, self.directions.pop())
+        self.moves: list[NumpyArray] = []
+        self.tapes: list[Tape | None] = []
+        self.values: list[NumpyArray] = []
+        self.rounding: NumpyArray | float = 0.0
+        self.here = np.asarray(self.point.outputs.vector)
+        self.at_zero = next((size for size in AT_ZERO if self.responds(size)), NEAR)
+        line = self.point.line(self.as_arrays(self.directions[0]))
+        self.noise = np.asarray(self.point.noise(line, NEAR_STEP, prober.random))
+        self.around = np.asarray(line.samples[NEAR_STEP][0].size) / NEAR
+        x = reals(self.point.x)
+        self.reach = NEAR if bool((x[self.free] != 0).any()) else self.at_zero
 
     @property
-    def complete(self) -> bool:
-        """Whether the slopes ahead and behind are the whole range: of a convex or concave function."""
-        which, (low, high) = np.arange(len(self.along)), self.ends
-        ahead, behind = self.along[which, 2 * which], self.along[which, 2 * which + 1]
-        return any(
-            bool(((first <= low + self.tolerance) & (last >= high - self.tolerance)).all())
-            for first, last in ((ahead, behind), (behind, ahead))
+    def complex(self) -> bool:
+        """Whether every element of the inputs is two numbers."""
+        return any(x.dtype.kind == "c" for x in self.point.x)
+
+    def spread(self, masks: Masks) -> NumpyArray:
+        """Masks of elements as one of numbers."""
+        parts = [np.zeros(x.size, bool) if m is None else np.asarray(m).reshape(-1)
+                 for x, m in zip(self.point.x, masks, strict=True)]  # fmt: skip
+        mask = np.concatenate(parts)
+        return mask.repeat(2) if self.complex else mask
+
+    def as_masks(self, numbers: NumpyArray) -> list[Array]:
+        """A mask of numbers as those of elements."""
+        flags = numbers.reshape(-1, 2).any(axis=1) if self.complex else numbers
+        ends = np.cumsum([x.size for x in self.point.x])[:-1]
+        return [m.reshape(x.shape) for m, x in zip(np.split(flags, ends), self.point.x, strict=True)]
+
+    def as_arrays(self, move: NumpyArray) -> list[Array]:
+        """A direction over the numbers as one array per input."""
+        values = move.view("complex128") if self.complex else move
+        ends = np.cumsum([x.size for x in self.point.x])[:-1]
+        parts = zip(np.split(values, ends), self.point.x, strict=True)
+        return [(part if x.dtype.kind == "c" else part.real).reshape(x.shape) for part, x in parts]
+
+    def responds(self, at_zero: float) -> bool:
+        """Whether outputs change where elements that are 0 move so little, as many as do where these move by `NEAR`."""
+        direction = self.as_arrays(self.directions[0])
+        near, far = (
+            (self.point.vector(points_beside(self.point, direction, size, NEAR)[0]) for size in (at_zero, NEAR))
+            if at_zero != NEAR
+            else (self.here + 1, self.here + 1)
         )
+        return bool((near != self.here)[far != self.here].all())
 
-    def ranges(self) -> tuple[NumpyArray, NumpyArray]:
-        """Per direction, between which a gradient may be."""
-        low, high = self.ends
-        # else what was not seen may lie beyond by as much as the pieces that were are apart
-        count = (np.diff(np.sort(self.along, axis=1), axis=1) > self.tolerance).sum(axis=1) + 1
-        spare = np.where((count > 2) & (not self.complete), (high - low) / np.maximum(count - 1, 1), 0.0)
-        missing = low > high
-        low, high = np.where(missing, -np.inf, low - spare), np.where(missing, np.inf, high + spare)
-        return low - self.tolerance, high + self.tolerance
+    def move(self, count: int) -> None:
+        """Have points ahead and behind along so many of the directions."""
+        for direction in self.directions[len(self.moves) : count]:
+            self.take(direction)
 
-    def outside(self, claims: Sequence[float]) -> list[int]:
-        """The directions along which a gradient is not between the slopes."""
-        low, high = self.ranges()
-        return np.flatnonzero(~((low <= claims) & (claims <= high))).tolist()
+    def take(self, direction: NumpyArray) -> None:
+        """Record tapes ahead and behind along a direction."""
+        self.moves.append(direction)
+        for x in points_beside(self.point, self.as_arrays(direction), self.at_zero, NEAR):
+            tape = self.point.recorded(self.point.at(x))
+            self.tapes.append(tape)
+            if tape is not None:
+                self.values.append(np.asarray(flat_real([tape.outputs[k] for k in self.point.outputs.active])))
+
+    def slopes(self, cotangent: Array, further: bool = False) -> Slopes:
+        """The gradients at the points for a cotangent."""
+        parts = self.point.outputs.split(cotangent)
+        unknown = self.free * np.nan
+        rows = np.array([unknown if t is None else reals(self.point.of_moved(t.gradient(parts))) for t in self.tapes])
+        rows = np.where(np.isfinite(rows), rows, np.nan)
+        sizes = np.where(np.isnan(rows), 0.0, abs(rows)).max(axis=0) * self.scales * self.free
+        of_group = np.zeros(int(self.groups.max(initial=-1)) + 1)
+        np.maximum.at(of_group, self.groups[self.free], sizes[self.free])
+        largest = float(sizes.max(initial=0.0))
+        # next to an element that is 0 slopes are small; a jump is not a slope
+        around = float((abs(np.asarray(cotangent)) * np.where(self.jumping(rows), 0.0, self.around)).sum())
+        room = np.where(self.free, CLOSE * of_group[self.groups], 0.0) + FEW * NEAR * (largest + around)
+        moves = np.array([*self.moves, *self.directions[len(self.moves) :]])
+        return Slopes(rows, moves, self.groups, room / self.scales + self.rounding, further)
+
+    def no_slopes(self) -> Found:
+        """Undecided where no slope is known: outside of the domain, or within it."""
+        finite = len(self.values) == len(self.tapes) and all(bool(np.isfinite(v).all()) for v in self.values)
+        return undecided(Reason.NO_SLOPE if finite else Reason.EDGE, raised=self.point.raised)
+
+    def jumping(self, rows: NumpyArray) -> NumpyArray:
+        """The outputs that change by so many times what the slopes explain."""
+        along = abs(np.where(np.isnan(rows), 0.0, rows)) @ abs(np.array(self.moves)).T
+        explained = self.reach * float(along.max(initial=0.0)) + self.noise
+        found = np.zeros(self.here.shape, bool)
+        for values in self.values:
+            found |= abs(values - self.here) > CLEAR * explained
+        return found
+
+
+def reals_of(point: Point, masks: Masks, random: np.random.Generator) -> NumpyArray:
+    """A random direction over the elements in `masks`, as numbers."""
+    direction = point.direction(random, masks)
+    return reals([0 * x if d is None else d for x, d in zip(point.x, direction, strict=True)])
+
+
+def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[Entry]:
+    """The entries of a gradient that are outside of the slopes, once there are points for what seems to be; none where
+    the points did not meet the pieces."""
+    point = nearby.point
+    measured = point.measured_claim(point.outputs.split(cotangent), nearby.prober.random)
+    measured.draw()
+    # the tape computes from the same numbers
+    nearby.rounding = reals([2 * b + 0 * x for b, x in zip(measured.bounds(absolute=True), point.x, strict=True)])
+    if nearby.complex:
+        nearby.rounding = nearby.rounding.reshape(-1, 2)[:, :1].repeat(2)
+    sizes = np.bincount(nearby.groups[nearby.free])
+    size = np.where(nearby.free, sizes[nearby.groups], 0)
+    aimed = size == 1
+    for _ in range(MOST_AIMED):
+        slopes = nearby.slopes(cotangent)
+        off = slopes.outside(claim).entries & ~aimed
+        if not bool(off.any()):
+            break
+        aim_at(nearby, slopes, claim, off, aimed)
+    slopes = nearby.slopes(cotangent)
+    off = slopes.outside(claim)
+    whole = np.where(nearby.free, slopes.complete[nearby.groups], False)
+    sure = Outside(off.entries & whole & aimed, off.shares & slopes.complete)
+    if sure.any:
+        return entries_outside(nearby, cotangent, claim, slopes, sure)
+    if not (off.entries & ~whole & ~nearby.mixed).any() and not (off.shares & ~slopes.complete).any():
+        return []
+    # pieces that no point met may be why: more points, and one output after the other
+    while len(nearby.moves) < len(nearby.directions) + FURTHER:
+        nearby.take(reals_of(point, nearby.as_masks(nearby.free), nearby.prober.random))
+    several = nearby.here.size > 1
+    for output in candidates(nearby, off) if several else [0]:
+        one = point.outputs.unit(output) if several else cotangent
+        given = reals(point.vjp(one)) if several else claim
+        slopes = nearby.slopes(one, further=True)
+        off = slopes.outside(given)
+        seen = slopes.varies | (size <= MOST_TIED)
+        # of many pieces few points give the range of one number alone
+        sure = Outside(off.entries & (aimed | ~whole) & seen & ~nearby.mixed, off.shares)
+        if sure.any:
+            return entries_outside(nearby, one, given, slopes, sure, output)
+    return []
+
+
+def aim_at(nearby: Nearby, slopes: Slopes, claim: NumpyArray, off: NumpyArray, aimed: NumpyArray) -> None:
+    """Take points along the one entry of each group that is outside by most, and note which they are."""
+    low, high = slopes.ends
+    excess = np.where(off, np.maximum(claim - high, low - claim) * nearby.scales, -np.inf)
+    order = np.argsort(-excess)
+    _, first = np.unique(nearby.groups[order], return_index=True)
+    chosen = np.array([k for k in order[first].tolist() if off[k]])
+    move = AIM * reals_of(nearby.point, nearby.as_masks(nearby.free), nearby.prober.random)
+    move[chosen] = nearby.scales[chosen]
+    aimed[chosen] = True
+    nearby.take(move)
+
+
+def candidates(nearby: Nearby, off: Outside) -> list[int]:
+    """Outputs that depend on entries which are outside, drawn at random where they are many."""
+    groups = np.union1d(nearby.groups[off.entries], np.flatnonzero(off.shares.any(axis=0)))
+    masks = nearby.as_masks(nearby.free & np.isin(nearby.groups, groups))
+    random = nearby.prober.random
+    which = np.flatnonzero(depending(nearby.point, random, masks)).tolist()
+    return sorted(random.permutation(which)[:MOST_LOOKED_AT].tolist())
+
+
+def entries_outside(
+    nearby: Nearby, cotangent: Array, claim: NumpyArray, slopes: Slopes, off: Outside, output: int | None = None
+) -> list[Entry]:
+    """The entries that are outside of the slopes; their derivative is the nearer end. Where several outputs were looked
+    at together, the output is named whose own gradient is outside."""
+    point = nearby.point
+    if output is None and nearby.here.size == 1:
+        output = 0
+    if output is None:
+        for one in candidates(nearby, off):
+            unit = point.outputs.unit(one)
+            given, alone = reals(point.vjp(unit)), nearby.slopes(unit)
+            found = alone.outside(given)
+            if found.any:
+                return entries_outside(nearby, unit, given, alone, found, one)
+    low, high = slopes.ends
+    picks = np.flatnonzero(off.entries).tolist()
+    ends = {k: (float(low[k]), float(high[k])) for k in picks}
+    if not picks:
+        direction, group = np.argwhere(off.shares)[0].tolist()
+        move = slopes.moves[direction] * (nearby.groups == group)
+        share, bounds = float(claim @ move), ends_of(slopes.shared[direction, :, group])
+        k = int(abs(claim * move).argmax()) if bool((claim * move).any()) else int(abs(move).argmax())
+        nearer = float(bounds[0] if share < bounds[0] else bounds[1])
+        value = float(claim[k]) + (nearer - share) / float(move[k])
+        picks, ends = [k], {k: (value, value)}
+    wrong = []
+    for k in picks:
+        number, index = array_and_element(point.x, k // 2 if nearby.complex else k)
+        (least, largest), own = ends[k], float(claim[k])
+        value = least if own < least else largest
+        name = SUM_OF_OUTPUTS if output is None else point.outputs.element(output)
+        wrong.append(Entry(number, index, name, own, value, (largest - least) / 2 + float(slopes.tolerance[k])))
+    return wrong
 
 
 def points_beside(point: Point, direction: Direction, at_zero: float, near: float) -> list[list[Array]]:
@@ -213,83 +502,97 @@ def points_beside(point: Point, direction: Direction, at_zero: float, near: floa
     return [[off(x, d, sign) for x, d in zip(point.x, direction, strict=True)] for sign in (1.0, -1.0)]
 
 
-def slopes_nearby(
-    prober: Prober, directions: Sequence[Direction], outputs: Sequence[int], further: Sequence[Direction] = ()
-) -> dict[int, Pieces]:
-    """The slopes of some outputs from the tapes at points nearby, along `further` directions as well."""
-    point, here = prober.point, prober.point.outputs.vector
-    for at_zero in AT_ZERO:
-        change = point.vector(points_beside(point, directions[0], at_zero, NEAR)[0]) - here
-        if bool((change[list(outputs)] != 0).all()):
-            break
-    points = [x for direction in (*directions, *further) for x in points_beside(point, direction, at_zero, NEAR)]
-    tapes = [point.recorded(point.at(x)) for x in points]
-    values = [flat_real([tape.outputs[k] for k in point.outputs.active]) for tape in tapes if tape is not None]
-    line = point.line(directions[0])
-    noise = point.noise(line, NEAR_STEP, prober.random)
-    around = line.samples[NEAR_STEP][0].size / NEAR  # beside it slopes at elements that are 0 are small
-    pairs = [(x, d) for x, d in zip(point.x, directions[0], strict=True) if d is not None]
-    reach = NEAR if any(bool((x[d != 0] != 0).any()) for x, d in pairs) else at_zero
-    found = {}
-    for output in outputs:
-        cotangents = point.outputs.split(point.outputs.unit(output))
-        rows = [
-            [x * np.nan for x in point.x] if tape is None else point.of_moved(tape.gradient(cotangents))
-            for tape in tapes
-        ]
-        slopes = np.array([[along(row, direction) for row in rows] for direction in directions])
-        slopes = np.where(np.isfinite(slopes), slopes, np.nan)
-        if not np.isnan(slopes).all():
-            largest = float(np.nanmax(abs(slopes)))
-            changes = [abs(float(v[output] - here[output])) for v in values]
-            # a change that is so many times what the slopes explain is a jump
-            jumps = any(change > CLEAR * (reach * largest + float(noise[output])) for change in changes)
-            largest = largest if jumps else max(largest, float(around[output]))
-            found[output] = Pieces(slopes, CLOSE * largest, jumps, rows)
-    return found
+# --------------------------------------------------------------------------- which elements are tied
+def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, NumpyArray]:
+    """Per number the group that it belongs to, −1 for those that do not move; whether it feeds several rows of one
+    operation, or is in a group with one that does; and a sign: in the direction of these signs the elements of a
+    group's rows grow.
+
+    Numbers belong together that feed one row of an operation at its kink (the window of a maximum). Those that feed
+    several rows are one group.
+    """
+    double = any(x.dtype.kind == "c" for x in point.x)
+    parent, signs = np.arange(free.size), np.ones(free.size)
+    mixed = np.zeros(free.size, bool)
+    keys = []
+    assert point.tape is not None
+    for kink in kinks(point.tape):
+        weight, labelled = (reals([rows[k] for k in point.moved]) for rows in (kink.weights, kink.labelled))
+        if double and not any(kink.weights[k].dtype.kind == "c" for k in point.moved):
+            weight, labelled = weight.repeat(2), labelled.repeat(2)
+        with np.errstate(all="ignore"):
+            ratio = np.where(weight != 0, labelled / weight, np.nan)
+        place = np.clip(np.searchsorted(kink.labels, ratio), 1, max(kink.labels.size - 1, 1))
+        near = [np.minimum(place - k, kink.labels.size - 1) for k in (0, 1)]
+        apart = np.array([abs(kink.labels[k] - ratio) for k in near])
+        label = np.where(apart[0] < apart[1], near[0], near[1])
+        known = apart.min(axis=0) <= SAME_LABEL
+        fed = np.zeros(free.size, bool)
+        fed |= (weight != 0) & free
+        mixed |= fed & ~known
+        keys.append(np.where(fed & known, label, -1))
+        signs = np.where(fed, np.copysign(1.0, weight), signs)
+    changed = True
+    while changed:
+        before = parent.copy()
+        for key in keys:
+            there = key >= 0
+            least = np.full(int(key.max(initial=-1)) + 1, free.size)
+            np.minimum.at(least, key[there], parent[there])
+            parent[there] = np.minimum(parent[there], least[key[there]])
+        changed = not np.array_equal(before, parent)
+    if double:  # both parts of a number
+        parent = np.minimum(parent[0::2], parent[1::2]).repeat(2)
+    mixed |= np.isin(parent, parent[mixed])
+    parent = np.where(mixed, free.size, parent)
+    groups = np.full(free.size, -1)
+    groups[free] = np.unique(parent[free], return_inverse=True)[1].reshape(-1)
+    return groups, mixed, signs
 
 
 # --------------------------------------------------------------------------- what is told of them
-def entry_outside(
-    point: Point,
-    direction: Direction,
-    gradients: Sequence[Array],
-    between: tuple[float, float],
-    output: int,
-    claim: float,
-) -> Entry:
-    """The entry that carries most of a claim that lies outside of a range; its derivative is the nearer end."""
-    low, high = map(float, between)
-    moves = {k: d for k, d in enumerate(direction) if d is not None and d.size}
-    parts = {k: abs(gradients[k] * d) for k, d in moves.items()}
-    if not any(bool((part > 0).any()) for part in parts.values()):  # nothing is given: then to what moves most
-        parts = {k: abs(d) for k, d in moves.items()}
-    number = max(parts, key=lambda k: float(parts[k].max()))
-    index = int(parts[number].argmax())
-    step = float(moves[number].reshape(-1)[index].real)
-    own = float(gradients[number].reshape(-1)[index].real)
-    value = own + ((low if claim < low else high) - claim) / step
-    return Entry(number, index, point.outputs.element(output), own, value, abs(high - low) / abs(step) / 2)
+def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
+    """The first elements at which slopes meet, with these, and how many more there are."""
+    first: dict[str, int] = {}
+    for number in numbers.tolist():
+        first.setdefault(element_of(nearby, number), number)
+    names = [f"{place} ({sides_of(slopes, nearby, k)})" for place, k in list(first.items())[:MOST_NAMED]]
+    return listed(names, len(first))
 
 
-def name_kink(places: dict[int, str], point: Point, directions: Sequence[Direction], pieces: Pieces) -> None:
-    """Put the input element that has most of a kink, and the derivatives on both its sides, among the `places`, by its
-    number; of elements that are there already the next one, if the kink is of several."""
-    jump = ", with a jump" if pieces.jumps else ""
-    rows = np.stack([np.asarray(flat(row).real.tolist()) for row in pieces.rows[: 2 * len(directions)]])
-    moves = [flat([x * 0 if d is None else d for x, d in zip(point.x, one, strict=True)]) for one in directions]
-    steps = np.stack([sign * np.asarray(move.real.tolist()) for move in moves for sign in (1, -1)])
-    apart = np.where((steps != 0).any(axis=0), np.ptp(rows, axis=0), -1.0)
-    apart[list(places)] = -1.0
-    index = int(apart.argmax())
-    if places and not apart[index] > pieces.tolerance:
-        return
-    sides = (rows[steps[:, index] * sign > 0, index] for sign in (-1, 1))
-    known = (side[np.isfinite(side)] for side in sides)
-    left, right = (float(np.median(side)) + 0.0 if side.size else np.nan for side in known)  # no −0
-    number, own = array_and_element(point.x, index)
-    element = point.place(Entry(number, own, 0, 0.0, 0.0, 0.0))
-    places[index] = f"{element} (left {left:.6g}, right {right:.6g}{jump})"
+def element_of(nearby: Nearby, number: int) -> str:
+    """The element that a number belongs to, as reports name it."""
+    k, index = array_and_element(nearby.point.x, number // 2 if nearby.complex else number)
+    return nearby.point.place(Entry(k, index, 0, 0.0, 0.0, 0.0))
+
+
+def sides_of(slopes: Slopes, nearby: Nearby, number: int) -> str:
+    """The slopes on both sides of an element if there is one on each, else the least and the largest nearby."""
+    steps = np.stack([sign * move[number] for move in nearby.moves for sign in (1, -1)])
+    low, high = slopes.ends
+    sides = [ends_of(slopes.rows[steps * sign > 0, number]) for sign in (-1, 1)]
+    room = 2 * float(slopes.tolerance[number])
+    if all(side[1] - side[0] <= room for side in sides):
+        left, right = (float(side[0]) + 0.0 for side in sides)  # no −0
+        return f"left {left:.6g}, right {right:.6g}"
+    return f"slopes from {float(low[number]) + 0.0:.6g} to {float(high[number]) + 0.0:.6g}"
+
+
+def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
+    """Elements at which the function jumps when they move by themselves."""
+    point, found = nearby.point, dict[str, None]()
+    order = np.argsort(slopes.varies[nearby.free], kind="stable")
+    for number in np.flatnonzero(nearby.free)[order][:MOST_LOOKED_AT].tolist():
+        move = np.zeros(nearby.free.size)
+        move[number] = nearby.scales[number]
+        for x in points_beside(point, nearby.as_arrays(move), nearby.at_zero, NEAR):
+            change = abs(np.asarray(point.vector(x)) - nearby.here)
+            slope = float(np.nanmax(abs(slopes.rows), initial=0.0)) * float(nearby.scales[number])
+            if bool((change > CLEAR * (nearby.reach * slope + nearby.noise)).any()):
+                found[element_of(nearby, number)] = None
+        if len(found) == MOST_NAMED:
+            break
+    return ", ".join(found) or element_of(nearby, int(np.flatnonzero(nearby.free)[0]))
 
 
 # --------------------------------------------------------------------------- slopes without bound, as of √x at 0
@@ -324,7 +627,7 @@ def where_infinite(prober: Prober) -> Found:
         diagnosis = (Diagnosis.of("GC124", text),)
         return Found(Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis)
     point.held = elements
-    text = f"the slope grows without bound at {listed(right, len(places))}, as backward says"
+    text = Reason.UNBOUNDED.sentence(places=listed(right, len(places)))
     return Found(Status.KINK, text)
 
 
@@ -352,6 +655,12 @@ class Kink(NamedTuple):
     """Of the operation."""
     inputs: list[Array]
     """Per input of the call, which of its elements those depend on."""
+    weights: list[Array]
+    labelled: list[Array]
+    """Per input, what flows back to it from random numbers at these elements, and from these times their rows' labels:
+    the ratio tells the row of an element that feeds one alone."""
+    labels: NumpyArray
+    """The labels of the rows, in order."""
 
 
 class Arguments(NamedTuple):
@@ -443,20 +752,43 @@ def kinks(graph: Tape) -> list[Kink]:
     keyed: list[tuple[int, int, Any]] = [(step.first, 1, step) for step in steps]
     keyed += [(decision.at, 0, decision) for decision in recording.decisions if decision.name in KINKED]
     for _, _, step in sorted(keyed, key=lambda entry: entry[:2]):
-        starts: dict[int, Array] = {}
-        for edge, mask in zip(step.edges, elements_at_kinks(graph, step), strict=False):
+        starts, again = dict[int, Array](), dict[int, Array]()
+        masks, labels = elements_at_kinks(graph, step)
+        for edge, mask in zip(step.edges, masks, strict=False):
             if edge >= 0 and mask is not None and bool(mask.any()):
-                shape = recording.arrays[edge].shape
+                shape, whole = recording.arrays[edge].shape, mask.shape
                 mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
-                starts[edge] = random.uniform(1, 2, shape) * mask
+                drawn = random.uniform(1, 2, shape) * mask
+                label = labels if whole == shape == labels.shape else 0.0  # what is broadcast feeds several rows
+                starts[edge] = starts.get(edge, 0.0) + drawn
+                again[edge] = again.get(edge, 0.0) + drawn * label
         if starts:
-            found.append(Kink(step.name, [g != 0 for g in graph.pulled(starts)]))
+            pulled = graph.pulled(starts)
+            found.append(Kink(step.name, [g != 0 for g in pulled], pulled, graph.pulled(again), np.unique(labels)))
     return found
 
 
-def elements_at_kinks(graph: Tape, step: Any) -> Sequence[Any]:
-    """Per argument of an operation or decision, which of its elements are at a kink."""
+def row_labels(name: str, values: Sequence[Any], axis: Any) -> NumpyArray:
+    """A number from 1 to 2 for every row of an operation, over the shape of its arguments."""
+    shape = np.broadcast_shapes(*(np.shape(v) for v in values if v is not None))
+    kept = list(shape)
+    if name in WHOLE_ROWS or name in ALONG_AXIS:
+        axes = axes_of(axis) if name in WHOLE_ROWS or axis is not None else (-1,)
+        for k in range(len(shape)) if axes is None else axes:
+            kept[k] = 1
+    count = math.prod(kept)
+    labels = 1 + np.random.default_rng(1).permutation(count) / max(count, 1)
+    return np.broadcast_to(labels.reshape(kept), shape)
+
+
+WHOLE_ROWS = {"max", "argmax", "min", "argmin", "norm"}
+ALONG_AXIS = {"argsort"}
+"""Operations of which the elements along some axes, all or the last one where none is said, are one row."""
+
+
+def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray]:
+    """Per argument of an operation or decision, which of its elements are at a kink, and labels of its rows."""
     arrays, units = graph.recording.arrays, []
     if isinstance(step, Step):
         named = {name: value for name, value in step.operands().items() if value is not None}
@@ -470,7 +802,10 @@ def elements_at_kinks(graph: Tape, step: Any) -> Sequence[Any]:
         size = 0.0 if edge < 0 else abs(value) + sum(abs(wide(arrays[e])) for e in cancelled if e >= 0)
         units.append(size * EPSILON.get(arrays[edge].dtype.name, 0.0))
     with np.errstate(all="ignore"):
-        return KINKED[step.name](Arguments(values, units, named))
+        masks = KINKED[step.name](Arguments(values, units, named))
+    if step.name == "searchsorted":  # all of its elements meet
+        return masks, np.ones(())
+    return masks, row_labels(step.name, values[: 2 if len(masks) > 1 else 1], named.get("axis"))
 
 
 def kinked_by_tape(point: Point) -> list[Array] | None:

@@ -493,6 +493,8 @@ class Point:
             inputs = [rounded_input(x, change) if k in self.moved else x.copy() for k, x in enumerate(given)]
             again = reruns.recording(inputs, change, own)
             assert again is not None
+            if again.error is not None:  # of the layer, which did not raise before
+                raise again.error
             return self.of_moved(perturbed_gradient(Tape(again), cotangents, change))
 
         return Measured(compute, self.epsilon, random, plain=(taped, tape.choices))

@@ -64,13 +64,13 @@ much."""
 
 MOVES = {
     "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split", "unbind", "getitem",
-    "setitem", "cast", "gather", "take_along_axis", "index_select",
+    "setitem", "cast", "gather", "take_along_axis", "index_select", "diagonal", "tensor_unfold",
 }  # fmt: skip
 """Operations that move values, whose derivative has no sign, nor a factor where they are as many as before."""
 EXACT = MOVES | {
     "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj", "neg", "maximum",
     "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided", "fill",
-    "with_zeros", "sort", "diagonal", "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
+    "with_zeros", "sort", "as_complex", "as_real", "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
 """Operations that move, select or copy values, or change them without rounding, as do their vjps. The rules of those
 that select ask where the result is one of the values (`put_reduced`: an extreme; its products round by epsilons)."""
@@ -224,6 +224,13 @@ class Measured:
         an `absolute` error."""
         rows = zip(self.plain, self.responses, self.finer, self.lost(), strict=True)
         return [self.bound(p, r, f, lost, absolute) for p, r, f, lost in rows]
+
+    def terms(self) -> list[Array]:
+        """Sizes, per array and entry, of the terms that an entry is the sum of: its value or, where they cancel, its
+        response relative to the perturbations."""
+        size = PERTURBATION_SIZES[self.epsilon]
+        sizes = [np.maximum(abs(p), r / size) for p, r in zip(self.plain, self.responses, strict=True)]
+        return [np.where(np.isfinite(s), s, 0.0) for s in sizes]
 
     def bound(self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool) -> Array:
         """η of one array. One entry's response may be small by chance; half of the entries of its row are not."""

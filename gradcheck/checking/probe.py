@@ -10,8 +10,9 @@ decides.
 | no power | agrees | BY_TAPE: PASS, marked |
 | no power | not heard | UNSEEN |
 
-Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences exclude is no witness
-against a claim that they hold: at a kink an operation's rule is one of many.
+Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences exclude, by more than a
+kink that would not have shown, is no witness against a claim that they hold: at a kink an operation's rule is one of
+many.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ from gradcheck.checking.precision import (
     MANY,
     RANDOM_SIGNS,
     SMALLEST,
+    Measured,
     distance,
     largest,
 )
+from gradcheck.checking.reasons import Reason
 from gradcheck.result import Diagnosis, Status
 
 Masks = Sequence[Array | None]
@@ -143,7 +146,8 @@ def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Ruling:
     power = known and seen.bar <= POWER * size
     if heard is not None and not math.isfinite(heard.value):
         heard = None
-    if heard is not None and heard.rejects and not (power and not seen.holds(heard.value)):
+    # next to a kink a central difference is off by up to the gap, for the tape as for the claim
+    if heard is not None and heard.rejects and not (power and seen.excludes(heard.value)):
         return Ruling.FAIL
     apart = abs(claim.value - seen.value)
     if known and seen.excludes(claim.value) and (power or not apart <= FAR_BARS * seen.bar + seen.allowed):
@@ -246,16 +250,12 @@ def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: M
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
     assert point.tape is not None
     measured = point.measured_claim(parts, random), point.measured_tape(point.tape, parts, taped, random)
-    besides = [unmeasured(point) * largest(t) for t in taped]
-    later = point.one_step_later(parts)  # if that moves the gradient by half of its digits, it has not converged
-    if later is not None:
-        moves = [distance(a, t) for a, t in zip(later, taped, strict=True)]
-        moves = [np.where(m <= math.sqrt(point.given) * largest(t), m, 0.0) for m, t in zip(moves, taped, strict=True)]
-        besides = [b + MANY * m for b, m in zip(besides, moves, strict=True)]
+    unconverged = unconverged_bounds(point, parts, taped)
     for _ in range(MOST_DRAWS):
         for one in measured:
             one.draw()
         of_claim, of_tape = (one.bounds() for one in measured)
+        besides = [a + b for a, b in zip(unmeasured(point, measured, taped), unconverged, strict=True)]
         # a claim that is not finite has no digits to lose: only the tape may be unknown there
         rounding = [np.where(np.isfinite(c), a, 0.0) + b for c, a, b in zip(claimed, of_claim, of_tape, strict=True)]
         bounds = [b + rtol * largest(t) + more for b, t, more in zip(rounding, taped, besides, strict=True)]
@@ -274,12 +274,36 @@ def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: M
     return Comparison(claimed, taped, bounds, of_claim, of_tape, some(wrong), some(unsure), mostly_rounding)
 
 
-def unmeasured(point: Point) -> float:
-    """The rounding, relative to the largest entry, of what is not perturbed: operations of a backward that nothing
-    sees, and constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer was given
-    such inputs or casts to such dtypes."""
+def unmeasured(point: Point, measured: Sequence[Measured], taped: Sequence[Array]) -> list[Array]:
+    """Bounds, per entry, of the rounding that is not perturbed.
+
+    Operations of a backward that nothing sees may round by epsilons of the largest entry. Constants that either side
+    holds in a dtype of fewer digits (a table, 0.1), where the layer was given such inputs or casts to such dtypes, are
+    off by float32's epsilon: they change the terms that an entry is the sum of, whose size is the entry's response to
+    perturbations.
+    """
     unseen = MANY * point.epsilon if point.reruns is not None and point.reruns.leaks else 0.0
-    return unseen + (FEW * FLOAT32 if point.casts_left_out or point.may_round else 0.0)
+    bounds = [np.full(t.shape, unseen * largest(t)) for t in taped]
+    if point.casts_left_out or point.may_round:
+        for terms in (quantity.terms() for quantity in measured):
+            bounds = [bound + FEW * FLOAT32 * t for bound, t in zip(bounds, terms, strict=True)]
+    return bounds
+
+
+def unconverged_bounds(point: Point, parts: Sequence[Array | None], taped: Sequence[Array]) -> list[Array]:
+    """Bounds, per entry, of what a stopped iteration leaves of the tape's gradients: what one more step changes.
+
+    Where that is more than half of an entry's digits the iteration has not converged, and nothing is granted.
+    """
+    later = point.one_step_later(parts)
+    if later is None:
+        return [np.zeros(t.shape) for t in taped]
+    bounds = []
+    for after, now in zip(later, taped, strict=True):
+        change = distance(after, now)
+        converged = change <= math.sqrt(point.given) * largest(now)
+        bounds.append(MANY * np.where(converged, change, 0.0))
+    return bounds
 
 
 def some(masks: Iterable[Array]) -> list[Array] | None:
@@ -510,11 +534,14 @@ class Found:
     """Whether `wrong` is all that is wrong."""
     diagnosis: tuple[Diagnosis, ...] = ()
     marks: tuple[str, ...] = ()
+    reason: Reason | None = None
+    """Why it is INCONCLUSIVE."""
 
 
-def undecided(why: str) -> Found:
-    """INCONCLUSIVE, and why."""
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
+def undecided(reason: Reason, **facts: object) -> Found:
+    """INCONCLUSIVE for a reason, with the facts that its sentence names."""
+    why = reason.sentence(**facts)
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), reason=reason)
 
 
 def with_kink(found: Found, why: str) -> Found:

@@ -17,15 +17,17 @@ class Observation:
     """What one forward and backward did beside giving their results, by the names of inputs and cotangents."""
 
     changed_by_forward: tuple[str, ...] = ()
-    """Inputs whose memory forward changed without the tape's knowledge."""
+    """Inputs, and arguments of layers on the way, that forward changed and did not return."""
     changed_in_place: tuple[str, ...] = ()
-    """Inputs that forward changed by in-place operations, which the tape sees: allowed, but good to know."""
+    """Inputs without a gradient that forward changed by in-place operations: allowed, but good to know."""
     changed_by_backward: tuple[str, ...] = ()
     aliased: tuple[str, ...] = ()
     """Inputs whose memory a gradient shares."""
     outputs: Sequence[Array] | None = None
     gradients: Sequence[Array | None] | None = None
     """What forward and backward gave, in the inputs' own dtypes, if that was kept."""
+    interrupted: bool = False
+    """Whether forward ran at other values between the two."""
 
 
 class Reruns(Protocol):

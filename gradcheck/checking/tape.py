@@ -16,7 +16,7 @@ from gradcheck.support.foreign import described
 
 SUMMING = {
     "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile", "getitem", "gather",
-    "index_select", "take_along_axis",
+    "index_select", "take_along_axis", "tensor_unfold",
 }  # fmt: skip
 """Operations whose vjp adds cotangents up, so that they may cancel within it."""
 

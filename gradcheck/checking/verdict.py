@@ -12,7 +12,7 @@ from gradcheck.backends.base import Array
 from gradcheck.checking.contracts import Contracts, digits, lost_digits, wrong_in_own_precision
 from gradcheck.checking.differences import FAR_BARS
 from gradcheck.checking.domains import advice
-from gradcheck.checking.kinks import EDGE, at_kinks, kinked_by_tape, kinks, where_infinite
+from gradcheck.checking.kinks import at_kinks, kinked_by_tape, kinks, where_infinite
 from gradcheck.checking.point import Point, only
 from gradcheck.checking.precision import EPS, SMALLEST
 from gradcheck.checking.probe import (
@@ -28,24 +28,10 @@ from gradcheck.checking.probe import (
     with_kink,
 )
 from gradcheck.checking.problem import Problem
+from gradcheck.checking.reasons import Reason
 from gradcheck.result import Diagnosis, Status
 
 Precision = Literal["strict", "loose"]
-
-UNSEEN = (
-    "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), "
-    "so nothing could be verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits "
-    "(expm1, log1p, float64)"
-)
-STAIRS = (
-    "comparisons select the outputs (a search), which change in steps, and these leave too little of the derivative "
-    "to be seen: let the search run longer, or choose other inputs"
-)
-PIECES = (
-    "pieces of the function meet at these inputs (a kink, a tie or a jump), and nothing sees the code that computes "
-    "them, so that it cannot be told which gradients are right there: choose inputs beside them, or operations that "
-    "can be recorded"
-)
 
 
 @dataclass
@@ -74,9 +60,10 @@ class Check:
         point = self.point
         if (bad := point.outputs.not_finite()) is not None:
             where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
-            return Found(Status.INCONCLUSIVE, f"{where} is not finite here: {advice(self.problem)}")
+            why = Reason.NOT_FINITE.sentence(place=where, advice=advice(self.problem))
+            return Found(Status.INCONCLUSIVE, why, reason=Reason.NOT_FINITE)
         if nothing := point.nothing_to_check:
-            return Found(Status.INCONCLUSIVE, f"nothing was checked: {nothing}")
+            return Found(Status.INCONCLUSIVE, Reason.NOTHING.sentence(why=nothing), reason=Reason.NOTHING)
         contracts = Contracts(point, np.random.default_rng(self.seed + 1))
         broken = contracts.broken()
         if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate
@@ -121,13 +108,14 @@ class Check:
             assert self.point.tape is not None
             names = ", ".join(sorted({kink.name for kink in kinks(self.point.tape)}))
             return undecided(
-                f"the differences give {probe.seen.value:.6g} ± {probe.seen.bar:.1g} where backward gives "
-                f"{probe.claim.value:.6g}, and the operations' own derivatives agree with backward"
-                f"{f' ({names} at a kink)' if names else ''}: the forward is noisier than its operations tell, or one "
-                "has a wrong rule"
+                Reason.CONTRADICTION,
+                value=probe.seen.value,
+                bar=probe.seen.bar,
+                claim=probe.claim.value,
+                at_kink=f" ({names} at a kink)" if names else "",
             )
         if probe.kinked and self.point.tape is None:
-            return undecided(STAIRS if self.point.searches else PIECES)
+            return self.pieces_meet()
         if probe.decision is Ruling.UNSEEN:
             return self.unseen(probe)
         return self.without_tape(probe, masks) if probe.comparison is None else self.with_tape(probe, masks)
@@ -143,7 +131,7 @@ class Check:
             second, third = (self.prober.along(d, probe, True).derivative.both for d in (other, total))
             apart = abs(first.value + second.value - third.value) > FAR_BARS * (first.bar + second.bar + third.bar)
             if bool((apart & (probe.cotangent != 0 if probe.by_rows else True)).any()):
-                return undecided(STAIRS if self.point.searches else PIECES)
+                return self.pieces_meet()
         self.worst = probe.error
         return Found(Status.FAIL, probe=probe)
 
@@ -183,13 +171,15 @@ class Check:
                 return self.failed(alone)
             if alone.decision is not Ruling.PASS and (alone.claim.size or bool(alone.derivative.largest.any())):
                 if without is not None and not bool((alone.derivative.both.bar[~without] < np.inf).all()):
-                    return undecided(EDGE.format(self.point.raised))
+                    return self.no_derivative(alone)
                 unseen.append(name)
         if not second.seen.holds(second.claim.value):  # outside, but not by more than a kink that would not have shown
             return undecided(
-                f"backward gives {second.claim.value:.6g} where the differences give {second.seen.value:.6g} ± "
-                f"{second.seen.bar:.1g}, and a kink of {second.seen.gap:.1g} would not have shown there: choose other "
-                "inputs"
+                Reason.HIDDEN_KINK,
+                claim=second.claim.value,
+                value=second.seen.value,
+                bar=second.seen.bar,
+                gap=second.seen.gap,
             )
         marks = (f"{', '.join(unseen)} too small to be seen",) if unseen else ()
         return Found(Status.PASS, marks=marks, probe=probe)
@@ -232,9 +222,28 @@ class Check:
         if stays and probe.claim.size <= probe.seen.bar < np.inf:
             return Found(Status.PASS, marks=("nothing changes here",))
         if self.point.searches:
-            return undecided(STAIRS)
-        at_edge = not self.point.raised and not bool((found.both.bar < np.inf).all())
-        return undecided((EDGE if at_edge else UNSEEN).format(self.point.raised))
+            return undecided(Reason.SEARCH)
+        if not self.point.raised and not bool((found.both.bar < np.inf).all()):
+            return self.no_derivative(probe)
+        return undecided(Reason.UNSEEN, raised=self.point.raised)
+
+    def no_derivative(self, probe: Probe) -> Found:
+        """Undecided where no steps agree: at the edge of the domain, or within it."""
+        largest = probe.derivative.largest
+        finite = not self.point.raised and bool(np.isfinite(largest).all())
+        return undecided(Reason.NO_STEP if finite else Reason.EDGE, raised=self.point.raised)
+
+    def pieces_meet(self) -> Found:
+        """Undecided where pieces meet and no tape tells which."""
+        if self.point.searches:
+            return undecided(Reason.SEARCH)
+        recorded = self.point.recorded(self.point.inputs) is not None
+        unrecorded = (
+            "the recorded forward gives other outputs than the call itself"
+            if recorded
+            else "not all of the code that computes them could be recorded"
+        )
+        return undecided(Reason.PIECES_UNRECORDED, unrecorded=unrecorded)
 
     # ----------------------------------------------------------------- the layer's own precision
     def in_own_precision(self, found: Found) -> Found:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scans import Array, look
 
-from gradcheck.checking.kinks import Pieces
+from gradcheck.checking.kinks import Slopes
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -101,46 +101,45 @@ def test_where_a_kink_is_too_near_to_tell_the_result_says_so(distance: float) ->
 
 
 # --------------------------------------------------------------------------- between which slopes a gradient may be
-def pieces(*slopes: float, along: tuple[float, ...] = (1.0, -2.0), jumps: bool = False) -> Pieces:
-    """Of a function max(s · x), or min where the first slope is the larger: ahead and behind along each direction, all
-    of its points seen along all directions."""
-    largest = slopes[0] < slopes[-1]
-    points = [d * sign for d in along for sign in (1, -1)]
-    at = [max(slopes, key=lambda s: s * x) if largest else min(slopes, key=lambda s: s * x) for x in points]
-    return Pieces(np.array([[d * s for s in at] for d in along]), 1e-9, jumps)
+def slopes(rows: list[list[float]], moves: list[list[float]], groups: list[int], further: bool = False) -> Slopes:
+    """Gradients ahead and behind along each move, exact to 1e-9."""
+    return Slopes(np.array(rows), np.array(moves), np.array(groups), np.full(len(groups), 1e-9), further)
 
 
-@pytest.mark.parametrize("slopes", [(-1.0, 1.0), (0.0, 1.0), (1.0, -1.0), (1.0, 0.25)], ids=["V", "relu", "Λ", "min"])
-def test_of_a_convex_or_concave_function_the_range_is_exactly_between_its_slopes(slopes: tuple[float, float]) -> None:
-    low, high = pieces(*slopes).ranges()
-    for i, d in enumerate((1.0, -2.0)):
-        assert low[i] == pytest.approx(min(d * s for s in slopes), abs=1e-8)
-        assert high[i] == pytest.approx(max(d * s for s in slopes), abs=1e-8)
+MAX_OF_TWO = slopes([[1, 0], [0, 1], [0, 1], [1, 0]], [[1, -2], [-1, 1.5], [1, 1.2]], [0, 0])
 
 
-def test_of_two_pieces_the_range_is_between_them_also_where_the_function_is_neither_convex_nor_concave() -> None:
-    along = np.array([[1.0, 3.0, 1.0, 3.0], [3.0, 1.0, 1.0, 3.0]])
-    low, high = Pieces(along, 1e-9, False).ranges()
-    assert low.tolist() == pytest.approx([1, 1], abs=1e-8)
-    assert high.tolist() == pytest.approx([3, 3], abs=1e-8)
+@pytest.mark.parametrize("gradient", [(1, 0), (0, 1), (0.5, 0.5)])
+def test_of_two_tied_numbers_the_shares_of_one_are_between_the_slopes(gradient: tuple[float, float]) -> None:
+    assert MAX_OF_TWO.complete.all()
+    assert not MAX_OF_TWO.outside(np.array(gradient)).any
 
 
-def test_of_more_pieces_what_was_not_seen_may_lie_beyond_by_as_much_as_they_are_apart() -> None:
-    along = np.array([[2.0, 0.0, 4.0, 2.0], [2.0, 2.0, 0.0, 4.0]])
-    low, high = Pieces(along, 1e-9, False).ranges()
-    assert low.tolist() == pytest.approx([-2, -2], abs=1e-8)
-    assert high.tolist() == pytest.approx([6, 6], abs=1e-8)
+@pytest.mark.parametrize("gradient", [(0, 0), (1, 1), (1.2, -0.2)])
+def test_of_two_tied_numbers_other_shares_are_not(gradient: tuple[float, float]) -> None:
+    assert MAX_OF_TWO.outside(np.array(gradient)).any
 
 
-def test_of_a_convex_function_of_many_pieces_nothing_lies_beyond() -> None:
-    along = np.array([[3.0, 0.0, 2.0, 1.0], [1.0, 2.0, 3.0, 0.0]])
-    low, high = Pieces(along, 1e-9, False).ranges()
-    assert low.tolist() == pytest.approx([0, 0], abs=1e-8)
-    assert high.tolist() == pytest.approx([3, 3], abs=1e-8)
+def test_a_number_that_is_outside_is_seen_beside_many_that_are_not() -> None:
+    n = 500
+    rows = [np.ones(n), -np.ones(n)]
+    beside = slopes(rows, [np.ones(n)], list(range(n)))  # type: ignore[arg-type, list-item]
+    wrong = np.zeros(n)
+    wrong[123] = 2.0
+    assert np.flatnonzero(beside.outside(wrong).entries).tolist() == [123]
 
 
-def test_slopes_apart_by_less_than_the_tolerance_are_of_one_smooth_piece_unless_the_function_jumps() -> None:
-    along = np.array([[1.0, 1.0 + 1e-7, 1.0, 1.0]])
-    assert Pieces(along, 1e-6, False).smooth
-    assert not Pieces(along, 1e-8, False).smooth
-    assert not Pieces(along, 1e-6, True).smooth
+def test_of_many_pieces_what_was_not_seen_may_lie_beyond_by_as_much_as_they_are_apart() -> None:
+    rows = [[0.0], [4.0], [2.0], [0.0]]
+    assert slopes(rows, [[1.0], [-2.0]], [0]).outside(np.array([5.0])).any
+    assert not slopes(rows, [[1.0], [-2.0]], [0], further=True).outside(np.array([5.0])).any
+    assert slopes(rows, [[1.0], [-2.0]], [0], further=True).outside(np.array([6.5])).any
+
+
+def test_of_a_function_that_is_neither_convex_nor_concave_the_ends_are_not_the_whole_range() -> None:
+    rows = [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    assert not slopes(rows, [[1.0, 1.5], [-1.0, 1.2]], [0, 0]).complete.any()
+
+
+def test_a_number_that_no_point_knows_is_not_outside() -> None:
+    assert not slopes([[np.nan], [np.nan]], [[1.0]], [0]).outside(np.array([3.0])).any

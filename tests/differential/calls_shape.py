@@ -92,7 +92,7 @@ CALLS: dict[str, Strategy[Any]] = {
     "trace": call(tensors((*F, "int64"), ((3, 3), (2, 3), (2, 2, 3), (3,))), offset=one(0, 1, -1, 4), axis1=one(0, 1, -1), axis2=one(1, -1, 0)),
     "diag": call(tensors(F, ((3,), (2, 3), (3, 3), (0,), (2, 2, 2), ())), offset=one(0, 1, -1), padding_value=one(0, 1.5)),
     "diag_embed": call(tensors(F, ((3,), (2, 3))), offset=one(0, 1, -1), dim1=one(-2, 0), dim2=one(-1, 1, 0)),
-    "as_strided": st.one_of(call(tensors(F, ((6,), (3, 2))), [2, 2], one([1, 2], [2, 1]), offset=one(0, 1)), call(tensors(F, ((6,),)), [3], one([1], [2]))),
+    "as_strided": st.one_of(call(tensors(F, ((6,), (3, 2))), [2, 2], one([1, 2], [2, 1]), offset=one(0, 8)), call(tensors(F, ((6,),)), [3], one([1], [2]))),
     # ------------------------------------------------------------------- reading at positions
     "gather": call(tensors(ANY, ((3, 2), (3,), (3, 2, 2))), one(ints((2,), 2, least=0), ints((1,), 2, "int32", 0), index(0, shape=()), index(0, 2, shape=(2, 1)), index(5)), axis=one(0, 1, -1, index(0, shape=()))),
     "gather_nd": call(tensors(F, ((3, 2), (2, 2, 2))), one(ints((2, 1), 2, least=0), ints((3, 2), 2, least=0), ints((2,), 2, least=0), ints((0, 2), 2), index(4, 0), ints((2, 2), 2))),

@@ -23,19 +23,25 @@ class T:
     dtype: str
     kind: str = "constant"
     """``constant`` has stop_gradient True; a ``leaf`` needs a gradient; a ``result`` is the copy of one."""
+    transposed: bool = False
+    """Whether it is a transposed view, which is not contiguous, of a Tensor that holds the values."""
 
     def made(self, paddle: Library, leaves: list[Any]) -> Any:
         """The Tensor; a leaf, or the leaf behind a result, is added to `leaves`."""
-        leaf = paddle.to_tensor(self.values)
+        values = self.values.T if self.transposed else self.values
+        leaf = paddle.to_tensor(np.ascontiguousarray(values).reshape(values.shape))
         if self.dtype == "bfloat16":
             leaf = leaf.astype("bfloat16")
         leaf.stop_gradient = self.kind == "constant"
         if self.kind != "constant":
             leaves.append(leaf)
+        if self.transposed:
+            return leaf.transpose(list(range(values.ndim))[::-1])
         return leaf.clone() if self.kind == "result" else leaf
 
     def __repr__(self) -> str:
-        return f"T({self.values.tolist()}, {self.dtype!r}, {list(self.values.shape)}, {self.kind})"
+        kind = f"{self.kind}, transposed" if self.transposed else self.kind
+        return f"T({self.values.tolist()}, {self.dtype!r}, {list(self.values.shape)}, {kind})"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import one_liners_members
 import one_liners_modules
 import one_liners_names
 import one_liners_nn
+import one_liners_observed
 import one_liners_sequences
 import one_liners_tensor
 import one_liners_written
@@ -25,6 +26,7 @@ from outcome import TOLERANCE, Outcome, _names, describe_all
 _FILES = (
     one_liners_tensor,
     one_liners_nn,
+    one_liners_observed,
     one_liners_layers,
     one_liners_members,
     one_liners_modules,

@@ -105,5 +105,4 @@ PROGRAMS: dict[str, str] = {
 }  # fmt: skip
 
 DIFFERS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(("renorm_", "Tensor.renorm_"), (".* value", "Paddle takes powers in single precision.")),
 }

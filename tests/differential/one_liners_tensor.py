@@ -119,5 +119,5 @@ DIFFERS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("cummax", "cummax axis", "cummax ties", "cummin", "mode", "mode kept"), (r"out\[1\] (stop_gradient|is_leaf|repr)", POSITIONS)),
     "unfold": ("gradient 2 value", "Paddle loses the gradients of elements that are in several windows."),
     **dict.fromkeys(("diagonal_scatter", "diagonal_scatter offset"), ("gradient 2 .*", "Paddle gives what is written along the diagonal no gradient.")),
-    **dict.fromkeys(("cdist three", "renorm"), (".* value", "Paddle takes powers in single precision.")),
+    **dict.fromkeys(("cdist three",), (".* value", "Paddle takes powers in single precision.")),
 }  # fmt: skip

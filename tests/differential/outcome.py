@@ -134,17 +134,28 @@ def _describe_gradients(paddle: Library, tensors: list[Any], leaves: list[Any], 
             found.facts[f"gradient {k} value"] = values_of(leaf.grad)
 
 
+Comparison = Callable[[str, Any, Any, str], bool]
+"""Whether a fact's values are close: the fact, the engine's, Paddle's, and the dtype."""
+
+
 def differences(
-    ours: Outcome, real: Outcome, values: bool = True, tolerance: Mapping[str, float] = TOLERANCE
+    ours: Outcome,
+    real: Outcome,
+    values: bool = True,
+    tolerance: Mapping[str, float] = TOLERANCE,
+    close: Comparison | None = None,
 ) -> dict[str, tuple[Any, Any]]:
-    """The facts that are not the same: the engine's, Paddle's. Without `values`, what was drawn at random is left out."""
+    """The facts that are not the same: the engine's, Paddle's. Without `values`, what was drawn at random is left out.
+
+    Values are compared by `tolerance`, or by `close` if it is given.
+    """
     found = {}
     for key in dict.fromkeys([*ours.facts, *real.facts]):
         a, b = ours.facts.get(key, "nothing"), real.facts.get(key, "nothing")
         if key.endswith(" value"):
-            if values and not _close(
-                a, b, tolerance.get(real.facts.get(key.removesuffix("value") + "dtype", ""), 3e-5)
-            ):
+            dtype = real.facts.get(key.removesuffix("value") + "dtype", "")
+            same = close(key, a, b, dtype) if close else _close(a, b, tolerance.get(dtype, 3e-5))
+            if values and not same:
                 found[key] = (a, b)
         elif key.endswith(" repr"):
             where = key.removesuffix("repr")

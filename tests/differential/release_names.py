@@ -22,7 +22,7 @@ OTHERS = (
     "signal", "sparse", "sparse.nn", "version", "vision.ops", "vision.transforms",
 )  # fmt: skip
 """Modules that the facade has not, and of which it is known what is in them."""
-CLASSES = ("Tensor", "nn.Layer", "optimizer.Optimizer", "static.Program", "static.Executor")
+CLASSES = ("Tensor", "nn.Layer", "optimizer.Optimizer", "static.Program", "static.Executor", "pir.Block", "pir.Value")
 
 
 def names_of(owner: Any) -> list[str]:

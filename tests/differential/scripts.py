@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, NamedTuple
 
+import calls_linalg
 import numpy as np
 from calls_numbers import labels
 from calls_shape import INDEXED
@@ -314,6 +315,7 @@ def layer_script(name: str) -> Script:
 
 
 SCRIPTS: dict[str, Script] = {
+    **{f"{owner}.{n}": Script(run, arguments) for n, (run, arguments) in calls_linalg.SCRIPTS.items() for owner in ("linalg", "Tensor")},
     **{n: Script(lambda p, x, n=n: modes(p, n, x), call(X)) for n in ("no_grad", "enable_grad", "set_grad_enabled")},
     "is_grad_enabled": Script(lambda p, x: modes(p, "no_grad", x), call(X)),
     "grad": Script(grad, call(tensor("float64", (3,), kinds=LEAF), tensor("float64", (3,), kinds=LEAF), retain_graph=st.booleans(), create_graph=st.booleans())),

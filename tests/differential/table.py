@@ -7,11 +7,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import calls_elementwise
+import calls_linalg
+import calls_more
+import calls_nn
 import calls_numbers
 import calls_shape
 import targets
 from described import Arguments, Library
 from hypothesis.strategies import SearchStrategy
+from rows import SAME
 from scripts import SCRIPTS, Script
 
 import pylayer.paddle as facade
@@ -23,20 +27,35 @@ class Entry(NamedTuple):
     function: Callable[[Library, str], Callable[..., Any]]
     arguments: SearchStrategy[Arguments]
     values: bool = True
+    few: bool = False
+    """Whether fewer calls are drawn: of what few layers use."""
 
 
-CALLS: dict[str, Any] = {**calls_elementwise.CALLS, **calls_shape.CALLS, **calls_numbers.CALLS}
-FUNCTIONAL: dict[str, Any] = {**calls_elementwise.ACTIVATIONS, **calls_numbers.FUNCTIONAL}
-METHODS: dict[str, Any] = {**calls_elementwise.OPERATORS, **calls_shape.METHODS}
+CALLS: dict[str, Any] = {
+    **calls_elementwise.CALLS, **calls_shape.CALLS, **calls_numbers.CALLS, **calls_more.CALLS, **calls_linalg.CALLS,
+}  # fmt: skip
+FUNCTIONAL: dict[str, Any] = {**calls_elementwise.ACTIVATIONS, **calls_numbers.FUNCTIONAL, **calls_nn.FUNCTIONAL}
+METHODS: dict[str, Any] = {**calls_elementwise.OPERATORS, **calls_shape.METHODS, **calls_more.METHODS}
+FEW = {*calls_more.CALLS, *calls_more.METHODS, *calls_linalg.CALLS, *calls_linalg.SCRIPTS, *calls_nn.FUNCTIONAL}
+"""The names of which fewer calls are drawn."""
+
+RANDOM = calls_numbers.RANDOM | calls_more.RANDOM | calls_nn.RANDOM
+"""The names whose values are drawn at random, and so cannot agree."""
 
 
 def arguments_of(name: str, *tables: dict[str, Any]) -> Any:
     """The arguments for a name; an in-place form has those of the form without the underscore, unless its own."""
-    for candidate in (name, name.removesuffix("_")):
+    bare = name.removesuffix("_")
+    for candidate in (name, SAME.get(name), bare, SAME.get(bare)):
         for found in tables:
             if candidate in found:
                 return found[candidate]
     return None
+
+
+def is_rare(name: str) -> bool:
+    """Whether few layers use a function."""
+    return bool({name, name.removesuffix("_")} & FEW)
 
 
 def entries() -> dict[str, Entry]:
@@ -45,17 +64,17 @@ def entries() -> dict[str, Entry]:
     for module in targets.MODULES:
         if module == "distributed":  # of ranks: `gather` and `scatter` are others than those of Tensors
             continue
-        own = (FUNCTIONAL, CALLS) if module == "nn.functional" else (CALLS,)
+        own = (FUNCTIONAL, CALLS) if module in ("nn.functional", "special") else (CALLS,)
         for name in targets.public_names(facade, module):
             arguments = arguments_of(name, *own)
             if arguments is not None:
                 found[f"{module}.{name}".lstrip(".")] = Entry(
-                    targets.function, arguments, name not in calls_numbers.RANDOM
+                    targets.function, arguments, name not in RANDOM, is_rare(name)
                 )
     for name in targets.tensor_names(facade):
         arguments = arguments_of(name, METHODS, CALLS)
         if arguments is not None:
-            found[f"Tensor.{name}"] = Entry(targets.function, arguments, name not in calls_numbers.RANDOM)
+            found[f"Tensor.{name}"] = Entry(targets.function, arguments, name not in RANDOM, is_rare(name))
     for path in [*names(), *(name for name in SCRIPTS if " " in name)]:
         script = script_of(path)
         if script and path not in found:

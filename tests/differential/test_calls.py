@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import bounds
 import pytest
 import table
 from hypothesis import HealthCheck, assume, given, settings
@@ -17,21 +20,30 @@ from outcome import Outcome, differences, outcome
 import pylayer.paddle as engine
 
 EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "20"))
-"""How many calls are drawn per name."""
+"""How many calls are drawn per name; a quarter of them of functions that few layers use."""
 
-PROFILE = settings(
-    max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
+
+def profile(path: str) -> settings:
+    """The settings for drawing calls of a path, the same in every run."""
+    few = table.ENTRIES[path].few
+    return settings(
+        max_examples=max(2, EXAMPLES // 4) if few else EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 def both(real: Any, path: str, arguments: Any) -> tuple[Outcome, Outcome, dict[str, Any]]:
     """What a call did on the engine and on Paddle, and the differences."""
     entry = table.ENTRIES[path]
     ours, theirs = (outcome(library, entry.function(library, path), arguments) for library in (engine, real))
-    return ours, theirs, differences(ours, theirs, entry.values)
+    close = functools.partial(bounds.are_close, path, arguments)
+    return ours, theirs, differences(ours, theirs, entry.values, close=close)
 
 
-NEVER_ACCEPTED = {"Tensor.cuda", "Layer misuse"}
+NEVER_ACCEPTED = {"Tensor.cuda", "Tensor.pin_memory", "Layer misuse", "nn.functional.rms_norm"}
 """What has no call here that Paddle accepts."""
 
 
@@ -39,7 +51,7 @@ NEVER_ACCEPTED = {"Tensor.cuda", "Layer misuse"}
 def test_calls_do_the_same(real: Any, path: str) -> None:
     accepted = 0
 
-    @PROFILE
+    @profile(path)
     @given(arguments=table.ENTRIES[path].arguments)
     def run(arguments: Any) -> None:
         nonlocal accepted
@@ -69,29 +81,43 @@ def test_a_known_difference_is_still_there(real: Any, row: Known) -> None:
     assert any(row.covers(path, fact, row.example, ours, theirs) for fact in named), f"no longer differs: {named}"
 
 
-CALL = """
-import sys
+CRASHING = """
+import json, os, resource, signal, sys
 sys.path[:0] = {paths!r}
 import warnings
 warnings.simplefilter("ignore")
 import paddle, table, test_calls
 from known import CRASHES
 from outcome import outcome
-row = CRASHES[{number}]
-path = test_calls.path_of(row)
-for _ in range(20):
-    outcome(paddle, table.ENTRIES[path].function(paddle, path), row.example)
+
+
+def call(row):
+    resource.setrlimit(resource.RLIMIT_CPU, (3, 3))
+    signal.alarm(60)  # for one that waits
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    path = test_calls.path_of(row)
+    for _ in range(20):
+        outcome(paddle, table.ENTRIES[path].function(paddle, path), row.example)
+
+
+found = {{}}
+for row in CRASHES:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            call(row)
+        finally:
+            os._exit(0)
+    found[row.names + ": " + row.reason] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+print(json.dumps(found))
 """
+"""Each call in a process forked from one that has imported Paddle; one that never ends is ended when its time is used."""
 
 
-@pytest.mark.parametrize("number", range(len(CRASHES)), ids=lambda n: CRASHES[n].names.split()[0])
-def test_a_known_crash_is_still_there(real: Any, number: int) -> None:
-    row = CRASHES[number]
-    assert row.when(row.example)
+def test_known_crashes_are_still_there(real: Any) -> None:
+    assert all(row.when(row.example) for row in CRASHES)
     here = Path(__file__).parent
-    code = CALL.format(paths=[str(here), str(here.parents[1] / "engine")], number=number)
-    try:
-        code = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20, check=False).returncode
-    except subprocess.TimeoutExpired:
-        return  # it never ends
-    assert code < 0, f"no longer crashes: exit code {code}"
+    code = CRASHING.format(paths=[str(here), str(here.parents[1] / "engine")])
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    ended = json.loads(run.stdout.splitlines()[-1])
+    assert {row: status for row, status in ended.items() if status >= 0} == {}

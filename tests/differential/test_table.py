@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import release_names
 import table
+import targets
+from hypothesis import HealthCheck, given, settings
 from known import CRASHES, KNOWN, last_word
 from one_liners import PROGRAMS
 
-import pylayer.paddle  # noqa: F401 - the packages
+import pylayer.paddle
 from pylayer.paddle._names import MODULES
 from pylayer.release import StandIn, named
 
@@ -26,6 +28,64 @@ def test_every_public_name_of_the_facade_has_calls() -> None:
     left = [name for name in table.names() if name not in table.ENTRIES and name not in shown]
     # What talks to other ranks has none to talk to here: worlds hold it (`test_worlds`, specs/checker/worlds.grad.yaml).
     assert [name for name in left if not name.startswith("distributed.")] == []
+
+
+OF_FUNCTIONS = ("", "fft", "geometric", "incubate", "linalg", "nn.functional", "special")
+"""The modules whose functions take Tensors; of the others, classes and modes, programs are run."""
+
+NOT_DRAWN: dict[str, str] = {
+    **dict.fromkeys("load save".split(), "They write and read files: `one_liners_modules`."),
+    **dict.fromkeys("get_rng_state set_rng_state".split(), "A state of the generator, which is the engine's own."),
+    **dict.fromkeys(
+        "autocast get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_enabled get_flags"
+        " set_flags is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute"
+        " is_compiled_with_ipu is_compiled_with_rocm is_compiled_with_xpu".split(),
+        "No Tensor goes in, and none comes out: `one_liners_names`.",
+    ),
+    **dict.fromkeys(
+        "adaptive_log_softmax_with_loss affine_grid grid_sample interpolate upsample".split(),
+        "Fixed programs are enough for what is to go: `one_liners_nn`.",
+    ),
+}
+"""By name, why no calls are drawn."""
+
+
+def functions() -> list[str]:
+    """The paths of the facade's functions and of Tensor's methods."""
+    found = [name for name in table.names() if name.startswith("Tensor.")]
+    for module in OF_FUNCTIONS:
+        for name in targets.public_names(pylayer.paddle, module):
+            value = getattr(targets.module(pylayer.paddle, module), name)
+            if callable(value) and not isinstance(value, type):
+                found.append(f"{module}.{name}".lstrip("."))
+    return found
+
+
+WITHOUT_ARGUMENTS = set(
+    "disable_static enable_static in_dynamic_mode get_device set_device is_compiled_with_cuda".split()
+)
+"""Modes and devices: their scripts have no arguments to draw."""
+
+
+def drawn_twice(path: str) -> bool:
+    """Whether among a few calls that are drawn for a path there are two that differ."""
+    drawn: set[str] = set()
+
+    @settings(max_examples=4, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @given(arguments=table.ENTRIES[path].arguments)
+    def draw(arguments: Any) -> None:
+        drawn.add(repr(arguments))
+
+    draw()
+    return len(drawn) > 1
+
+
+def test_every_function_of_the_facade_is_drawn_at_least_twice() -> None:
+    left = {last_word(path) for path in functions() if path not in table.ENTRIES}
+    assert left == set(NOT_DRAWN)
+    assert all(NOT_DRAWN.values())
+    once = {path for path in functions() if path in table.ENTRIES and not drawn_twice(path)}
+    assert once == WITHOUT_ARGUMENTS
 
 
 TWICE_THERE = set(

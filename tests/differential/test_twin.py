@@ -57,10 +57,12 @@ def same(real: Any, function: Any, *inputs: Any) -> None:
     cotangents = [np.cos(out) for out in a.outputs or []]
     for x, y in zip(a.forward(a.inputs), b.forward(b.inputs), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-12)
-    for x, y in zip(a.vjp(a.inputs, cotangents), b.vjp(b.inputs, cotangents), strict=True):
+    for name, x, y in zip(a.names, a.vjp(a.inputs, cotangents), b.vjp(b.inputs, cotangents), strict=True):
         assert (x is None) == (y is None)
         if x is not None:
-            np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-14)
+            # layer_norm_grad of Paddle rounds epsilon to float32 for the gradient of the weight: 5e-11 beside a variance
+            rounding = 1e-8 if name in (theirs.closed_over or ()) else 1e-10
+            np.testing.assert_allclose(x, y, rtol=rounding, atol=1e-14)
 
 
 def test_a_layer(real: Any, norm: Any) -> None:

@@ -35,7 +35,7 @@ def family(op: Op) -> str:
 FAMILIES = sorted({family(op) for op in OPS.values() if op.differentiable})
 
 FIXED = {
-    "as_strided", "broadcast_to", "broadcast_view", "concat", "split", "reshape", "getitem",
+    "as_complex", "as_strided", "broadcast_to", "broadcast_view", "concat", "split", "reshape", "getitem",
     "scatter_sum", "setitem", "written", "where", "put_reduced",
     "conv", "conv_input", "conv_weight", "fold", "unfold", "window_spread", "window_sum", "svd",
 }  # fmt: skip

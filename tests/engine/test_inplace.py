@@ -9,7 +9,7 @@ import pytest
 
 import pylayer.paddle as paddle
 from pylayer.ops.methods import CHANGES as VERSIONS
-from pylayer.ops.methods import IN_PLACE, IN_PLACE_ANEW
+from pylayer.ops.methods import IN_PLACE, IN_PLACE_ANEW, IN_PLACE_VIEWS
 
 t = paddle.to_tensor
 
@@ -54,7 +54,7 @@ def sample(name: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 # --------------------------------------------------------------------------- values, memory
-@pytest.mark.parametrize("name", [*METHODS, *LOGICAL, *IN_PLACE_ANEW])
+@pytest.mark.parametrize("name", [*METHODS, *LOGICAL, *IN_PLACE_ANEW, *IN_PLACE_VIEWS])
 def test_the_result_is_that_of_the_form_without_underscore(name: str) -> None:
     x, arguments = sample(name)
     paddle.seed(1)

@@ -91,7 +91,8 @@ def found(program: Any, how: str, copies: int) -> list[np.ndarray[Any, Any]]:
         def run(g: Any) -> Any:
             seen.append(g if kind == "keeps" else g.clone())
             if kind == "writes" and how != "double":  # what is recorded is not written to
-                g.multiply_(paddle.to_tensor(3.0, "float64"))
+                with paddle.no_grad():
+                    g.multiply_(paddle.to_tensor(3.0, "float64"))
             return g * 2 if kind == "doubles" else g if kind == "keeps" else None
 
         return run

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import Array, as_array, run_alone
+from pylayer.array import Array, as_array, in_order, run_alone
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Target
 from pylayer.op_node import OpNode
@@ -63,10 +63,13 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
             out = run_alone(kernels[type(array)], array)
         except RuntimeError:
             return general(x)
+        axes = out.ndim
+        if axes > 1:  # of one axis it always is
+            out = in_order(out)
         if x._stop_gradient or not differentiable or not grad_enabled():
             return unrecorded(row, (x,), as_array(out, type(array)))
         parent = x if x.node is None else x.node
-        if not (usual and out.ndim) or watching:
+        if not (usual and axes) or watching:
             out = as_array(out, type(array))
             return Tensor(out, OpNode(row, (parent,), (pick(array, out, 0),), (array.shape,), out), False)
         node = ElementwiseNode()
@@ -104,6 +107,8 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
             out = run_alone(kernels[type(a)], a, b)
         except (RuntimeError, TypeError, ValueError):
             return general(x, y)  # which says what was wrong
+        if out.ndim > 1:
+            out = in_order(out)
         parent_x = None if x._stop_gradient else x if x.node is None else x.node
         parent_y = None if y._stop_gradient else y if y.node is None else y.node
         if (parent_x is None and parent_y is None) or not differentiable or not grad_enabled():
@@ -152,7 +157,7 @@ def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Ten
             out = run_alone(kernels[type(array)], a, b)
         except RuntimeError:
             return general(x, y)
-        out = as_array(out, type(array))
+        out = in_order(as_array(out, type(array)))
         if tensor._stop_gradient or not differentiable or not grad_enabled():
             return unrecorded(row, (x, y), out)
         parent = tensor if tensor.node is None else tensor.node

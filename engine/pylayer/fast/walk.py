@@ -7,7 +7,7 @@ from heapq import heappop, heappush, heapreplace
 from typing import Any
 
 from pylayer import graph
-from pylayer.array import as_array
+from pylayer.array import as_array, gradient_in_order, in_order
 from pylayer.fast import ON, ElementwiseNode
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.versions import changes
@@ -27,8 +27,7 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
             return
         held = pending[target]
         held.append(held.pop() + cotangent)  # NumPy adds in place to a large array that nobody else holds
-        if type(held[0]) is not type(cotangent):
-            held[0] = as_array(held[0], type(cotangent))
+        held[0] = in_order(as_array(held[0], type(cotangent)))
 
     for target, cotangent in roots:
         arrive(target, cotangent)
@@ -44,13 +43,15 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
             node, target = node.parent_x, node.parent_y
             straight = type(node) is ElementwiseNode and node is not target and node not in pending
             if not straight:
-                arrive(node, held[0])
+                arrive(node, gradient_in_order(held[0]))
             if target is not None:
                 if target in pending:
                     sum_ = pending[target]
                     sum_.append(sum_.pop() + other)
+                    if sum_[0].ndim > 1:  # of one axis a sum always is
+                        sum_[0] = in_order(sum_[0])
                 else:
-                    arrive(target, other)
+                    arrive(target, gradient_in_order(other))
                 other = None
             if not straight:
                 break

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pylayer.nn.checks import check_format
 from pylayer.nn.functional import dropout
 from pylayer.ops import random
 from pylayer.ops.activation import hardtanh, softmax, swish
-from pylayer.ops.arguments import normal_axis
+from pylayer.ops.arguments import normal_axis, require
 from pylayer.ops.creation import arange, zeros_like
 from pylayer.ops.elementwise import log
 from pylayer.ops.indexing import where_
@@ -23,14 +24,8 @@ from pylayer.tensor import Tensor
 
 
 def hardshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Tensor:
-    """x, but 0 between −threshold and threshold.
-
-    Raises:
-        ValueError: the threshold is negative.
-    """
-    if threshold < 0:
-        raise ValueError("The threshold value should be no less than zero. Received: {threshold}.")
-    return where_((x > threshold) | (x < -threshold), x, 0.0)
+    """x, but 0 between −threshold and threshold; at both, and for NaN, x itself, as in Paddle."""
+    return where_((x >= threshold) | (x <= -threshold), x, x * 0.0)
 
 
 def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Tensor:
@@ -45,8 +40,8 @@ def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Te
 
 
 def thresholded_relu(x: Tensor, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Tensor:
-    """x where it is above threshold, else value."""
-    return where_(x > threshold, x, value)
+    """x where it is above threshold, else value; NaN for NaN."""
+    return where_(x > threshold, x, x * 0.0 + value)
 
 
 def rrelu(
@@ -64,7 +59,8 @@ def rrelu(
 
 
 def maxout(x: Tensor, groups: int, axis: int = 1, name: str | None = None) -> Tensor:
-    """The largest of each `groups` neighbouring channels (Goodfellow et al., 2013)."""
+    """The largest of each `groups` neighbouring channels, 2 at least (Goodfellow et al., 2013)."""
+    require(groups > 1, f"Attr(groups) of Op(maxout) should be larger than 1. But received {groups}")
     at = normal_axis(axis, x.ndim)
     shape = list(x.shape)
     return largest(reshape(x, [*shape[:at], shape[at] // groups, groups, *shape[at + 1 :]]), at + 1)
@@ -107,11 +103,7 @@ def dropout3d(
 
 
 def _of_channels(x: Tensor, p: float, training: bool, data_format: str, usual: str) -> Tensor:
-    last = usual.replace("C", "") + "C"
-    if data_format not in (usual, last):
-        raise ValueError(
-            f"Attr(data_format) should be {usual!r} or {last!r}. Received Attr(data_format): {data_format}."
-        )
+    check_format(data_format, usual, usual.replace("C", "") + "C")
     if x.ndim != len(usual):
         raise ValueError(f"dimensions of x should be {len(usual)}, but received {x.ndim} != {len(usual)}")
     return dropout(x, p, [0, data_format.index("C")], training)
@@ -165,8 +157,12 @@ def zeropad2d(x: Tensor, padding: Any, data_format: str = "NCHW", name: str | No
 
 
 def sequence_mask(x: Tensor, maxlen: Any = None, dtype: Any = "int64", name: str | None = None) -> Tensor:
-    """1 for positions before each length, along a new last axis of size `maxlen`, the largest length unless given."""
-    count = int(x.array.max().item()) if maxlen is None else int(maxlen)
+    """1 for positions before each length, along a new last axis of size `maxlen`, the largest length unless given.
+
+    A negative `maxlen` stands for the largest length as well, as in Paddle.
+    """
+    given = -1 if maxlen is None else int(maxlen)
+    count = int(x.array.max().item()) if given < 0 else given
     return astype(arange(count, dtype=x.dtype) < unsqueeze(x, -1), dtype)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pylayer.array import XP
 from pylayer.nn.families import over_axes
-from pylayer.nn.spatial import channels_back, channels_first, check_space
+from pylayer.nn.spatial import FORMATS, channels_back, channels_first, check_space
 from pylayer.ops.indexing import getitem
 from pylayer.ops.linalg import matmul
 from pylayer.ops.positions import take_along_axis
@@ -31,7 +31,7 @@ def _spans(size: int, count: int) -> list[range]:
 
 def _adaptive_avg(name: str, ndim: int, x: Tensor, output_size: Any, data_format: str = "") -> Tensor:
     """The means of windows that cover each axis, `output_size` of them; a size of None keeps an axis."""
-    check_space(name, x, ndim)
+    check_space(name, x, ndim, data_format)
     x = channels_first(x, data_format)
     xp = XP[type(x.array)]
     for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):  # by a matrix that averages spans
@@ -46,7 +46,7 @@ def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask
 
     There are `output_size` windows; a size of None keeps an axis.
     """
-    check_space(name, x, ndim)
+    check_space(name, x, ndim, FORMATS[ndim])
     space = x.shape[2:]
     counts = _sizes(output_size, ndim, space)
     xp = XP[type(x.array)]

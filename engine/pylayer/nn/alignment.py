@@ -73,7 +73,7 @@ def ctc_loss(
     places = xp.arange(classes.shape[1])
     ends = Tensor((places == 2 * counts) | (places == 2 * counts - 1))
     loss = -logsumexp(where_(ends, reached, NEVER), 1)
-    loss = where_(loss < -NEVER / 2, loss, 0.0)
+    loss = where_(loss >= -NEVER / 2, 0.0, loss)
     if norm_by_times:
         part = loss / astype(input_lengths, loss.dtype)
         loss = part + (loss - part).detach()

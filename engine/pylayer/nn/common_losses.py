@@ -7,28 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from pylayer.dtype import int64
+from pylayer.nn.checks import check_label_shape, check_parameters, check_reduction
 from pylayer.nn.functional import check_range
 from pylayer.ops.activation import log_softmax, softplus
-from pylayer.ops.arguments import normal_axis
+from pylayer.ops.arguments import normal_axis, require
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
-from pylayer.ops.elementwise import exp, log, maximum
+from pylayer.ops.elementwise import check_same_dtype, exp, log, maximum
 from pylayer.ops.indexing import where_
 from pylayer.ops.positions import index_select, take_along_axis
 from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
+from pylayer.symbol import Symbol
 from pylayer.tensor import Tensor
 
 
-def _check_reduction(reduction: str) -> None:
-    if reduction not in ("sum", "mean", "none"):
-        raise ValueError(f"The value of 'reduction' should be 'sum', 'mean' or 'none', but received {reduction}.")
-
-
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
-    _check_reduction(reduction)
+    check_reduction(reduction)
     return loss if reduction == "none" else mean(loss) if reduction == "mean" else total(loss)
 
 
@@ -52,6 +50,7 @@ def smooth_l1_loss(
     name: str | None = None,
 ) -> Tensor:
     """Huber's loss: half the square up to `delta`, linear beyond; divided by `delta` unless `is_huber`."""
+    check_label_shape("smooth_l1_loss", input, label)
     size = absolute(input - label)
     loss = where_(size < delta, size * size * 0.5, size * delta - 0.5 * delta * delta)
     return _reduced(loss if is_huber else loss / delta, reduction)
@@ -65,6 +64,7 @@ def kl_div(
         raise ValueError(
             f"kl_div(): the input has {input.ndim} axes, but the label {label.ndim}; they should have as many."
         )
+    check_label_shape("kl_div", input, label)
     if log_target:
         loss = exp(label) * (label - input)
     else:
@@ -85,7 +85,19 @@ def _bounded_log(x: Tensor) -> Tensor:
 def binary_cross_entropy(
     input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
 ) -> Tensor:
-    """-(label · log input + (1 - label) · log(1 - input)), the logarithms held above -100 as in Paddle."""
+    """-(label · log input + (1 - label) · log(1 - input)), the logarithms held above -100 as in Paddle.
+
+    Raises:
+        ValueError: the label has another shape or dtype, or a probability is not between 0 and 1.
+    """
+    check_label_shape("binary_cross_entropy", input, label)
+    check_same_dtype("binary_cross_entropy", [input, label])
+    if not isinstance(input, Symbol):
+        for text, outside in (
+            ("greater than or equal to 0", ~(input.array >= 0)),
+            ("less than or equal to 1", input.array > 1),
+        ):
+            require(not outside.any(), f"binary_cross_entropy(): the elements of input must be {text}")
     loss = -(label * _bounded_log(input) + (1 - label) * _bounded_log(1 - input))
     return _reduced(loss if weight is None else loss * weight, reduction)
 
@@ -99,6 +111,8 @@ def binary_cross_entropy_with_logits(
     name: str | None = None,
 ) -> Tensor:
     """`binary_cross_entropy` of the sigmoid of `logit`, computed without overflow."""
+    check_label_shape("binary_cross_entropy_with_logits", logit, label)
+    check_same_dtype("binary_cross_entropy_with_logits", [logit, label])
     positive = label if pos_weight is None else label * pos_weight
     loss = positive * softplus(-logit) + (1 - label) * softplus(logit)
     return _reduced(loss if weight is None else loss * weight, reduction)
@@ -112,10 +126,17 @@ def nll_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """Minus the element `label` of log-probabilities, classes along the second axis; see `cross_entropy`."""
-    axis = 1 if input.ndim > 1 else 0
-    check_range("label value", label, input.shape[axis], ValueError, ignore_index)
-    return _picked(input, label, weight, ignore_index, reduction, axis)
+    """Minus the element `label` of log-probabilities, classes along the second axis; see `cross_entropy`.
+
+    Raises:
+        ValueError: there are no classes; the label is not of int64, or the weight not of the input's dtype; or a class
+            is out of range.
+    """
+    require(input.ndim > 1, f"nll_loss(): Expected 2 or more dimensions (got {input.ndim})")
+    require(label.dtype is int64, "nll_loss(): the label should be of int64", label)
+    check_parameters("nll_loss", input, weight)
+    check_range("label value", label, input.shape[1], ValueError, ignore_index)
+    return _picked(input, label, weight, ignore_index, reduction, 1)
 
 
 def label_smooth(
@@ -165,7 +186,7 @@ def cross_entropy(
     """
     at = normal_axis(axis, input.ndim)
     logarithms = log_softmax(input, at) if use_softmax else log(input)
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if soft_label and ignore_index > 0:
         raise ValueError(f"When soft_label == True, 'ignore_index' should be '-100', but received {ignore_index}.")
     if label_smoothing > 0:

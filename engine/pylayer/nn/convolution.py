@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from pylayer.invalid import invalid
+from pylayer.nn.checks import check_positive
 from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import channels_back, channels_first, check_space, pads_of, per_axis
 from pylayer.nn.windows import conv, conv_input
+from pylayer.ops.elementwise import check_same_dtype
 from pylayer.ops.shape import reshape
 from pylayer.tensor import Tensor
 
@@ -47,11 +49,13 @@ def _conv(
         data_format: where channels stand in `x`; the weight's shape stays.
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: shapes or dtypes that do not fit.
     """
-    check_space(name, x, ndim)
+    check_space(name, x, ndim, data_format)
+    check_same_dtype(name, [x, weight])
     x = channels_first(x, data_format)
     strides, dilations = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
+    check_positive(name, stride=strides, dilation=dilations)
     pads = pads_of(padding, ndim, data_format, weight.shape[2:], strides, x.shape[2:])
     if isinstance(padding, str) and padding.upper() == "SAME":
         dilations = [1] * ndim
@@ -78,11 +82,13 @@ def _conv_transpose(
     `output_size` names it.
 
     Raises:
-        ValueError: shapes that do not fit, or a size that is none of these.
+        ValueError: shapes or dtypes that do not fit, or a size that is none of these.
     """
-    check_space(name, x, ndim)
+    check_space(name, x, ndim, data_format)
+    check_same_dtype(name, [x, weight])
     x = channels_first(x, data_format)
     strides, dilations = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
+    check_positive(name, stride=strides, groups=groups)
     if isinstance(padding, str) and padding.upper() == "SAME":
         dilations = [1] * ndim
     pads = pads_of(padding, ndim, data_format, weight.shape[2:], strides, x.shape[2:])

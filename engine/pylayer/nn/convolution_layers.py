@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.nn import convolution
+from pylayer.nn.checks import check_format
 from pylayer.nn.initializer import Normal
 from pylayer.nn.layer import Layer
-from pylayer.nn.spatial import FORMATS, per_axis
+from pylayer.nn.spatial import ALL_FORMATS, FORMATS, per_axis
 from pylayer.nn.words import also
 from pylayer.ops.padding import pad
 from pylayer.tensor import Tensor
@@ -55,6 +56,8 @@ class _Convolution(Layer):
                 f"padding_mode must be one of {{'zeros', 'reflect', 'replicate', 'circular'}}, but got "
                 f"padding_mode={padding_mode!r}"
             )
+        if data_format is not None:
+            check_format(data_format, *ALL_FORMATS[1:])
         ndim = type(self).ndim
         self._in_channels, self._out_channels, self._groups = in_channels, out_channels, groups
         self._kernel_size = per_axis(kernel_size, ndim, "kernel_size")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pylayer.nn import activations, common_losses, functional, losses
+from pylayer.nn.checks import check_positive, check_reduction
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
-from pylayer.nn.layers import REQUIRED, function_layer
+from pylayer.nn.layers import REQUIRED, BCEWithLogitsLoss, L1Loss, MSELoss, function_layer
 from pylayer.ops import activation
 from pylayer.tensor import Tensor
 
@@ -71,6 +72,18 @@ MultiMarginLoss = function_layer(
     "MultiMarginLoss", losses.multi_margin_loss, False, p=1, margin=1.0, weight=None, reduction="mean"
 )
 MultiLabelMarginLoss = function_layer("MultiLabelMarginLoss", losses.multi_label_margin_loss, False, reduction="mean")
+
+# Not SmoothL1Loss, CrossEntropyLoss, HingeEmbeddingLoss, KLDivLoss and CTCLoss, whose constructors Paddle lets pass.
+for _loss in (
+    MSELoss, L1Loss, BCELoss, BCEWithLogitsLoss, NLLLoss, MarginRankingLoss, CosineEmbeddingLoss, TripletMarginLoss,
+    TripletMarginWithDistanceLoss, PoissonNLLLoss, GaussianNLLLoss, SoftMarginLoss, MultiLabelSoftMarginLoss,
+    MultiMarginLoss, MultiLabelMarginLoss,
+):  # fmt: skip
+    _loss.checks = {"reduction": check_reduction}
+PoissonNLLLoss.checks = {
+    "reduction": check_reduction,
+    "epsilon": lambda epsilon: check_positive("PoissonNLLLoss", epsilon=epsilon),
+}
 
 
 class Softmax2D(Layer):

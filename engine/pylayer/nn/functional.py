@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pylayer.nn.checks import check_parameters
 from pylayer.ops import random
-from pylayer.ops.arguments import as_ints, normal_axis
+from pylayer.ops.arguments import as_ints, normal_axis, require
 from pylayer.ops.creation import full_like
-from pylayer.ops.elementwise import logical_and, maximum, rsqrt, sqrt
+from pylayer.ops.elementwise import clip, logical_and, maximum, rsqrt, sqrt
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.norms import norm
@@ -46,11 +47,14 @@ def embedding(
 
     Raises:
         ValueError: `padding_idx` or an element of `x` is out of range, or `scale_grad_by_freq`.
+        NotImplementedError: `x` is of another dtype than int32 and int64.
     """
     if scale_grad_by_freq:
         raise ValueError("embedding(): scale_grad_by_freq=True is not part of the bundled engine.")
     if max_norm:
         _hold_rows(weight, x, max_norm, norm_type)
+    integers = x.dtype.name in ("int32", "int64")
+    require(integers, "embedding(): x should be of int32 or int64", x, error=NotImplementedError)
     check_range("embedding(): an element", x, weight.shape[0], ValueError)
     rows: Tensor = weight[x]
     if padding_idx is None:
@@ -124,8 +128,8 @@ def layer_norm(
     """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus `bias` (Ba et al., 2016).
 
     Raises:
-        ValueError: the last axes have another shape, or they are all; weight or bias is no row; or the epsilon is not
-            within what Paddle takes, 0 to 0.001.
+        ValueError: the last axes have another shape, or they are all; weight or bias is no row, or of another dtype;
+            or the epsilon is not within what Paddle takes, 0 to 0.001.
     """
     sizes = as_ints(normalized_shape)
     if not 0 <= epsilon <= 0.001:
@@ -141,6 +145,7 @@ def layer_norm(
         raise ValueError(
             f"layer_norm(): the last axes should be {sizes}, as normalized_shape says, but x has shape {x.shape}."
         )
+    check_parameters("layer_norm", x, weight, bias)
     axes = list(range(x.ndim - len(sizes), x.ndim))
     centred = x - mean(x, axes, True)
     out = centred * rsqrt(mean(centred * centred, axes, True) + epsilon)
@@ -156,7 +161,8 @@ def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, na
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between slices along `axis`."""
+    """The cosine of the angle between slices along `axis`; the product of their sizes is held above `eps`."""
     x1, x2 = broadcast_tensors([x1, x2])
-    size = sqrt(total(x1 * x1, axis) * total(x2 * x2, axis))
-    return total(x1 * x2, axis) / maximum(size, full_like(size, eps))
+    # Held before the root is taken: the root of 0 has an infinite slope, which times 0 is NaN.
+    squares = clip(total(x1 * x1, axis) * total(x2 * x2, axis), eps * eps)
+    return total(x1 * x2, axis) / sqrt(squares)

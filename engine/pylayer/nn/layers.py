@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from pylayer.nn import common_losses, functional
 from pylayer.nn.initializer import Constant
@@ -198,6 +198,8 @@ class _Function(Layer):
     words: dict[str, str]
     """Other words for the options and inputs."""
     shows: tuple[str, ...] = ()
+    checks: ClassVar[dict[str, Callable[[Any], None]]] = {}
+    """By name of an option, what says whether its value is taken."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -205,6 +207,8 @@ class _Function(Layer):
         given.apply_defaults()
         for name in self.options:
             setattr(self, name, given.arguments[name])
+        for name, check in self.checks.items():
+            check(getattr(self, name))
 
     def _bound(self, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]) -> inspect.BoundArguments:
         try:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from pylayer.nn.checks import check_label_shape, check_reduction
 from pylayer.nn.common_losses import _reduced, cross_entropy
 from pylayer.ops.activation import log_sigmoid, relu, softmax, softplus
+from pylayer.ops.arguments import require
 from pylayer.ops.creation import full_like
-from pylayer.ops.elementwise import equal, exp, log, maximum, minimum, pow, sigmoid, square
+from pylayer.ops.elementwise import check_same_dtype, clip, equal, exp, log, maximum, minimum, pow, sigmoid, square
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.norms import norm
@@ -30,12 +32,25 @@ def square_error_cost(input: Tensor, label: Tensor) -> Tensor:
 
 
 def log_loss(input: Tensor, label: Tensor, epsilon: float = 1e-4, name: str | None = None) -> Tensor:
-    """−(label · log(input + epsilon) + (1 − label) · log(1 − input + epsilon)), of probabilities."""
+    """−(label · log(input + epsilon) + (1 − label) · log(1 − input + epsilon)), of probabilities, [batch, 1].
+
+    Raises:
+        ValueError: another shape, or the label is of another shape or dtype.
+    """
+    require(input.ndim == 2 and input.shape[1] == 1, "log_loss(): input and label should be [batch, 1]", input)
+    check_label_shape("log_loss", input, label)
+    check_same_dtype("log_loss", [input, label])
     return -label * log(input + epsilon) - (1.0 - label) * log(1.0 - input + epsilon)
 
 
 def dice_loss(input: Tensor, label: Tensor, epsilon: float = 1e-5, name: str | None = None) -> Tensor:
-    """1 − 2 · overlap / (sum of both), of probabilities in the last axis and classes of size 1 there."""
+    """1 − 2 · overlap / (sum of both), of probabilities in the last axis and classes of size 1 there.
+
+    Raises:
+        AssertionError: the label has another number of axes, or another size than 1 in the last.
+    """
+    fits = label.ndim == input.ndim > 1 and label.shape[-1] == 1
+    require(fits, "dice_loss(): The last dimension of label should be 1", input, label, error=AssertionError)
     truth = astype(one_hot(squeeze(label, -1), input.shape[-1]), input.dtype)
     axes = list(range(1, input.ndim))
     overlap = total(input * truth, axes)
@@ -51,7 +66,15 @@ def sigmoid_focal_loss(
     reduction: str = "sum",
     name: str | None = None,
 ) -> Tensor:
-    """Binary cross-entropy of logits times (1 − p of the truth)^gamma, and alpha or 1 − alpha (Lin et al., 2017)."""
+    """Binary cross-entropy of logits times (1 − p of the truth)^gamma, and alpha or 1 − alpha (Lin et al., 2017).
+
+    Raises:
+        ValueError: the label is of another shape or dtype, or the normalizer has more than one axis.
+    """
+    check_label_shape("sigmoid_focal_loss", logit, label)
+    check_same_dtype("sigmoid_focal_loss", [logit, label])
+    if normalizer is not None:
+        require(normalizer.ndim < 2, "Expected zero or one dimension of normalizer in sigmoid_focal_loss", normalizer)
     loss = label * softplus(-logit) + (1 - label) * softplus(logit)
     p = sigmoid(logit)
     truth = p * label + (1 - p) * (1 - label)
@@ -81,8 +104,9 @@ def cosine_embedding_loss(
     """1 − cosine where the label is 1, max(0, cosine − margin) where it is −1.
 
     Raises:
-        ValueError: the inputs have more than two axes or different shapes.
+        ValueError: the inputs have more than two axes or different shapes, or the label not one axis.
     """
+    require(label.ndim == 1, "1D target tensor expected, multi-target not supported", label)
     if input1.shape != input2.shape or input1.ndim > 2:
         raise ValueError(
             f"the shape of input tensor 1 should be equal to input tensor 2 and 1-D or 2-D, but they are "
@@ -92,7 +116,7 @@ def cosine_embedding_loss(
     sizes = (total(square(input1), -1) + 1e-11) * (total(square(input2), -1) + 1e-11)
     cosine = products / pow(sizes, 0.5)
     nothing = full_like(cosine, 0)
-    loss = where_(equal(label, 1), 1 - cosine, nothing) + where_(equal(label, -1), relu(cosine - margin), nothing)
+    loss = where_(equal(label, 1), 1 - cosine, nothing) + where_(equal(label, -1), clip(cosine - margin, 0.0), nothing)
     return _reduced(loss, reduction)
 
 
@@ -117,12 +141,16 @@ def triplet_margin_with_distance_loss(
 
     Args:
         swap: the distance of positive and negative counts if it is the smaller (Balntas et al., 2016).
+
+    Raises:
+        ValueError: the three have different shapes.
     """
+    check_label_shape("triplet_margin_loss", input, positive, negative)
     distance: Distance = distance_function or (lambda a, b: pairwise_distance(a, b, 2))
     near, far = distance(input, positive), distance(input, negative)
     if swap:
         far = minimum(far, distance(positive, negative))
-    return _reduced(relu(near - far + margin), reduction)
+    return _reduced(clip(near - far + margin, 0.0), reduction)
 
 
 def triplet_margin_loss(
@@ -160,6 +188,7 @@ def poisson_nll_loss(
     """
     if epsilon <= 0:
         raise ValueError(f"The value of `epsilon` in poisson_nll_loss should be positive, but received {epsilon}.")
+    check_label_shape("poisson_nll_loss", input, label)
     loss = exp(input) - label * input if log_input else input - label * log(input + epsilon)
     if full:
         large = label > 1
@@ -177,7 +206,16 @@ def gaussian_nll_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """½ (log v + (input − label)² / v), v the variance but at least `epsilon`; with `full`, plus ½ log 2π."""
+    """½ (log v + (input − label)² / v), v the variance but at least `epsilon`; with `full`, plus ½ log 2π.
+
+    Raises:
+        ValueError: a variance is negative, or they have not the shape of the input, where the last axis may be left
+            out or have size 1.
+    """
+    rows, sizes = list(input.shape[:-1]), list(variance.shape)
+    if sizes != list(input.shape):
+        require(sizes in (rows, [*rows, 1]), "gaussian_nll_loss(): variance is of incorrect shape", input, variance)
+        variance = reshape(variance, [*rows, 1])
     if not isinstance(variance, Symbol) and (variance.array < 0).any():
         raise ValueError("variance has negative entry/entries")
     size = maximum(variance, full_like(variance, epsilon))
@@ -188,6 +226,7 @@ def gaussian_nll_loss(
 
 def soft_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
     """log(1 + exp(−label · input)), of labels ±1."""
+    check_label_shape("soft_margin_loss", input, label)
     return _reduced(log(1 + exp(-astype(label, input.dtype) * input)), reduction)
 
 
@@ -195,6 +234,7 @@ def multi_label_soft_margin_loss(
     input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
 ) -> Tensor:
     """Binary cross-entropy of logits, averaged over the last axis."""
+    check_label_shape("multi_label_soft_margin_loss", input, label)
     loss = -(label * log_sigmoid(input) + (1 - label) * log_sigmoid(-input))
     return _reduced(mean(loss if weight is None else loss * weight, -1), reduction)
 
@@ -208,9 +248,13 @@ def multi_margin_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """The mean over the wrong classes of max(0, margin − (truth − other))^p, per row of a matrix."""
+    """The mean over the wrong classes of max(0, margin − (truth − other))^p, per row of a matrix.
+
+    Labels are [batch], or [batch, 1].
+    """
+    label = reshape(label, [-1])
     truth = take_along_axis(input, unsqueeze(label, -1), 1)
-    gaps = pow(relu(margin - truth + input), p) * (1 - astype(one_hot(label, input.shape[1]), input.dtype))
+    gaps = pow(clip(margin - truth + input, 0.0), p) * (1 - astype(one_hot(label, input.shape[1]), input.dtype))
     if weight is not None:
         gaps = reshape(weight[label], [-1, 1]) * gaps
     return _reduced(mean(gaps, 1), reduction)
@@ -252,10 +296,7 @@ def multi_label_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean
     Raises:
         ValueError: other shapes, labels that are no classes, or another `reduction`.
     """
-    if reduction not in ("sum", "mean", "none"):
-        raise ValueError(
-            f"'reduction' in 'multi_label_margin_loss' should be 'sum', 'mean' or 'none', but received {reduction}."
-        )
+    check_reduction(reduction)
     for what, tensor in (("input", input), ("label", label)):
         if tensor.ndim != 2:
             raise ValueError(f"Expected 2D {what} tensor, but got {tensor.ndim}D")
@@ -267,6 +308,7 @@ def multi_label_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean
     there = cumprod(astype(label != -1, input.dtype), 1)
     targets = astype(where_(there > 0, label, 0), "int64")
     named = total(astype(one_hot(targets, classes), input.dtype) * unsqueeze(there, -1), 1, None, True) > 0
-    margins = relu(1 - unsqueeze(take_along_axis(input, targets, 1), -1) + unsqueeze(input, 1))
+    gaps = 1 - unsqueeze(take_along_axis(input, targets, 1), -1) + unsqueeze(input, 1)
+    margins = maximum(gaps, full_like(gaps, 0))
     counted = where_(named, 0.0, margins) * unsqueeze(there, -1)
     return _reduced(total(counted, [1, 2]) / classes, reduction)

@@ -9,6 +9,7 @@ from pylayer.nn import activations
 from pylayer.nn.initializer import Constant, ParamAttr, Uniform
 from pylayer.nn.layer import Layer
 from pylayer.nn.normalization import batch_norm, group_norm, instance_norm
+from pylayer.nn.spatial import ALL_FORMATS
 from pylayer.nn.words import also
 from pylayer.ops import activation, elementwise
 from pylayer.tensor import Tensor
@@ -190,6 +191,8 @@ class GroupNorm(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(dtype=dtype)
+        if data_format not in ALL_FORMATS[1:]:
+            raise ValueError(f"unsupported data layout:{data_format}")
         weight_attr, bias_attr = (weight_attr, bias_attr) if affine else (False, False)
         self._num_groups, self._num_channels, self._epsilon = num_groups, num_channels, epsilon
         self._data_format = data_format

@@ -8,18 +8,19 @@ from typing import Any
 
 from pylayer.array import XP
 from pylayer.invalid import UnsupportedError
+from pylayer.nn.checks import check_format, check_parameters, check_positive
 from pylayer.nn.functional import dropout
-from pylayer.nn.spatial import channels_back, channels_first
+from pylayer.nn.spatial import ALL_FORMATS, channels_back, channels_first
 from pylayer.nn.windows import window_sum
 from pylayer.ops.activation import softmax
-from pylayer.ops.arguments import as_ints
-from pylayer.ops.creation import full_like
+from pylayer.ops.arguments import as_ints, require
+from pylayer.ops.creation import full_like, zeros_like
 from pylayer.ops.elementwise import pow, rsqrt
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.positions import repeat_interleave
 from pylayer.ops.reduction import mean
-from pylayer.ops.shape import reshape, transpose
+from pylayer.ops.shape import reshape, squeeze, transpose, unsqueeze
 from pylayer.symbol import Symbol
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
@@ -58,14 +59,23 @@ def batch_norm(
 
     Raises:
         UnsupportedError: in training, on a Variable of static mode.
+        AssertionError: `x` has no channels.
+        ValueError: another `data_format`, or parameters of another dtype than `x`.
     """
     if training and isinstance(x, Symbol):
         raise UnsupportedError("batch_norm() in training in static mode")
+    require(x.ndim > 1, "batch_norm(): input dim must be larger than 1", x, error=AssertionError)
+    check_format(data_format, *ALL_FORMATS)
+    check_parameters("batch_norm", x, weight, bias)
     x = channels_first(x, data_format)
     shape = [1, -1, *[1] * (x.ndim - 2)]
     if not training if use_global_stats is None else use_global_stats:
+        check_parameters("batch_norm", x, running_mean, running_var)
         centred = x - reshape(running_mean, shape)
         out = centred * rsqrt(reshape(running_var, shape) + epsilon)
+    elif x.size == x.shape[1]:
+        # One number per channel has no variance: Paddle leaves it as it is, and gives weight and bias zeros.
+        return channels_back(x + _scaled(zeros_like(x), weight, bias) * 0.0, data_format)
     else:
         axes = [k for k in range(x.ndim) if k != 1]
         average = mean(x, axes, True)
@@ -95,8 +105,13 @@ def group_norm(
     """Mean 0 and variance 1 per sample and group of channels; times `weight` plus `bias` (Wu and He, 2018).
 
     Raises:
-        ValueError: the channels do not divide into the groups.
+        ValueError: the channels do not divide into the groups; another `data_format`, or weight or bias of another
+            dtype.
     """
+    if data_format not in ALL_FORMATS[1:]:
+        raise ValueError(f"unsupported data layout:{data_format}")
+    check_positive("group_norm", groups=num_groups)
+    check_parameters("group_norm", x, weight, bias)
     x = channels_first(x, data_format)
     if x.shape[1] % num_groups:
         raise ValueError(f"group_norm(): {x.shape[1]} channels do not divide into {num_groups} groups.")
@@ -117,9 +132,17 @@ def instance_norm(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """Mean 0 and variance 1 per sample and channel; times `weight` plus `bias` (Ulyanov et al., 2016)."""
+    """Mean 0 and variance 1 per sample and channel; times `weight` plus `bias` (Ulyanov et al., 2016).
+
+    Raises:
+        ValueError: `x` has no channels, or weight or bias is of another dtype.
+    """
+    require(x.ndim > 1, "instance_norm(): the dimension of input X must greater than or equal to 2", x)
+    check_parameters("instance_norm", x, weight, bias)
     x = channels_first(x, data_format)
-    out = _normalised(x, range(2, x.ndim), eps)
+    space = x if x.ndim > 2 else unsqueeze(x, -1)  # [N, C] is one point per channel
+    out = _normalised(space, range(2, space.ndim), eps)
+    out = out if x.ndim > 2 else squeeze(out, -1)
     return channels_back(_scaled(out, weight, bias), data_format)
 
 
@@ -155,6 +178,7 @@ def local_response_norm(
     name: str | None = None,
 ) -> Tensor:
     """`x` over (k + alpha · the mean of squares of `size` channels around)^beta (Krizhevsky et al., 2012)."""
+    check_format(data_format, *ALL_FORMATS[1:])
     x = channels_first(x, data_format)
     squares = reshape(x * x, [x.shape[0], 1, x.shape[1], -1])
     sums = window_sum(squares, [size, 1], [1, 1], [(size // 2, (size - 1) // 2), (0, 0)])
@@ -177,13 +201,28 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(Q Kᵀ · scale + mask) V per head (Vaswani et al., 2017); all are [batch, length, heads, size].
 
+    Without a batch they are [length, heads, size].
+
     Args:
         attn_mask: added to the scores; or bool, True where attention is allowed.
         is_causal: no attention to what comes later.
         scale: 1 / √size unless given.
         enable_gqa: keys and values of fewer heads serve several heads of the query each.
+
+    Raises:
+        AssertionError: the heads of the keys do not divide those of the query.
+        ValueError: other numbers of axes.
     """
+    require(query.ndim in (3, 4), "scaled_dot_product_attention(): needs 3 or 4 axes", query)
+    if query.ndim == 3:
+        q, k, v = (unsqueeze(t, 0) for t in (query, key, value))
+        out = scaled_dot_product_attention(
+            q, k, v, attn_mask, dropout_p, is_causal, training, backend, scale, enable_gqa
+        )
+        return squeeze(out, 0)
     if enable_gqa and key.shape[2] != query.shape[2]:
+        text = f"The number of groups in query must be divisible by that in key, {key.shape[2]}"
+        require(query.shape[2] % key.shape[2] == 0, text, query, error=AssertionError)
         times = query.shape[2] // key.shape[2]
         key, value = repeat_interleave(key, times, 2), repeat_interleave(value, times, 2)
     q, k, v = (transpose(t, [0, 2, 1, 3]) for t in (query, key, value))

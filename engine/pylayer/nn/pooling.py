@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.nn.checks import check_format, check_positive
 from pylayer.nn.families import over_axes
-from pylayer.nn.spatial import channels_back, channels_first, check_space, pads_of, per_axis
-from pylayer.nn.windows import window_argmax, window_counts, window_sum
+from pylayer.nn.spatial import FORMATS, channels_back, channels_first, check_space, pads_of, per_axis
+from pylayer.nn.windows import LOWEST, window_argmax, window_counts, window_sum
 from pylayer.ops.activation import relu
 from pylayer.ops.creation import zeros
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import pow, sign
-from pylayer.ops.indexing import setitem
+from pylayer.ops.indexing import setitem, where_
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import reshape
 from pylayer.tensor import Tensor
@@ -27,10 +28,11 @@ def _window(
     name: str, ndim: int, x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, data_format: str
 ) -> tuple[Tensor, list[int], list[int], list[tuple[int, int]], list[int]]:
     """`x` with channels first, kernel, strides, pads, and how far windows reach beyond these pads with `ceil_mode`."""
-    check_space(name, x, ndim)
+    check_space(name, x, ndim, data_format)
     x = channels_first(x, data_format)
     kernel = per_axis(kernel_size, ndim, "kernel_size")
     strides = kernel if stride is None else per_axis(stride, ndim, "stride")
+    check_positive(name, kernel_size=kernel, stride=strides)
     pads = pads_of(padding, ndim, data_format, kernel, strides, x.shape[2:])
     if ceil_mode and isinstance(padding, str) and padding.upper() == "VALID":
         raise ValueError('When padding is "VALID", ceil_mode must be False.')
@@ -66,13 +68,17 @@ def _max_pool(
         ceil_mode: windows may reach beyond the end.
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: shapes that do not fit, or a mask of channels that stand last.
     """
+    if return_mask:
+        check_format(data_format, FORMATS[ndim])
     x, kernel, strides, pads, beyond = _window(name, ndim, x, kernel_size, stride, padding, ceil_mode, data_format)
     found = window_argmax(x, kernel, strides, _wider(pads, beyond))
-    flat = take_along_axis(reshape(x, [*x.shape[:2], -1]), reshape(found, [*x.shape[:2], -1]), 2)
-    out = channels_back(reshape(flat, found.shape), data_format)
-    return (out, channels_back(found.astype("int32"), data_format)) if return_mask else out
+    somewhere = found >= 0
+    places = reshape(where_(somewhere, found, 0), [*x.shape[:2], -1])
+    flat = take_along_axis(reshape(x, [*x.shape[:2], -1]), places, 2)
+    out = channels_back(where_(somewhere, reshape(flat, found.shape), LOWEST), data_format)
+    return (out, found.astype("int32")) if return_mask else out
 
 
 def _avg_pool(
@@ -99,7 +105,7 @@ def _avg_pool(
     x, kernel, strides, pads, beyond = _window(name, ndim, x, kernel_size, stride, padding, ceil_mode, data_format)
     total = window_sum(x, kernel, strides, _wider(pads, beyond))
     if divisor_override is not None:  # Paddle's mean, times the size of the window, by the divisor
-        total = total * (math.prod(kernel) / divisor_override)
+        total = total * float(math.prod(kernel)) / float(divisor_override)
     if not any(n for pair in pads for n in pair) and not any(beyond):
         return channels_back(total / float(math.prod(kernel)), data_format)
     xp = XP[type(x.array)]
@@ -127,7 +133,7 @@ def _lp_pool(
     window = (kernel_size, stride, padding)
     x, kernel, strides, pads, beyond = _window(name, ndim, x, *window, ceil_mode, data_format)
     if norm_type == math.inf:
-        return _max_pool(name, ndim, x, *window, False, ceil_mode, data_format)  # type: ignore[no-any-return]
+        return channels_back(_max_pool(name, ndim, x, *window, False, ceil_mode, FORMATS[ndim]), data_format)
     total = window_sum(pow(x, float(norm_type)), kernel, strides, _wider(pads, beyond))
     return channels_back(pow(sign(total) * relu(absolute(total)), 1.0 / norm_type), data_format)
 
@@ -144,7 +150,8 @@ def _max_unpool(
     output_size: Any = None,
 ) -> Tensor:
     """Zeros with the elements of `x` at `indices`, the mask of `max_pool`."""
-    check_space(name, x, ndim)
+    check_format(data_format, FORMATS[ndim])
+    check_space(name, x, ndim, data_format)
     kernel = per_axis(kernel_size, ndim, "kernel_size")
     strides = kernel if stride is None else per_axis(stride, ndim, "stride")
     pads = pads_of(padding, ndim, "NC", kernel, strides, x.shape[2:])

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from pylayer.invalid import invalid
+from pylayer.nn.checks import check_format
 from pylayer.ops.arguments import as_int, as_ints
 from pylayer.ops.shape import moveaxis
 from pylayer.tensor import Tensor
 
 FORMATS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 """Where channels stand unless said otherwise, by the number of spatial axes."""
+
+ALL_FORMATS = ("NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
+"""What functions over any number of spatial axes take."""
 
 
 def per_axis(value: Any, ndim: int, what: str) -> list[int]:
@@ -36,12 +40,13 @@ def channels_back(x: Tensor, data_format: str) -> Tensor:
     return moveaxis(x, 1, -1) if data_format.endswith("C") and x.ndim > 2 else x
 
 
-def check_space(name: str, x: Tensor, ndim: int) -> None:
-    """Check that `x` has a batch, channels and `ndim` spatial axes.
+def check_space(name: str, x: Tensor, ndim: int, data_format: str) -> None:
+    """Check that `x` has a batch, channels and `ndim` spatial axes, and that `data_format` is one of as many.
 
     Raises:
-        ValueError: it has not.
+        ValueError: it has not, or is none.
     """
+    check_format(data_format, FORMATS[ndim], FORMATS[ndim].replace("C", "") + "C")
     if x.ndim != ndim + 2:
         raise invalid(f"{name}(): the input of Op should be {ndim + 2}-D Tensor, but has shape {x.shape}")
 

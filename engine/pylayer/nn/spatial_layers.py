@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from pylayer.nn import adaptive_pooling, interpolation, pooling, vision
+from pylayer.nn.checks import check_count, check_format
 from pylayer.nn.layer import Layer
 from pylayer.nn.layers import REQUIRED, function_layer
 from pylayer.nn.normalization import local_response_norm
@@ -170,6 +172,13 @@ PixelUnshuffle = function_layer(
     "PixelUnshuffle", vision.pixel_unshuffle, "downscale_factor", downscale_factor=REQUIRED, data_format="NCHW"
 )
 ChannelShuffle = function_layer("ChannelShuffle", vision.channel_shuffle, "groups", groups=REQUIRED, data_format="NCHW")
+for _layer, _factor in (
+    (PixelShuffle, "upscale_factor"), (PixelUnshuffle, "downscale_factor"), (ChannelShuffle, "groups")
+):  # fmt: skip
+    _layer.checks = {
+        _factor: functools.partial(check_count, _factor),
+        "data_format": lambda data_format: check_format(data_format, "NCHW", "NHWC"),
+    }
 Unfold = function_layer(
     "Unfold", vision.unfold, False, "input", kernel_sizes=REQUIRED, dilations=1, paddings=0, strides=1
 )

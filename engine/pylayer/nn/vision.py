@@ -6,14 +6,16 @@ import itertools
 import math
 from typing import Any
 
+from pylayer.nn.checks import check_count, check_format, check_positive
 from pylayer.nn.spatial import channels_back, channels_first, pads_of, per_axis
 from pylayer.nn.windows import fold_, unfold_
-from pylayer.ops.arguments import as_ints
+from pylayer.ops.arguments import as_ints, require
 from pylayer.ops.creation import linspace, meshgrid, ones_like
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import clip, floor, minimum, round
 from pylayer.ops.joining import concat, stack
 from pylayer.ops.linalg import matmul
+from pylayer.ops.padding import pad_
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose, unsqueeze
 from pylayer.tensor import Tensor
@@ -119,7 +121,9 @@ def unfold(
     name: str | None = None,
 ) -> Tensor:
     """The windows of images, [batch, channels, height, width], as columns: [batch, channels · kernel, windows]."""
-    return unfold_(x, _two(kernel_sizes), _two(strides), _around(paddings), _two(dilations))
+    kernel, steps, apart = _two(kernel_sizes), _two(strides), _two(dilations)
+    check_positive("unfold", kernel_sizes=kernel, strides=steps, dilations=apart)
+    return unfold_(x, kernel, steps, _around(paddings), apart)
 
 
 def fold(
@@ -132,13 +136,16 @@ def fold(
     name: str | None = None,
 ) -> Tensor:
     """The adjoint of `unfold`: columns added up in images of `output_sizes`."""
-    kernel = _two(kernel_sizes)
-    return fold_(x, _two(output_sizes), kernel, _two(strides), _around(paddings), _two(dilations))
+    kernel, steps, apart = _two(kernel_sizes), _two(strides), _two(dilations)
+    check_positive("fold", kernel_sizes=kernel, strides=steps, dilations=apart)
+    return fold_(x, _two(output_sizes), kernel, steps, _around(paddings), apart)
 
 
 # --------------------------------------------------------------------------- pixels and channels
 def pixel_shuffle(x: Tensor, upscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """Channels made pixels: [N, C·r², H, W] to [N, C, H·r, W·r] (Shi et al., 2016)."""
+    check_format(data_format, "NCHW", "NHWC")
+    check_count("upscale_factor", upscale_factor)
     x = channels_first(x, data_format)
     r, (batch, channels, height, width) = upscale_factor, x.shape
     apart = reshape(x, [batch, channels // (r * r), r, r, height, width])
@@ -148,6 +155,8 @@ def pixel_shuffle(x: Tensor, upscale_factor: int, data_format: str = "NCHW", nam
 
 def pixel_unshuffle(x: Tensor, downscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """The inverse of `pixel_shuffle`."""
+    check_format(data_format, "NCHW", "NHWC")
+    check_count("Downscale factor", downscale_factor)
     x = channels_first(x, data_format)
     r, (batch, channels, height, width) = downscale_factor, x.shape
     apart = reshape(x, [batch, channels, height // r, r, width // r, r])
@@ -157,6 +166,8 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int, data_format: str = "NCHW",
 
 def channel_shuffle(x: Tensor, groups: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """Channels of all groups in turn (Zhang et al., 2018)."""
+    check_format(data_format, "NCHW", "NHWC")
+    check_count("groups", groups)
     x = channels_first(x, data_format)
     batch, channels, height, width = x.shape
     apart = reshape(x, [batch, groups, channels // groups, height, width])
@@ -167,12 +178,14 @@ def temporal_shift(
     x: Tensor, seg_num: int, shift_ratio: float = 0.25, name: str | None = None, data_format: str = "NCHW"
 ) -> Tensor:
     """Some channels of a video's frames from the frame before, some from the one after (Lin et al., 2019)."""
+    check_format(data_format, "NCHW", "NHWC")
+    require(0 < shift_ratio < 0.5, f"temporal_shift(): shift_ratio should be between 0 and 0.5, not {shift_ratio}")
     x = channels_first(x, data_format)
     channels = x.shape[1]
     frames = reshape(x, [-1, seg_num, *x.shape[1:]])
     back, forth = int(channels * shift_ratio), int(channels * 2 * shift_ratio)
-    nothing = frames[:, :1] * 0.0
-    before = concat([nothing, frames[:, :-1]], 1)
-    after = concat([frames[:, 1:], nothing], 1)
+    sides = [(0, 0)] * (frames.ndim - 2)
+    before = pad_(frames[:, :-1], [(0, 0), (1, 0), *sides], 0.0)
+    after = pad_(frames[:, 1:], [(0, 0), (0, 1), *sides], 0.0)
     shifted = concat([before[:, :, :back], after[:, :, back:forth], frames[:, :, forth:]], 2)
     return channels_back(reshape(shifted, x.shape), data_format)

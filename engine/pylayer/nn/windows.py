@@ -15,6 +15,9 @@ from typing import Any
 from pylayer.array import Array
 from pylayer.op import op
 
+LOWEST = -3.4028234663852886e38
+"""What Paddle begins the search for the largest element of a window with, in every dtype: float32's least number."""
+
 # --------------------------------------------------------------------------- windows, as strided views
 Numbers = Sequence[int]
 Pads = Sequence[tuple[int, int]]
@@ -120,21 +123,22 @@ def window_spread(xp: ModuleType, g: Array, space: Numbers, kernel: Numbers, str
 
 @op()
 def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads) -> Array:
-    """Per window the position of its largest element, the first of several, in the flattened space of `x`."""
+    """Per window the position of its largest element, the first of several, in the flattened space of `x`.
+
+    It is -1 where a window has nothing but padding or numbers up to `LOWEST`.
+    """
     space, once = x.shape[2:], [1] * len(kernel)
-    lowest = -xp.inf if x.dtype.kind == "f" else xp.iinfo(x.dtype).min
+    lowest = LOWEST if x.dtype.kind == "f" else xp.iinfo(x.dtype).min
     wide = padded(xp, x, pads, lowest)
     counts = window_counts(space, kernel, strides, pads, once)
-    numbers = xp.zeros((1, 1, *wide.shape[2:]), "int64")
+    numbers = xp.full((1, 1, *wide.shape[2:]), -1, "int64")
     numbers[inside(space, pads)] = xp.arange(math.prod(space)).reshape(space)
-    best, found = None, None
+    best = xp.full((*x.shape[:2], *counts), lowest, x.dtype)
+    found = xp.full(best.shape, -1, "int64")
     for _, place in shifts(kernel, strides, once, counts):
         here, number = wide[place], numbers[place]
-        if best is None:
-            best, found = here.copy(), xp.broadcast_to(number, here.shape).copy()
-        else:
-            larger = (here > best) | (here != here)  # NaN is the largest
-            best, found = xp.where(larger, here, best), xp.where(larger, number, found)
+        larger = (here > best) | (here != here)  # NaN is the largest
+        best, found = xp.where(larger, here, best), xp.where(larger, number, found)
     return found
 
 

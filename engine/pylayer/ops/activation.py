@@ -42,9 +42,19 @@ def elu(xp: ModuleType, x: Array, alpha: float = 1.0) -> Array:
     return xp.where(x > 0, x, alpha * xp.expm1(xp.where(x > 0, 0, x)))
 
 
-# Barron, 2017; Klambauer et al., 2017
-celu = composed("celu", lambda x, alpha=1.0: where_(x > 0, x, alpha * expm1(where_(x > 0, 0.0, x / alpha))))
-selu = composed("selu", lambda x, scale=1.0507009873554805, alpha=1.6732632423543772: elu(x, alpha) * scale)
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x where it is positive, else alpha (exp(x / alpha) - 1) (Barron, 2017); a ZeroDivisionError for an alpha of 0."""
+    require(alpha != 0, "alpha cannot be 0 for celu", error=ZeroDivisionError)
+    return where_(x > 0, x, alpha * expm1(where_(x > 0, 0.0, x / alpha)))
+
+
+def selu(x: Tensor, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772) -> Tensor:
+    """`elu` times a scale above 1, alpha not below 0 (Klambauer et al., 2017); else a ValueError."""
+    require(scale > 1, f"The scale must be greater than 1.0. Received: {scale}")
+    require(alpha >= 0, f"The alpha must be no less than zero. Received: {alpha}")
+    return elu(x, alpha) * scale
+
+
 relu6 = composed("relu6", lambda x: hardtanh(x, 0.0, 6.0))
 hardsigmoid = composed("hardsigmoid", lambda x, slope=1 / 6, offset=0.5: hardtanh(x * slope + offset, 0.0, 1.0))
 
@@ -56,8 +66,14 @@ def hardswish(x: Tensor) -> Tensor:
 
 
 def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
-    """`leaky_relu` with a learned slope: one for all, or one per channel; else an AssertionError."""
+    """`leaky_relu` with a learned slope: one for all, or one per channel; else an AssertionError.
+
+    Raises:
+        ValueError: `weight` is of another dtype, or `data_format` says of several slopes nothing that is known.
+    """
+    check_same_dtype("prelu", [x, weight])
     if weight.size > 1:
+        one_of("prelu(): data_format", data_format, "NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
         channel = 1 if data_format.startswith("NC") else x.ndim - 1
         fits = x.ndim > 1 and weight.size == x.shape[channel]
         require(fits, "The weight size should be equal to x input channel in prelu()", weight, x, error=AssertionError)
@@ -132,3 +148,10 @@ softmax = composed("softmax", lambda x, axis=-1, dtype=None: _normalised(softmax
 log_softmax = composed("log_softmax", lambda x, axis=-1, dtype=None: _normalised(log_softmax_, x, axis, dtype))
 
 relu_, elu_, leaky_relu_ = map(in_place, (relu, elu, leaky_relu))
+
+
+def legacy_softmax(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """`softmax` of `paddle.special`: without an axis along the first of 0, 1 or 3 axes, else along the second."""
+    if axis is None:
+        axis = 0 if x.ndim in (0, 1, 3) else 1
+    return softmax(x, axis, dtype)

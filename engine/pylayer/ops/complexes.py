@@ -11,8 +11,7 @@ from pylayer.ops.arguments import require
 from pylayer.ops.creation import ones_like
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import atan2, cos, floating, sign, sin
-from pylayer.ops.indexing import getitem, where_
-from pylayer.ops.joining import stack
+from pylayer.ops.indexing import where_
 from pylayer.ops.shape import cast
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function
@@ -27,27 +26,40 @@ def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
 
 
 def _part(name: str, vjp: Function) -> Operation:
-    """The real or the imaginary part; a ValueError of what is not complex."""
+    """The real or the imaginary part, a view; a ValueError of what is not complex."""
 
     def forward(xp: ModuleType, x: Array) -> Array:
         if x.dtype.kind != "c":
             raise ValueError(f"the Tensor must be complex, but is {x.dtype}")
-        return getattr(x, name).copy()
+        return getattr(x, name)
 
-    return op(x=vjp)(composed(name, forward))
+    return op(view=True, x=vjp)(composed(name, forward))
 
 
 real, imag = _part("real", lambda g, F: F.complex(g, g * 0)), _part("imag", lambda g, F: F.complex(g * 0, g))
 conj = unary("conj", lambda g, F: F.conj(g), lambda xp: xp.conjugate)
 
 
-def as_complex(x: Tensor) -> Tensor:
-    """The last axis, of size 2, read as real and imaginary parts."""
-    require(x.ndim > 0 and x.shape[-1] == 2, "as_complex(): the last axis must be of size 2", x)
-    return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))
+COMPLEX, REAL = {"f4": "c8", "f8": "c16"}, {"c8": "f4", "c16": "f8"}
+"""The dtype whose numbers are pairs of those of a dtype, and the other way round."""
 
 
-as_real = composed("as_real", lambda x: stack([real(x), imag(x)], -1))
+@op(view=True, x=lambda g, F: F.as_real(g))
+def as_complex(xp: ModuleType, x: Array) -> Array:
+    """The last axis, of size 2, read as real and imaginary parts: a view."""
+    require(x.ndim > 0 and x.shape[-1] == 2, "the last axis must be of size 2", x)
+    require(x.dtype.str[1:] in COMPLEX, "the Tensor must be float32 or float64", x)
+    require(x.strides[-1] == x.dtype.itemsize, "the stride of the last axis must be 1. Call contiguous() before", x)
+    return x.view(COMPLEX[x.dtype.str[1:]])[..., 0]
+
+
+@op(view=True, x=lambda g, F: F.complex(F.getitem(g, (..., 0)), F.getitem(g, (..., 1))))
+def as_real(xp: ModuleType, x: Array) -> Array:
+    """Real and imaginary parts along a new last axis, of size 2: a view."""
+    require(x.dtype.kind == "c", "the Tensor must be complex", x)
+    return x[..., None].view(REAL[x.dtype.str[1:]])
+
+
 view_as_complex, view_as_real = as_complex, as_real
 
 

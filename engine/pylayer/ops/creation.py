@@ -78,6 +78,8 @@ def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
         raise ValueError(f"Failed to convert input data to a regular ndarray: {error}") from None
     if by_default and values.dtype.kind == "f" and not _holds_tensor(data):
         values = _quiet_cast(values, default_dtype().numpy)
+    if by_default and values.dtype == "int32" and not _holds_tensor(data):
+        values = values.astype("int64")
     if by_default and values.dtype.kind == "c":
         values = _quiet_cast(values, "complex128" if default_dtype().itemsize == 8 else "complex64")
     if values.dtype.kind in "OUS":

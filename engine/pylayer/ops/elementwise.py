@@ -11,13 +11,15 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from pylayer.array import Array
 from pylayer.invalid import as_floating, invalid
 from pylayer.op import Operation, binary, composed, op, unary
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import where_
-from pylayer.ops.shape import astype, cast
+from pylayer.ops.shape import astype, broadcast_tensors, cast
 from pylayer.symbol import named
 from pylayer.tensor import Tensor
 from pylayer.vjp import Derivative, Function
@@ -38,9 +40,21 @@ divide = binary(
 )
 # Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros (see `Row`).
 with_zeros = binary("with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False)
-remainder = binary(
+remainder_ = binary(
     "remainder", lambda g: g, lambda g, F, x, y: -g * F.floor(x / y), forward=lambda xp: xp.remainder, numbers=True
 )  # Python's sign
+
+
+def cut_number(x: Any, y: Any) -> Any:
+    """`y`, if it is a float next to a Tensor of integers as an integer."""
+    return int(y) if isinstance(y, float) and isinstance(x, Tensor) and x.dtype.rank == 1 else y
+
+
+def remainder(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+    """x modulo y, with the sign of y; next to integers a number y is cut to an integer."""
+    return remainder_(x, cut_number(x, y))
+
+
 mod = floor_mod = remainder
 floor_divide = binary("floor_divide", numbers=True)
 neg = unary("neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind == "b" else xp.negative(x))
@@ -74,7 +88,7 @@ def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
 
 def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """x held between numbers or Tensors of one element, or None; a float makes integers the default floating dtype."""
-    low, high = (_bound(b) for b in (min, max))
+    low, high = (_bound(b, x) for b in (min, max))
     if low is not None and high is not None and low > high:
         raise invalid(f"clip(): max should be greater than or equal to min. But received min = {low}, max = {high}")
     if isinstance(low, float) or isinstance(high, float):
@@ -82,8 +96,10 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return clip_(x, low, high)
 
 
-def _bound(bound: Any) -> Any:
-    """A bound of `clip` as a Python number."""
+def _bound(bound: Any, x: Tensor) -> Any:
+    """A bound of `clip` as a Python number; next to integers a float32 of NumPy is cut, as in Paddle."""
+    if isinstance(bound, np.floating) and not isinstance(bound, float) and x.dtype.rank == 1:
+        return int(bound)
     if not hasattr(bound, "dtype"):
         return bound
     if bound.size != 1:
@@ -132,7 +148,7 @@ def _pow_x(g: Any, F: Any, x: Any, y: Any) -> Any:
 def _pow_y(g: Any, F: Any, x: Any, out: Any) -> Any:
     """``x**y · log x``, and 0 where x is 0."""
     if isinstance(x, (int, float)):
-        return g * 0 if x == 0 else g * (out * math.log(x))
+        return g * 0 if x == 0 else g * (out * math.log(x)).conjugate()
     return g * (out * F.log(F.where(x == 0, x * 0 + 1, x))).conjugate()
 
 
@@ -341,12 +357,31 @@ def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
 
 
 # --------------------------------------------------------------------------- of floating-point numbers
-copysign = binary(
-    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, numbers=True, floating=True
+
+
+def _copysign(xp: ModuleType) -> Any:
+    """Of integers NumPy makes floats."""
+    return lambda x, y: xp.copysign(x, y).astype((x if hasattr(x, "dtype") else y).dtype, copy=False)
+
+
+copysign_ = binary(
+    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, _copysign, numbers=True
 )
-hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out)
+
+
+def copysign(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+    """The absolute value of x with the sign of y, a Tensor or a number."""
+    return copysign_(x, cut_number(x, y))
+
+
+hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out, floating=True)
 nextafter = binary("nextafter", promote=False)
-heaviside = binary("heaviside", lambda g: g * 0, lambda g, F, x: F.where(x == 0, g, 0))
+heaviside = binary(
+    "heaviside",
+    lambda g: g * 0,
+    lambda g, F, x: F.where(x == 0, g, 0),
+    lambda xp: lambda x, y: xp.heaviside(x, y).astype(x.dtype, copy=False),  # of integers NumPy makes floats
+)
 logaddexp = binary(
     "logaddexp", lambda g, F, x, out: g * F.exp(x - out), lambda g, F, y, out: g * F.exp(y - out), floating=True
 )
@@ -384,7 +419,8 @@ stanh = composed("stanh", lambda x, scale_a=0.67, scale_b=1.7159: tanh(x * scale
 
 
 def sinc(x: Tensor) -> Tensor:
-    """sin(πx) / (πx), and 1 at 0."""
+    """sin(πx) / (πx), and 1 at 0. A TypeError for integers."""
+    require(not x.dtype.rank < 2, "sinc(): x must be of floating-point numbers", x, error=TypeError)
     zero = x == 0
     at = where_(zero, 1.0, x * math.pi)
     return where_(zero, 1.0, sin(at) / at)
@@ -409,7 +445,34 @@ def _check_integers(x: Array, y: Array) -> None:
     require(x.dtype.kind in "iu" and y.dtype.kind in "iu", "the Tensors must be of integers", x, y)
 
 
-gcd, lcm = (_checked(name, _check_integers, promote=True) for name in ("gcd", "lcm"))
+gcd_, lcm_ = (_checked(name, _check_integers, promote=True) for name in ("gcd", "lcm"))
+MOST_DIVISIONS = 4200
+"""Of Euclid's algorithm: two halve a number, and float64 spans 2098 powers of 2."""
+
+
+def gcd(x: Tensor, y: Tensor) -> Tensor:
+    """The greatest common divisor; of floating-point numbers what Euclid's algorithm ends with, as in Paddle."""
+    if not (x.dtype.is_floating and y.dtype.is_floating):
+        return gcd_(x, y)
+    first, second = broadcast_tensors([abs(x), abs(y)])
+    for _ in range(MOST_DIVISIONS):
+        ended = second == 0
+        if bool(ended.array.all()):
+            break
+        rest = where_(ended, second * 0.0, remainder(first, where_(ended, second * 0.0 + 1.0, second)))
+        first, second = where_(ended, first, second), rest
+    return first
+
+
+def lcm(x: Tensor, y: Tensor) -> Tensor:
+    """The least common multiple; of floating-point numbers their product over their `gcd`, rounded down."""
+    if not (x.dtype.is_floating and y.dtype.is_floating):
+        return lcm_(x, y)
+    divisor = gcd(x, y)
+    nothing = divisor == 0
+    return where_(nothing, 0.0, floor_divide(abs(x * y), where_(nothing, 1.0, divisor)))
+
+
 left_shift, right_shift = (_checked(name, _check_integers, check_one_dtype) for name in ("left_shift", "right_shift"))
 bitwise_left_shift = composed("bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y))
 

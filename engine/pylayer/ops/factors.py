@@ -13,8 +13,8 @@ from pylayer.array import XP, Array
 from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import one_of, require
 from pylayer.ops.complexes import as_complex_numbers
-from pylayer.ops.creation import arange, eye
-from pylayer.ops.indexing import getitem
+from pylayer.ops.creation import arange, eye, full
+from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, row, swapped
 from pylayer.ops.padding import pad_
@@ -52,10 +52,10 @@ def slogdet(xp: ModuleType, x: Array) -> Array:
 
 
 def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
-    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector."""
+    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector, or one per matrix."""
     if not left:
         return swapped(solve(swapped(x), swapped(y)))
-    if y.ndim == 1:
+    if y.ndim == 1 or list(y.shape) == list(x.shape[:-1]):
         return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])
     return matmul_(inv(x), y)
 
@@ -106,12 +106,17 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
     require(x.ndim > 1 and x.shape[-1] == x.shape[-2], "matrix_power(): the matrices must be square", x)
     if n < 0:
         return matrix_power(inv(x), -n)
-    result = broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape) + x * 0  # a gradient flows, if it is zero
+    if n == 0:  # a gradient flows, if it is zero
+        unit = broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
+        return where_(full(x.shape, True), unit, x)
+    odd, n = n % 2, n // 2
+    result = x * 1 if odd else None
     while n:  # by squaring
+        x = matmul(x, x)
         if n % 2:
-            result = matmul(result, x)
+            result = x if result is None else matmul(result, x)
         n //= 2
-        x = matmul(x, x) if n else x
+    assert result is not None
     return result
 
 

@@ -65,6 +65,7 @@ def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> T
     """The transform, real, of what mirrors itself, from its first half: `n` numbers, an even number unless given."""
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n
+    require(count > 0, f"Invalid FFT argument n({count}), it should be a positive integer", x)
     return real(_transform(_mirrored(as_complex_numbers(x), count, at), None, at, norm, inverse))
 
 

@@ -98,7 +98,7 @@ def _check_range(least: int, largest: int, size: int, axis: int) -> None:
 
 
 # --------------------------------------------------------------------------- the three operations
-@op(x=lambda g, F, x_shape, index: F.scatter_sum(g, x_shape, index))
+@op(view=True, x=lambda g, F, x_shape, index: F.scatter_sum(g, x_shape, index))
 def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
     """``x[index]``: sharing memory with `x` unless there is an array in the index."""
     basic, advanced = parsed(xp, x.shape, index)
@@ -149,7 +149,7 @@ def written(xp: ModuleType, g: Array, index: Any) -> Array:
 
 
 # `value` added at `index`, as often as a place is named
-add_at = composed("add_at", lambda x, index, value: x + scatter_sum(value, x.array.shape, index))
+add_at = composed("add_at", lambda x, index, value: x + scatter_sum(value, x.shape, index))
 
 
 @op(
@@ -159,6 +159,11 @@ def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
     """The elements of `x` where `condition` holds, else those of `y`."""
     if condition.dtype.kind != "b":
         raise ValueError(f"the condition must be bool, but is {condition.dtype}")
+    # To a number beside bfloat16, which is not NumPy's own, NumPy's where gives float64.
+    if getattr(x, "dtype", condition.dtype).kind == "V":
+        y = xp.asarray(y, x.dtype)
+    elif getattr(y, "dtype", condition.dtype).kind == "V":
+        x = xp.asarray(x, y.dtype)
     return xp.where(condition, x, y)
 
 

@@ -42,7 +42,7 @@ def check_not_leaf(x: Tensor, name: str) -> None:
 
 
 def in_place(
-    function: Callable[..., Tensor], name: str = "", changes: int = 1, anew: bool = False
+    function: Callable[..., Tensor], name: str = "", changes: int = 1, anew: bool = False, view: bool = False
 ) -> Callable[..., Tensor]:
     """The in-place form of an operation on a Tensor, its first argument; its name is that with a ``_`` unless given.
 
@@ -52,9 +52,10 @@ def in_place(
     `check_not_leaf` says.
 
     Args:
-        changes: how many versions are counted.
-        anew: the operation gives another shape or dtype, and so another array, in which the Tensor then lies. Where it
-            returns a view, as a reshape does, the memory stays shared; Tensors that share it keep their shape.
+        changes: how many versions are counted; none where the release does not see the change.
+        anew: the operation may give another shape or dtype, and so another array, in which the Tensor then lies.
+        view: the operation gives a view, as a reshape does, in which the Tensor then lies; Tensors that share the
+            memory keep their shape.
     """
     name = name or f"{function.__name__}_"
     first = next(iter(inspect.signature(function).parameters))
@@ -63,23 +64,23 @@ def in_place(
     def call(*args: Any, **kwargs: Any) -> Tensor:
         x, args = (args[0], args[1:]) if args else (kwargs.pop(first, None), ())
         check_not_leaf(x, name)
-        begun = next(clock) if anew else None  # what the operation itself saves of the memory it leaves is as it was
-        result = function(Tensor(x.array if anew else x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
-        if not anew and result.array.shape != x.array.shape:
+        begun = next(clock)  # what the operation itself saves of the memory it leaves is as it was
+        result = function(Tensor(x.array if view else x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
+        moves = view or (anew and result.array.shape != x.array.shape)
+        if not moves and result.array.shape != x.array.shape:
             text = f"the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}"
             raise invalid(f"{name}(): {text}")
-        for _ in range(changes - 1):
-            mark_changed(x.array)
-        return take_values(x, result, begun)
+        return take_values(x, result, begun if moves else None, changes)
 
     call.__name__ = call.__qualname__ = name
     return call
 
 
-def take_values(x: Tensor, result: Tensor, begun: int | None = None) -> Tensor:
+def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: int = 1) -> Tensor:
     """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph.
 
-    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its shape.
+    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its shape. `changes` is
+    how many versions are counted.
     """
     array = result.array
     if records_all():
@@ -93,19 +94,23 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None) -> Tensor:
             mark_changed(x.array, moment=begun)
             mark_changed(array, version)
         x.array = array
-    mark_changed(x.array)
+    mark_changed(x.array, changes)
     if grad_mode.get():
         x.node, x._stop_gradient = result.node, result._stop_gradient
     return x
 
 
-def fills_with(name: str, drawn: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
     """The method that fills a Tensor with what `drawn` gives for it; what came before gets a gradient of 0."""
-    return in_place(composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))))
+    return in_place(composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))), changes=changes)
 
 
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
-    """Give `x` the values and shape of `other`, of one dtype (else a RuntimeError); the graph does not see it."""
+    """Give `x` the values and shape of `other`, of one dtype (else a RuntimeError).
+
+    Neither the graph nor the version counter sees it, as in Paddle: an operation's backward that needs what was there
+    before takes the new values.
+    """
     if not isinstance(other, Tensor):
         raise no_tensor("copy_", "other", 1, other)
     require(other.dtype is x.dtype, "copy_(): needs one data type. Cast with astype()", x, other, error=RuntimeError)
@@ -116,7 +121,7 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
         x.array[...] = other.array
     else:
         x.array = other.array.copy()
-    mark_changed(x.array)
+    mark_changed(x.array, times=0)
     return x
 
 
@@ -143,7 +148,10 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
 
 
 def set_value(x: Tensor, value: Any) -> None:
-    """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype or type."""
+    """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype or type.
+
+    The version counter does not see it, as in Paddle: see `copy_`.
+    """
     if not hasattr(value, "dtype"):
         raise AssertionError(f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}.")
     given = value if isinstance(value, Tensor) else at_once(to_tensor)(value)
@@ -155,7 +163,7 @@ def set_value(x: Tensor, value: Any) -> None:
         take_place(x, given.array, given.node, given._stop_gradient)
     else:
         x.array[...] = given.array
-        mark_changed(x.array)
+        mark_changed(x.array, times=0)
 
 
 @op(x=lambda g: g * 0)

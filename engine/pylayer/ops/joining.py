@@ -15,7 +15,7 @@ from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis, require
 from pylayer.ops.creation import meshgrid, zeros
 from pylayer.ops.indexing import along, getitem
-from pylayer.ops.shape import broadcast_shape, flip, moveaxis, reshape, swapaxes, transpose
+from pylayer.ops.shape import broadcast_shape, clone, flip, reshape, swapaxes, transpose
 from pylayer.tensor import Tensor
 
 
@@ -168,7 +168,7 @@ def tensor_split(x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0) 
     return split_(x, ends, at)  # type: ignore[return-value]
 
 
-@op(input=lambda g, F, axis: F.stack(list(g), axis))
+@op(view=True, input=lambda g, F, axis: F.stack(list(g), axis))
 def unbind(xp: ModuleType, input: Array, axis: int = 0) -> list[Array]:
     """The slices along `axis`, which share memory with the input."""
     moved = xp.moveaxis(input, normal_axis(axis, input.ndim), 0)
@@ -176,10 +176,10 @@ def unbind(xp: ModuleType, input: Array, axis: int = 0) -> list[Array]:
 
 
 def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
-    """`unbind`; `num`, if given, is the size along `axis`."""
+    """The slices along `axis`, copied; `num`, if given, is the size along it."""
     axis = normal_axis(axis, x.ndim)
     require(num in (None, x.shape[axis]), f"unstack(): num is {num}, and not the size along axis {axis}", x)
-    return unbind(x, axis)  # type: ignore[return-value]
+    return [clone(part) for part in unbind(x, axis)]
 
 
 def _split_along(name: str, axis: int, least: int) -> Callable[..., Any]:
@@ -213,11 +213,11 @@ strided_slice = composed(
 
 
 def crop(x: Tensor, shape: Any = None, offsets: Any = None) -> Tensor:
-    """The part of size `shape` from `offsets` on; -1 stands for what is left."""
+    """A copy of the part of size `shape` from `offsets` on; -1 stands for what is left."""
     first = [0] * x.ndim if offsets is None else as_ints(offsets)
     sizes = list(x.shape) if shape is None else as_ints(shape)
     last = [n if wanted == -1 else f + wanted for n, f, wanted in zip(x.shape, first, sizes, strict=True)]
-    return getitem(x, tuple(map(builtins.slice, first, last)))
+    return clone(getitem(x, tuple(map(builtins.slice, first, last))))
 
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
@@ -227,11 +227,28 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     return along(input, at, builtins.slice(first, first + length))
 
 
+def _folded_back(g: Any, F: Any, x_shape: Sequence[int], axis: int, size: int, step: int) -> Any:
+    """Zeros with the elements of all windows added where they come from."""
+    windows = [list(range(k, k + size)) for k in range(0, x_shape[axis] - size + 1, step)]
+    axes = [*range(g.ndim - 1)]
+    apart = F.transpose(g, [*axes[: axis + 1], g.ndim - 1, *axes[axis + 1 :]])
+    return F.scatter_sum(apart, x_shape, (*(builtins.slice(None),) * axis, windows))
+
+
+@op(view=True, x=_folded_back)
+def tensor_unfold(xp: ModuleType, x: Array, axis: int, size: int, step: int) -> Array:
+    """All windows of `size` along `axis`, `step` apart, along a new last axis: a view."""
+    count = max(0, (x.shape[axis] - size) // step + 1)
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], size)
+    strides = (*x.strides[:axis], x.strides[axis] * step, *x.strides[axis + 1 :], x.strides[axis])
+    return xp.lib.stride_tricks.as_strided(x, shape, strides)
+
+
 def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
-    """All windows of `size` along `axis`, `step` apart, along a new last axis."""
+    """All windows of `size` along `axis`, `step` apart, along a new last axis: a view."""
     at = normal_axis(axis, x.ndim)
-    windows = [list(range(k, k + size)) for k in range(0, x.shape[at] - size + 1, step)]
-    return moveaxis(along(x, at, windows), at + 1, -1)
+    require(size <= x.shape[at], f"unfold(): size({size}) must be less than shape[axis]({x.shape[at]})", x)
+    return tensor_unfold(x, at, size, step)
 
 
 # --------------------------------------------------------------------------- order
@@ -259,4 +276,4 @@ def reduce_as(x: Tensor, target: Tensor) -> Tensor:
     require(reaches, "reduce_as(): the target should broadcast to x", x, target)
     extra = x.ndim - target.ndim
     axes = [*range(extra), *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra])]
-    return reshape(x.sum(axes, keepdim=True), target.shape) if axes else x
+    return reshape(x.sum(axes, keepdim=True), target.shape) if axes else clone(x)

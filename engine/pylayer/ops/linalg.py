@@ -20,7 +20,7 @@ from pylayer.ops.shape import broadcast_shape, moveaxis, reshape, transpose
 from pylayer.tensor import Tensor
 
 
-@op(x=lambda g, F: F.swapped(g))
+@op(view=True, view_gradient=True, x=lambda g, F: F.swapped(g))
 def swapped(xp: ModuleType, x: Array) -> Array:
     """The last two axes exchanged."""
     if x.ndim < 2:
@@ -157,7 +157,8 @@ def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
 @op(many=True, operands=_einsum_vjp)
 def einsum_explicit(xp: ModuleType, operands: list[Array], equation: str) -> Array:
     """A contraction with all indices spelled out, none of them twice in one operand."""
-    return xp.einsum(equation, *operands)
+    out = xp.einsum(equation, *operands)
+    return out.copy() if len(operands) == 1 else out  # of one operand it may be a view
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pylayer.array import XP, Place, check_place, owner, set_device, to_numpy
 from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
 from pylayer.fast import ON, beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
+from pylayer.invalid import plain_number
 from pylayer.op import composed
 from pylayer.ops import complexes, creation, elementwise, indexing, joining, linalg, positions, random, shape
 from pylayer.ops.arguments import as_ints, require, spread
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, set_, set_items, zero_
-from pylayer.ops.shape import astype, cast
+from pylayer.ops.shape import astype, cast, strides
 from pylayer.release import defined, release_names, shared_names
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS, Row
@@ -45,16 +48,13 @@ def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
     return func(x)
 
 
-apply_ = composed("apply_", lambda x, func: apply(x, in_place(lambda t: func(t))))
+apply_ = composed("apply_", lambda x, func: apply(x, in_place(lambda t: func(t), changes=0)))
 
 
 def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     """Set whether a gradient is wanted; the Tensor."""
     x.stop_gradient = not requires_grad
     return x
-
-
-strides = composed("strides", lambda x: [n // x.array.dtype.itemsize for n in x.array.strides], "list")
 
 
 def share_buffer_to(x: Tensor, other: Tensor) -> None:
@@ -116,11 +116,34 @@ def to(
 FUNCTIONS = defined("ops")
 """The functions of all families, by name; one that the release has as a method of Tensor is one."""
 
-CHANGES = {"hypot": 3, "ldexp": 2}
-"""How often Paddle changes the Tensor, where that is not once: it counts as many versions."""
+CHANGES = {
+    "bernoulli": 3, "exponential": 0, "gammainc": 3, "hypot": 3, "index_fill": 3, "lcm": 4, "ldexp": 2,
+    "nan_to_num": 3, "sinc": 4,
+}  # fmt: skip
+"""How often Paddle changes the Tensor, where that is not once: it counts as many versions. Observed."""
 
-IN_PLACE_ANEW = ["addmm", "cast", "cumprod", "cumsum", "flatten", "reshape", "squeeze", "transpose", "unsqueeze"]
-"""Those whose form with an underscore may change the shape."""
+IN_PLACE_ANEW = ["addmm", "cast", "cumprod", "cumsum"]
+"""Those whose form with an underscore may change the shape or dtype."""
+
+IN_PLACE_VIEWS = ["flatten", "reshape", "squeeze", "transpose", "unsqueeze"]
+"""Those whose form with an underscore has the Tensor lie in a view."""
+
+
+SCALARS = (int, float, complex, np.floating, np.complexfloating, np.int64, np.int32, np.int16)
+"""The classes of numbers that operators take; of NumPy's scalars Paddle refuses the others."""
+
+
+def scalar_operand(x: Tensor, scalar: Any) -> Any:
+    """A scalar of NumPy as a Python number.
+
+    As in Paddle one that is not a Python float is cut to an integer next to integers. A TypeError if it is not taken.
+    """
+    if not isinstance(scalar, SCALARS):
+        raise TypeError(
+            f"(InvalidType) the operand of a Tensor must be int, float, bool or Tensor, but got {type(scalar)}."
+        )
+    cut = isinstance(scalar, np.floating) and not isinstance(scalar, float) and x.array.dtype.kind in "iu"
+    return int(float(scalar)) if cut else plain_number(scalar)  # type: ignore[arg-type]
 
 
 def as_operand(x: Tensor, other: Any) -> Any:
@@ -129,9 +152,10 @@ def as_operand(x: Tensor, other: Any) -> Any:
         other = taken(other)
     if isinstance(other, Tensor):
         return other
-    if hasattr(other, "dtype"):
-        array = XP[type(x.array)].asarray(other)
-        return Tensor(array) if array.ndim else array.item()
+    if isinstance(other, np.generic):
+        other = scalar_operand(x, other)
+    elif hasattr(other, "dtype"):
+        return Tensor(XP[type(x.array)].asarray(other))
     if isinstance(other, (int, float, complex)):
         weak = x.dtype is bfloat16 and not isinstance(other, complex)  # beside which NumPy takes a float for float32
         return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy)) if weak else other
@@ -171,17 +195,32 @@ COMPARISONS: dict[str, Any] = {
 }  # fmt: skip
 OPERATORS: dict[str, Any] = {
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply, "truediv": elementwise.divide,
-    "floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "pow": elementwise.power,
-    "matmul": linalg.matmul_, **COMPARISONS,
+    "floordiv": elementwise.floor_divide, "mod": elementwise.remainder_, "pow": elementwise.power,
+    "matmul": linalg.matmul_, "div": elementwise.divide, **COMPARISONS,
 }  # fmt: skip
+SHIFTS: dict[str, Any] = {"lshift": elementwise.bitwise_left_shift, "rshift": elementwise.bitwise_right_shift}
 BITWISE: dict[str, Any] = {"and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor}
+
+
+def shift_operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    """``x << other``, or ``other << x``: a number becomes a Tensor of the dtype of `x`."""
+
+    def operator(x: Tensor, other: Any) -> Any:
+        if isinstance(other, int):
+            other = creation.to_tensor(other, x.dtype)
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        return function(other, x) if reflected else function(x, other)
+
+    return operator
 
 
 def equality(row: Row, otherwise: bool) -> Callable[..., Any]:
     """Element by element; and `otherwise` for what is no Tensor, array or number (observed rule 84)."""
 
     def operator(x: Tensor, other: Any) -> Any:
-        comparable = isinstance(other, (Tensor, int, float, complex)) or hasattr(other, "dtype")
+        scalar = isinstance(other, np.generic)
+        comparable = isinstance(other, (Tensor, *SCALARS)) or (hasattr(other, "dtype") and not scalar)
         return row.apply(x, as_operand(x, other)) if comparable else otherwise
 
     return operator
@@ -206,21 +245,23 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
     "fill_": fill_,
     "fill_diagonal_": in_place(positions.fill_diagonal),
     "set_": set_,
-    "t_": composed("t_", lambda x: in_place(linalg.t, anew=True)(x) if x.ndim > 1 else x),
+    "t_": composed("t_", lambda x: in_place(linalg.t, view=True)(x) if x.ndim > 1 else x),
     "where_": where_in_place,
     "zero_": zero_,
-    **{f"{name}_": fills_with(name, drawn) for name, drawn in random.FILLS.items()},
+    **{f"{name}_": fills_with(name, drawn, CHANGES.get(name, 1)) for name, drawn in random.FILLS.items()},
 }
 """The forms with an underscore that are not made of the one without."""
 
 _UNDERSCORED = (release_names()["paddle"] | release_names()["paddle.Tensor"]) - OWN_FORMS.keys()
-IN_PLACE = sorted(name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED and name not in IN_PLACE_ANEW)
+IN_PLACE = sorted(
+    name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED and name not in (*IN_PLACE_ANEW, *IN_PLACE_VIEWS)
+)
 """The other functions that the release has a form with an underscore of."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
     **{
-        f"{n}_": in_place(FUNCTIONS[n], f"{n}_", CHANGES.get(n, 1), n in IN_PLACE_ANEW)
-        for n in (*IN_PLACE, *IN_PLACE_ANEW)
+        f"{n}_": in_place(FUNCTIONS[n], f"{n}_", CHANGES.get(n, 1), n in IN_PLACE_ANEW, n in IN_PLACE_VIEWS)
+        for n in (*IN_PLACE, *IN_PLACE_ANEW, *IN_PLACE_VIEWS)
     },
     **OWN_FORMS,
 }
@@ -262,6 +303,7 @@ ATTRIBUTES: dict[str, Any] = {
     "__ne__": equality(OPS["not_equal"], True),
     "__neg__": elementwise.neg,
     "__abs__": elementwise.abs,
+    "__pos__": elementwise.positive,
     "__invert__": elementwise.bitwise_not,
     "__getitem__": indexing.getitem,
     "__setitem__": set_items,
@@ -285,6 +327,9 @@ def attach() -> None:
     for name, function in BITWISE.items():
         setattr(Tensor, f"__{name}__", function)
         setattr(Tensor, f"__r{name}__", reflected_bitwise(function))
+    for name, function in SHIFTS.items():
+        setattr(Tensor, f"__{name}__", shift_operator(function))
+        setattr(Tensor, f"__r{name}__", shift_operator(function, reflected=True))
     for name in [n for n in shared_names("paddle.Tensor") if n not in vars(Tensor)]:
         if name in FORMS_IN_PLACE:
             setattr(Tensor, name, FORMS_IN_PLACE[name])

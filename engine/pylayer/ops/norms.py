@@ -14,6 +14,7 @@ from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import equal, maximum, pow
 from pylayer.ops.factors import eigvalsh, inv, svd, svdvals
 from pylayer.ops.indexing import getitem, where_
+from pylayer.ops.inplace import fill
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import matmul, swapped
 from pylayer.ops.shape import cast, moveaxis, reshape, squeeze, unsqueeze
@@ -38,7 +39,9 @@ def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
     if p in (math.inf, -math.inf):
         return (reduction.max if p > 0 else reduction.min)(absolute(x), axis, keepdim)
     if p == 0:
-        return reduction.sum(cast(x != 0, x.dtype), axis, None, keepdim)
+        # through `fill` flows a gradient of zeros, as in Paddle; of complex numbers the norm is real
+        ones = where_(x != 0, fill(absolute(x), 1.0), 0.0)
+        return reduction.sum(ones, axis, None, keepdim)
     if p == 1:
         return reduction.sum(absolute(x), axis, None, keepdim)
     powers = reduction.sum(pow(absolute(x), float(p)), axis, None, keepdim)
@@ -96,8 +99,10 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
     """`x` with the slices along `axis` whose p-norm is above `max_norm` scaled down to it."""
     at = normal_axis(axis, x.ndim)
     others = [k for k in range(x.ndim) if k != at]
-    size = pow(reduction.sum(pow(absolute(x), float(p)), others, None, True), 1.0 / p)
-    return where_(size > max_norm, x * (max_norm / (size + 1e-7)), x)
+    size = absolute(x)
+    if others:  # with none each element is a slice, while a sum over no axes would be one over all
+        size = pow(reduction.sum(pow(size, float(p)), others, None, True), 1.0 / p)
+    return where_(size > max_norm, x * (max_norm / size), x)
 
 
 def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:

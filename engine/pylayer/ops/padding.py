@@ -10,7 +10,6 @@ from pylayer.array import Array
 from pylayer.op import op
 from pylayer.ops.arguments import as_ints, one_of, require
 from pylayer.ops.indexing import getitem
-from pylayer.ops.positions import index_select
 from pylayer.tensor import Tensor
 
 
@@ -30,6 +29,9 @@ _SOURCE = {
     "circular": lambda k, n: k % n,
 }
 """Per mode, the element that fills position k of an axis of n elements."""
+
+_FORMATS = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
+"""By the number of axes, where channels may stand."""
 
 
 def pad(
@@ -53,6 +55,10 @@ def pad(
     require(fits, f"pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, not {numbers}", x)
     one_of("pad(): `mode`", mode, "constant", *_SOURCE)
     full = len(pairs) == x.ndim
+    if not full and x.ndim in _FORMATS:
+        known = data_format is None or data_format in _FORMATS[x.ndim]
+        text = f"pad(): the data format of {x.ndim} axes should be in {_FORMATS.get(x.ndim)} but got {data_format}"
+        require(known, text, error=AssertionError)
     last = x.ndim - 2 if not full and data_format is not None and data_format.endswith("C") else x.ndim - 1
     in_order = full and mode == "constant" and pad_from_left_axis
     widths = [(0, 0)] * x.ndim
@@ -68,5 +74,6 @@ def pad(
         enough = mode != "reflect" or max(before, after) < max(size, 1)
         require(enough, f"pad(): reflect takes less than the {size} elements of axis {axis}")
         if before or after:
-            x = index_select(x, [_SOURCE[mode](k, size) for k in range(-before, size + after)], axis)
+            places = [_SOURCE[mode](k, size) for k in range(-before, size + after)]
+            x = getitem(x, (*[slice(None)] * axis, places))
     return x

@@ -12,7 +12,7 @@ import numpy as np
 
 from pylayer.array import XP, Array
 from pylayer.dtype import bool_
-from pylayer.invalid import invalid
+from pylayer.invalid import invalid, no_tensor
 from pylayer.op import composed, op
 from pylayer.ops.arguments import as_int, as_ints, normal_axis, one_of, require
 from pylayer.ops.creation import full, full_like, ones_like, zeros
@@ -33,18 +33,32 @@ def _columns(index: Tensor) -> tuple[Any, ...]:
 
 
 def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
-    """The slices `index` along `axis`, 0 if none is given; the two may be given in the other order."""
+    """The slices `index` along `axis`, 0 if none is given; the two may be given in the other order.
+
+    Raises:
+        ValueError: `index` is not a Tensor of one axis; one of size 1 may follow.
+    """
     index, axis = (axis, index) if isinstance(index, int) else (index, axis or 0)
     if index is None:
         raise TypeError("index_select() missing 1 required argument: 'index'")
-    return getitem(x, _at(x, index, axis))
+    return getitem(x, _at(x, _as_column("index_select", index), axis))
+
+
+def _as_column(name: str, index: Any) -> Tensor:
+    """Positions as a Tensor of one axis, given as such or as a column; else a ValueError."""
+    if not isinstance(index, Tensor):
+        raise no_tensor(name, "index", 1, index)
+    fits = index.ndim == 1 or (index.ndim == 2 and index.shape[1] == 1)
+    require(fits, f"{name}(): the index should have one axis, or a second one of size 1", index)
+    return reshape(index, [-1]) if index.ndim > 1 else index
 
 
 def gather(x: Tensor, index: Any, axis: Any = 0) -> Tensor:
     """The slices `index` along `axis`; of an axis that is given first, what `take_along_axis` takes along it."""
     if isinstance(index, int):
         return take_along_axis(x, axis, index, broadcast=False)
-    return index_select(x, reshape(index, [-1]) if index.ndim > 1 else index, axis or 0)
+    at: Any = index if isinstance(index, Tensor) and index.ndim == 0 else _as_column("gather", index)
+    return getitem(x, _at(x, at, axis or 0))
 
 
 gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
@@ -52,6 +66,8 @@ gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
 
 def index_sample(x: Tensor, index: Tensor) -> Tensor:
     """Per row of a matrix the elements `index`."""
+    if not isinstance(index, Tensor):
+        raise no_tensor("index_sample", "index", 1, index)
     fits = x.ndim == index.ndim == 2 and x.shape[0] == index.shape[0]
     require(fits, "index_sample(): needs matrices with as many rows", x, index)
     return getitem(x, ([[k] for k in range(x.shape[0])], index))
@@ -217,6 +233,9 @@ scatter_nd = composed(
 def index_add(x: Tensor, index: Any, axis: Any, value: Tensor, alpha: float = 1) -> Tensor:
     """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`, or `axis` before `index`."""
     index, axis = (axis, index) if isinstance(index, int) else (index, axis)
+    if not isinstance(index, Tensor):
+        raise no_tensor("index_add", "index", 1, index)
+    require(index.ndim == 1, "index_add(): the index must be a 1-D Tensor", index)
     _same_dtype("index_add", x, value)
     return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)
 
@@ -227,7 +246,11 @@ def index_put(x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: b
     return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)
 
 
-index_fill = composed("index_fill", lambda x, index, axis, value: setitem(x, _at(x, index, axis), value))
+def index_fill(x: Tensor, index: Tensor, axis: int, value: Any) -> Tensor:
+    """A copy of `x` with `value` in the slices `index`, a Tensor of one axis or more, along `axis`."""
+    require(isinstance(index, Tensor) and index.ndim > 0, "index_fill(): index must be Tensor of one axis or more")
+    filled: Tensor = setitem(x, _at(x, index, axis), value)
+    return filled
 
 
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
@@ -271,10 +294,27 @@ def _diagonal(offset: int, rows: int, columns: int) -> tuple[Any, ...]:
     return ..., range(first, first + count), range(first + offset, first + offset + count)
 
 
+def _diagonal_written(g: Any, F: Any, x_shape: Sequence[int], offset: int, axis1: int, axis2: int) -> Any:
+    """Zeros with `g` on the diagonal."""
+    order = [k for k in range(len(x_shape)) if k not in (axis1, axis2)] + [axis1, axis2]
+    moved = [x_shape[k] for k in order]
+    written = F.scatter_sum(g, moved, _diagonal(offset, *moved[-2:]))
+    return F.transpose(written, [order.index(k) for k in range(len(order))])
+
+
+@op(view=True, x=_diagonal_written)
+def diagonal_(xp: ModuleType, x: Array, offset: int, axis1: int, axis2: int) -> Array:
+    """A diagonal of two axes, as the last axis of a view."""
+    moved = xp.moveaxis(x, (axis1, axis2), (-2, -1))
+    *_, rows, columns = _diagonal(offset, *moved.shape[-2:])
+    corner = moved[..., rows.start :, columns.start :]
+    strides = (*corner.strides[:-2], sum(corner.strides[-2:]))
+    return xp.lib.stride_tricks.as_strided(corner, (*corner.shape[:-2], len(rows)), strides)
+
+
 def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """A diagonal of two axes, as the last axis of a copy."""
-    moved = moveaxis(x, [axis1, axis2], [-2, -1])
-    return getitem(moved, _diagonal(offset, *moved.shape[-2:]))
+    """A diagonal of two axes, as the last axis of a view."""
+    return diagonal_(x, offset, normal_axis(axis1, x.ndim), normal_axis(axis2, x.ndim))
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -289,7 +329,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
     """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere."""
     if x.ndim == 2:
-        return diagonal(x, offset)
+        return getitem(x, _diagonal(offset, *x.shape))  # a copy
     require(x.ndim < 2, "diag(): the input must be at most 2-D", x)
     size = x.size + abs(offset)
     return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), reshape(x, [-1]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -173,11 +174,29 @@ def _drawn(x: Tensor, how: str = "random") -> Array:
     return getattr(generator().source, how)(x.array.shape)
 
 
+def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
+    """Normal numbers; of complex ones each part has the mean, and half of the variance.
+
+    Raises:
+        ValueError: a complex mean whose parts differ.
+    """
+    if not x.dtype.is_complex:
+        return mean + std * _drawn(x, "standard_normal")
+    if isinstance(mean, complex):
+        text = (
+            "The mean of complex gaussian distribution should be a complex number with real part equal imaginary part"
+        )
+        require(mean.real == mean.imag, f"{text}, but got {mean.real} != {mean.imag}")
+        mean = mean.real
+    parts = [mean + std / math.sqrt(2) * _drawn(x, "standard_normal") for _ in range(2)]
+    return parts[0] + 1j * parts[1]
+
+
 FILLS: dict[str, Callable[..., Any]] = {
     "bernoulli": lambda x, p=0.5: _drawn(x) < unwrap(p),
     "exponential": lambda x, lam=1.0: -XP[type(x.array)].log1p(-_drawn(x)) / lam,
     "random": lambda x, from_=0, to=None: from_ + XP[type(x.array)].floor(_drawn(x) * ((to or 1 << 24) - from_)),
-    "normal": lambda x, mean=0.0, std=1.0: mean + std * _drawn(x, "standard_normal"),
+    "normal": _normal_fill,
     "uniform": lambda x, min=0.0, max=1.0, seed=0: uniform(x.shape, x.dtype, min, max, seed),
 }
 """What ``x.bernoulli_()`` and the like fill a Tensor with."""

@@ -124,18 +124,16 @@ def at_the_end(x: Tensor, axis: Any) -> Tensor:
     """`x` with the reduced axes moved to the end and made one."""
     axes = axes_of(axis, x.ndim)
     rest = [k for k in range(x.ndim) if k not in axes]
-    shape = [*(x.array.shape[k] for k in rest), math.prod(x.array.shape[k] for k in axes)]
+    shape = [*(x.shape[k] for k in rest), math.prod(x.shape[k] for k in axes)]
     return reshape(transpose(x, [*rest, *axes]), shape)
 
 
 def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
     x = x if dtype is None else cast(x, dtype)
-    shape = (
-        kept(x.array.shape, axis) if keepdim else [n for k, n in enumerate(x.shape) if k not in axes_of(axis, x.ndim)]
-    )
+    shape = kept(x.shape, axis) if keepdim else [n for k, n in enumerate(x.shape) if k not in axes_of(axis, x.ndim)]
     flat = at_the_end(x, axis)
-    while (n := flat.array.shape[-1]) != 1:
+    while (n := flat.shape[-1]) != 1:
         if n == 0:
             empty = sum(flat, -1, x.dtype, False)  # not just ones: a gradient flows, of no elements
             return reshape(empty, shape) + 1
@@ -148,10 +146,10 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) 
 
 def _running(combine: Callable[[Tensor, Tensor], Tensor], x: Tensor, at: int) -> Tensor:
     """Each element along an axis combined with all before it, by doubling strides: to any order of derivatives."""
-    if x.array.shape[at] < 2:
+    if x.shape[at] < 2:
         return clone(x)
     stride = 1
-    while stride < x.array.shape[at]:
+    while stride < x.shape[at]:
         earlier, later = along(x, at, slice(None, -stride)), along(x, at, slice(stride, None))
         x = concat([along(x, at, slice(stride)), combine(later, earlier)], at)
         stride *= 2
@@ -167,7 +165,7 @@ def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 
 def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
     """The variance over `axis`, with n − 1 in the denominator if `unbiased`."""
-    count = math.prod(x.array.shape[k] for k in axes_of(axis, x.ndim))
+    count = math.prod(x.shape[k] for k in axes_of(axis, x.ndim))
     centred = subtract(x, mean(x, axis, True))
     total = sum(square(centred), axis, None, keepdim)
     variance = total / (float(count - unbiased) if count > unbiased else float("nan"))

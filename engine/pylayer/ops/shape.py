@@ -1,7 +1,7 @@
 """Operations that change the shape, order or type of a Tensor's elements, not their values.
 
-As in Paddle, the results of reshape and transpose share memory with their input where the layout allows it; all others
-are copies.
+As in Paddle, the results of an operation that is a `view` share memory with their input where the layout allows it; all
+others are copies.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import Array
+from pylayer.array import Array, owner
 from pylayer.dtype import DType, as_dtype
 from pylayer.invalid import invalid
 from pylayer.op import Operation, composed, op, unary
@@ -46,7 +46,7 @@ type_as = composed("type_as", lambda x, tensor: astype(x, tensor.dtype))
 
 
 # --------------------------------------------------------------------------- shape
-@op(x=lambda g, F, x_shape: F.reshape(g, x_shape))
+@op(view=True, x=lambda g, F, x_shape: F.reshape(g, x_shape))
 def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
     """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there."""
     sizes = [x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))]
@@ -58,22 +58,30 @@ def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
     """As `reshape_`, sharing memory; `x` itself if it has the shape already. A TypeError if a size is no integer."""
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
-    return reshape_(x, shape)
+    reshaped = reshape_(x, shape)
+    return reshaped if x.ndim else clone(reshaped)  # of a 0-d Tensor Paddle makes a copy
+
+
+def whole_order(perm: Sequence[Any], ndim: int) -> tuple[int, ...]:
+    """The order of all axes, of an order of the first ones too."""
+    order = tuple(as_ints(perm))
+    first = sorted(order) == list(range(len(order)))
+    return (*order, *range(len(order), ndim)) if first else order
 
 
 def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
-    order = [normal_axis(p, ndim) for p in perm]
+    order = [normal_axis(p, ndim) for p in whole_order(perm, ndim)]
     return sorted(range(ndim), key=order.__getitem__)
 
 
 @exchange
-@op(x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
+@op(view=True, view_gradient=True, x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
 def transpose(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
-    """The axes in the order `perm`."""
-    return xp.transpose(x, tuple(as_ints(perm)))
+    """The axes in the order `perm`; of one of the first axes alone the others stay where they are, as in Paddle."""
+    return xp.transpose(x, whole_order(perm, x.ndim))
 
 
-@op(x=lambda g: g)
+@op(view=True, x=lambda g: g)
 def broadcast_view(xp: ModuleType, x: Array, shape: Sequence[int]) -> Array:
     """As `broadcast_to` on arrays, without a copy: the cotangent of a reduction, which nobody writes to."""
     return xp.broadcast_to(x, tuple(shape))
@@ -110,7 +118,7 @@ def broadcast_tensors(input: Sequence[Tensor]) -> list[Tensor]:
     return [broadcast_to(t, shape) for t in input]
 
 
-@op()
+@op(view=True)
 def view_dtype(xp: ModuleType, x: Array, dtype: Any) -> Array:
     """The bytes of `x` as numbers of another dtype; the last axis shrinks or grows with their size."""
     return x.view(as_dtype(dtype).numpy)
@@ -124,7 +132,10 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
         if watching:  # what is read as other numbers depends on the values all the same
             in_force.get().left(x, f".view('{as_dtype(shape_or_dtype).name}')")
         return view_dtype(x, shape_or_dtype)
-    return reshape(x, shape_or_dtype)
+    viewed = reshape(x, shape_or_dtype)
+    if isinstance(x, Tensor) and isinstance(viewed, Tensor) and owner(viewed.array) is not owner(x.array):
+        raise invalid("view(): The Tensor can not be viewed, please call reshape")
+    return viewed
 
 
 def squeeze(x: Tensor, axis: Ints | None = None) -> Tensor:
@@ -146,6 +157,8 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
     """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1]."""
     shape = list(x.shape) or [1]
     first, last = normal_axis(start_axis, len(shape)), normal_axis(stop_axis, len(shape))
+    if not x.ndim:
+        return reshape(x, shape)
     if first > last:
         raise invalid(f"flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}")
     return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
@@ -172,8 +185,35 @@ swapaxes = composed("swapaxes", lambda x, axis0, axis1: moveaxis(x, [axis0, axis
 
 # --------------------------------------------------------------------------- copies
 clone = unary("clone", lambda g: g, lambda xp: lambda x: x.copy())
-is_contiguous = composed("is_contiguous", lambda x: bool(x.array.flags.c_contiguous), "bool")
-contiguous = composed("contiguous", lambda x: x if is_contiguous(x) else clone(x))
+
+
+def strides(x: Tensor) -> list[int]:
+    """The steps in memory along the axes, in elements."""
+    array = x.array
+    bytes_apart = array.strides
+    if not array.size:
+        return list(array.shape)  # as in Paddle
+    steps: list[int] = []
+    reach = 1  # of the axes that follow
+    fresh = array.base is None and array.flags.c_contiguous  # NumPy gives an axis of size 1 any stride
+    for size, stride in zip(reversed(array.shape), reversed(bytes_apart), strict=True):
+        step = stride // array.dtype.itemsize
+        steps.append(reach if fresh or (size == 1 and not step) else step)
+        reach = size * steps[-1]
+    return steps[::-1]
+
+
+def is_contiguous(x: Tensor) -> bool:
+    """Whether the strides are those of a Tensor just made: those of axes of size 1 count as well, as in Paddle."""
+    steps, sizes = strides(x), x.shape
+    return 0 in sizes or steps == [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+
+
+def contiguous(x: Tensor) -> Tensor:
+    """`x` itself, which as in Paddle first moves to memory of its own unless it is contiguous."""
+    if not is_contiguous(x):
+        x.array = x.array.copy()
+    return x
 
 
 @op(x=lambda g, F, x_shape, repeat_times: _untiled(g, F, x_shape, as_ints(repeat_times)))
@@ -209,6 +249,8 @@ def _triangle(name: str) -> Operation:
     """Zero on the other side of the given diagonal."""
 
     def forward(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
+        if x.ndim < 2:  # which NumPy makes a matrix of
+            raise ValueError(f"Input(X)'s rank must be at least 2 in TrilTriuOp, but is {x.ndim}")
         return getattr(xp, name)(x, diagonal)
 
     return op(x=lambda g, F, diagonal: getattr(F, name)(g, diagonal))(composed(name, forward))
@@ -229,14 +271,22 @@ def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[in
     return xp.lib.stride_tricks.as_strided(flat[offset:], shape, strides)
 
 
+def first_element(offset: int, dtype: Any) -> int:
+    """The index of the element at `offset` bytes; a ValueError between two elements."""
+    index, rest = divmod(offset, dtype.itemsize)
+    if rest:
+        raise ValueError(f"the offset of {offset} bytes is not at an element of {dtype.itemsize} bytes")
+    return int(index)
+
+
 def _strided_vjp(g: Any, F: Any, x_shape: tuple[int, ...], shape: Any, stride: Any, offset: int) -> Any:
     """Zeros with each element of `g` added where `as_strided` took it from."""
     size = math.prod(x_shape)
-    places = _strided(np, np.arange(size), as_ints(shape), as_ints(stride), offset).reshape(-1)
+    places = _strided(np, np.arange(size), as_ints(shape), as_ints(stride), first_element(offset, g.dtype)).reshape(-1)
     return F.reshape(F.scatter_sum(F.reshape(g, [-1]), [size], places.tolist()), list(x_shape))
 
 
-@op(x=_strided_vjp)
+@op(view=True, x=_strided_vjp)
 def as_strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Array:
-    """The elements of a contiguous Tensor at `offset` plus multiples of `stride`, both in elements. Shares memory."""
-    return _strided(xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), offset)
+    """The elements of a contiguous Tensor at `offset`, in bytes, plus multiples of `stride`, in elements; a view."""
+    return _strided(xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), first_element(offset, x.dtype))

@@ -44,11 +44,17 @@ def index_dtype(dtype: Any) -> Any:
 
 
 def _position(name: str) -> Operation:
-    """The position of an extreme element along `axis`, or in the flat Tensor; of several the first."""
+    """The position of an extreme element along `axis`, or in the flat Tensor; of several the first.
+
+    NaN is none, as in Paddle: it counts as the number that is the last to be chosen.
+    """
+    last = -math.inf if name == "argmax" else math.inf
 
     def forward(
         xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = False, dtype: Any = "int64"
     ) -> Array:
+        if x.dtype.kind not in "iub":
+            x = xp.where(x == x, x, xp.asarray(last, x.dtype))
         return getattr(xp, name)(x, axis, keepdims=keepdim).astype(index_dtype(dtype))
 
     return op()(composed(name, forward))

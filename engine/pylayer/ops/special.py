@@ -14,7 +14,7 @@ from pylayer.array import Array
 from pylayer.dtype import float64
 from pylayer.op import composed, op, unary
 from pylayer.ops.arguments import require
-from pylayer.ops.elementwise import clip, erf, floating, from_math, log
+from pylayer.ops.elementwise import clip, erf, floating, from_math
 from pylayer.ops.indexing import where_
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function
@@ -89,7 +89,11 @@ def multigammaln(x: Tensor, p: int) -> Tensor:
 
 
 _SMALLEST = 1e-300
-_RELATIVE = 2.0**-53
+_RELATIVE = 2.0**-52
+"""One unit in the last place: a factor that comes as close to 1 as this changes nothing more that can be told."""
+_MOST_STEPS = 10_000
+"""Steps of the series and of the fraction. Where y is about a, some 8.6 √a terms matter: an element that would take
+more, of an a beyond 1.3e6 there, is NaN."""
 
 
 def _gamma_ratio(xp: ModuleType, a: Array, y: Array) -> Array:
@@ -97,34 +101,52 @@ def _gamma_ratio(xp: ModuleType, a: Array, y: Array) -> Array:
     return xp.exp(a * xp.log(y) - y - _lgamma(xp)(a + 1))
 
 
-def _gammaincc(xp: ModuleType, a: Array, y: Array) -> Array:
-    """Γ(a, y) / Γ(a): by the series (Abramowitz and Stegun, 6.5.29) up to y = a + 1, then the fraction (6.5.31)."""
-    inside = (a > 0) & (y > 0) & xp.isfinite(a) & xp.isfinite(y)
-    near = inside & (y < a + 1)
-    far = inside & ~near
-    b, z = xp.where(near, a, 1.0), xp.where(near, y, 0.5)
-    term = total = xp.ones_like(b)
-    k = 0
-    while bool((xp.abs(term) > _RELATIVE * total).any().item()):
-        k += 1
-        term = term * (z / (b + k))
+def _gamma_series(xp: ModuleType, a: Array, y: Array) -> Array:
+    """Σ yᵏ / ((a + 1) … (a + k)), for y < a + 1: each term is smaller than the one before."""
+    term = total = xp.ones_like(a)
+    open_ = xp.ones(a.shape, bool)
+    for k in range(1, _MOST_STEPS):
+        term = xp.where(open_, term * (y / (a + k)), 0.0)
         total = total + term
-    series = 1.0 - _gamma_ratio(xp, b, z) * total
-    b, z = xp.where(far, a, 1.0), xp.where(far, y, 2.5)  # by Lentz's way: the fraction as a product
-    even = z + 1 - b
-    c, d = xp.full_like(b, 1 / _SMALLEST), 1 / even
-    product, k = d, 0
-    step = d * 0
-    while bool((xp.abs(step - 1) > _RELATIVE).any().item()):
-        k += 1
-        factor = k * (b - k)
+        open_ = open_ & (term > _RELATIVE * total)
+        if not open_.any().item():
+            break
+    return xp.where(open_, math.nan, total)
+
+
+def _gamma_fraction(xp: ModuleType, a: Array, y: Array) -> Array:
+    """The continued fraction as a product, for y > a + 1 (Lentz, 1976)."""
+    even = y + 1 - a
+    c, d = xp.full_like(a, 1 / _SMALLEST), 1 / even
+    product = d
+    open_ = xp.ones(a.shape, bool)
+    for k in range(1, _MOST_STEPS):
+        factor = k * (a - k)
         even = even + 2
         d, c = even + factor * d, even + factor / c
         d = 1 / xp.where(d == 0, _SMALLEST, d)
         c = xp.where(c == 0, _SMALLEST, c)
-        step = xp.where(factor == 0, 1.0, c * d)  # the fraction ends
+        open_ = open_ & (factor != 0)  # there the fraction ends
+        step = xp.where(open_, c * d, 1.0)
         product = product * step
-    fraction = _gamma_ratio(xp, b, z) * b * product
+        open_ = open_ & (xp.abs(step - 1) > _RELATIVE)
+        if not open_.any().item():
+            break
+    return xp.where(open_, math.nan, product)
+
+
+def _gammaincc(xp: ModuleType, a: Array, y: Array) -> Array:
+    """Γ(a, y) / Γ(a): by the series (Abramowitz and Stegun, 6.5.29) up to y = a + 1, then the fraction (6.5.31).
+
+    An element that has converged once is done: how others round does not move it.
+    """
+    inside = (a > 0) & (y > 0) & xp.isfinite(a) & xp.isfinite(y)
+    near = inside & (y < a + 1)
+    far = inside & ~near
+    b, z = xp.where(near, a, 1.0), xp.where(near, y, 0.5)
+    series = 1.0 - _gamma_ratio(xp, b, z) * _gamma_series(xp, b, z)
+    b, z = xp.where(far, a, 1.0), xp.where(far, y, 2.5)
+    fraction = _gamma_ratio(xp, b, z) * b * _gamma_fraction(xp, b, z)
     outside = xp.where(xp.isnan(a) | xp.isnan(y), math.nan, xp.where((y == 0) & (a > 0) | xp.isinf(a), 1.0, 0.0))
     return xp.where(near, series, xp.where(far, fraction, outside))
 
@@ -173,7 +195,8 @@ def _bessel(xp: ModuleType, x: Array, order: int, scaled: bool = True) -> Array:
 
 
 i0 = unary("i0", lambda g, F, x: g * F.i1(x), _wide(_bessel, 0, False), floating=True)
-i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.sign(x) * out), _wide(_bessel, 0), floating=True)
+# The slope at 0 is that on the side which the sign of the 0 says, as in Paddle.
+i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.copysign(out, x)), _wide(_bessel, 0), floating=True)
 i1 = unary(
     "i1", lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))), _wide(_bessel, 1, False), floating=True
 )
@@ -228,7 +251,10 @@ erfinv = unary(
 )
 
 
+logit_of = unary("logit", lambda g, x: g / (x * (1 - x)), lambda xp: lambda x: xp.log(x / (1 - x)))
+
+
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 − x)), x first held between `eps` and 1 − `eps`; without, NaN outside [0, 1]."""
     x = clip(floating(x), eps, 1 - eps) if eps else floating(x)
-    return log(x / (1 - x))
+    return logit_of(x)

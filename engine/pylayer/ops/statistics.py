@@ -101,7 +101,8 @@ def mode_positions(xp: ModuleType, x: Array) -> Array:
     """The last position, along the last axis, of the most frequent element, of several the smallest."""
     counts = (x[..., :, None] == x[..., None, :]).sum(-1)
     frequent = counts == counts.max(-1, keepdims=True)
-    smallest = xp.where(frequent, x, x.max()).min(-1, keepdims=True)
+    last = math.inf if x.dtype.kind == "f" else x.max()  # not the largest element, which may be NaN
+    smallest = xp.where(frequent, x, last).min(-1, keepdims=True)
     return xp.where(frequent & (x == smallest), xp.arange(x.shape[-1]), -1).max(-1, keepdims=True)
 
 
@@ -151,16 +152,17 @@ def bincount(xp: ModuleType, x: Array, weights: Array | None = None, minlength: 
     return counts.astype("int64" if weights is None else weights.dtype if weights.dtype.kind == "f" else "float64")
 
 
-def _bounds(x: Array, low: float, high: float) -> tuple[float, float]:
-    """Where the bins begin and end: at the extremes if both numbers are 0."""
+def _bounds(x: Array, low: float, high: float, margin: float = 1.0) -> tuple[float, float]:
+    """Where the bins begin and end: at the extremes if both are 0, and a `margin` beyond if these are equal."""
     if low == high == 0 and x.size:
         low, high = float(x.min().item()), float(x.max().item())
-    return (low - 1, high + 1) if low == high else (low, high)
+    return (low - margin, high + margin) if low == high else (low, high)
 
 
 def histogram_bin_edges(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
     """The edges of the bins that `histogram` counts in, float32."""
-    edges = XP[type(input.array)].linspace(*_bounds(input.array, min, max), bins + 1)
+    low, high = _bounds(input.array, min, max, 0.5)
+    edges = XP[type(input.array)].linspace(low, high, bins + 1)
     return Tensor(edges.astype("float32"))
 
 

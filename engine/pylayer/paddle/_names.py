@@ -32,8 +32,8 @@ MODULES = {
     ),
     "base.core": ("compatibility:grad_var_suffix array ops.random:Generator static.scope:Scope DataType=dtype:DType"),
     "base.core.eager": "py_layer:PyLayer tensor:Tensor _add_backward_final_hook=hooks:at_end_of_backward",
-    "base.dygraph": "autograd grad_mode compatibility",
-    "base.dygraph.base": "autograd grad_mode compatibility",
+    "base.dygraph": "no_grad=grad_mode:no_grad_around autograd grad_mode compatibility",
+    "base.dygraph.base": "no_grad=grad_mode:no_grad_around autograd grad_mode compatibility",
     "base.framework": (
         "compatibility array static.in_use static.program symbol:Parameter EagerParamBase=symbol:Parameter "
         "_current_expected_place=array:current_place"
@@ -100,7 +100,7 @@ MODULES = {
     "pir": "static.program Value=static.variable:Variable",
     "pir_utils": "IrGuard=compatibility:static_guard DygraphPirGuard=compatibility:nullcontext",
     "regularizer": "optimizer.regularizer",
-    "special": "ops",
+    "special": "softmax=ops.activation:legacy_softmax ops",
     "static": (
         "compatibility:Variable,InputSpec static.backward static.data static.executor static.in_use static.measures "
         "static.program static.scope setitem=ops.inplace:set_items"

@@ -63,19 +63,16 @@ def append_backward(
     """The gradients of `loss` with respect to parameters, each with its parameter; None where there is none.
 
     Args:
-        loss: of one element.
+        loss: of several elements it is their sum.
         parameter_list: the parameters, or other Tensors, or their names; by default whatever the program has that is
             persistable, as parameters are, the one made last first.
 
     Raises:
         TypeError: `loss` is not a Variable.
-        ValueError: it may have several elements.
     """
     check_static("paddle.static.append_backward")
     if not isinstance(loss, Variable):
         raise TypeError(f"The loss of append_backward must be a Variable, but received {type(loss).__name__}.")
-    if any(not isinstance(n, int) or n != 1 for n in loss._spec.shape):
-        raise ValueError(f"append_backward: the loss must have one element, but it is {loss.described()}.")
     program = default_main_program()
     parameters = [_by_name(p) for p in (program.persistables() if parameter_list is None else parameter_list)]
     return list(zip(parameters, gradients([loss], parameters, None, no_grad_set), strict=True))

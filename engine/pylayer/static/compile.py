@@ -266,7 +266,10 @@ class Compiler:
     def _(self, op: Conditional) -> Iterator[Step]:
         condition = self.slot(op.condition)
         yield Step(
-            op, f"if s[{condition}].item():", [condition], [list(self.steps(block.ops)) for block in op.branches]
+            op,
+            f"if s[{condition}].reshape(-1)[0].item():",
+            [condition],
+            [list(self.steps(block.ops)) for block in op.branches],
         )
 
     @step.register

@@ -90,7 +90,7 @@ def cond(
     that is chosen is called.
 
     Args:
-        pred: a bool of one element.
+        pred: a bool of one element; while a program is built of several too, of which the first counts, as in Paddle.
         true_fn, false_fn: without arguments; return Variables in the same nested lists and tuples, of the same dtypes,
             or None.
 
@@ -104,8 +104,8 @@ def cond(
     if in_dynamic_mode() or not isinstance(pred, Variable):
         chosen = true_fn if bool(pred) else false_fn
         return None if chosen is None else chosen()
-    if pred.dtype.name != "bool" or (isinstance(pred.size, int) and pred.size != 1):
-        raise TypeError(f"The pred of cond must be a bool of one element, but it is {pred.described()}.")
+    if pred.dtype.name != "bool":
+        raise TypeError(f"The pred of cond must be a bool, but it is {pred.described()}.")
     around = current_block_for(pred)
     traced: list[tuple[Block, Any]] = []
     for function in (true_fn, false_fn):

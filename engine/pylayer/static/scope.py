@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from pylayer.array import CPUPlace, Place
@@ -23,18 +24,23 @@ class Scope:
         raise UnsupportedError("paddle.static.global_scope().find_var")
 
 
-_global = Scope()
+_GLOBAL = Scope()
+_current: ContextVar[Scope] = ContextVar("scope", default=_GLOBAL)
 
 
 def global_scope() -> Scope:
-    """The scope in force when no other is."""
-    return _global
+    """The scope in force: that of the innermost `scope_guard`."""
+    return _current.get()
 
 
 @contextlib.contextmanager
 def scope_guard(scope: Scope) -> Iterator[None]:
-    """A block in which `scope` is in force: nothing changes, as values are kept with their programs."""
-    yield
+    """A block in which `scope` is in force: only its name changes, as values are kept with their programs."""
+    token = _current.set(scope)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 @contextlib.contextmanager

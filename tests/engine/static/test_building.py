@@ -134,7 +134,7 @@ def test_unknown_sizes_may_turn_out_equal() -> None:
         (lambda x: [*x], ValueError, "the size of axis 0 of Variable 'X'"),
         (lambda x: 1 if x.sum() > 0 else 0, RuntimeError, "cannot decide an if .* Use paddle.static.nn.cond"),
         (lambda x: float(x.sum()), RuntimeError, "has a value only while its program runs. Fetch it"),
-        (lambda x: x.is_contiguous(), AttributeError, f"'X' .*{PLACE} has a shape and a dtype, but no flags before"),
+        (lambda x: x.is_contiguous(), AttributeError, f"'X' .*{PLACE} has a shape and a dtype, but no strides before"),
     ],
 )
 def test_what_cannot_work_is_refused_while_building_by_name_and_place(

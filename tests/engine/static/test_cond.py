@@ -84,10 +84,19 @@ def test_branches_that_do_not_go_together_are_refused(branches: Any, error: type
         cond(x.sum() > 0, *branches(x))
 
 
-def test_the_condition_is_one_bool() -> None:
+def test_the_condition_is_bool() -> None:
     x = data()
-    with pytest.raises(TypeError, match=r"bool of one element, but it is Variable 'X'.*created at"):
+    with pytest.raises(TypeError, match=r"must be a bool, but it is Variable 'X'.*created at"):
         cond(x, lambda: x, lambda: x)
+
+
+@pytest.mark.parametrize("values", [[True, False], [False, True], [[False], [True], [True]]])
+def test_of_a_condition_of_several_elements_the_first_counts(values: Any) -> None:  # as in Paddle 3.3.1
+    x = data()
+    holds = paddle.static.data("holds", list(np.shape(values)), "bool")
+    out = cond(holds, lambda: x + 1, lambda: x - 1)
+    found = fetch(out, X=np.zeros((1, 3)), holds=np.array(values))
+    np.testing.assert_array_equal(found, np.full((1, 3), 1.0 if np.ravel(values)[0] else -1.0))
 
 
 def test_what_a_branch_made_cannot_be_used_or_fetched_outside() -> None:

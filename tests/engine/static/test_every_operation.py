@@ -23,6 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_an_operation_in_a_program_does_what_it_does_at_once(name: str, k: int) -> None:
     expected = at_once(name, SAMPLES[name][k])
     does_what_was_done(name, k, expected, unknown=False)
+    if name == "as_complex":  # of which the last size must be known
+        return
     if name == "unbind":
         with pytest.raises(ValueError, match="the number of results depends on a size"):
             in_a_program(name, SAMPLES[name][k], unknown=True)

@@ -1,0 +1,118 @@
+"""Values and dtypes that drawn calls beside Paddle 3.3.1 found to be wrong: the release's, or those of mathematics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pylayer.paddle as paddle
+
+F = paddle.nn.functional
+NAN, INF = math.nan, math.inf
+
+
+def tensor(values: Any, dtype: str = "float64") -> Any:
+    made = paddle.to_tensor(np.asarray(values)).astype(dtype)
+    made.stop_gradient = dtype.startswith("int")
+    return made
+
+
+def gradient(function: Callable[[Any], Any], values: Any) -> Any:
+    x = tensor(values)
+    function(x).sum().backward()
+    return x.grad
+
+
+def complex_gradient(function: Callable[[Any], Any]) -> Any:
+    x = tensor(1 + 1j, "complex128")
+    paddle.real(function(x)).backward()
+    return x.grad
+
+
+MARGINS = [[NAN, 0.0, 1.0], [0.0, 1.0, 2.0]]
+FRAMES = np.where(np.arange(32.0).reshape(4, 4, 2, 1) == 0, NAN, 1.0)
+
+VALUES: dict[str, tuple[Callable[[], Any], Any]] = {
+    "renorm of a vector: each element is a slice": (
+        lambda: paddle.renorm(tensor([7.0, -6.0, 0.25]), 1.0, 0, 5.0),
+        [5, -5, 0.25],
+    ),
+    "renorm has no epsilon": (lambda: paddle.renorm(tensor([[3.0, 4.0]]), 2.0, 0, 2.5), [[1.5, 2.0]]),
+    "the edges of the bins of equal numbers": (
+        lambda: paddle.histogram_bin_edges(tensor([2.0, 2.0]), 2),
+        [1.5, 2.0, 2.5],
+    ),
+    "logit's derivative at its poles": (lambda: gradient(paddle.logit, [0.0, 0.5, 1.0]), [INF, 4, INF]),
+    "a number to a complex power": (lambda: complex_gradient(lambda x: 2.0**x), np.conj(2.0 ** (1 + 1j) * math.log(2))),
+    "the first power of an infinity": (
+        lambda: paddle.linalg.matrix_power(tensor([[INF, 0.0], [0.0, 1.0]]), 1),
+        [[INF, 0], [0, 1]],
+    ),
+    "special.softmax of three axes is along the first": (
+        lambda: paddle.special.softmax(tensor(np.zeros((2, 1, 1)))),
+        np.full((2, 1, 1), 0.5),
+    ),
+    "the power 0 of NaN": (lambda: paddle.linalg.matrix_power(tensor([[NAN, 1.0], [1.0, 1.0]]), 0), np.eye(2)),
+    "thresholded_relu of NaN": (lambda: F.thresholded_relu(tensor([NAN, 2.0, 0.5])), [NAN, 2, 0]),
+    "multi_margin_loss of NaN": (lambda: F.multi_margin_loss(tensor(MARGINS), tensor([1, 2], "int64")), NAN),
+    "multi_label_margin_loss of NaN": (
+        lambda: F.multi_label_margin_loss(tensor(MARGINS), tensor([[1, -1, -1], [2, -1, -1]], "int64")),
+        NAN,
+    ),
+    "triplet_margin_loss of NaN": (
+        lambda: F.triplet_margin_loss(tensor([[NAN, 1.0]]), tensor([[0.0, 1.0]]), tensor([[2.0, 1.0]])),
+        NAN,
+    ),
+    "cosine_embedding_loss of NaN": (
+        lambda: F.cosine_embedding_loss(tensor([[NAN, 1.0]]), tensor([[0.0, 1.0]]), tensor([-1], "int64")),
+        NAN,
+    ),
+    "ctc_loss of NaN": (
+        lambda: F.ctc_loss(
+            tensor(np.full((2, 1, 2), NAN)), tensor([[1]], "int32"), tensor([2], "int64"), tensor([1], "int64")
+        ),
+        NAN,
+    ),
+    "temporal_shift keeps NaN where it is": (lambda: F.temporal_shift(tensor(FRAMES), 2)[0, 0].flatten(), [0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_its_value(name: str) -> None:
+    make, expected = VALUES[name]
+    np.testing.assert_allclose(make().numpy(), expected, rtol=1e-15)
+
+
+DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
+    "copysign of integers": (lambda: paddle.copysign(tensor([1, -2], "int64"), tensor([-1, 1], "int64")), "int64"),
+    "heaviside of integers": (lambda: paddle.heaviside(tensor([0, 1], "int32"), tensor([3, 1], "int32")), "int32"),
+    "hypot of integers": (lambda: paddle.hypot(tensor([3], "int64"), tensor([4], "int64")), "float32"),
+    "how many complex numbers are not 0": (lambda: paddle.linalg.norm(tensor([1 + 1j, 0], "complex128"), 0), "float64"),
+    "padded rows of bfloat16": (
+        lambda: F.embedding(tensor([0, 1], "int64"), tensor(np.ones((2, 2)), "bfloat16"), 0),
+        "bfloat16",
+    ),
+    "thresholded_relu of bfloat16": (lambda: F.thresholded_relu(tensor([1.0, 2.0], "bfloat16")), "bfloat16"),
+}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_its_dtype(name: str) -> None:
+    make, expected = DTYPES[name]
+    assert make().dtype.name == expected
+
+
+def test_reduce_as_gives_a_tensor_of_its_own() -> None:
+    x = tensor([1.0, 2.0]).detach()
+    paddle.reduce_as(x, x).add_(paddle.ones([2], "float64"))
+    np.testing.assert_array_equal(x.numpy(), [1.0, 2.0])
+
+
+@pytest.mark.parametrize("name", ["irfft", "hfft"])
+def test_a_transform_to_no_numbers_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="n\\(0\\)"):
+        getattr(paddle.fft, name)(tensor([1 + 1j], "complex128"))
