@@ -13,7 +13,7 @@ from gradcheck.result import Result
 from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line
-from gradcheck.support.files import TooLargeError, read_limited
+from gradcheck.support.file_io import TooLargeError, read_limited
 from gradcheck.support.user_error import UserError
 
 MOST_REPORT_BYTES = 250_000_000

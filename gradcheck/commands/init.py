@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gradcheck.support.files import write_whole
+from gradcheck.support.file_io import write_whole
 from gradcheck.support.pyproject import ConfigError, content_of
 from gradcheck.support.resources import packaged
 from gradcheck.support.user_error import UserError

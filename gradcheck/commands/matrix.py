@@ -28,7 +28,7 @@ from gradcheck.matrix.table import RuleMatrix, assumed, matrix_of
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result
 from gradcheck.run.plan import plan
-from gradcheck.support.files import write_whole
+from gradcheck.support.file_io import write_whole
 from gradcheck.support.user_error import UserError
 
 

@@ -35,9 +35,9 @@ from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
 from gradcheck.run.interpreter import START, STARTS
 from gradcheck.run.limits import parse_size
+from gradcheck.run.ordering import Run
 from gradcheck.run.plan import plan, shard
 from gradcheck.run.results import Baseline, Results, SideBySide
-from gradcheck.run.run import Run
 from gradcheck.run.runner import Runner, RunnerError
 from gradcheck.run.select import nothing_selected, select
 from gradcheck.spec.diagnostic import SpecError
@@ -45,7 +45,7 @@ from gradcheck.spec.draft import Signature
 from gradcheck.spec.read import read_bytes
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
-from gradcheck.support.files import write_whole
+from gradcheck.support.file_io import write_whole
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:

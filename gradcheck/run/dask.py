@@ -28,7 +28,7 @@ WORKERS = 30.0
 """Seconds to wait for the first worker of the cluster."""
 ALONE = 30.0
 """Seconds that a run goes on without any worker. A nanny, or a job queue with room, has another one within ten."""
-INTERVAL = 1.0
+WORKER_INTERVAL = 1.0
 """Seconds between looks at whether there is a worker."""
 
 LOGGERS = (
@@ -111,7 +111,7 @@ class DaskExecutor:
     def watch_workers(self) -> None:
         """Fail what is waited for once there has been no worker for a while: nothing else ends it."""
         alone_since: float | None = None
-        while not self.closed.wait(INTERVAL):
+        while not self.closed.wait(WORKER_INTERVAL):
             with suppress(Exception):  # the scheduler is lost, which its futures say
                 if self.client.nthreads():
                     alone_since = None

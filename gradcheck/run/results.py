@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from gradcheck.result import Result, Status
 from gradcheck.run.known_failure import KnownFailure
-from gradcheck.support.files import TooLargeError, read_limited, write_whole
+from gradcheck.support.file_io import TooLargeError, read_limited, write_whole
 from gradcheck.support.user_error import UserError
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gradcheck.support.files import TooLargeError, read_limited
+from gradcheck.support.file_io import TooLargeError, read_limited
 from gradcheck.support.user_error import UserError
 
 MOST_BYTES = 1_000_000

@@ -12,7 +12,7 @@ import pytest
 
 from gradcheck.result import Status
 from gradcheck.run import runner as runner_module
-from gradcheck.run.run import Run
+from gradcheck.run.ordering import Run
 from gradcheck.run.runner import Runner, RunnerError
 
 SLEEPER = """

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 
 class TooLargeError(ValueError):
@@ -37,10 +38,13 @@ def write_whole(path: Path, text: str) -> None:
     mode = 0o666 & ~current_umask()
     with suppress(FileNotFoundError):
         status = path.stat()
-        if is_open_elsewhere(status):
-            sys.stdout.flush()
-            with path.open("ab") as file:
-                file.write(content)
+        if (stream := standard_stream(status)) is not None:
+            stream.flush()
+            stream.buffer.write(content)
+            stream.flush()
+            return
+        if not stat.S_ISREG(status.st_mode):
+            path.write_bytes(content)
             return
         mode = stat.S_IMODE(status.st_mode)
     try:
@@ -58,10 +62,12 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
-def is_open_elsewhere(status: os.stat_result) -> bool:
-    """Whether a file is a pipe or a device, or what stdout or stderr goes to: not to be replaced."""
-    streams = [os.fstat(stream) for stream in (1, 2)]
-    return not stat.S_ISREG(status.st_mode) or any(os.path.samestat(status, one) for one in streams)
+def standard_stream(status: os.stat_result) -> TextIO | None:
+    """Return stdout or stderr if a file is where that goes, as ``/dev/stdout`` is: what is printed shares its position."""
+    for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
+        if stream is not None and os.path.samestat(status, os.fstat(descriptor)):
+            return stream
+    return None
 
 
 def current_umask() -> int:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.run import Run
+from gradcheck.run.ordering import Run
 from gradcheck.run.runner import RunnerError
 
 
