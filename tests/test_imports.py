@@ -61,8 +61,3 @@ def test_no_module_of_the_engine_imports_another_inside_a_function(name: str) ->
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     )
     assert [found for function in functions for found in imported(function, {*ENGINE})] == []
-
-
-def test_the_core_of_the_engine_is_small() -> None:
-    core = ("op", "vjp", "graph", "tensor", "autograd")
-    assert sum(len((ROOT / f"engine/pylayer/{name}.py").read_text().splitlines()) for name in core) <= 1000

@@ -135,7 +135,10 @@ class PaddleBackend(Backend):
             context.__init__, context.backward, nn.static_pylayer = init, backward, static_pylayer
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
-        leaf.get_tensor()._share_data_with(other.get_tensor())
+        if hasattr(leaf, "get_tensor"):
+            leaf.get_tensor()._share_data_with(other.get_tensor())
+        else:  # the engine, in the place of a release
+            leaf.array, leaf.node = other.array, None
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of contiguous Tensors by where they begin and end."""

@@ -100,7 +100,7 @@ def refuse_layer(value: Any) -> None:
     framework = framework_of(value)
     if framework is not None:
         what = (
-            f"{REFUSAL}{framework.name}, and {name_of(value)} is of {framework.name}: check it as functions of NumPy "
+            f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it as functions of NumPy "
             "arrays, such as"
         )
         raise ForeignFrameworkError(what, framework.recipe.format(call=call_of(value)))
@@ -127,18 +127,18 @@ def refuse_array(name: str, value: Any) -> None:
         )
 
 
-def name_of(value: Any) -> str:
+def object_name(value: Any) -> str:
     """The name of a layer, or of its class."""
     if isinstance(value, functools.partial):
-        return name_of(value.func)
+        return object_name(value.func)
     if isinstance(value, MethodType):
-        return name_of(value.__self__)
+        return object_name(value.__self__)
     return str(getattr(value, "__name__", type(value).__name__))
 
 
 def call_of(value: Any) -> str:
     """The code that calls a layer; ``layer`` for what has no name of its own."""
-    name = name_of(value)
+    name = object_name(value)
     is_apply = isinstance(value, MethodType) and value.__name__ == "apply"
     if is_apply or (inspect.isclass(value) and hasattr(value, "apply")):
         return f"{name}.apply"

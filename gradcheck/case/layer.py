@@ -19,6 +19,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.foreign_frameworks import refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction, output_names, placed
+from gradcheck.case.reachable import leaves_of
 from gradcheck.case.user_code import Namespace, compile_expression, import_reference, run_source
 from gradcheck.checking.precision import NumpyArray
 from gradcheck.checking.problem import Problem
@@ -87,8 +88,6 @@ class ScenarioLayer(TensorFunction):
 
     def leaves_beside_inputs(self, call: NamespaceCall) -> dict[str, Tensor]:
         """The leaves that the call's code refers to."""
-        from gradcheck.case.arguments import leaves_of  # here: that module builds on this one
-
         found = leaves_of(self.backend, FunctionType(call.code, call.namespace))
         return {name: leaf for name, leaf in found.items() if name not in self.inputs}
 

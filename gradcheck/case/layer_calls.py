@@ -13,7 +13,7 @@ from typing import Any
 
 from gradcheck.backends.base import package_of
 
-LIBRARIES = ("gradcheck", "paddle", "pylayer")
+LAYER_LIBRARIES = ("gradcheck", "paddle", "pylayer")
 """Packages whose layers are not the user's."""
 
 
@@ -65,7 +65,7 @@ class LayerCalls:
         if not inspect.isclass(layer):
             return layer
         owner = next((cls for cls in layer.__mro__ if "backward" in vars(cls)), None)
-        return None if owner is None or owner is self.base or package_of(owner) in LIBRARIES else owner
+        return None if owner is None or owner is self.base or package_of(owner) in LAYER_LIBRARIES else owner
 
     def key(self, layer: Any) -> Any:
         """The owner of a layer's backward, or its name where layers are one by that."""
@@ -78,7 +78,7 @@ class LayerCalls:
 
     def count(self, counter: Counter[Any]) -> int:
         """The sum of a counter over layers that are not gradcheck's or a library's."""
-        return sum(times for layer, times in counter.items() if package_of(layer) not in LIBRARIES)
+        return sum(times for layer, times in counter.items() if package_of(layer) not in LAYER_LIBRARIES)
 
     # ----------------------------------------------------------------- how forwards are called
     @contextmanager
@@ -93,7 +93,7 @@ class LayerCalls:
 
     def watched_forward(self, owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
         """The forward of a class, which notes how it is called; its context is the argument at `position`."""
-        if package_of(owner) in LIBRARIES:  # a recomputation, a world: what counts are the layers in it
+        if package_of(owner) in LAYER_LIBRARIES:  # a recomputation, a world: what counts are the layers in it
             return forward
 
         @functools.wraps(forward)
@@ -116,7 +116,7 @@ class LayerCalls:
         key = self.key(layer)
         needed = False
         with suppress(Exception):  # objects of the user's may raise at whatever they are asked
-            needed = any(getattr(value, "stop_gradient", True) is False for value in flat(arguments))
+            needed = any(getattr(value, "stop_gradient", True) is False for value in nested_items(arguments))
         way = Way.DIRECT if not is_applied else Way.APPLIED if needed else Way.IDLE
         if key is not None:
             self.ways[key] = max(way, self.ways.get(key, way), key=[*Way].index)
@@ -151,11 +151,11 @@ def label(layer: Any) -> str:
     return layer if isinstance(layer, str) else f"{layer.__module__}.{layer.__qualname__}"
 
 
-def flat(values: Iterable[Any]) -> Iterator[Any]:
+def nested_items(values: Iterable[Any]) -> Iterator[Any]:
     """Values, and those in lists and tuples among them."""
     for value in values:
         if isinstance(value, (list, tuple)):
-            yield from flat(value)
+            yield from nested_items(value)
         else:
             yield value
 

@@ -12,7 +12,7 @@ from typing import Any
 from gradcheck.backends.base import package_of
 from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
-from gradcheck.case.layer_calls import LIBRARIES, LayerCalls, Way, subclasses
+from gradcheck.case.layer_calls import LAYER_LIBRARIES, LayerCalls, Way, subclasses
 from gradcheck.case.names_in_code import CLOSED, cell_is_set, is_installed, variables_and_attributes
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
@@ -122,7 +122,7 @@ class Subject:
             self.given = calls.key(layer)
             self.is_of_library = self.given is None
         else:
-            self.is_of_library = isinstance(subject, FunctionType) and package_of(subject) in LIBRARIES
+            self.is_of_library = isinstance(subject, FunctionType) and package_of(subject) in LAYER_LIBRARIES
             self.follow(subject, False)
 
     def refuse_foreign(self) -> None:

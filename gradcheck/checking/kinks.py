@@ -22,7 +22,7 @@ from gradcheck.checking.differences import RATIO, USUAL, moved
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, even_weights, flat_real
 from gradcheck.checking.precision import CLEAR, EPSILON, FEW, NumpyArray, wide
 from gradcheck.checking.probe import SMALL, Found, Masks, Prober, Ruling, tape_diff, undecided, with_kink
-from gradcheck.checking.reasons import Reason
+from gradcheck.checking.reasons import VerdictReason
 from gradcheck.checking.tape import Tape, dead_steps
 from gradcheck.result import Diagnosis, Status
 
@@ -128,7 +128,7 @@ def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
         return nearby.no_slopes() if unknown else found
     summed = nearby.slopes(0 * cotangent + 1)
     every_entry = not bool((slopes.excludes(claim) & nearby.free).any())
-    reason = Reason.KINK if every_entry else Reason.KINK_ALONG_DIRECTIONS
+    reason = VerdictReason.KINK if every_entry else VerdictReason.KINK_ALONG_DIRECTIONS
     kinked_places = named_kinks(nearby, summed, kinked_entries)
     jumping_places = named_jumps(nearby, summed) if bool(jumping.any()) else ""
     if (beside := wrong_beside(prober, masks)) is not None:
@@ -138,7 +138,7 @@ def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
     if unknown:
         return nearby.no_slopes()
     told = [reason.sentence(places=kinked_places)] if kinked_places else []
-    told += [Reason.JUMP.sentence(places=jumping_places)] if jumping_places else []
+    told += [VerdictReason.JUMP.sentence(places=jumping_places)] if jumping_places else []
     return with_kink(found, "; ".join(told))
 
 
@@ -214,7 +214,7 @@ class Slopes:
     @cached_property
     def ends(self) -> tuple[NumpyArray, NumpyArray]:
         """Per number, the least and the largest slope."""
-        return ends_of(self.rows)
+        return extremes_of(self.rows)
 
     @cached_property
     def varies(self) -> NumpyArray:
@@ -240,7 +240,7 @@ class Slopes:
     @cached_property
     def complete(self) -> NumpyArray:
         """Per group, whether the slopes ahead and behind are the whole range."""
-        low, high = ends_of(self.shared, axis=1)
+        low, high = extremes_of(self.shared, axis=1)
         known = [k for k in range(len(self.shared)) if 2 * k + 1 < len(self.rows)]
         ahead, behind = (np.array([self.shared[k, 2 * k + side] for k in known]) for side in (0, 1))
         low, high, room = low[known], high[known], self.share_tolerance[known]
@@ -258,14 +258,14 @@ class Slopes:
 
     def outside(self, gradient: NumpyArray) -> Outside:
         """Where a gradient is outside of the slopes."""
-        low, high = ends_of(self.shared, axis=1)
+        low, high = extremes_of(self.shared, axis=1)
         room = self.share_tolerance + (spare_of(self.shared, self.share_tolerance, 1) if self.further else 0.0)
         shares = np.array([self.grouped(gradient * move) for move in self.moves[:USED_DIRECTIONS]])
         shares = ~((low - room <= shares) & (shares <= high + room)) & np.isfinite(low + high)
         return Outside(self.excludes(gradient) & (self.groups >= 0), shares)
 
 
-def ends_of(values: NumpyArray, axis: int = 0) -> tuple[NumpyArray, NumpyArray]:
+def extremes_of(values: NumpyArray, axis: int = 0) -> tuple[NumpyArray, NumpyArray]:
     """The least and the largest of values along an axis; inf and −inf where all are NaN."""
     missing = np.isnan(values)
     return np.where(missing, np.inf, values).min(axis=axis), np.where(missing, -np.inf, values).max(axis=axis)
@@ -274,7 +274,7 @@ def ends_of(values: NumpyArray, axis: int = 0) -> tuple[NumpyArray, NumpyArray]:
 def spare_of(values: NumpyArray, tolerance: NumpyArray, axis: int) -> NumpyArray:
     """How far what was not seen may lie beyond: as much as the pieces that were are apart, where these are many."""
     count = (np.diff(np.sort(values, axis=axis), axis=axis) > np.expand_dims(tolerance, axis)).sum(axis=axis) + 1
-    low, high = ends_of(values, axis)
+    low, high = extremes_of(values, axis)
     return np.where((count > 2) & (low <= high), (high - low) / np.maximum(count - 1, 1), 0.0)
 
 
@@ -373,7 +373,7 @@ class Nearby:
     def no_slopes(self) -> Found:
         """Undecided where no slope is known: outside of the domain, or within it."""
         finite = len(self.values) == len(self.tapes) and all(bool(np.isfinite(v).all()) for v in self.values)
-        return undecided(Reason.NO_SLOPE if finite else Reason.EDGE, raised=self.point.raised)
+        return undecided(VerdictReason.NO_SLOPE if finite else VerdictReason.EDGE, raised=self.point.raised)
 
     def jumping(self, rows: NumpyArray) -> NumpyArray:
         """The outputs that change by so many times what the slopes explain."""
@@ -478,7 +478,7 @@ def entries_outside(
     if not picks:
         direction, group = np.argwhere(off.shares)[0].tolist()
         move = slopes.moves[direction] * (nearby.groups == group)
-        share, bounds = float(claim @ move), ends_of(slopes.shared[direction, :, group])
+        share, bounds = float(claim @ move), extremes_of(slopes.shared[direction, :, group])
         k = int(abs(claim * move).argmax()) if bool((claim * move).any()) else int(abs(move).argmax())
         nearer = float(bounds[0] if share < bounds[0] else bounds[1])
         value = float(claim[k]) + (nearer - share) / float(move[k])
@@ -556,8 +556,21 @@ def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
     first: dict[str, int] = {}
     for number in numbers.tolist():
         first.setdefault(element_of(nearby, number), number)
-    names = [f"{place} ({sides_of(slopes, nearby, k)})" for place, k in list(first.items())[:MOST_NAMED]]
+    names = []
+    for place, number in list(first.items())[:MOST_NAMED]:
+        names.append(f"{place} ({sides_of(slopes_that_vary(nearby, slopes, number), nearby, number)})")
     return listed(names, len(first))
+
+
+def slopes_that_vary(nearby: Nearby, summed: Slopes, number: int) -> Slopes:
+    """The slopes of the sum of the outputs; where they cancel in the sum, those of the first output that has a kink."""
+    if not summed.varies[number]:
+        outputs = nearby.point.outputs
+        for output in range(min(outputs.vector.size, MOST_LOOKED_AT)):
+            slopes = nearby.slopes(outputs.unit(output))
+            if slopes.varies[number]:
+                return slopes
+    return summed
 
 
 def element_of(nearby: Nearby, number: int) -> str:
@@ -570,7 +583,7 @@ def sides_of(slopes: Slopes, nearby: Nearby, number: int) -> str:
     """The slopes on both sides of an element if there is one on each, else the least and the largest nearby."""
     steps = np.stack([sign * move[number] for move in nearby.moves for sign in (1, -1)])
     low, high = slopes.ends
-    sides = [ends_of(slopes.rows[steps * sign > 0, number]) for sign in (-1, 1)]
+    sides = [extremes_of(slopes.rows[steps * sign > 0, number]) for sign in (-1, 1)]
     room = 2 * float(slopes.tolerance[number])
     if all(side[1] - side[0] <= room for side in sides):
         left, right = (float(side[0]) + 0.0 for side in sides)  # no −0
@@ -627,7 +640,7 @@ def where_infinite(prober: Prober) -> Found:
         diagnosis = (Diagnosis.of("GC124", text),)
         return Found(Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis)
     point.held = elements
-    text = Reason.UNBOUNDED.sentence(places=listed(right, len(places)))
+    text = VerdictReason.UNBOUNDED.sentence(places=listed(right, len(places)))
     return Found(Status.KINK, text)
 
 

@@ -49,7 +49,7 @@ from gradcheck.checking.precision import (
     distance,
     largest,
 )
-from gradcheck.checking.reasons import Reason
+from gradcheck.checking.reasons import VerdictReason
 from gradcheck.result import Diagnosis, Status
 
 Masks = Sequence[Array | None]
@@ -534,11 +534,11 @@ class Found:
     """Whether `wrong` is all that is wrong."""
     diagnosis: tuple[Diagnosis, ...] = ()
     marks: tuple[str, ...] = ()
-    reason: Reason | None = None
+    reason: VerdictReason | None = None
     """Why it is INCONCLUSIVE."""
 
 
-def undecided(reason: Reason, **facts: object) -> Found:
+def undecided(reason: VerdictReason, **facts: object) -> Found:
     """INCONCLUSIVE for a reason, with the facts that its sentence names."""
     why = reason.sentence(**facts)
     return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), reason=reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Reason(Enum):
+class VerdictReason(Enum):
     """A reason, whose value is its sentence; what it names is filled in."""
 
     EDGE = (

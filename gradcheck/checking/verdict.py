@@ -28,7 +28,7 @@ from gradcheck.checking.probe import (
     with_kink,
 )
 from gradcheck.checking.problem import Problem
-from gradcheck.checking.reasons import Reason
+from gradcheck.checking.reasons import VerdictReason
 from gradcheck.result import Diagnosis, Status
 
 Precision = Literal["strict", "loose"]
@@ -60,10 +60,10 @@ class Check:
         point = self.point
         if (bad := point.outputs.not_finite()) is not None:
             where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
-            why = Reason.NOT_FINITE.sentence(place=where, advice=advice(self.problem))
-            return Found(Status.INCONCLUSIVE, why, reason=Reason.NOT_FINITE)
+            why = VerdictReason.NOT_FINITE.sentence(place=where, advice=advice(self.problem))
+            return Found(Status.INCONCLUSIVE, why, reason=VerdictReason.NOT_FINITE)
         if nothing := point.nothing_to_check:
-            return Found(Status.INCONCLUSIVE, Reason.NOTHING.sentence(why=nothing), reason=Reason.NOTHING)
+            return Found(Status.INCONCLUSIVE, VerdictReason.NOTHING.sentence(why=nothing), reason=VerdictReason.NOTHING)
         contracts = Contracts(point, np.random.default_rng(self.seed + 1))
         broken = contracts.broken()
         if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate
@@ -108,7 +108,7 @@ class Check:
             assert self.point.tape is not None
             names = ", ".join(sorted({kink.name for kink in kinks(self.point.tape)}))
             return undecided(
-                Reason.CONTRADICTION,
+                VerdictReason.CONTRADICTION,
                 value=probe.seen.value,
                 bar=probe.seen.bar,
                 claim=probe.claim.value,
@@ -175,7 +175,7 @@ class Check:
                 unseen.append(name)
         if not second.seen.holds(second.claim.value):  # outside, but not by more than a kink that would not have shown
             return undecided(
-                Reason.HIDDEN_KINK,
+                VerdictReason.HIDDEN_KINK,
                 claim=second.claim.value,
                 value=second.seen.value,
                 bar=second.seen.bar,
@@ -222,28 +222,28 @@ class Check:
         if stays and probe.claim.size <= probe.seen.bar < np.inf:
             return Found(Status.PASS, marks=("nothing changes here",))
         if self.point.searches:
-            return undecided(Reason.SEARCH)
+            return undecided(VerdictReason.SEARCH)
         if not self.point.raised and not bool((found.both.bar < np.inf).all()):
             return self.no_derivative(probe)
-        return undecided(Reason.UNSEEN, raised=self.point.raised)
+        return undecided(VerdictReason.UNSEEN, raised=self.point.raised)
 
     def no_derivative(self, probe: Probe) -> Found:
         """Undecided where no steps agree: at the edge of the domain, or within it."""
         largest = probe.derivative.largest
         finite = not self.point.raised and bool(np.isfinite(largest).all())
-        return undecided(Reason.NO_STEP if finite else Reason.EDGE, raised=self.point.raised)
+        return undecided(VerdictReason.NO_STEP if finite else VerdictReason.EDGE, raised=self.point.raised)
 
     def pieces_meet(self) -> Found:
         """Undecided where pieces meet and no tape tells which."""
         if self.point.searches:
-            return undecided(Reason.SEARCH)
+            return undecided(VerdictReason.SEARCH)
         recorded = self.point.recorded(self.point.inputs) is not None
         unrecorded = (
             "the recorded forward gives other outputs than the call itself"
             if recorded
             else "not all of the code that computes them could be recorded"
         )
-        return undecided(Reason.PIECES_UNRECORDED, unrecorded=unrecorded)
+        return undecided(VerdictReason.PIECES_UNRECORDED, unrecorded=unrecorded)
 
     # ----------------------------------------------------------------- the layer's own precision
     def in_own_precision(self, found: Found) -> Found:

@@ -9,7 +9,7 @@ import pytest
 from claims import numpy_layer
 
 import gradcheck
-from gradcheck.checking.reasons import Reason
+from gradcheck.checking.reasons import VerdictReason
 from gradcheck.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -179,7 +179,7 @@ def printed(layer: Any, x: Any) -> str:
 
 def test_a_jump_is_reported_as_a_jump() -> None:
     text = printed(numpy_layer(lambda x: np.floor(x) + x, lambda x, y, g: g), np.array([0.5, 2.0, 3.0]))
-    assert text == Reason.JUMP.sentence(places="x0[1], x0[2]")
+    assert text == VerdictReason.JUMP.sentence(places="x0[1], x0[2]")
 
 
 def test_a_kink_of_several_elements_has_a_range_of_slopes() -> None:
@@ -201,8 +201,8 @@ def test_code_that_cannot_be_recorded_is_what_is_said_of_it() -> None:
     result = gradcheck.check(layer, np.array([0.0, 0.7]))
     why = "not all of the code that computes them could be recorded"
     assert result.verdict is Status.INCONCLUSIVE
-    assert result.diagnosis[0].text == Reason.PIECES_UNRECORDED.sentence(unrecorded=why)
+    assert result.diagnosis[0].text == VerdictReason.PIECES_UNRECORDED.sentence(unrecorded=why)
 
 
 def test_every_reason_has_a_sentence_of_its_own() -> None:
-    assert len({reason.value for reason in Reason}) == len(Reason)
+    assert len({reason.value for reason in VerdictReason}) == len(VerdictReason)
