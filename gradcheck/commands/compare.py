@@ -13,7 +13,7 @@ from gradcheck.result import Result
 from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line
-from gradcheck.support.file_io import TooLargeError, read_limited
+from gradcheck.support.file_io import FileTooLargeError, read_limited
 from gradcheck.support.user_error import UserError
 
 MOST_REPORT_BYTES = 250_000_000
@@ -62,7 +62,7 @@ def by_name(path: str) -> dict[str, Result]:
     except OSError as error:
         writes = f"; `gradcheck run --report json:{path}` writes one" if isinstance(error, FileNotFoundError) else ""
         raise UserError(f"{path}: {error.strerror or error}{writes}") from None
-    except TooLargeError as error:
+    except FileTooLargeError as error:
         raise UserError(f"{path}: {error}") from None
     except (ValueError, RecursionError, ValidationError):
         raise UserError(f"{path}: this is no report; `gradcheck run --report json:{path}` writes one") from None

@@ -61,7 +61,7 @@ def list_all(
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     else:
-        for line in aligned([text_of(row) for row in rows]):
+        for line in aligned([columns_of(row) for row in rows]):
             click.echo(line)
     raise SystemExit(int(uncovered and bool(rows)))
 
@@ -109,7 +109,7 @@ def uncovered_rules() -> list[dict[str, Any]]:
     return [{"uncovered": text} for text in missing]
 
 
-def text_of(row: dict[str, Any]) -> tuple[str, str]:
+def columns_of(row: dict[str, Any]) -> tuple[str, str]:
     """Return the first column of a row and the rest of its line."""
     name, *rest = row.values()
     if "path" in row:

@@ -33,9 +33,9 @@ from gradcheck.report.files import rendered
 from gradcheck.report.record import Report, versions
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
-from gradcheck.run.interpreter import START, STARTS
+from gradcheck.run.interpreter import START, START_METHODS
 from gradcheck.run.limits import parse_size
-from gradcheck.run.ordering import Run
+from gradcheck.run.ordering import OrderedRun
 from gradcheck.run.plan import plan, shard
 from gradcheck.run.results import Baseline, Results, SideBySide
 from gradcheck.run.runner import Runner, RunnerError
@@ -234,8 +234,8 @@ def make_executor(executor: str = "local", jobs: int = 1, limited: bool = True) 
         from gradcheck.run.dask import DaskExecutor
 
         return DaskExecutor(executor.partition(":")[2], jobs if limited else None)
-    if START not in STARTS:
-        raise UserError(f"GRADCHECK_START={START}: write {' or '.join(STARTS)}, or remove it")
+    if START not in START_METHODS:
+        raise UserError(f"GRADCHECK_START={START}: write {' or '.join(START_METHODS)}, or remove it")
     return Runner(jobs)
 
 
@@ -265,7 +265,7 @@ def run_all(
             record.append(case, result)
         screen.count(result)
 
-    run, side_by_side = Run(executor, on_done), SideBySide()
+    run, side_by_side = OrderedRun(executor, on_done), SideBySide()
     shown = screen.running(header(cases, executor.slots), len(cases), settings, run.at_work)
     with stopped_by_signals(run), shown, executor:
         all_results = side_by_side.beside(run.results(cases, known))
@@ -322,7 +322,7 @@ def leave_at_once(number: int, frame: object) -> None:
 
 
 @contextmanager
-def stopped_by_signals(run: Run) -> Iterator[None]:
+def stopped_by_signals(run: OrderedRun) -> Iterator[None]:
     """Have the first signal end the run in order, and a second one the command at once, whatever it waits for."""
     before: dict[int, Any] = {}
 

@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -16,9 +16,6 @@ from gradcheck.case.user_code import place_of_frames
 from gradcheck.result import Result, Status
 from gradcheck.run.limits import shown_size
 
-if TYPE_CHECKING:
-    from gradcheck.run.runner import Outcome
-
 MOST_TEXT = 4_000
 """Characters of a text that are kept: a layer may raise an error of any length."""
 MOST_ALTOGETHER = 100_000
@@ -27,6 +24,23 @@ MOST_ITEMS = 1_000
 """Items of a list that are kept. A check lists 20 wrong entries for each input."""
 OUTPUT_SHOWN = 4_000
 """Characters of what a case prints that a result carries, from the end."""
+
+Stopped = Literal["", "time", "memory"]
+"""What a case had too much of when it was stopped; empty if it ended by itself."""
+
+
+class Outcome(NamedTuple):
+    """How the process of a case ended."""
+
+    answer: bytes
+    """The Result as JSON; empty if it was not written whole."""
+    printed: str
+    """The end of what it printed."""
+    exit_code: int
+    """As subprocess has it: negative for a signal."""
+    stopped: Stopped
+    seconds: float
+
 
 _MORE = " … and {:,} more characters"
 

@@ -42,7 +42,7 @@ LOGGERS = (
 """What Dask's client reports to when it loses the scheduler, with tracebacks; we say it ourselves, once."""
 
 
-def run_case(text: str, version: str, execute: str = EXECUTE) -> str:
+def run_case_here(text: str, version: str, execute: str = EXECUTE) -> str:
     """On the cluster: return the result of the case `text`, both as JSON.
 
     Raises RuntimeError: another version of gradcheck is installed there.
@@ -139,7 +139,7 @@ class DaskExecutor:
         with self.lock:
             self.waiting.add(future)
         try:
-            sent = self.cluster.submit(run_case, case.model_dump_json(), __version__, self.execute)
+            sent = self.cluster.submit(run_case_here, case.model_dump_json(), __version__, self.execute)
         except Exception as error:  # whatever Dask raises when it has no scheduler any more
             self.settle(future, self.failure(error))
         else:

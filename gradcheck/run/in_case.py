@@ -26,7 +26,7 @@ from gradcheck.support.foreign import text_of, type_name
 Execute = Callable[[Case], Result]
 
 
-def prepare(execute_name: str, backend: str, warm_up: bool) -> Execute:
+def prepare_process(execute_name: str, backend: str, warm_up: bool) -> Execute:
     """Import everything that a case needs, and return the function that runs cases.
 
     What is made on first use is made here once if `warm_up` is set and the backend permits it before a fork.

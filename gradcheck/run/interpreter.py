@@ -10,7 +10,7 @@ from gradcheck.backends.base import without_our_paths
 
 EXECUTE = "gradcheck.case.execute:execute"
 """The function that runs a case, as ``module:function``."""
-STARTS = ("fork", "spawn")
+START_METHODS = ("fork", "spawn")
 START = os.environ.get("GRADCHECK_START") or ("fork" if sys.platform == "linux" else "spawn")
 """How the process of a case is made: forked from a server that has imported everything, or as a new interpreter.
 

@@ -21,14 +21,14 @@ class Executor(Protocol):
         """Return a future that will hold the result of `case`."""
 
     def stop(self) -> None:
-        """Run no further cases, and end those that run."""
+        """OrderedRun no further cases, and end those that run."""
 
 
 OnDone = Callable[[Case, Result, bool], None]
 """Called with each result as it comes, in any order; the flag says whether it was known before."""
 
 
-class Run:
+class OrderedRun:
     """One run of cases on an executor; `stop` ends it at once."""
 
     def __init__(self, executor: Executor, on_done: OnDone = lambda case, result, known: None) -> None:

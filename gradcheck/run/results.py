@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from gradcheck.result import Result, Status
 from gradcheck.run.known_failure import KnownFailure
-from gradcheck.support.file_io import TooLargeError, read_limited, write_whole
+from gradcheck.support.file_io import FileTooLargeError, read_limited, write_whole
 from gradcheck.support.user_error import UserError
 
 
@@ -127,7 +127,7 @@ class Baseline:
         except OSError as error:
             hint = "" if path.exists() else "; --baseline-update writes one"
             raise UserError(f"--baseline {path}: {error.strerror or error}{hint}") from None
-        except TooLargeError as error:
+        except FileTooLargeError as error:
             raise UserError(f"--baseline {path}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UserError(f"--baseline {path}: this is no baseline; --baseline-update writes one") from None

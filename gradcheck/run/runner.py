@@ -14,13 +14,13 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
-from typing import IO, Literal, NamedTuple
+from typing import IO
 
 import psutil
 
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.answer import how_it_ended, result_of, settled
+from gradcheck.run.answer import Outcome, Stopped, how_it_ended, result_of, settled
 from gradcheck.run.interpreter import EXECUTE, LENGTH_BYTES, READY, START, START_LIMIT, environment, python
 from gradcheck.support.user_error import UserError
 
@@ -40,8 +40,6 @@ MOST_ANSWER = 1 << 30
 """Bytes of a result, with the values of all outputs and gradients."""
 STARTS = 3
 """How often a server is started before the run is given up: what kills processes may kill one that starts."""
-Stopped = Literal["", "time", "memory"]
-"""What a case had too much of when it was stopped; empty if it ended by itself."""
 Environment = tuple[str, str]
 """A backend, and the interpreter that runs it; empty for this one."""
 
@@ -56,19 +54,6 @@ class ServerLostError(Exception):
     def __init__(self, exit_code: int, printed: str) -> None:
         super().__init__(how_it_ended(exit_code).replace("the process", "the server process"))
         self.exit_code, self.printed = exit_code, printed
-
-
-class Outcome(NamedTuple):
-    """How the process of a case ended."""
-
-    answer: bytes
-    """The Result as JSON; empty if it was not written whole."""
-    printed: str
-    """The end of what it printed."""
-    exit_code: int
-    """As subprocess has it: negative for a signal."""
-    stopped: Stopped
-    seconds: float
 
 
 class Server:

@@ -14,7 +14,7 @@ import socket
 import sys
 from contextlib import suppress
 
-from gradcheck.run.in_case import prepare, run_case
+from gradcheck.run.in_case import prepare_process, run_case
 from gradcheck.run.interpreter import LENGTH_BYTES, READY
 from gradcheck.support.signals import use_default_signals
 
@@ -30,7 +30,7 @@ def main() -> None:
     execute, backend, start, descriptor = sys.argv[1:5]
     use_default_signals()
     connection = socket.socket(fileno=int(descriptor))
-    function = prepare(execute, backend, warm_up=start == "fork")
+    function = prepare_process(execute, backend, warm_up=start == "fork")
     # A forked process shares memory pages until it writes to them: keep its garbage collector off ours.
     gc.collect()
     gc.freeze()

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TextIO
 
 
-class TooLargeError(ValueError):
+class FileTooLargeError(ValueError):
     """A file is larger than what is read; the message says so, to follow the file's name."""
 
 
 def read_limited(path: Path, most: int) -> bytes:
-    """Return the content of a file of at most `most` bytes. Raises TooLargeError, OSError."""
+    """Return the content of a file of at most `most` bytes. Raises FileTooLargeError, OSError."""
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise TooLargeError(f"it is larger than {most / 1e6:g} MB")
+        raise FileTooLargeError(f"it is larger than {most / 1e6:g} MB")
     return content
 
 
@@ -63,7 +63,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def standard_stream(status: os.stat_result) -> TextIO | None:
-    """Return stdout or stderr if a file is where that goes, as ``/dev/stdout`` is: what is printed shares its position."""
+    """Return stdout or stderr if a file is where it goes, as ``/dev/stdout`` is; they share a position."""
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
         if stream is not None and os.path.samestat(status, os.fstat(descriptor)):
             return stream

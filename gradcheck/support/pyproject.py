@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gradcheck.support.file_io import TooLargeError, read_limited
+from gradcheck.support.file_io import FileTooLargeError, read_limited
 from gradcheck.support.user_error import UserError
 
 MOST_BYTES = 1_000_000
@@ -60,7 +60,7 @@ def content_of(file: Path) -> dict[str, Any]:
         return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror or error}") from None
-    except (TooLargeError, ValueError, RecursionError) as error:  # a date such as 2020-13-01 is a ValueError
+    except (FileTooLargeError, ValueError, RecursionError) as error:  # a date such as 2020-13-01 is a ValueError
         raise ConfigError(f"{file}: {shortened(str(error))}") from None
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan
-from gradcheck.run.answer import MOST_ALTOGETHER, MOST_TEXT, answer_line, cut_trace, result_of
-from gradcheck.run.runner import Outcome
+from gradcheck.run.answer import MOST_ALTOGETHER, MOST_TEXT, Outcome, answer_line, cut_trace, result_of
 
 SCAN = StepScan(
     input="x", index=(0,), output="out", output_index=(0,), analytic=2.0, steps=(1e-8, 1e-4), differences=(3.0, 3.0),

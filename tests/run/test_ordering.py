@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.ordering import Run
+from gradcheck.run.ordering import OrderedRun
 from gradcheck.run.runner import RunnerError
 
 
@@ -48,7 +48,7 @@ def test_results_are_in_order_and_each_case_runs_once(some, count, seed, before)
     known = {cases[k].name: cases[k].result(Status.FAIL, "known") for k in before if k < count}
     executor = Shuffled(count - len(known), seed)
     done: list[tuple[str, bool]] = []
-    run = Run(executor, lambda case, result, was_known: done.append((case.name, was_known)))
+    run = OrderedRun(executor, lambda case, result, was_known: done.append((case.name, was_known)))
     results = list(run.results(cases, known))
     assert [result.name for result in results] == [case.name for case in cases]
     assert all(result.message == ("known" if result.name in known else "done") for result in results)
@@ -66,7 +66,7 @@ def test_after_stop_what_had_finished_is_handed_out_and_no_more(some, stop_after
         if len(finished) == stop_after + 1:
             run.stop()
 
-    run = Run(executor, on_done)
+    run = OrderedRun(executor, on_done)
     results = [result.name for result in run.results(some)]
     assert run.stopped
     assert executor.stopped
@@ -84,4 +84,4 @@ def test_what_an_executor_raises_ends_the_run(some):
             return future
 
     with pytest.raises(RunnerError, match="no workers"):
-        list(Run(Broken(0, 0)).results(some))
+        list(OrderedRun(Broken(0, 0)).results(some))
