@@ -8,34 +8,23 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from gradcheck.backends.environments import name_problem
 from gradcheck.support.pyproject import ConfigError, shortened, table_of
 from gradcheck.support.suggest import hint
 
-MOST_ENTRIES = 100
-"""Of a list or table: paths, backends, environments."""
 MOST_JOBS = 1_000
 MOST_SECONDS = 86_400
 """A day, as for --timeout."""
 MOST_MISTAKES = 10
 """Mistakes that are shown."""
-LONGEST_PATH = 1_000
 
 
 def _backend(name: str) -> str:
-    if len(name) > 100:
-        raise ValueError("the name of a backend is shorter than that")
     if problem := name_problem(name):
         raise ValueError(problem)
     return name
-
-
-def _path(text: str) -> str:
-    if not 0 < len(text) <= LONGEST_PATH or "\0" in text:
-        raise ValueError(f"a path has 1 to {LONGEST_PATH:,} characters, none of them NUL")
-    return text
 
 
 def _release(name: str) -> str:
@@ -44,17 +33,8 @@ def _release(name: str) -> str:
     return name
 
 
-def _few(value: Any) -> Any:
-    """A list or table that is not too long. Asked before its entries are looked at: a hint for each takes its time."""
-    if isinstance(value, (list, dict)) and len(value) > MOST_ENTRIES:
-        raise ValueError(f"at most {MOST_ENTRIES} entries")
-    return value
-
-
-Few = BeforeValidator(_few)
 ConfiguredBackend = Annotated[str, AfterValidator(_backend)]
 Release = Annotated[ConfiguredBackend, AfterValidator(_release)]
-OnePath = Annotated[str, AfterValidator(_path)]
 
 
 class Config(BaseModel):
@@ -63,14 +43,13 @@ class Config(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     allow_code: Annotated[bool, Field(alias="allow-code")] = False
-    """Run code in spec files, as --allow-code does, where the user trusts the project (`gradcheck.support.trusted`)."""
-    paths: Annotated[tuple[OnePath, ...], Field(strict=False), Few] = ()
+    """Run code in the spec files of the project, as --allow-code does."""
+    paths: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Spec files and folders to read where the command line names none; in the file, relative to it."""
-    backends: Annotated[tuple[ConfiguredBackend, ...], Field(strict=False), Few] = ()
+    backends: Annotated[tuple[ConfiguredBackend, ...], Field(strict=False)] = ()
     """Backends to run on where the command line names none."""
-    environments: Annotated[dict[Release, OnePath], Few] = {}
-    """Backend with its version → the interpreter of an environment that has it; in the file, relative to it. Holds
-    where the project is trusted."""
+    environments: dict[Release, str] = {}
+    """Backend with its version → the interpreter of an environment that has it; in the file, relative to it."""
     jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] | Literal["auto"] = "auto"
     """Cases at a time; no more than there are cores."""
     timeout: Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] | None = None
@@ -96,14 +75,6 @@ class Project(NamedTuple):
     """The pyproject.toml, absolute and without links in its folder; None if none says anything."""
     table: Mapping[str, Any] = {}
     """``[tool.gradcheck]`` as it stands there."""
-    outside: tuple[str, ...] = ()
-    """Those of its paths that lead out of the file's folder. They hold where the project is trusted."""
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """The keys whose values hold only where the user trusts the project."""
-        asked = {"allow-code": self.config.allow_code, "environments": self.config.environments, "paths": self.outside}
-        return tuple(key for key, value in asked.items() if value)
 
 
 def load_project(start: Path | None = None) -> Project:
@@ -135,8 +106,7 @@ def load_project(start: Path | None = None) -> Project:
     paths = tuple(str(root / path) for path in config.paths)
     interpreters = {name: str(root / os.path.expanduser(path)) for name, path in config.environments.items()}
     config = config.model_copy(update={"paths": paths, "environments": interpreters})
-    outside = tuple(path for path in paths if not Path(os.path.realpath(path)).is_relative_to(root))
-    return Project(config, file, table, outside)
+    return Project(config, file, table)
 
 
 def _mistake(key: str, value: Any) -> str:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from gradcheck.backends.environments import BackendPlace
     from gradcheck.case.case import Case
     from gradcheck.result import Result
-    from gradcheck.run.pool import Pool
+    from gradcheck.run.runner import Runner
 
-_pool = pytest.StashKey["Pool"]()
+_runner = pytest.StashKey["Runner"]()
 _places = pytest.StashKey[dict[tuple[str, str], "BackendPlace"]]()
 _tags = pytest.StashKey["Tags"]()
 
@@ -69,8 +69,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SpecCollec
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the workers."""
-    if _pool in config.stash:
-        config.stash[_pool].__exit__(None, None, None)
+    if _runner in config.stash:
+        config.stash[_runner].__exit__(None, None, None)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -135,7 +135,7 @@ class CaseItem(pytest.Item):
 
         place = place_for(self.config, self.case.backend, self.environments)
         case = self.case.model_copy(update={"interpreter": place.interpreter, "unavailable": place.problem})
-        result = pool_of(self.config).submit(case).result()
+        result = runner_of(self.config).submit(case).result()
         if result.output:
             self.add_report_section("call", "stdout", result.output)
         if result.status in (Status.SKIP, Status.UNSUPPORTED):
@@ -210,13 +210,13 @@ def place_for(config: pytest.Config, backend: str, environments: Mapping[str, st
     return known[key]
 
 
-def pool_of(config: pytest.Config) -> Pool:
+def runner_of(config: pytest.Config) -> Runner:
     """One worker for the whole run; with pytest-xdist each of its processes has one."""
-    if _pool not in config.stash:
-        from gradcheck.run.pool import Pool
+    if _runner not in config.stash:
+        from gradcheck.run.runner import Runner
 
-        config.stash[_pool] = Pool(1)
-    return config.stash[_pool]
+        config.stash[_runner] = Runner(1)
+    return config.stash[_runner]
 
 
 @pytest.fixture(name="gradcheck")

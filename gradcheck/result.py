@@ -267,6 +267,8 @@ class Result(_Record):
     beside: str = ""
     """Of a comparison, the other backend; empty for the result of a case."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    missing_name: str = ""
+    """The name of Paddle's that the engine lacks, where the case is UNSUPPORTED for it."""
     internal_error: str = ""
     """The traceback of a bug of ours; empty otherwise."""
 

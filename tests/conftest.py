@@ -22,8 +22,6 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from gradcheck.support.gc_pause import kept
-
 MadeOnce = Callable[[str, Callable[[], Any]], Any]
 
 settings.register_profile("suite", derandomize=True, database=None, deadline=None)
@@ -40,13 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(folder)
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
-    """The modules and the thousands of tests stay to the end, so no search for garbage looks through them."""
-    with kept():
-        return (yield)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -22,6 +22,9 @@ class Passing:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def stop(self) -> None:
+        pass
+
     def submit(self, case: Case) -> Future[Result]:
         future: Future[Result] = Future()
         future.set_result(case.result(Status.PASS, ""))

@@ -21,7 +21,7 @@ ACCEPTED = {
     "as_markdown": ("matrix/report report/markdown", FORMAT),
     "check": ("api commands/check", PUBLIC),
     "explore": ("api commands/explore", PUBLIC),
-    "main": ("__main__ commands/__init__ run/spawn run/worker", "where a program begins: there are four"),
+    "main": ("__main__ commands/__init__ run/server", "where a program begins: there are three"),
 }
 """Names that stand in several files, with these files and why that is right."""
 

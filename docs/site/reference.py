@@ -126,7 +126,7 @@ def rules() -> Iterator[str]:
     yield from (
         "# Rules of the documents",
         "",
-        "As `gradcheck rules` lists them; `gradcheck run --bundled -t RULE` runs what asserts one.",
+        "As `gradcheck list rules` lists them; `gradcheck run --bundled -t RULE` runs what asserts one.",
     )
     of: dict[str, list[tuple[str, ...]]] = {}
     for rule, document in all_rules(catalogue()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import import_module
@@ -195,3 +196,8 @@ def is_differentiable(array: Array) -> bool:
 def package_of(value: Any) -> str:
     """The top-level package that a class or function says it is from; empty if it does not say."""
     return str(getattr(value, "__module__", None) or "").partition(".")[0]
+
+
+def without_our_paths() -> dict[str, str]:
+    """The variables of this process, without those that would show another interpreter the packages of this one."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import platformdirs
 from packaging.version import InvalidVersion, Version
 
-from gradcheck.backends.base import BACKENDS, kind_of, missing, version_of
+from gradcheck.backends.base import BACKENDS, kind_of, missing, version_of, without_our_paths
 from gradcheck.support.suggest import hint
-from gradcheck.support.user_dirs import cache_folder
 from gradcheck.support.user_error import UserError
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
@@ -126,11 +126,6 @@ def same_version(one: str, other: str) -> bool:
         return False
 
 
-def without_our_paths() -> dict[str, str]:
-    """The variables of this process, without those that would show another interpreter the packages of this one."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-
-
 # ------------------------------------------------------------------------------------ names
 def name_problem(backend: str) -> str:
     """What is wrong with the name of a backend, in one line; empty if nothing is. The version must be exact."""
@@ -162,7 +157,7 @@ def folder() -> Path:
     """Where environments are made: in the user's cache folder."""
     if named := os.environ.get(FOLDER):
         return Path(os.path.expanduser(named)).absolute()
-    return cache_folder() / "environments"
+    return platformdirs.user_cache_path("gradcheck") / "environments"
 
 
 def folder_of(backend: str) -> Path:

@@ -23,7 +23,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradcheck.backends.base import Backend, Tensor, WorldRanks
-from gradcheck.support.linux import PR_SET_PDEATHSIG, prctl
 from pylayer.distributed import communication, group, rank, topology
 from pylayer.distributed import process_group as process_group  # groups have it
 from pylayer.distributed.call import MAX, Call, CommunicationError
@@ -225,7 +224,6 @@ class RanksOfProcesses(WorldRanks):
 def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> NoReturn:
     """Be a rank: do what is asked for until nobody asks any more."""
     status = 1
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         rank.in_force.set(here)
         backend = here.backend

@@ -75,8 +75,8 @@ def execute(case: Case) -> Result:
                 raise
             leave_out_own_place(error)
             if name := backend.lacks(error):
-                what = f"{name} is not part of the bundled engine"
-                return case.result(Status.UNSUPPORTED, with_place(what, error, scenario.path, scenario.line))
+                what = with_place(f"{name} is not part of the bundled engine", error, scenario.path, scenario.line)
+                return case.result(Status.UNSUPPORTED, what, missing_name=name)
             findings = [Finding(Status.ERROR, with_place(described(error), error, scenario.path, scenario.line))]
         finally:
             backend.paddle.disable_static()  # a program may have left it on

@@ -100,8 +100,8 @@ def refuse_layer(value: Any) -> None:
     framework = framework_of(value)
     if framework is not None:
         what = (
-            f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it as functions of NumPy "
-            "arrays, such as"
+            f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it as functions of "
+            "NumPy arrays, such as"
         )
         raise ForeignFrameworkError(what, framework.recipe.format(call=call_of(value)))
 

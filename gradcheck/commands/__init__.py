@@ -12,7 +12,6 @@ import click
 
 from gradcheck import __version__
 from gradcheck.commands.errors import INTERRUPTED, Refused, advised, drop_unwritten, prepare_streams, refusal, stop_for
-from gradcheck.support import gc_pause as garbage
 from gradcheck.support.escape import safe
 from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
@@ -25,19 +24,22 @@ COMMANDS = {
     "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
     "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
     "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
-    "fmt": ("gradcheck.commands.validate:fmt", "Mend the format of spec files; --check only looks."),
-    "list": ("gradcheck.commands.show:list_scenarios", "List scenarios."),
-    "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
+    "list": ("gradcheck.commands.listing:list_all", "List scenarios, rules, codes or backends."),
+    "show": ("gradcheck.commands.show:show", "Show a scenario, a rule or a diagnosis code in full."),
     "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
-    "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code such as GC104, a scenario, or a rule."),
+    "explain": ("gradcheck.commands.show:explain", "Explain a diagnosis code such as GC104."),
     "backends": ("gradcheck.commands.backends:backends", "What scenarios can run on; add releases of Paddle."),
-    "trust": ("gradcheck.commands.trust:trust", "Believe what a project's pyproject.toml allows; --list, --revoke."),
-    "surface": ("gradcheck.commands.surface:surface", "List names that a file uses and the bundled engine lacks."),
     "matrix": ("gradcheck.commands.matrix:matrix", "Show what each release of Paddle does with each rule."),
-    "rules": ("gradcheck.commands.rules:rules", "List the rules of the documents and the scenarios that assert them."),
     "schema": ("gradcheck.commands.init:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""
+REMOVED = {
+    "rules": "`gradcheck list rules` lists the rules, `gradcheck show RULE` shows one",
+    "fmt": "yamlfmt or prettier format spec files",
+    "trust": "write `allow-code = true` under [tool.gradcheck] in pyproject.toml, or run with --allow-code",
+    "surface": "`gradcheck run` lists at its end the names that the bundled engine lacks",
+}
+"""Commands that were there once, and what to do in their place."""
 
 
 class LazyGroup(click.Group):
@@ -52,8 +54,7 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[name][0].partition(":")
-        with garbage.kept():
-            command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = getattr(import_module(module), attribute)
         return command
 
     def resolve_command(
@@ -62,6 +63,8 @@ class LazyGroup(click.Group):
         """As click does it; a name that is not there brings up the nearest one."""
         unknown = args and args[0] not in COMMANDS and not args[0].startswith("-")
         if unknown and not context.resilient_parsing:  # which is so while a shell completes
+            if args[0] in REMOVED:
+                context.fail(f"There is no command {args[0]!r} any more: {REMOVED[args[0]]}.")
             near = nearest(args[0], COMMANDS)
             hint = f"Did you mean {near!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
             context.fail(f"No such command {args[0]!r}. {hint}")

@@ -18,10 +18,9 @@ from gradcheck.backends.environments import (
     place_of_backend,
     remove_environment,
 )
+from gradcheck.commands.permission import Permission
 from gradcheck.commands.shared_options import allow_code_option
-from gradcheck.commands.trust import Leave, leave_of
 from gradcheck.config import Config, load_project
-from gradcheck.run.supervisor import ExecutorError
 from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError
 
@@ -34,12 +33,12 @@ def backends(context: click.Context, allow_code: bool) -> None:
 
     A release of Paddle runs in an environment of its own: `gradcheck backends add paddle@3.0.0`, then
     `gradcheck run -b numpy,paddle@3.0.0`. Interpreters that exist already can be named under
-    [tool.gradcheck.environments] in the pyproject.toml of a trusted project.
+    [tool.gradcheck.environments] in the project's pyproject.toml.
     """
     if context.invoked_subcommand is not None:
         return
-    leave = leave_of(load_project(), allow_code)
-    rows = list(backend_rows(leave.project.config, environments_of(leave)))
+    config = load_project().config
+    rows = list(backend_rows(config, config.environments))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, version, state in rows:
         click.echo(safe(f"{name:{widths[0]}}  {version:{widths[1]}}  {state}"))
@@ -85,7 +84,7 @@ def backend_rows(config: Config, environments: Mapping[str, str]) -> Iterator[tu
         python = f" (Python {place.python})" if place.python else ""
         state = f"{place.interpreter or 'here'}{python}"
         if place.problem:
-            state = place.problem + untrusted(name, config, environments)
+            state = place.problem
         yield name, version_of(name) or "–", state
 
 
@@ -99,14 +98,14 @@ def check_releases(names: Sequence[str]) -> None:
 
 def tried(place: BackendPlace) -> str:
     """What goes wrong with a first case on a backend; empty if nothing does."""
-    from gradcheck.run.in_child import warm_up_case
-    from gradcheck.run.pool import Pool
+    from gradcheck.run.in_case import warm_up_case
+    from gradcheck.run.runner import Runner, RunnerError
 
     case = warm_up_case(place.backend).model_copy(update={"interpreter": place.interpreter})
     try:
-        with Pool(1) as pool:
-            result = pool.run(case)
-    except ExecutorError as error:
+        with Runner(1) as runner:
+            result = runner.run(case)
+    except RunnerError as error:
         return str(error)
     return "" if result.status.green else f"{result.status} {result.message}"
 
@@ -115,24 +114,19 @@ def tried(place: BackendPlace) -> str:
 _IN_CASE = re.compile(rf"@(({'|'.join(BACKENDS)})(@[^@]+)?)$")
 
 
-def environments_of(leave: Leave) -> Mapping[str, str]:
-    """The interpreters that the project names, if its word counts: they are started, and may be any program."""
-    return leave.project.config.environments if leave.for_all or leave.trusted else {}
-
-
 def chosen_backends(
-    names: Sequence[str], ids: Sequence[str] = (), leave: Leave | None = None, required: bool = True
+    names: Sequence[str], ids: Sequence[str] = (), permission: Permission | None = None, required: bool = True
 ) -> dict[str, BackendPlace]:
     """Those of ``-b``, or of the case names among `ids`, or of the configuration, or numpy; commas separate as well.
 
-    `leave` tells the project's settings, and whether its interpreters count.
+    `permission` has the project's settings.
 
     Raises:
         UserError: there is no such backend, or one that ``-b`` names, that is `required`, or that needs nothing
             further, cannot be used.
     """
-    config = leave.project.config if leave is not None else Config.model_construct()
-    environments = environments_of(leave) if leave is not None else {}
+    config = permission.project.config if permission is not None else Config.model_construct()
+    environments = config.environments
     named = split_names(names)
     for name in ids:
         if "@" in name and not _IN_CASE.search(name):
@@ -144,7 +138,7 @@ def chosen_backends(
     found = {name: place_of_backend(name, environments) for name in chosen}
     for name, place in found.items():
         if place.problem and (named or required or not BACKENDS[kind_of(name)].extra):
-            raise UserError(f"backend {name}: {place.problem}{untrusted(name, config, environments)}")
+            raise UserError(f"backend {name}: {place.problem}")
     return found
 
 
@@ -157,9 +151,3 @@ def check_backend(name: str) -> None:
     """See that a name is that of a backend."""
     if problem := name_problem(name):
         raise UserError(problem)
-
-
-def untrusted(name: str, config: Config, environments: Mapping[str, str]) -> str:
-    """What to add where the project names an interpreter for a backend, and its word does not count."""
-    named = name in config.environments and name not in environments
-    return "; the project names an interpreter, which counts once `gradcheck trust` says so" if named else ""

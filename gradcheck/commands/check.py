@@ -11,12 +11,10 @@ import click
 from gradcheck.backends.base import BACKENDS
 from gradcheck.commands import shared_options as options
 from gradcheck.commands.init import MODELINE, SCHEMA_FILE
+from gradcheck.commands.run_cases import check_drafted
 from gradcheck.commands.specs import new_spec, write_spec
-from gradcheck.run.interpreter import EXECUTE
-from gradcheck.run.worker_process import started_ahead
 from gradcheck.spec.draft import InWorld, Signature, draft, signature_of
 from gradcheck.spec.input_words import FORM, InputWord, InputWordError, input_words
-from gradcheck.support import gc_pause as garbage
 
 layer_options = options.all_of(
     click.argument("reference", metavar="PACKAGE.MODULE:LAYER"),
@@ -87,10 +85,7 @@ def check(
         if word.file and not Path(word.file).is_file():
             raise InputWordError(f"--input {word.name}=@{word.file}: there is no such file")
     text = draft(signature, words, call=call, order=order, comments=False, world=world)
-    with started_ahead(EXECUTE, backends[0] if backends else "numpy") as ahead:
-        with garbage.kept():
-            from gradcheck.commands.run_cases import check_drafted  # here: while the worker gets ready
-        raise SystemExit(check_drafted(text, signature, ahead, backends=backends, **how))
+    raise SystemExit(check_drafted(text, signature, backends=backends, **how))
 
 
 @click.command()

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from gradcheck.report.record import Report
 from gradcheck.result import Result
 from gradcheck.run.known_failure import KnownFailure
-from gradcheck.support.bounded import UnfitFileError, read_bounded
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line
+from gradcheck.support.file_io import FileTooLargeError, read_limited
 from gradcheck.support.user_error import UserError
 
 MOST_REPORT_BYTES = 250_000_000
@@ -56,13 +56,13 @@ def change_between(left: Result | None, right: Result | None) -> tuple[bool, str
 def by_name(path: str) -> dict[str, Result]:
     """The results in a report."""
     try:
-        report = Report.model_validate(json.loads(read_bounded(Path(path), MOST_REPORT_BYTES, plain=False)))
+        report = Report.model_validate(json.loads(read_limited(Path(path), MOST_REPORT_BYTES)))
         if "format" not in report.model_fields_set:
             raise ValueError("every field of a report has a default, but it says what it is")
     except OSError as error:
         writes = f"; `gradcheck run --report json:{path}` writes one" if isinstance(error, FileNotFoundError) else ""
         raise UserError(f"{path}: {error.strerror or error}{writes}") from None
-    except UnfitFileError as error:
+    except FileTooLargeError as error:
         raise UserError(f"{path}: {error}") from None
     except (ValueError, RecursionError, ValidationError):
         raise UserError(f"{path}: this is no report; `gradcheck run --report json:{path}` writes one") from None

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import click
@@ -14,6 +15,7 @@ import click
 from gradcheck import __version__
 from gradcheck.support.ascii_fallback import HANDLER
 from gradcheck.support.escape import one_line
+from gradcheck.support.work_folder import make_folder
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
 """A wrong call or file; a bug of ours; nothing to do; Ctrl-C. Those of `gradcheck run` are in its help."""
@@ -152,24 +154,20 @@ def stop_for_bug(report: str) -> NoReturn:
 
 
 def keep(report: str) -> str:
-    """Keep a report in ``.gradcheck``, else among the temporary files, under a name that nobody can foresee.
+    """Keep a report in ``.gradcheck``, else among the temporary files.
 
     Returns:
         Where it is; where no file can be had, the report itself.
     """
     import tempfile
 
-    from gradcheck.run.folder import Folder, FolderError
-
     try:
         try:
-            with Folder(create=True) as folder:
-                folder.keep_out_of_git()
-                name = f"bug-{os.urandom(8).hex()}.txt"
-                fd, path = folder.create(name), str(folder.path / name)
-        except (FolderError, OSError):
-            fd, path = tempfile.mkstemp(prefix="gradcheck-bug-", suffix=".txt")
-        with open(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+            folder: Path | None = make_folder()
+        except OSError:
+            folder = None
+        descriptor, path = tempfile.mkstemp(prefix="bug-", suffix=".txt", dir=folder)
+        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(report)
     except OSError:
         return f"with these lines:\n{report}"

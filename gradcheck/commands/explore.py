@@ -15,7 +15,7 @@ from gradcheck.case.case import Case
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.check import layer_named, layer_options
 from gradcheck.commands.errors import NOTHING_SELECTED
-from gradcheck.commands.run_cases import drafted_cases, exit_code, make_pool, make_screen, run_all
+from gradcheck.commands.run_cases import drafted_cases, exit_code, make_executor, make_screen, run_all
 from gradcheck.commands.shared_options import SEED, ScreenOptions, color_option
 from gradcheck.commands.specs import new_spec, write_spec
 from gradcheck.exploring.example_search import NOT_INSTALLED, Search, Try, checked_examples, outcome_lines, search
@@ -72,7 +72,7 @@ def explore(
     def case_of(example: Example) -> Case:
         return drafted_cases(example_text(signature, example, call), signature, places, seed=seed)[0]
 
-    with make_pool() as pool:
+    with make_executor() as pool:
         case_of(plainest_example(words))  # what no example can make right is said at once
 
         def look(example: Example) -> tuple[Status, str]:
@@ -88,7 +88,7 @@ def explore(
     if found.smallest is None:
         raise SystemExit(0 if checked_examples(found) else NOTHING_SELECTED)
     screen = make_screen(ScreenOptions(color=color), shlex.join(["gradcheck", *sys.argv[1:]]))
-    results, interrupted = run_all([case_of(found.smallest)], make_pool(), screen)
+    results, interrupted = run_all([case_of(found.smallest)], make_executor(), screen)
     text = example_text(signature, found.smallest, call, f"Found by gradcheck explore, seed {seed}: {found.smallest}")
     if file is None:
         click.echo(safe(text), nl=False)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-from gradcheck.support.bounded import read_bounded
-from gradcheck.support.pyproject import MOST_PYPROJECT_BYTES, ConfigError, content_of, parse_toml
+from gradcheck.support.file_io import write_whole
+from gradcheck.support.pyproject import ConfigError, content_of
 from gradcheck.support.resources import packaged
 from gradcheck.support.user_error import UserError
-from gradcheck.support.whole_file import replace
 
 SCHEMA_FILE = "gradcheck.schema.json"
 MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
@@ -23,7 +22,7 @@ MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
 def init(github: bool) -> None:
     """Lay out a project: a folder of specs with an example, its schema for editors, settings, a workflow.
 
-    Files that are there already stay as they are. Links are not followed.
+    Files that are there already stay as they are.
     """
     files = {
         Path("specs/example.grad.yaml"): MODELINE + packaged("project/example.grad.yaml"),
@@ -33,28 +32,19 @@ def init(github: bool) -> None:
         files[Path(".github/workflows/gradcheck.yml")] = packaged("project/workflow.yml")
     project = Path("pyproject.toml")
     try:
-        for path in (*files, project):
-            refuse_links(path)
         with_settings = settings(project)
         for path, text in files.items():
             write(path, text)
         if with_settings is None:
             click.echo(f"kept    {project}")
         elif project.exists():
-            replace(project, with_settings.encode())
+            write_whole(project, with_settings)
             click.echo(f"added to {project}")
         else:
             write(project, with_settings)
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror or error}") from None
-    click.echo("next: gradcheck trust (the code of this project may run, for you), then gradcheck run")
-
-
-def refuse_links(path: Path) -> None:
-    """See that no link leads from the current folder to a file elsewhere."""
-    for one in (path, *path.parents):
-        if one.is_symlink():
-            raise UserError(f"{one} is a link, which is not followed: remove it; nothing was written")
+    click.echo("next: gradcheck run")
 
 
 def write(path: Path, text: str) -> None:
@@ -78,13 +68,12 @@ def settings(path: Path) -> str | None:
         tool = content_of(path).get("tool", {})
         if isinstance(tool, dict) and "gradcheck" in tool:
             return None
-        text = read_bounded(path, MOST_PYPROJECT_BYTES).decode()
-        with_settings = text.rstrip("\n") + "\n\n" * bool(text) + own
-        if "gradcheck" not in parse_toml(with_settings)["tool"]:
+        if not isinstance(tool, dict):
             raise ConfigError(f"{path}: tool must be a table")
     except ConfigError as error:
         raise UserError(f"{error}; it stays as it is") from None
-    return with_settings
+    text = path.read_text(encoding="utf-8").rstrip("\n")
+    return f"{text}\n\n{own}" if text else own
 
 
 @click.command()

@@ -16,10 +16,10 @@ from gradcheck.backends.base import missing
 from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
 from gradcheck.commands.backends import check_backend, chosen_backends, split_names
-from gradcheck.commands.run_cases import exit_code, make_pool, run_all
+from gradcheck.commands.permission import permission_of
+from gradcheck.commands.run_cases import exit_code, make_executor, run_all
 from gradcheck.commands.shared_options import backends_option, number_of_jobs, report_files
 from gradcheck.commands.specs import read_bundled
-from gradcheck.commands.trust import leave_of
 from gradcheck.config import load_project
 from gradcheck.matrix.catalogue import catalogue
 from gradcheck.matrix.report import TEXT_WIDTH, as_html, as_json, as_markdown, as_text, badges
@@ -28,8 +28,8 @@ from gradcheck.matrix.table import RuleMatrix, assumed, matrix_of
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result
 from gradcheck.run.plan import plan
+from gradcheck.support.file_io import write_whole
 from gradcheck.support.user_error import UserError
-from gradcheck.support.whole_file import write_whole
 
 
 class Aside(PlainScreen):
@@ -62,7 +62,7 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
     Exit code: as `gradcheck run`; 1 where a backend does neither what is documented nor what is pinned of it.
     """
     files = report_files(reports, [*FILES, "badges"], in_folder="badges")
-    leave = leave_of(load_project(), False)
+    permission = permission_of(load_project(), False)
     specs = read_bundled()
     chosen = split_names(backends) or all_here()
     if pinned:
@@ -72,9 +72,9 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
         results: Sequence[Result] = [assumed(case) for case in cases]
         status, made = 0, None
     else:
-        places = chosen_backends(chosen, leave=leave)
+        places = chosen_backends(chosen, permission=permission)
         cases = plan(specs, list(places), places=places)
-        results, interrupted = run_all(cases, make_pool(jobs=number_of_jobs(jobs)), Aside())
+        results, interrupted = run_all(cases, make_executor(jobs=number_of_jobs(jobs)), Aside())
         status = exit_code(results, interrupted)
         if interrupted:  # there is no whole matrix
             raise SystemExit(status)

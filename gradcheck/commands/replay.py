@@ -10,17 +10,17 @@ import click
 
 from gradcheck.case.case import Case
 from gradcheck.commands.backends import chosen_backends
+from gradcheck.commands.permission import Permission, permission_of, require_permission
 from gradcheck.commands.run_cases import exit_code, make_screen, run_all
 from gradcheck.commands.shared_options import SEED, ScreenOptions, allow_code_option, scenarios
 from gradcheck.commands.show import source
 from gradcheck.commands.specs import place_in_file, read_specs
-from gradcheck.commands.trust import Leave, leave_of, require_trust
 from gradcheck.config import load_project
 from gradcheck.report.result_text import number
 from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.plan import plan
-from gradcheck.run.pool import Pool
+from gradcheck.run.runner import Runner
 from gradcheck.spec.model import SpecFile
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
@@ -40,16 +40,16 @@ def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
 
     Exit code: as `gradcheck run`.
     """
-    leave = leave_of(load_project(), allow_code)
+    permission = permission_of(load_project(), allow_code)
     last = journal.read_journal()
-    if last.passed_over:
-        click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
+    if last.skipped:
+        click.echo(f"gradcheck: {journal.skipped_message(last.skipped)}", err=True)
     record = chosen_record(last.records, name)
-    spec, case = case_of(record, seed, leave)
-    require_trust([case], leave)
+    spec, case = case_of(record, seed, permission)
+    require_permission([case], permission)
     click.echo(f"# {shown_path(record.result.path)}\n{safe(source(case.scenario, spec))}\n")
     screen = make_screen(ScreenOptions("plain", verbose=True), f"--seed {case.seed}" + " --allow-code" * allow_code)
-    results, interrupted = run_all([case], Pool(1), screen, believed=leave.believed())
+    results, interrupted = run_all([case], Runner(1), screen, settings=permission.summary())
     for result in results:
         for line in uncut_lines(result):
             click.echo(line)
@@ -76,14 +76,14 @@ def chosen_record(records: Sequence[journal.Record], name: str | None) -> journa
     raise UserError("nothing failed in the last run; name a case to replay it all the same")
 
 
-def case_of(record: journal.Record, seed: int | None, leave: Leave) -> tuple[SpecFile, Case]:
+def case_of(record: journal.Record, seed: int | None, permission: Permission) -> tuple[SpecFile, Case]:
     """The recorded case and its spec file, read as that is now."""
     result = record.result
     if not Path(result.path).is_file():  # and a folder is not searched, whatever the record names
         raise UserError(f"{result.path} is no longer there")
     specs, _ = read_specs([result.path])
     used = record.seed if seed is None else seed
-    at = chosen_backends((result.backend,), leave=leave)
+    at = chosen_backends((result.backend,), permission=permission)
     cases = plan(specs, list(at), seed=used, timeout=record.timeout, memory=record.memory, places=at)
     found = next((case for case in cases if case.name == result.name), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""``gradcheck run``: its options, and ``--watch``. Loads little: the first worker starts before the rest is loaded."""
+"""``gradcheck run``: its options, and ``--watch``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,12 @@ from gradcheck.backends.base import BACKENDS
 from gradcheck.case.naming import MEMORY, TIMEOUT
 from gradcheck.commands import shared_options as options
 from gradcheck.commands.errors import INTERRUPTED
+from gradcheck.commands.run_cases import run_scenarios
 from gradcheck.commands.specs import is_path, project_root
-from gradcheck.run.interpreter import EXECUTE, python
+from gradcheck.run.interpreter import python
 from gradcheck.run.limits import shown_size
-from gradcheck.run.worker_process import started_ahead
-from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
-from gradcheck.support.pyproject import ConfigError, table_of
 from gradcheck.support.user_error import UserError
 
 
@@ -90,21 +87,7 @@ def run(watch: bool, **asked: Any) -> None:
         raise SystemExit(run_at_changes(asked["names"]))
     if asked["lf"] and asked["resume"]:
         raise UserError("--lf runs failed cases again, and --resume takes them over: use one of them")
-    first = first_backend(asked["backends"]) if asked["executor"] == "local" else ""
-    with started_ahead(EXECUTE, first) as ahead:
-        with garbage.kept():
-            from gradcheck.commands.run_cases import run_scenarios  # here: while the worker gets ready
-        run_scenarios(ahead, **asked)
-
-
-def first_backend(named: Sequence[str]) -> str:
-    """The backend that the first case is likely on: of those named, else of the project's, else numpy."""
-    with suppress(ConfigError):  # which is told in its turn
-        found = None if named else table_of(Path.cwd())
-        match named or (found and found[1].get("backends")) or ["numpy"]:
-            case [str(first), *_]:
-                return first
-    return ""
+    run_scenarios(**asked)
 
 
 SUFFIXES = (".py", ".grad.yaml", "pyproject.toml")

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -24,38 +25,37 @@ from gradcheck.case.foreign_frameworks import REFUSAL
 from gradcheck.case.naming import MEMORY, TIMEOUT
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE, stop_for_bug
+from gradcheck.commands.permission import permission_of, require_permission
 from gradcheck.commands.shared_options import ScreenOptions, number_of_jobs, report_files, shard_numbers
 from gradcheck.commands.specs import is_path, read_specs
-from gradcheck.commands.trust import leave_of, require_trust
 from gradcheck.config import load_project
 from gradcheck.report.files import rendered
 from gradcheck.report.record import Report, versions
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
+from gradcheck.run.interpreter import START, START_METHODS
 from gradcheck.run.limits import parse_size
+from gradcheck.run.ordering import OrderedRun
 from gradcheck.run.plan import plan, shard
 from gradcheck.run.results import Baseline, Results, SideBySide
+from gradcheck.run.runner import Runner, RunnerError
 from gradcheck.run.select import nothing_selected, select
-from gradcheck.run.supervisor import ExecutorError, Supervisor
-from gradcheck.run.worker_process import WorkerProcess
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import Signature
 from gradcheck.spec.read import read_bytes
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
+from gradcheck.support.file_io import write_whole
 from gradcheck.support.user_error import UserError
-from gradcheck.support.whole_file import write_whole
 
 if TYPE_CHECKING:
     from gradcheck.report.console import RichScreen
     from gradcheck.report.plain import PlainScreen
-    from gradcheck.run.dask import DaskPool
-    from gradcheck.run.pool import Pool
+    from gradcheck.run.dask import DaskExecutor
 
 
 # --------------------------------------------------------------------------------- what a command asks to be run
 def run_scenarios(
-    ahead: WorkerProcess | None,
     *,
     names: tuple[str, ...],
     backends: tuple[str, ...],
@@ -84,21 +84,21 @@ def run_scenarios(
     screen: ScreenOptions,
     durations: int,
 ) -> None:
-    """Run scenarios as the options of `gradcheck run` say, on the worker `ahead` as well, if there is one.
+    """Run scenarios as the options of `gradcheck run` say.
 
     Raises SystemExit: with the exit code.
     """
     known_failures = Baseline.read(Path(baseline), new=baseline_update) if baseline else None
     project = load_project()
-    config, leave = project.config, leave_of(project, allow_code)
+    config, permission = project.config, permission_of(project, allow_code)
     last = journal.read_journal() if lf or resume else journal.NOTHING
     red = [one.result for one in last.records if not one.result.status.green]
     failed = {name: result.path for result in red for name in result.cases}
     if lf and not bundled and not any(map(is_path, names)):
         names = (*names, *(path for path in dict.fromkeys(failed.values()) if not Path(path).is_dir()))
-    specs, ids = read_specs(names, project, bundled=bundled, trusted=leave.for_all or leave.trusted)
+    specs, ids = read_specs(names, project, bundled=bundled)
     in_cases = [*ids, *(failed if lf else ())]
-    places = chosen_backends(backends, in_cases, leave, require_backend)
+    places = chosen_backends(backends, in_cases, permission, require_backend)
     try:
         size = parse_size(memory) if memory else MEMORY
     except ValueError as error:
@@ -117,10 +117,10 @@ def run_scenarios(
     if not cases:
         whole = f"; shard {part} may have none of so few" if part else ""
         raise UserError(nothing_selected(keywords, everything) + whole, NOTHING_SELECTED)
-    require_trust(cases, leave)
+    require_permission(cases, permission)
     known = journal.known_results(cases, last.records) if resume else {}
-    if last.passed_over:
-        click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
+    if last.skipped:
+        click.echo(f"gradcheck: {journal.skipped_message(last.skipped)}", err=True)
     if resume:
         click.echo(f"gradcheck: {len(known)} of {len(cases)} results are there from the last run", err=True)
     asked = {
@@ -132,15 +132,15 @@ def run_scenarios(
     }
     again = " ".join(option for option, given in asked.items() if given)
     shown = make_screen(screen, again)
-    record = journal.Journal(last.run)
-    pool = make_pool(executor, min(at_a_time, len(cases)), jobs is not None, ahead)
+    record = journal.Journal(go_on=lf or resume)
+    runner = make_executor(executor, min(at_a_time, len(cases)), jobs is not None)
     limit, began = 1 if exitfirst else max_fail, Beginning.now()
     try:
         results, interrupted = run_all(
-            cases, pool, shown, believed=leave.believed(), limit=limit, known=known, record=record,
+            cases, runner, shown, settings=permission.summary(), limit=limit, known=known, record=record,
             baseline=known_failures,
         )  # fmt: skip
-    except ExecutorError as error:
+    except RunnerError as error:
         kept = f"; {record.problem}" if record.problem else "; what had finished is kept: add --resume to go on"
         raise UserError(f"{error}{kept}") from None
     for line in slowest(results, durations):
@@ -183,7 +183,6 @@ def last_failed(cases: Sequence[Case], failed: Mapping[str, str]) -> list[Case]:
 def check_drafted(
     text: str,
     signature: Signature,
-    ahead: WorkerProcess | None,
     *,
     backends: Sequence[str],
     reports: Sequence[str],
@@ -195,7 +194,7 @@ def check_drafted(
     files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     shown, began = make_screen(screen, again), Beginning.now()
-    results, interrupted = run_all(cases, make_pool(ahead=ahead), shown)
+    results, interrupted = run_all(cases, make_executor(), shown)
     write_reports(files, cases, results, began, again)
     if any(result.message.startswith(REFUSAL) for result in results):
         return USAGE
@@ -226,30 +225,26 @@ SHOW_CURSOR = b"\x1b[?25h\n"
 """What makes a terminal show its cursor (DECTCEM)."""
 
 
-def make_pool(
-    executor: str = "local", jobs: int = 1, limited: bool = True, ahead: WorkerProcess | None = None
-) -> Pool | DaskPool:
-    """What runs the cases: `jobs` processes here, or a cluster, on which `jobs` counts only if it is a limit.
+def make_executor(executor: str = "local", jobs: int = 1, limited: bool = True) -> Runner | DaskExecutor:
+    """Return what runs the cases: processes here, or a cluster, on which `jobs` counts only if it is a limit.
 
-    `ahead` is a process for cases here that has been started already. Raises ExecutorError: no cluster answers.
+    Raises RunnerError: no cluster answers.
     """
     if executor != "local":
-        from gradcheck.run.dask import DaskPool
+        from gradcheck.run.dask import DaskExecutor
 
-        return DaskPool(executor.partition(":")[2], jobs if limited else None)
-    from gradcheck.run import interpreter, pool
-
-    if interpreter.START not in pool.PROCESSES:
-        raise UserError(f"GRADCHECK_START={interpreter.START}: write {' or '.join(pool.PROCESSES)}, or remove it")
-    return pool.Pool(jobs, ahead=ahead)
+        return DaskExecutor(executor.partition(":")[2], jobs if limited else None)
+    if START not in START_METHODS:
+        raise UserError(f"GRADCHECK_START={START}: write {' or '.join(START_METHODS)}, or remove it")
+    return Runner(jobs)
 
 
 def run_all(
     cases: Sequence[Case],
-    pool: Pool | DaskPool,
+    executor: Runner | DaskExecutor,
     screen: PlainScreen | RichScreen,
     *,
-    believed: str = "",
+    settings: str = "",
     limit: int | None = None,
     known: Mapping[str, Result] | None = None,
     record: journal.Journal | None = None,
@@ -270,10 +265,10 @@ def run_all(
             record.append(case, result)
         screen.count(result)
 
-    supervisor, side_by_side = Supervisor(pool, on_done), SideBySide()
-    shown = screen.running(header(cases, pool.slots), len(cases), believed, supervisor.at_work)
-    with stopped_by_signals(supervisor), shown, pool:
-        all_results = side_by_side.beside(supervisor.run(cases, known))
+    run, side_by_side = OrderedRun(executor, on_done), SideBySide()
+    shown = screen.running(header(cases, executor.slots), len(cases), settings, run.at_work)
+    with stopped_by_signals(run), shown, executor:
+        all_results = side_by_side.beside(run.results(cases, known))
         for one in all_results:
             result = baseline.judged(one) if baseline else one
             results.append(result)
@@ -284,12 +279,21 @@ def run_all(
             if failures == limit:
                 break
     screen.finish(results, time.perf_counter() - started, left(cases, results))
-    if lacking := getattr(pool, "lacking", ""):  # a cluster does not tell
-        click.echo(f"gradcheck: {lacking} (SECURITY.md, What a case can break)", err=True)
+    for line in missing_names(results):
+        click.echo(line, err=True)
     if side_by_side.compared:
         what = count(side_by_side.compared, "pair")
         click.echo(f"gradcheck: outputs and gradients of {what} of cases compared across backends", err=True)
-    return results, supervisor.stopped
+    return results, run.stopped
+
+
+def missing_names(results: Sequence[Result]) -> list[str]:
+    """Return a line per name that the engine lacks, with the number of cases that need it, the most needed first."""
+    needed = Counter(result.missing_name for result in results if result.missing_name)
+    if not needed:
+        return []
+    lines = [f"  {name}: {count(number, 'case')}" for name, number in needed.most_common()]
+    return ["gradcheck: not part of the bundled engine; `-b paddle` has them:", *map(safe, lines)]
 
 
 def left(cases: Sequence[Case], results: Sequence[Result]) -> int:
@@ -318,14 +322,14 @@ def leave_at_once(number: int, frame: object) -> None:
 
 
 @contextmanager
-def stopped_by_signals(supervisor: Supervisor) -> Iterator[None]:
+def stopped_by_signals(run: OrderedRun) -> Iterator[None]:
     """Have the first signal end the run in order, and a second one the command at once, whatever it waits for."""
     before: dict[int, Any] = {}
 
     def stop(number: int, frame: object) -> None:
         for one in before:
             signal.signal(one, leave_at_once)
-        supervisor.stop()
+        run.stop()
 
     if threading.current_thread() is threading.main_thread():
         for number in (getattr(signal, name) for name in STOPPING if hasattr(signal, name)):

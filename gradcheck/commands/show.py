@@ -1,113 +1,98 @@
-"""``gradcheck list`` and ``show``: scenarios as their files have them, in a line each or whole. Nothing is run."""
+"""``gradcheck show`` and ``explain``: a scenario, a rule or a diagnosis code in full. Nothing is run."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gradcheck.case.naming import case_name, points
-from gradcheck.commands.errors import NOTHING_SELECTED
-from gradcheck.commands.shared_options import bundled_option, scenarios, selection_options
-from gradcheck.commands.specs import find_specs, is_path, read_specs
-from gradcheck.run.select import nothing_selected, select, select_ids
+from gradcheck.codes import CODES, explained
+from gradcheck.commands.shared_options import codes_and_scenarios
+from gradcheck.commands.specs import read_bundled, read_specs, scenario_of
+from gradcheck.matrix.catalogue import Document, Rule, all_rules, catalogue, citing
+from gradcheck.run.plan import plan
+from gradcheck.run.select import select_ids
+from gradcheck.spec.model import Scenario, SpecFile
 from gradcheck.spec.text import read_text
-from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import shown_path
-from gradcheck.support.escape import one_line, safe
-from gradcheck.support.resources import bundled_files
+from gradcheck.support.escape import safe
+from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
-
-if TYPE_CHECKING:
-    from gradcheck.spec.model import Scenario, SpecFile
-    from gradcheck.spec.outline import Outline
-
-
-class Listed(NamedTuple):
-    """A case, as far as it can be selected: its name and its scenario."""
-
-    name: str
-    scenario: Scenario | Outline
-
-
-@click.command("list")
-@click.argument("names", nargs=-1, metavar="[PATH|ID]...")
-@bundled_option
-@selection_options
-@click.option("--json", "as_json", is_flag=True, help="As a JSON list, for programs.")
-def list_scenarios(
-    names: tuple[str, ...], bundled: bool, keywords: str | None, tags: str | None, as_json: bool
-) -> None:
-    """List scenarios: id, title, tags, and where each stands.
-
-    Without a PATH, those of the project: of the files that [tool.gradcheck] names, or else of all *.grad.yaml files
-    below its root. An ID that the project has not may be one of gradcheck's own.
-    """
-    found, ids = scenarios_of(names, bundled)
-    everything = [Listed(case_name(one.id, at, "numpy"), one) for one in found for at in points(one.matrix)]
-    cases = select(everything, ids, keywords, tags)
-    selected = list({case.scenario.id: case.scenario for case in cases}.values())
-    if not selected:
-        raise UserError(nothing_selected(keywords, everything), NOTHING_SELECTED)
-    if as_json:
-        click.echo(json.dumps([plain(scenario) for scenario in selected], indent=1))
-        return
-    width = max(len(scenario.id) for scenario in selected)
-    for scenario in selected:
-        tag_list = f"  [{', '.join(scenario.tags)}]" if scenario.tags else ""
-        where = f"{shown_path(scenario.path)}:{scenario.line}"
-        click.echo(f"{scenario.id:<{width}}  {one_line(scenario.title or '')}{tag_list}  {where}")
-
-
-def scenarios_of(names: Sequence[str], bundled: bool) -> tuple[Sequence[Scenario | Outline], list[str]]:
-    """The scenarios of the files that `names`, the project or `bundled` mean, and the names that are ids instead.
-
-    Of the bundled specs, which tests hold free of mistakes, only what is listed is read.
-    """
-    without_specs = bundled or (bool(names) and not any(find_specs(())))  # the latter: ids, and a project without any
-    if without_specs and not any(map(is_path, names)):
-        with garbage.kept():
-            from gradcheck.spec.outline import outlines
-
-            files = [outlines(file) for file in bundled_files()]
-        if None not in files:
-            return [one for file in files for one in file or ()], list(names)
-    specs, ids = read_specs(names, bundled=bundled, command="list")
-    return [scenario for spec in specs for scenario in spec.scenarios], ids
-
-
-def plain(scenario: Scenario | Outline) -> dict[str, Any]:
-    """What is listed of a scenario."""
-    return {
-        "id": scenario.id,
-        "title": scenario.title,
-        "tags": list(scenario.tags),
-        "path": shown_path(scenario.path),
-        "line": scenario.line,
-        "matrix": {name: list(values) for name, values in scenario.matrix.items()},
-    }
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True, metavar="[PATH]... ID...", shell_complete=scenarios)
+@click.argument(
+    "names", nargs=-1, required=True, metavar="[PATH]... ID|RULE|CODE...", shell_complete=codes_and_scenarios
+)
 @click.option(
     "--reproduce", is_flag=True, help="Print a program that shows without gradcheck what releases do instead."
 )
 def show(names: tuple[str, ...], reproduce: bool) -> None:
-    """Show scenarios as their files have them: source, code and expectations.
+    """Show scenarios as their files have them, rules with their quotes, diagnosis codes with cause and fix.
 
     What a scenario takes over from another one and from the file's defaults is shown as well. With --reproduce, a
-    program for each scenario of which it is pinned that a release of Paddle does not do what is asked for: it ends
+    program for each scenario of which it is recorded that a release of Paddle does not do what is asked for: it ends
     well where that is done, and dies or raises on such a release.
     """
+    rules = {rule.id: (rule, document) for rule, document in all_rules(catalogue())}
+    texts = ["\n".join(explained(name.upper())) for name in names if name.upper() in CODES]
+    if wanted := [name for name in names if name in rules]:
+        scenarios = [scenario for spec in read_bundled() for scenario in spec.scenarios]
+        texts += ["\n".join(rule_lines(*rules[name], scenarios)) for name in wanted]
+    others = [name for name in names if name.upper() not in CODES and name not in rules]
+    if texts:
+        click.echo("\n\n".join(texts))
+    if others:
+        show_scenarios(others, reproduce, list(rules))
+
+
+@click.command()
+@click.argument("names", metavar="[CODE]...", nargs=-1, shell_complete=codes_and_scenarios)
+@click.pass_context
+def explain(context: click.Context, names: tuple[str, ...]) -> None:
+    """Explain diagnosis codes: the cause, how to tell it, the fix, an example. Without a code, list them.
+
+    It shows scenarios and rules as well, as `gradcheck show` does.
+    """
+    if names:
+        context.invoke(show, names=names, reproduce=False)
+        return
+    for code, row in CODES.items():
+        click.echo(f"{code}  {row.title}")
+
+
+def rule_lines(rule: Rule, document: Document, scenarios: Sequence[Scenario]) -> Iterator[str]:
+    """Yield the lines that show a rule: statement, quote, decision, and the scenarios that assert it."""
+    yield f"{rule.id}: {rule.says}"
+    yield f"  {document.document}, {rule.section}: “{rule.quote}”"
+    if document.url:
+        yield f"  {document.url}"
+    if rule.decided:
+        yield f"  decided: {rule.decided}"
+    for scenario in citing(rule, scenarios):
+        yield f"  {scenario.id}  {scenario.title or ''}"
+
+
+def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) -> None:
+    """Print scenarios, or the programs that reproduce what is recorded of them. Raises UserError."""
+    for name in names:
+        if Path(name).exists() or "::" in name:
+            continue
+        if digits := re.fullmatch(r"(?:GC)?([0-9OIL]{1,4})", name.upper()):
+            code = "GC" + digits[1].translate(str.maketrans("OIL", "011"))
+            near = f"did you mean {code}?" if code in CODES else f"the codes are {min(CODES)} to {max(CODES)}"
+            raise UserError(f"there is no code {name!r}; {near}; `gradcheck list codes` lists them")
     specs, ids = read_specs(names)
     if not ids:
         raise UserError("name the scenario to show; `gradcheck list` shows what there is")
-    from gradcheck.run.plan import plan  # here: it loads the model, which `list` has no need of
-
+    all_ids = sorted({scenario.id for spec in specs for scenario in spec.scenarios})
+    for name in ids:
+        if scenario_of(name) not in all_ids:
+            near = hint(name, [*all_ids, *rules], "`gradcheck list` shows what there is")
+            raise UserError(f"there is no scenario, rule or code {name!r}; {near}")
     cases = select_ids(plan(specs, ["numpy"]), ids)
     if reproduce:
         from gradcheck.matrix.reproduce import reproducer  # here: it needs NumPy, without which `show` is quicker
@@ -115,17 +100,22 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
         for case in {case.scenario.id: case for case in reversed(cases)}.values():
             click.echo(safe(reproducer(case)), nl=False)
         return
-    chosen = {case.scenario.id: case.scenario for case in cases}
+    chosen = {case.scenario.id for case in cases}
     for spec in specs:
         known = {scenario.id: scenario for scenario in spec.scenarios}
         for scenario in known.values():
             if scenario.id in chosen:
-                show_defaults(spec)
-                show_layer(scenario, spec)
-                chain: Scenario | None = scenario
-                while chain is not None:
-                    click.echo(f"# {shown_path(chain.path)}:{chain.line}:{chain.column}\n{safe(source(chain, spec))}")
-                    chain = known.get(chain.extends or "")
+                show_scenario(scenario, spec, known)
+
+
+def show_scenario(scenario: Scenario, spec: SpecFile, known: dict[str, Scenario]) -> None:
+    """Print a scenario, with the defaults, the layer and the scenarios that it takes keys from."""
+    show_defaults(spec)
+    show_layer(scenario, spec)
+    chain: Scenario | None = scenario
+    while chain is not None:
+        click.echo(f"# {shown_path(chain.path)}:{chain.line}:{chain.column}\n{safe(source(chain, spec))}")
+        chain = known.get(chain.extends or "")
 
 
 def show_defaults(spec: SpecFile) -> None:

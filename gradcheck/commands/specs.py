@@ -14,9 +14,8 @@ from gradcheck.case.naming import LAYER_REFERENCE
 from gradcheck.commands.errors import NOTHING_SELECTED, USAGE
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
-from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import count
-from gradcheck.support.pyproject import ConfigError, root_of, table_of
+from gradcheck.support.pyproject import root_of, table_of
 from gradcheck.support.resources import bundled_files, bundled_specs
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
@@ -31,7 +30,6 @@ def read_specs(
     project: Project | None = None,
     *,
     bundled: bool = False,
-    trusted: bool = False,
     command: str = "run",
 ) -> tuple[list[SpecFile], list[str]]:
     """The spec files that `names` mean, and the names that are ids instead.
@@ -55,7 +53,7 @@ def read_specs(
     whole = [name for name in names if place_in_file(name) is None]
     paths = [*(name for name in whole if is_path(name)), *(file for file, _ in places)]
     ids = [name for name in whole if not is_path(name)]
-    files, mistakes = find_specs(list(dict.fromkeys(paths)), project, bundled=bundled, trusted=trusted)
+    files, mistakes = find_specs(list(dict.fromkeys(paths)), project, bundled=bundled)
     if not files and not mistakes and not ids:
         raise nothing_found(command)
     specs = read_or_exit(files, mistakes)
@@ -105,10 +103,9 @@ def read_bundled() -> list[SpecFile]:
 def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[SpecFile]:
     """The spec files. Raises SystemExit: there are `mistakes`, or a file has some; all are shown."""
     try:
-        with garbage.kept():
-            from gradcheck.spec.read import read_all  # here: it loads the model, which `list` has no need of
+        from gradcheck.spec.read import read_all  # here: it loads the model, which `list` has no need of
 
-            return read_all(files, mistakes)
+        return read_all(files, mistakes)
     except SpecError as error:
         for diagnostic in error.diagnostics:
             click.echo(diagnostic.render(), err=True)
@@ -117,12 +114,12 @@ def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[
 
 
 def find_specs(
-    paths: Sequence[str], project: Project | None = None, *, bundled: bool = False, trusted: bool = False
+    paths: Sequence[str], project: Project | None = None, *, bundled: bool = False
 ) -> tuple[list[Path], list[Diagnostic]]:
     """The spec files that paths of the command line mean, and what is wrong with those.
 
     Without paths, those of gradcheck (`bundled`) or of the current project: what its settings name, or else all below
-    its root. Raises ConfigError: the settings cannot be used, or name files outside it and it is not `trusted`.
+    its root. Raises ConfigError: the settings cannot be used.
     """
     if bundled and paths:
         raise UserError(f"--bundled takes the specs that come with gradcheck, and {paths[0]} is not one of them")
@@ -134,16 +131,8 @@ def find_specs(
         from gradcheck.config import load_project  # here: it loads what reads the settings
 
         project = load_project()
-    if project is not None and project.outside and not trusted:
-        from gradcheck.support.trusted import Standing, standing
-
-        if (how := standing(project)) is not Standing.TRUSTED:
-            what = f"paths: {project.outside[0]} leads out of the project, which is {how}"
-            allowed = "`gradcheck trust` allows it, or name it on the command line"
-            raise ConfigError(f"{project.file}: [tool.gradcheck] {what}: {allowed}")
     if project is not None and project.config.paths:
-        outside = {path: os.path.realpath(path) for path in project.outside}  # which the user trusts, links included
-        return find(as_seen_from_here(outside.get(path, path)) for path in project.config.paths)
+        return find(map(as_seen_from_here, project.config.paths))
     return find([as_seen_from_here(str(project_root()))], whole_project=True)
 
 

@@ -86,11 +86,11 @@ class RichScreen:
 
     @contextmanager
     def running(
-        self, header: str, total: int, believed: str = "", at_work: Callable[[], Sequence[str]] = tuple
+        self, header: str, total: int, settings: str = "", at_work: Callable[[], Sequence[str]] = tuple
     ) -> Iterator[None]:
-        """Print the `header` and what is `believed`; show the progress bar while cases run."""
+        """Print the `header` and what is `settings`; show the progress bar while cases run."""
         self.at_work.names = at_work
-        for line in (header, believed):
+        for line in (header, settings):
             if line and not self.quiet:
                 for part in wrapped(Text(line, "dim"), self.console.width, " · "):
                     self.console.print(part)

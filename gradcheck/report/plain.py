@@ -59,11 +59,11 @@ class PlainScreen:
 
     @contextmanager
     def running(
-        self, header: str, total: int, believed: str = "", at_work: Callable[[], Sequence[str]] = tuple
+        self, header: str, total: int, settings: str = "", at_work: Callable[[], Sequence[str]] = tuple
     ) -> Iterator[None]:
-        """While cases run: what is `believed` and signs of life on stderr. No `header`: a line is a result."""
-        if believed and not self.quiet:
-            click.echo(f"gradcheck: {believed}", err=True)
+        """While cases run: what is `settings` and signs of life on stderr. No `header`: a line is a result."""
+        if settings and not self.quiet:
+            click.echo(f"gradcheck: {settings}", err=True)
         started, stop = time.monotonic(), threading.Event()
 
         def beat() -> None:

@@ -1,25 +1,19 @@
-"""The result of a case: what its own process says of it, believed no further than a result can be, or how that ended.
-
-The process runs the case's code, which can write any line in place of ours. What is known without it, the case itself,
-is filled in. The rest has to fit `gradcheck.result`, whose types are the schema, and is cut to what reports can show in
-a moment, however long it is.
-"""
+"""The result of a case from what its process left: its answer, or how it ended."""
 
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from gradcheck.case.case import Case
 from gradcheck.case.user_code import place_of_frames
-from gradcheck.codes import CODES
 from gradcheck.result import Result, Status
-from gradcheck.run.child import TWO_ANSWERS, Outcome, how_it_ended, signal_of
 from gradcheck.run.limits import shown_size
 
 MOST_TEXT = 4_000
@@ -28,119 +22,68 @@ MOST_ALTOGETHER = 100_000
 """Characters of all texts of a result together, so that every report shows it within a moment."""
 MOST_ITEMS = 1_000
 """Items of a list that are kept. A check lists 20 wrong entries for each input."""
+OUTPUT_SHOWN = 4_000
+"""Characters of what a case prints that a result carries, from the end."""
 
-SUPERVISED = (Status.CRASH, Status.TIMEOUT)
-"""What only those can say who see a process from outside."""
-VERDICTS = (Status.PASS, Status.FAIL, Status.KINK, Status.INCONCLUSIVE)
-"""What a gradient check can find."""
-KNOWN_FIELDS = ("scenario", "backend", "path", "line", "column", "beside")
-"""What is known of a result without the case's process; its name has to be right."""
-OUR_FRAME = re.compile(r'^  File ".*[/\\]gradcheck[/\\].*\.py", line \d+, in ', re.MULTILINE)
-"""A line of a traceback that passed through our own code."""
+Stopped = Literal["", "time", "memory"]
+"""What a case had too much of when it was stopped; empty if it ended by itself."""
+
+
+class Outcome(NamedTuple):
+    """How the process of a case ended."""
+
+    answer: bytes
+    """The Result as JSON; empty if it was not written whole."""
+    printed: str
+    """The end of what it printed."""
+    exit_code: int
+    """As subprocess has it: negative for a signal."""
+    stopped: Stopped
+    seconds: float
+
 
 _MORE = " … and {:,} more characters"
 
 
-class AnswerError(ValueError):
-    """A text is no answer of a case; the message says what about it is malformed."""
-
-
-def answer_of(case: Case, text: str, seconds: float) -> Result:
-    """What `text`, a line of JSON from a process of `case` that took `seconds`, says of it; AnswerError: malformed."""
-    result = result_in(case, text)
-    if result.status in SUPERVISED:
-        raise AnswerError(f"status: {result.status} is not for a case to say of itself")
-    return result.model_copy(update={"output": "", "signal": "", "seconds": min(result.seconds, seconds)})
-
-
-def relayed(case: Case, text: str) -> Result:
-    """The result of `case` as JSON from a supervisor elsewhere, whose word on a crash counts; a CRASH if it is none."""
-    try:
-        return result_in(case, text)
-    except AnswerError as error:
-        return case.result(Status.CRASH, f"what came back is no result: {error}")
-
-
-def result_in(case: Case, text: str) -> Result:
-    """The result of `case` that `text` holds as JSON, as far as it can be one. Raises AnswerError: it is malformed."""
-    try:
-        data = from_json(text)
-    except ValueError:
-        raise AnswerError("it is no JSON") from None
-    if not isinstance(data, dict):
-        raise AnswerError("it is no object of JSON")
-    return result_from_answer(case, data)
-
-
-def result_from_answer(case: Case, data: dict[str, Any]) -> Result:
-    """The result of `case` that has the fields `data`, bounded. Raises AnswerError: it is malformed."""
-    data, known = bounded(data), case.result(Status.PASS, "")
-    if data.get("name") != known.name:
-        raise AnswerError("name: this is not the case that was run")
-    data |= {name: getattr(known, name) for name in KNOWN_FIELDS}
-    try:
-        result = Result.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise AnswerError(f"{where[:80]}: {first['msg'].removeprefix('Value error, ')[:160]}") from None
-    if result.internal_error and (result.status is not Status.ERROR or not OUR_FRAME.search(result.internal_error)):
-        raise AnswerError("internal_error: this is no traceback of gradcheck's")
-    gradient = result.gradient
-    if gradient is not None and gradient.verdict not in VERDICTS:
-        raise AnswerError(f"gradient.verdict: {gradient.verdict} is none of a gradient")
-    if gradient is not None and any(found.code not in CODES for found in gradient.diagnosis):
-        raise AnswerError("gradient.diagnosis: there is no such code")
-    if not case.compared:
-        return result.model_copy(update={"values": ()}) if result.values else result
-    from gradcheck.case.values import is_whole  # it needs NumPy, which is not imported where nothing is compared
-
-    if not all(map(is_whole, result.values)):
-        raise AnswerError("values: these are not the bytes of an array")
-    return result
-
-
+# ------------------------------------------------------------------------------- what the process of a case answers
 def answer_line(result: Result) -> bytes:
-    """The line that a case's process answers with."""
-    return to_json(bounded(result.model_dump(exclude_defaults=True)), inf_nan_mode="constants") + b"\n"
+    """Return a result as the JSON that its process answers with, its texts and lists cut to what reports can show."""
+    return to_json(bounded(result.model_dump(exclude_defaults=True)), inf_nan_mode="constants")
 
 
 def bounded(data: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a result with texts and lists that are not too long, also taken together.
+    """Return the fields of a result with texts and lists that are not too long, also taken together.
 
-    Values are left as they are: half the bytes of an array are none.
+    Values of outputs and gradients are left as they are: half the bytes of an array are none.
     """
-    error, values = data.get("internal_error"), data.get("values")
-    ends = {"internal_error": ends_of(error)} if isinstance(error, str) else {}
-    whole = {"values": values[:MOST_ITEMS]} if isinstance(values, (list, tuple)) else {}
+    kept = {"values": data["values"]} if "values" in data else {}
+    if "internal_error" in data:
+        data = data | {"internal_error": ends_of(data["internal_error"])}
     left = MOST_ALTOGETHER
 
-    def text(value: str) -> str:
-        nonlocal left
-        short = cut(value, max(0, min(MOST_TEXT, left)))
-        left -= len(short)
-        return short
-
     def part(value: Any) -> Any:
+        nonlocal left
         if isinstance(value, str):
-            return text(value)
+            short = cut(value, max(0, min(MOST_TEXT, left)))
+            left -= len(short)
+            return short
         if isinstance(value, (list, tuple)):
             return [part(item) for item in value[:MOST_ITEMS]]
         if isinstance(value, dict):
-            return {text(key): part(value[key]) for key in list(value)[:MOST_ITEMS]}
+            return {part(key): part(value[key]) for key in list(value)[:MOST_ITEMS]}
         return value
 
-    return {**part({name: value for name, value in data.items() if name != "values"} | ends), **whole}
+    return {**part({name: value for name, value in data.items() if name not in kept}), **kept}
 
 
 def ends_of(traceback: str) -> str:
-    """A traceback, or where it begins and what it ends with."""
+    """Return a traceback, or where it begins and what it ends with."""
     half = MOST_TEXT // 2 - 5
     return traceback if len(traceback) <= MOST_TEXT else f"{traceback[:half]}\n…\n{traceback[-half:]}"
 
 
 def cut(text: str, most: int) -> str:
-    """`text` in at most `most` characters: its beginning and, where there is room to say it, how many more it has."""
+    """Return `text` in at most `most` characters: its beginning and, where there is room, how many more it has."""
     if len(text) <= most:
         return text
     kept = most - len(_MORE.format(len(text)))
@@ -148,31 +91,47 @@ def cut(text: str, most: int) -> str:
 
 
 # ------------------------------------------------------------------------------------ from the end of its process
-OUTPUT_SHOWN = 4_000
-"""Characters of what a case prints that a result carries, from the end."""
-
-
 def result_of(case: Case, outcome: Outcome) -> Result:
-    """What the process answered, if that can be an answer of `case`; else CRASH or TIMEOUT, and where."""
-    printed, at = cut_trace(outcome.printed, case.scenario.path)
-    output, malformed = printed[-OUTPUT_SHOWN:], "its line is empty, or longer than one may be"
-    if outcome.answer:
+    """Return what the process of a case answered; if it did not, CRASH or TIMEOUT, with the place."""
+    printed, place = cut_trace(outcome.printed, case.scenario.path)
+    output = printed[-OUTPUT_SHOWN:]
+    if outcome.answer and not outcome.stopped and outcome.exit_code == 0:
         try:
-            return answer_of(case, outcome.answer, outcome.seconds).model_copy(update={"output": output})
-        except AnswerError as error:
-            malformed = TWO_ANSWERS if outcome.answer == TWO_ANSWERS else str(error)
-    status = Status.TIMEOUT if outcome.stopped == "time" else Status.CRASH
-    if outcome.stopped == "time":
-        message = f"ran longer than {case.timeout:g} s and was stopped"
-    elif outcome.stopped == "memory":
-        message = f"used more than {shown_size(case.memory)} of memory and was stopped"
-    elif outcome.answer or outcome.exit_code is None:  # it sent a line, or more than a line may have
-        message = f"the process sent something that is no result: {malformed}"
-    else:
-        message = how_it_ended(outcome.exit_code)
-    where = f", at {at}" if at else ""
-    signal = "" if outcome.stopped else signal_of(outcome.exit_code)
-    return case.result(status, message + where, output=output, seconds=outcome.seconds, signal=signal)
+            return Result.model_validate_json(outcome.answer).model_copy(update={"output": output})
+        except ValidationError as error:
+            where = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
+            return case.result(Status.CRASH, f"the process sent something that is not a result: {where}", output=output)
+    messages = {
+        "time": f"ran longer than {case.timeout:g} s and was stopped",
+        "memory": f"used more than {shown_size(case.memory)} of memory and was stopped",
+        "": how_it_ended(outcome.exit_code),
+    }
+    return case.result(
+        Status.TIMEOUT if outcome.stopped == "time" else Status.CRASH,
+        messages[outcome.stopped] + (f", at {place}" if place else ""),
+        output=output,
+        seconds=outcome.seconds,
+        signal="" if outcome.stopped else signal_of(outcome.exit_code),
+    )
+
+
+def how_it_ended(exit_code: int) -> str:
+    """Describe the end of a process; `exit_code` is negative for a signal."""
+    name = signal_of(exit_code)
+    if not name:
+        return f"the process exited with status {exit_code} before the case was done"
+    cause = " (the system does that when memory runs out)" if name == "SIGKILL" else ""
+    return f"the process was killed by {name}{cause}"
+
+
+def signal_of(exit_code: int) -> str:
+    """Return the name of the signal that killed a process; empty if it ended otherwise."""
+    if exit_code >= 0:
+        return ""
+    try:
+        return signal.Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"
 
 
 def cut_trace(printed: str, path: str) -> tuple[str, str]:

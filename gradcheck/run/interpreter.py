@@ -6,16 +6,21 @@ import os
 import sys
 from importlib.util import find_spec
 
-from gradcheck.backends.environments import without_our_paths
+from gradcheck.backends.base import without_our_paths
 
 EXECUTE = "gradcheck.case.execute:execute"
 """The function that runs a case, as ``module:function``."""
+START_METHODS = ("fork", "spawn")
 START = os.environ.get("GRADCHECK_START") or ("fork" if sys.platform == "linux" else "spawn")
-"""How the process of a case is made: forked from a worker that has imported everything, or a new interpreter.
+"""How the process of a case is made: forked from a server that has imported everything, or as a new interpreter.
 
-Windows cannot fork, and on macOS a process that has used the system's libraries must not go on after a fork.
+On macOS a process that has used the system's libraries must not go on after a fork.
 """
 
+READY = b"ready\n"
+"""What a server sends first: the imports succeeded."""
+LENGTH_BYTES = 8
+"""Of a request's length, big-endian."""
 START_LIMIT = 300.0
 """Seconds that a process has to be ready: importing a backend for the first time, from a slow disk, takes a minute."""
 

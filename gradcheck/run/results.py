@@ -9,9 +9,8 @@ from typing import Any, overload
 
 from gradcheck.result import Result, Status
 from gradcheck.run.known_failure import KnownFailure
-from gradcheck.support.bounded import UnfitFileError, read_bounded
+from gradcheck.support.file_io import FileTooLargeError, read_limited, write_whole
 from gradcheck.support.user_error import UserError
-from gradcheck.support.whole_file import write_whole
 
 
 class Results(Sequence[Result]):
@@ -121,14 +120,14 @@ class Baseline:
         if new and not path.exists():
             return cls(path, {})
         try:
-            content = json.loads(read_bounded(path, MOST_BASELINE_BYTES, plain=False))
+            content = json.loads(read_limited(path, MOST_BASELINE_BYTES))
             if content["format"] not in (BASELINE_FORMAT, STATUSES_ALONE):
                 raise ValueError
             return cls(path, {name: known_failure(value) for name, value in content["failures"].items()})
         except OSError as error:
             hint = "" if path.exists() else "; --baseline-update writes one"
             raise UserError(f"--baseline {path}: {error.strerror or error}{hint}") from None
-        except UnfitFileError as error:
+        except FileTooLargeError as error:
             raise UserError(f"--baseline {path}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UserError(f"--baseline {path}: this is no baseline; --baseline-update writes one") from None

@@ -1,14 +1,15 @@
-"""Which spec files paths mean. No link leads out of a project, and what others have put below a folder is left out."""
+"""Which spec files paths mean."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from pathspec import GitIgnoreSpec
+
 from gradcheck.spec.diagnostic import Diagnostic
-from gradcheck.support.gitignore import Ignored, above
-from gradcheck.support.pyproject import root_of
 from gradcheck.support.resources import bundled_specs
 
 SUFFIX = ".grad.yaml"
@@ -17,65 +18,81 @@ LEFT_OUT = frozenset({"node_modules", "site-packages", "build", "dist"})
 ENVIRONMENT = "pyvenv.cfg"
 """The file that a virtual environment has."""
 
+IgnoreFile = tuple[Path, GitIgnoreSpec]
+"""A folder, and the rules of its ``.gitignore``."""
+
 
 def find(
     paths: Iterable[str | os.PathLike[str]], *, whole_project: bool = False
 ) -> tuple[list[Path], list[Diagnostic]]:
-    """The files that `paths` name, each once: files as they are, folders with all ``*.grad.yaml`` below them.
+    """Return the files that `paths` name, each once: files as they are, folders with all ``*.grad.yaml`` below them.
 
-    The diagnostics tell of links that lead out of their project, which are not followed, and of folders without any
-    file, unless the folder is a `whole_project` that nobody has named. A file that is missing is left for `read` to
-    report.
+    The diagnostics name the folders without any file, unless it is a `whole_project` that nobody has named. A file
+    that is missing is left for `read` to report.
     """
     files: dict[str, Path] = {}
     mistakes: list[Diagnostic] = []
     for path in map(Path, paths):
-        is_folder = os.path.isdir(path)
-        below = spec_files(path, whole_project=whole_project) if is_folder else [path]
+        below = spec_files(path, whole_project=whole_project) if path.is_dir() else [path]
         if not below and not whole_project:
             message, help = f"there is no *{SUFFIX} file in this folder", f"spec files are named <topic>{SUFFIX}"
             mistakes.append(Diagnostic(str(path), 0, 0, 0, message, help))
-        # A mistake is shown with its line: a stranger's link would have the user's own files printed, or written.
-        named = Path(os.path.abspath(path if is_folder else path.parent))
-        root = Path(os.path.realpath(root_of(named)))
         for file in below:
-            real = os.path.realpath(file)
-            if Path(real).is_relative_to(root) or named.is_relative_to(bundled_specs()):
-                files.setdefault(real, file)
-            else:
-                message = f"this is a link that leads out of the project, to {real}"
-                mistakes.append(Diagnostic(str(file), 0, 0, 0, message, "name the file itself"))
+            files.setdefault(os.path.realpath(file), file)
     return list(files.values()), mistakes
 
 
 def spec_files(folder: Path, *, whole_project: bool = False) -> list[Path]:
-    """The spec files below a folder, in order, without those that are left out.
+    """Return the spec files below a folder, in order, without those that are left out.
 
-    What the ``.gitignore`` files of the folders above say counts where nobody has named the folder (`whole_project`).
+    The ``.gitignore`` files of the folders above count where nobody has named the folder (`whole_project`).
     """
-    ignored, names = above(Path(os.path.abspath(folder))) if whole_project else (Ignored(), ())
-    return sorted(_below(folder, ignored, names))
+    return sorted(walk(folder, ignore_files_above(folder.absolute()) if whole_project else []))
 
 
-def _below(start: Path, ignored: Ignored, names: tuple[str, ...]) -> Iterator[Path]:
-    todo = [(start, ignored, names)]
-    while todo:
-        folder, rules, names = todo.pop()
-        rules = rules.entering(folder)
-        try:
-            with os.scandir(folder) as found:
-                entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
-        except OSError:  # nobody may look into it, or it is gone
+def walk(folder: Path, ignore_files: Sequence[IgnoreFile], start: bool = True) -> Iterator[Path]:
+    """Yield the spec files below a folder."""
+    ignore_files = [*ignore_files, *ignore_file_in(folder)]
+    try:
+        with os.scandir(folder) as found:
+            entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+    except OSError:  # nobody may look into it, or it is gone
+        return
+    if not start and ((ENVIRONMENT, False) in entries or folder.absolute() == bundled_specs()):
+        return
+    for name, is_folder in entries:
+        path = folder / name
+        if is_ignored(path, is_folder, ignore_files):
             continue
-        if folder != start and ((ENVIRONMENT, False) in entries or folder.absolute() == bundled_specs()):
-            continue
-        for name, is_folder in entries:
-            if is_folder:
-                wanted = not name.startswith(".") and name not in LEFT_OUT
-            else:
-                wanted = name.endswith(SUFFIX) and not os.path.isdir(folder / name)
-            if wanted and not rules.ignores((*names, name), is_folder):
-                if is_folder:
-                    todo.append((folder / name, rules, (*names, name)))
-                else:
-                    yield folder / name
+        if is_folder and not name.startswith(".") and name not in LEFT_OUT:
+            yield from walk(path, ignore_files, start=False)
+        elif name.endswith(SUFFIX) and not path.is_dir():
+            yield path
+
+
+def ignore_file_in(folder: Path) -> list[IgnoreFile]:
+    """Return the rules of the ``.gitignore`` in a folder; none where there is none that can be read."""
+    with suppress(OSError):
+        if (file := folder / ".gitignore").is_file():
+            lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+            return [(folder.absolute(), GitIgnoreSpec.from_lines(lines))]
+    return []
+
+
+def ignore_files_above(folder: Path) -> list[IgnoreFile]:
+    """Return the rules of the folders above one, from that with ``.git`` down; none where no folder has it."""
+    for top in folder.parents:
+        if os.path.lexists(top / ".git"):
+            between = [one for one in reversed(folder.parents) if one.is_relative_to(top)]
+            return [rules for one in between for rules in ignore_file_in(one)]
+    return []
+
+
+def is_ignored(path: Path, is_folder: bool, ignore_files: Sequence[IgnoreFile]) -> bool:
+    """Whether git ignores a file or folder: the rules of the nearest folder count that say anything of it."""
+    for folder, rules in reversed(ignore_files):
+        name = path.absolute().relative_to(folder).as_posix() + ("/" if is_folder else "")
+        included = rules.check_file(name).include
+        if included is not None:
+            return included
+    return False

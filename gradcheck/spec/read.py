@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -20,7 +20,6 @@ from gradcheck.spec.parts import default_dtype, default_verdict
 from gradcheck.spec.resolve import resolve
 from gradcheck.spec.text import SpecText, decode, read_text
 from gradcheck.spec.tree import Node, describe, parse
-from gradcheck.spec.validated import Given, shared_ids
 
 _CODE = ("layer", "script", "call")
 _POSITION_DEPTH = 4  # backends.paddle.expect.gradient; expressions below expect.values
@@ -65,6 +64,39 @@ def read_all(files: Iterable[Path], mistakes: Iterable[Diagnostic] = ()) -> list
     if mistakes:
         raise SpecError(mistakes)
     return specs
+
+
+class Given(NamedTuple):
+    """Where a scenario's id is given: the file, and the place in it from 1."""
+
+    path: str
+    id: str
+    line: int
+    column: int
+
+
+def shared_ids(ids: Iterable[Given]) -> list[Diagnostic]:
+    """A diagnostic at each place where an id is given that another of the files gives too."""
+    places: dict[str, list[Given]] = {}
+    for one in ids:
+        places.setdefault(one.id, []).append(one)
+    mistakes = []
+    for id, given in places.items():
+        for one in given if len(given) > 1 else ():
+            other = next(another for another in given if another is not one)
+            message = f"id '{id}' is also used in {other.path}:{other.line}"
+            source = _source_line(one.path, one.line)
+            help = "ids are unique in a run: rename one"
+            mistakes.append(Diagnostic(one.path, one.line, one.column, len("id"), message, help, source))
+    return mistakes
+
+
+def _source_line(path: str, line: int) -> str:
+    try:
+        lines = read_text(Path(path), path).original
+    except SpecError:  # gone since it was read
+        return ""
+    return lines[line - 1] if line <= len(lines) else ""
 
 
 def given_in(spec: SpecFile) -> list[Given]:

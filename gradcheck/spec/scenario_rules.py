@@ -190,7 +190,7 @@ def _names_that_stand_for_something_else(scenario: Node, text: SpecText) -> Iter
             yield tag, f"{quote(tag.text)} cannot be a tag", help
     for name in cited(scenario):
         if is_name(name) and name.text not in rule_ids():
-            help = text.suggest(name.text, rule_ids()) or "`gradcheck rules` lists them; words of your own are 'tags'"
+            help = text.suggest(name.text, rule_ids()) or "see `gradcheck list rules`; words of your own are 'tags'"
             yield name, f"there is no rule {quote(name.text)}", help
 
 

@@ -152,7 +152,7 @@ def test_environments_are_listed_by_version(cache):
 
 def test_a_worker_imports_nothing_beside_what_environments_get():
     """A worker of Paddle, up to the import of Paddle itself."""
-    ours = ["run.worker", "run.spawn", "case.execute", "backends.paddle", "backends.bundled", "case.engine_twin"]
+    ours = ["run.server", "case.execute", "backends.paddle", "backends.bundled", "case.engine_twin"]
     code = (
         f"import {', '.join(f'gradcheck.{name}' for name in ours)}, sys, sysconfig\n"
         "places = {sysconfig.get_path('purelib'), sysconfig.get_path('platlib')}\n"

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from click.testing import CliRunner
 from passing import Passing
 
 from gradcheck.backends.base import missing
-from gradcheck.commands import main, run, run_cases
+from gradcheck.commands import main, run_cases
 from gradcheck.commands.shared_options import number_of_jobs
 
 ROOT = Path(__file__).parents[2]
@@ -76,8 +75,7 @@ def gradcheck(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Do
 @pytest.fixture
 def passing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every case of `gradcheck run` passes; none is really run."""
-    monkeypatch.setattr(run, "started_ahead", lambda *_: nullcontext())
-    monkeypatch.setattr(run_cases, "make_pool", Passing)
+    monkeypatch.setattr(run_cases, "make_executor", Passing)
 
 
 @pytest.fixture

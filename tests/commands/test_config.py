@@ -132,6 +132,5 @@ def test_settings_take_effect_and_the_command_line_goes_before_them(gradcheck, s
     (folder / "pyproject.toml").write_text(
         '[tool.gradcheck]\nallow-code = true\npaths = ["in"]\ntimeout = 0.5\njobs = 1\n'
     )
-    assert gradcheck("trust").code == 0
     assert "ran longer than 0.5 s" in gradcheck("run").out
     assert "ran longer than 0.2 s" in gradcheck("run", "--timeout", "0.2").out

@@ -168,8 +168,8 @@ MODEL = ["pydantic", "yaml"]
         (["schema"], BACKENDS + SCREEN + MODEL),
         (["schema", "--report"], BACKENDS + SCREEN + MODEL),
         (["explain", "GC104"], BACKENDS + SCREEN + MODEL),
-        (["validate", "--no-cache"], BACKENDS + SCREEN),
-        (["validate", "--no-cache", "a.grad.yaml"], BACKENDS + SCREEN),
+        (["validate"], BACKENDS + SCREEN),
+        (["validate", "a.grad.yaml"], BACKENDS + SCREEN),
         (["list", "a.grad.yaml"], BACKENDS + SCREEN),
         (["list"], BACKENDS + SCREEN),
         (["list", "--bundled"], BACKENDS + SCREEN + ["pydantic"]),
@@ -201,7 +201,7 @@ def test_no_plugin_of_pydantic_s_is_loaded_at_start(spec, folder):
     (folder / "trap-1.dist-info").mkdir()
     (folder / "trap-1.dist-info" / "METADATA").write_text("Name: trap\nVersion: 1\n")
     (folder / "trap-1.dist-info" / "entry_points.txt").write_text("[pydantic]\ntrap = trap:plugin\n")
-    assert loading(["trap"], ["validate", "--no-cache", "a.grad.yaml"]).stderr == "[]\n"
+    assert loading(["trap"], ["validate", "a.grad.yaml"]).stderr == "[]\n"
 
 
 def loading(modules, arguments):

@@ -305,47 +305,6 @@ FORGES = """\
 """
 
 
-def test_records_that_a_case_appends_are_not_believed(spec, gradcheck):
-    spec(BAD, FORGES)
-    assert gradcheck("run", "a.grad.yaml", "--allow-code", "-j", "1").code == 1
-    note = (
-        "gradcheck: .gradcheck/last.jsonl: 2 lines not written by this user's run, or not whole: they are passed over\n"
-    )
-    done = gradcheck("run", "a.grad.yaml", "--allow-code", "--resume")
-    assert (done.code, lines(done)) == (1, ["FAIL bad", "PASS forges"])
-    assert done.err == f"{note}gradcheck: 2 of 2 results are there from the last run\n"
-    assert lines(gradcheck("run", "--lf", "--allow-code")) == ["FAIL bad"]
-    done = gradcheck("replay", "--allow-code")
-    assert (done.err, lines(done)) == (note, ["FAIL bad"])
-
-
-def test_a_record_that_came_with_a_folder_is_not_resumed(spec, gradcheck, folder, monkeypatch):
-    spec(GOOD)
-    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "of somebody else"))
-    gradcheck("run", "a.grad.yaml", "--allow-code")
-    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "mine"))
-    done = gradcheck("run", "a.grad.yaml", "--allow-code", "--resume")
-    assert "last.jsonl: a line not written by this user's run, or not whole: it is passed over\n" in done.err
-    assert done.err.endswith("gradcheck: 0 of 1 results are there from the last run\n")
-    assert gradcheck("run", "a.grad.yaml", "--allow-code", "--resume").err.startswith("gradcheck: 1 of 1 ")
-
-
-def test_a_run_in_a_folder_with_a_planted_link_writes_nothing_elsewhere_and_goes_on(
-    spec, gradcheck, folder, tmp_path_factory
-):
-    spec(GOOD)
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    (folder / ".gradcheck").symlink_to(elsewhere)
-    done = gradcheck("run", "a.grad.yaml", "--allow-code")
-    assert (done.code, lines(done)) == (0, ["PASS good"])
-    assert done.err == "gradcheck: .gradcheck is a link, which is not followed: remove it; this run is not recorded\n"
-    assert list(elsewhere.iterdir()) == []
-    for command in (["run", "--resume", "a.grad.yaml"], ["run", "--lf"], ["replay"]):
-        done = gradcheck(*command, "--allow-code")
-        assert (done.code, done.out) == (2, "")
-        assert done.err == "gradcheck: .gradcheck is a link, which is not followed: remove it\n"
-
-
 def test_a_report_goes_where_the_user_says_be_it_through_a_link(spec, gradcheck, folder, tmp_path_factory):
     spec(LAYER)
     target = tmp_path_factory.mktemp("elsewhere") / "r.json"

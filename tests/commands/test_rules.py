@@ -1,4 +1,4 @@
-"""gradcheck rules: the statements of the documents, what asserts them, and what is missing."""
+"""``gradcheck list rules``: the statements of the documents, what asserts them, and what is missing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import gradcheck.commands.rules as command
+import gradcheck.commands.listing as command
 from gradcheck.commands import main
 from gradcheck.matrix.catalogue import Document, Rule
 
 
 def rules(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["rules", *arguments])
+    return CliRunner().invoke(main, ["list", "rules", *arguments])
+
+
+def show(rule: str) -> Result:
+    return CliRunner().invoke(main, ["show", rule])
 
 
 def test_a_line_for_each_rule_says_what_it_demands_and_how_often_that_is_asserted() -> None:
@@ -24,16 +28,16 @@ def test_a_line_for_each_rule_says_what_it_demands_and_how_often_that_is_asserte
 
 
 def test_a_rule_is_shown_with_its_quote_its_decision_and_its_scenarios() -> None:
-    text = rules("backward-returns-list").stdout
+    text = show("backward-returns-list").stdout
     assert "“Output of backward function can only be Tensor or tuple/list of Tensor.”" in text
     assert "decided: taken as the documents say" in text
     assert "backward-rules-list-return" in text
 
 
 def test_a_rule_that_is_not_there_brings_up_the_nearest() -> None:
-    done = rules("save-return-none")
+    done = show("save-return-none")
     assert done.exit_code == 2
-    assert "there is no rule 'save-return-none'; did you mean save-returns-none?" in done.stderr
+    assert "there is no scenario, rule or code 'save-return-none'; did you mean save-returns-none?" in done.stderr
 
 
 def test_nothing_is_uncovered() -> None:
@@ -46,5 +50,5 @@ def test_what_is_uncovered_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(command, "catalogue", lambda: [Document(document="A page", verified="", rules=(new,))])
     done = rules("--uncovered")
     assert done.exit_code == 1
-    assert "new-rule: no scenario cites it  [A page]" in done.stdout
+    assert "new-rule: no scenario cites it" in done.stdout
     assert "context-save-roundtrip: cites no rule" in done.stdout

@@ -1,4 +1,4 @@
-"""``gradcheck run``: exit codes, selection, trust, screens, and an end without a trace."""
+"""``gradcheck run``: exit codes, selection, screens, and an end without a trace."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+
+from gradcheck.commands import run_cases
+from gradcheck.run.runner import Runner
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,91 +119,10 @@ def test_results_come_in_the_order_of_the_file_for_any_number_of_jobs(spec, grad
 def test_the_bundled_specs_run_where_they_are_asked_for(spec, gradcheck, folder, monkeypatch):
     spec(BAD)
     spec(GOOD, name="bundle/b.grad.yaml")
-    for module in ("support.resources", "commands.trust", "support.display_paths"):
+    for module in ("support.resources", "commands.permission", "support.display_paths"):
         monkeypatch.setattr(f"gradcheck.{module}.bundled_specs", lambda: folder / "bundle")
     done = gradcheck("run", "--bundled")
     assert (done.code, done.out.split()[:3]) == (0, ["PASS", "good@numpy", "specs/b.grad.yaml:3:5"])
-
-
-# ------------------------------------------------------------------------------------------ trust
-TRAP = "open('ran', 'w').close()"
-CODE = {
-    "script": (f"    script: |\n      {TRAP}\n", "a.grad.yaml:7: trap would run its script, 1 line of Python"),
-    "layer": (
-        f"    layer: |\n      class A(PyLayer):\n        forward = backward = {TRAP}\n    inputs: {{x: [1]}}\n",
-        "a.grad.yaml:7: trap would run its layer, 2 lines of Python",
-    ),
-    "ref": (
-        '    layer: {ref: "trap:Layer"}\n    inputs: {x: {shape: [1]}}\n',
-        "a.grad.yaml:6: trap would run what importing trap:Layer runs",
-    ),
-    "call": (
-        f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n    call: (paddle.tanh(x), {TRAP})\n",
-        f"a.grad.yaml:8: trap would run call: (paddle.tanh(x), {TRAP})",
-    ),
-    "values": (
-        f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n"
-        f"    expect:\n      values:\n        {TRAP}: null\n",
-        f"a.grad.yaml:10: trap would run the expression {TRAP}",
-    ),
-    "values of a backend": (
-        f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n    backends:\n      numpy:\n        expect:\n"
-        f"          values:\n            {TRAP}: null\n",
-        f"a.grad.yaml:11: trap would run the expression {TRAP}",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", CODE)
-def test_code_of_others_is_refused_and_named_and_nothing_runs(spec, gradcheck, folder, kind):
-    body, message = CODE[kind]
-    spec("  - id: trap\n    title: t\n    source: {document: d}\n" + body)
-    (folder / "trap.py").write_text(TRAP)
-    done = gradcheck("run", "a.grad.yaml")
-    assert (done.code, done.out) == (2, "")
-    first, last = done.err.splitlines()
-    assert first == message
-    assert "--allow-code" in last
-    assert "`allow-code = true` under [tool.gradcheck] in its pyproject.toml and `gradcheck trust`" in last
-    assert not (folder / "ran").exists()
-
-
-def test_what_needs_no_code_and_what_is_not_selected_needs_no_leave(spec, gradcheck):
-    spec(OP, GOOD)
-    assert gradcheck("run", "a.grad.yaml", "op").code == 0
-    assert gradcheck("run", "a.grad.yaml", "-k", "op").code == 0
-    assert gradcheck("run", "a.grad.yaml", "good").code == 2
-
-
-def test_code_that_is_skipped_needs_no_leave(spec, gradcheck):
-    spec(GOOD + "    backends: {numpy: {skip: {reason: not today}}}\n")
-    done = gradcheck("run", "a.grad.yaml")
-    assert (done.code, summary_of(done)) == (5, "1 SKIP")
-    assert done.err == "gradcheck: nothing was run: not today\n"
-
-
-def test_a_long_list_of_refusals_is_cut_and_counted(spec, gradcheck):
-    spec(*(GOOD.replace("good", f"good-{k}") for k in range(15)))
-    assert "\nand 10 more\n" in gradcheck("run", "a.grad.yaml").err
-
-
-def test_a_trusted_project_may_allow_code_but_a_spec_may_not(spec, gradcheck, folder):
-    spec(GOOD, name="sub/a.grad.yaml")
-    for place in (folder / "sub", folder):
-        (place / "pyproject.toml").write_text("[tool.gradcheck]\nallow-code = true\n")
-    assert gradcheck("trust", "sub").code == 0
-    assert gradcheck("run", "sub/a.grad.yaml").code == 2  # what lies beside the spec is not the user's project
-    assert gradcheck("trust").code == 0
-    assert gradcheck("run", "sub/a.grad.yaml").code == 0
-
-
-def test_a_link_into_the_bundled_specs_grants_nothing(spec, gradcheck, folder, monkeypatch):
-    bundled = folder / "bundle"
-    monkeypatch.setattr("gradcheck.commands.trust.bundled_specs", lambda: bundled)
-    spec(GOOD, name="mine.grad.yaml")
-    bundled.mkdir()
-    (bundled / "link.grad.yaml").symlink_to(folder / "mine.grad.yaml")
-    assert gradcheck("run", "bundle/link.grad.yaml").code == 2
 
 
 # ----------------------------------------------------------------------------------------- order
@@ -319,7 +241,7 @@ def test_a_shard_without_cases_says_so(spec, gradcheck):
 
 def test_a_way_to_start_cases_that_there_is_not(spec, gradcheck, monkeypatch):
     spec(GOOD)
-    monkeypatch.setattr("gradcheck.run.interpreter.START", "spwan")
+    monkeypatch.setattr("gradcheck.commands.run_cases.START", "spwan")
     done = gradcheck("run", "a.grad.yaml", "--allow-code")
     assert (done.code, done.err) == (2, "gradcheck: GRADCHECK_START=spwan: write fork or spawn, or remove it\n")
 
@@ -410,25 +332,12 @@ def test_ctrl_c_reports_what_had_finished_and_leaves_no_process(spec, folder):
             os.kill(int(file.stem), 0)
 
 
-def test_a_run_says_once_what_the_system_lacks(spec, gradcheck, monkeypatch):
-    from gradcheck.run import pool
-
-    spec(OP, OP.replace("id: ", "id: second-"))
-    assert gradcheck("run", "a.grad.yaml").code == 0
-    monkeypatch.setattr(pool.Pool.__init__, "__defaults__", (pool.EXECUTE, "spawn", None))
-    done = gradcheck("run", "a.grad.yaml")
-    said = "gradcheck: processes are not forked here: memory and what a case leaves in it have no limit"
-    assert (done.code, done.err) == (0, f"{said} (SECURITY.md, What a case can break)\n")
-
-
 def test_a_bug_of_ours_leaves_a_report_and_exits_with_3(spec, gradcheck, folder, monkeypatch):
     spec(OP)
     ours = "execute.__code__ = execute.__code__.replace(co_filename='<string>')\n"  # a file here is the user's
     (folder / "broken.py").write_text(f"def execute(case):\n    raise LookupError('ours')\n{ours}")
     monkeypatch.syspath_prepend(str(folder))
-    from gradcheck.run import pool
-
-    monkeypatch.setattr(pool, "Pool", functools.partial(pool.Pool, execute="broken:execute"))
+    monkeypatch.setattr(run_cases, "Runner", functools.partial(Runner, execute="broken:execute"))
     done = gradcheck("run", "a.grad.yaml")
     assert done.code == 3
     assert done.out.startswith("ERROR op@numpy a.grad.yaml:3:5 bug in gradcheck: LookupError: ours ")

@@ -91,7 +91,7 @@ def test_a_reader_that_has_gone_ends_the_command_without_a_word(spec, folder, co
 
 
 # ------------------------------------------------------------------------------------- the folder
-@pytest.mark.parametrize("command", ["list", "run", "run -b numpy op", "trust", "replay"])
+@pytest.mark.parametrize("command", ["list", "run", "run -b numpy op", "replay"])
 def test_a_current_folder_that_is_gone_is_said(folder, command):
     code, out, err = shell(f"mkdir gone; cd gone; rmdir ../gone; {CLI} {command}")
     assert (code, out) == (2, "")

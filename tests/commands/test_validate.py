@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -80,63 +79,6 @@ def test_an_empty_folder_does_not_hide_the_other_paths(folder):
     assert "good.grad.yaml: ok, 1 scenario\n" in output
 
 
-def test_what_was_valid_before_is_told_by_its_content_without_the_model(folder):
-    program = (
-        "import sys\nfrom gradcheck.commands.validate import validate\n"
-        "try:\n    validate(sys.argv[1:])\nfinally:\n    print('pydantic' in sys.modules)\n"
-    )
-    said = []
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "XDG_CACHE_HOME": str(folder / ".cache")}
-    for arguments in [["."], ["."], ["--no-cache", "."]]:
-        command = [sys.executable, "-c", program, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-        said.append(done.stdout.rpartition("valid\n"))
-    assert said[0][0] == said[1][0] == said[2][0] == "good.grad.yaml: ok, 1 scenario\n1 file, 1 scenario: all "
-    assert [loaded for _, _, loaded in said] == ["True\n", "False\n", "True\n"]
-
-
-def test_what_was_valid_before_and_has_changed_is_looked_at_again(folder):
-    assert run(".")[0] == 0
-    (folder / "good.grad.yaml").write_text(BAD.replace("ID", "good"))
-    assert run(".")[0] == 2
-    assert run(".")[0] == 2
-
-
-def test_an_id_in_two_files_is_found_though_both_were_valid_before(folder):
-    (folder / "copy.grad.yaml").write_text(GOOD.replace("ID", "good"))
-    assert run(".") == run(".") == run("--no-cache", ".")
-    assert run(".")[0] == 2
-
-
-CACHES = {
-    "no JSON": lambda rules, key: "[" * 100_000,
-    "another kind of JSON": lambda rules, key: "[1]",
-    "no table of files": lambda rules, key: json.dumps({"rules": rules, "files": 1}),
-    "no list of ids": lambda rules, key: json.dumps({"rules": rules, "files": {key: 1}}),
-    "no places": lambda rules, key: json.dumps({"rules": rules, "files": {key: [["good", "x", 1]]}}),
-    "too few words": lambda rules, key: json.dumps({"rules": rules, "files": {key: [["good"]]}}),
-    "another version's": lambda rules, key: json.dumps({"rules": "others", "files": {key: []}}),
-}
-
-
-@pytest.mark.parametrize("made", CACHES)
-def test_a_cache_that_is_none_is_passed_over_and_written_anew(folder, monkeypatch, made):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / ".cache"))
-    file = folder / ".cache" / "gradcheck" / "validated.json"
-    first = run("good.grad.yaml")
-    whole = file.read_text()
-    known = json.loads(whole)
-    file.write_text(CACHES[made](known["rules"], *known["files"]))
-    assert run("good.grad.yaml") == first == (0, "good.grad.yaml: ok, 1 scenario\n1 file, 1 scenario: all valid\n")
-    assert file.read_text() == whole
-
-
-def test_a_cache_that_cannot_be_written_is_none(folder, monkeypatch):
-    (folder / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "file"))
-    assert run("good.grad.yaml")[0] == 0
-
-
 def test_a_flood_of_mistakes_is_cut_and_counted(folder):
     (folder / "flood.grad.yaml").write_text(
         GOOD.replace("ID", "flood") + "".join(f"    k{number}: 1\n" for number in range(300))
@@ -156,7 +98,7 @@ def test_nothing_of_a_spec_is_imported_or_run_and_no_backend_is_loaded(folder):
     program = (
         "import sys\n"
         "from gradcheck.commands.validate import validate\n"
-        "validate(['--no-cache', '.'], standalone_mode=False)\n"
+        "validate(['.'], standalone_mode=False)\n"
         "print(sorted({'numpy', 'pylayer', 'paddle', 'cupy', 'rich', 'trap', 'ml_dtypes'} & set(sys.modules)))\n"
     )
     root = str(Path(__file__).parents[2])

@@ -13,7 +13,6 @@ import pytest
 from pages import LANGUAGES, PAGES, ROOT, Block, Reader, alike, blocks
 
 import pylayer.paddle as paddle
-from gradcheck.spec.formatter import formatted
 
 
 class MyLayer(paddle.autograd.PyLayer):
@@ -89,13 +88,6 @@ def test_a_page_does_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest
         for name, module in [*sys.modules.items()]:
             if (getattr(module, "__file__", None) or "").startswith(str(reader.place)):
                 del sys.modules[name]  # of another page it is another module
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_specs_on_a_page_are_as_fmt_wants_them(page: str) -> None:
-    for block in blocks(page):
-        if block.language == "yaml" and block.text.startswith("schema:") and "…" not in block.text:
-            assert formatted(block.text.encode(), page).decode() == block.text
 
 
 def test_a_screen_that_is_not_what_the_command_prints_is_noticed() -> None:

@@ -19,13 +19,8 @@ seen = [
     os.getcwd(), os.environ.get("LEFT"), len(warnings.filters), random.random(), float(np.random.rand()),
     threading.active_count(), np.tri is None, np.geterr(), paddle.get_default_dtype(), float(paddle.rand([1])),
     sorted(one.__name__ for one in PyLayer.__subclasses__()), paddle.to_tensor([1.0]).name, "left" in sys.modules,
-    gc.isenabled(), sys.getrecursionlimit(), os.path.exists("/dev/shm/left"), sys.gettrace() is None,
+    gc.isenabled(), sys.getrecursionlimit(), sys.gettrace() is None,
 ]
-if sys.platform == "linux":
-    import ctypes
-    libc = ctypes.CDLL(None)
-    seen += [len(open(f"/proc/sysvipc/{kind}").readlines()) for kind in ("msg", "sem", "shm")]
-    seen += [libc.mq_open(b"/left", os.O_RDWR, 0o600, None) >= 0, len(open("/proc/self/mounts").readlines())]
 """
 """What a case sees before it leaves anything."""
 LEFT = [
@@ -39,10 +34,6 @@ LEFT = [
     "np.tri = None",
     "paddle.set_default_dtype('float64'); np.seterr(all='ignore')",
     "sys.modules['left'] = sys; gc.disable(); sys.setrecursionlimit(5000)",
-    "open('/dev/shm/left', 'w').close()" if sys.platform == "linux" else "pass",
-    "libc.msgget(1, 0o1600); libc.semget(1, 1, 0o1600)" if sys.platform == "linux" else "pass",
-    "libc.mq_open(b'/left', os.O_RDWR | os.O_CREAT, 0o600, None)" if sys.platform == "linux" else "pass",
-    "libc.mount(b'none', b'/mnt', b'tmpfs', 0, None)" if sys.platform == "linux" else "pass",
     "paddle.tanh = paddle.exp; paddle.Tensor.__add__ = paddle.Tensor.__sub__",
 ]
 """What it leaves then."""

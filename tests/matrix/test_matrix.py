@@ -282,7 +282,7 @@ def test_changes_are_those_between_each_release_and_the_next(everything: RuleMat
 
 def test_the_index_has_every_sentence_of_the_documents_in_their_order(everything: RuleMatrix) -> None:
     _, _, part = as_markdown(everything).partition("## Index by page and section")
-    part, _, _ = part.partition("\n`gradcheck rules RULE`")
+    part, _, _ = part.partition("\n`gradcheck show RULE`")
     listed = re.findall(r"\| \[([\w-]+)\]\(#\1\) \|", part)
     assert listed == [row.rule.id for row in everything.rows if not row.document.is_observation]
 

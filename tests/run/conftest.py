@@ -1,4 +1,4 @@
-"""Cases made of scripts, and a worker pool that runs them without an engine."""
+"""Cases made of scripts, and a runner for them without an engine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import pytest
 
 from gradcheck.backends.base import missing
 from gradcheck.case.case import Case
+from gradcheck.run.interpreter import START
 from gradcheck.run.plan import plan
-from gradcheck.run.pool import Pool
+from gradcheck.run.runner import Runner
 from gradcheck.spec.model import SpecFile
 from gradcheck.spec.read import read_bytes
 
@@ -79,16 +80,16 @@ def appears() -> Callable[[Path], str]:
 
 
 @pytest.fixture(scope="module")
-def make_pool() -> Iterator[Callable[..., Pool]]:
+def make_runner() -> Iterator[Callable[..., Runner]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(Path(__file__).parent))
-        yield lambda jobs=1, start="fork", ahead=None: Pool(jobs, "fake_execute:execute", start, ahead)
+        yield lambda jobs=1, start=START: Runner(jobs, "fake_execute:execute", start)
 
 
 @pytest.fixture(scope="module")
-def pool(make_pool: Callable[..., Pool]) -> Iterator[Pool]:
-    """One worker for all tests of a module: cases cannot disturb each other."""
-    with make_pool() as one:
+def runner(make_runner: Callable[..., Runner]) -> Iterator[Runner]:
+    """One server for all tests of a module: cases cannot disturb each other."""
+    with make_runner() as one:
         yield one
 
 

@@ -11,7 +11,6 @@ from gradcheck.case.execute import execute
 from gradcheck.matrix.catalogue import all_rules, catalogue
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
-from gradcheck.spec.formatter import formatted
 from gradcheck.spec.model import Scenario
 from gradcheck.spec.read import load, read_bytes
 from gradcheck.support.resources import bundled_files, bundled_specs
@@ -142,4 +141,3 @@ class TestTheFolders:
         [text] = re.findall(r"^```yaml\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
         (case,) = plan([read_bytes(text.encode(), str(tmp_path / "own.grad.yaml"))], ["numpy"])
         assert execute(case).status is Status.PASS
-        assert formatted(text.encode(), "own.grad.yaml").decode() == text

@@ -1,0 +1,286 @@
+"""Runs many cases side by side, each in a fresh process, and hands their results out in the order of the cases."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from types import TracebackType
+from typing import IO
+
+import psutil
+
+from gradcheck.case.case import Case
+from gradcheck.result import Result, Status
+from gradcheck.run.answer import Outcome, Stopped, how_it_ended, result_of, settled
+from gradcheck.run.interpreter import EXECUTE, LENGTH_BYTES, READY, START, START_LIMIT, environment, python
+from gradcheck.support.user_error import UserError
+
+OUTPUT_KEPT = 16_000
+"""Bytes of what a case prints that are kept, from the end."""
+MOST_OUTPUT = 64 << 20
+"""Bytes of what a case prints that are on the disk at most, when its memory is looked at."""
+INTERVAL = 0.2
+"""Seconds between looks at the memory and the output of a case."""
+ABORT_GRACE = 1.0
+"""Seconds that a process whose time is up has to print where it is."""
+ENDING = 5.0
+"""Seconds that a server has to end once its connection is closed."""
+
+
+MOST_ANSWER = 1 << 30
+"""Bytes of a result, with the values of all outputs and gradients."""
+STARTS = 3
+"""How often a server is started before the run is given up: what kills processes may kill one that starts."""
+Environment = tuple[str, str]
+"""A backend, and the interpreter that runs it; empty for this one."""
+
+
+class RunnerError(UserError):
+    """Cases cannot be run, or not any more; the message says why."""
+
+
+class ServerLostError(Exception):
+    """A server has ended: its exit status, and the end of what it printed."""
+
+    def __init__(self, exit_code: int, printed: str) -> None:
+        super().__init__(how_it_ended(exit_code).replace("the process", "the server process"))
+        self.exit_code, self.printed = exit_code, printed
+
+
+class Server:
+    """A server process (`run.server`), which runs one case at a time, or with ``spawn`` one case only.
+
+    It ends when its connection is closed, also because this process has ended.
+
+    It finds modules where this process does; another `interpreter` has packages of its own (`run.interpreter.python`).
+
+    Raises:
+        ServerLostError: it ended before it was ready.
+        TimeoutError: it was not ready after `START_LIMIT` seconds.
+    """
+
+    def __init__(self, execute: str, backend: str, interpreter: str, start: str) -> None:
+        self.start = start
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
+        self.connection, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [*python("gradcheck.run.server", interpreter), execute, backend, start, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=self.log,
+                stderr=self.log,
+                pass_fds=[theirs.fileno()],
+                env=environment(interpreter),
+                start_new_session=True,
+            )
+        if self.receive(START_LIMIT) != READY:
+            self.end(patience=0)
+            raise TimeoutError(f"the server process was not ready after {START_LIMIT:g} s")
+        self.memory = memory_of(self.process.pid)
+
+    def receive(self, seconds: float) -> bytes:
+        """Return the line that the server sends; empty if it sends none in time. Raises ServerLostError."""
+        poll = select.poll()
+        poll.register(self.connection, select.POLLIN)
+        if not poll.poll(1000 * max(0.0, seconds)) and self.process.poll() is None:
+            return b""
+        line = b""
+        with suppress(ConnectionResetError):
+            line = self.connection.recv(100)
+        if not line:
+            exit_code = self.end()
+            raise ServerLostError(exit_code, self.printed)
+        return line
+
+    def run(self, case: Case) -> Outcome:
+        """Run a case in a fresh process, within its limits of time and memory; nothing of its group is left.
+
+        Raises ServerLostError: the server ended meanwhile.
+        """
+        started, text = time.perf_counter(), case.model_dump_json().encode()
+        with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as output:
+            with suppress(BrokenPipeError, ConnectionResetError):  # `receive` says how the server ended
+                header = len(text).to_bytes(LENGTH_BYTES, "big")
+                socket.send_fds(self.connection, [header], [answer.fileno(), output.fileno()])
+                self.connection.sendall(text)
+            exit_code, stopped = self.watch(started + case.timeout, case.memory, output)
+            return Outcome(
+                answer=last_bytes(answer, MOST_ANSWER),
+                printed=last_bytes(output, OUTPUT_KEPT).decode("utf-8", "replace"),
+                exit_code=exit_code,
+                stopped=stopped,
+                seconds=time.perf_counter() - started,
+            )
+
+    def watch(self, deadline: float, memory: int, output: IO[bytes]) -> tuple[int, Stopped]:
+        """Wait until the process of a case has ended, and stop it if it has too much of time or memory.
+
+        Returns its exit status, and what it had too much of.
+        """
+        stopped: Stopped = ""
+        while True:
+            try:
+                line = self.receive(min(INTERVAL, deadline - time.perf_counter()))
+            except ServerLostError as lost:
+                if self.start == "fork":
+                    raise
+                return lost.exit_code, stopped  # the case has ended, and the server with it
+            if line:
+                return int(line), stopped
+            if time.perf_counter() >= deadline:
+                # Its time is up: faulthandler prints where it is; if it does not end by that, it is killed.
+                self.signal(signal.SIGKILL if stopped else signal.SIGABRT)
+                deadline = math.inf if stopped else deadline + ABORT_GRACE
+                stopped = "time"
+            elif not stopped and memory_of(self.process.pid) - self.memory > memory:
+                self.signal(signal.SIGKILL)
+                deadline, stopped = math.inf, "memory"
+            if os.fstat(output.fileno()).st_blocks * 512 > MOST_OUTPUT:
+                os.ftruncate(output.fileno(), 0)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Have the server send a signal to the process group of its case."""
+        with suppress(OSError):  # it has ended
+            if self.start == "fork":
+                self.connection.send(bytes([number]))
+            else:
+                os.killpg(self.process.pid, number)
+
+    def close(self) -> None:
+        """Have it end, and kill the case that it runs."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def end(self, patience: float = ENDING) -> int:
+        """Wait for its end, and return its exit status; it is killed once the patience is over."""
+        self.close()
+        try:
+            exit_code = self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            exit_code = self.process.wait()
+        if exit_code or self.start == "spawn":
+            kill_session(self.process.pid)  # the case that it ran, and what that left
+        self.connection.close()
+        if not self.log.closed:
+            self.printed = last_bytes(self.log, OUTPUT_KEPT).decode("utf-8", "replace")
+            self.log.close()
+        return exit_code
+
+
+def memory_of(pid: int) -> int:
+    """Return the bytes in memory of a process, and of those below it what each has beyond that.
+
+    A forked process begins with a copy of what its parent has.
+    """
+    total = 0
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        total = own = process.memory_info().rss
+        for below in process.children(recursive=True):
+            with suppress(psutil.Error):
+                total += max(0, below.memory_info().rss - own)
+    return total
+
+
+def kill_session(session: int) -> None:
+    """Kill the processes of a session whose first process has ended: a case that has lost its server goes on."""
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == session:
+                os.kill(pid, signal.SIGKILL)
+
+
+def last_bytes(file: IO[bytes], most: int) -> bytes:
+    """Return the end of a file that other processes write to, without moving the position that they share."""
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), most, max(0, size - most))
+
+
+class Runner:
+    """Runs up to `slots` cases at a time. Leaving its ``with`` block ends them, also in the middle of a case.
+
+    Args:
+        slots: how many cases run at a time.
+        execute: the function that runs a case, as ``module:function``.
+        start: ``fork`` or ``spawn``, see `run.interpreter.START`.
+    """
+
+    def __init__(self, slots: int, execute: str = EXECUTE, start: str = START) -> None:
+        self.slots, self.execute, self.start = slots, execute, start
+        Case.model_rebuild()  # before threads use it: pydantic 2.11 lets several of them build it at once
+        self.threads = ThreadPoolExecutor(slots, thread_name_prefix="gradcheck")
+        self.idle: list[tuple[Environment, Server]] = []
+        self.servers: list[Server] = []
+        self.lock = threading.Lock()
+        self.closed = False
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self.threads.shutdown(cancel_futures=True)
+        for server in self.servers:
+            server.end()
+
+    def stop(self) -> None:
+        """End the cases that run, and start no others; also from a signal handler."""
+        self.closed = True
+        for server in self.servers[:]:
+            server.close()
+
+    def submit(self, case: Case) -> Future[Result]:
+        """Return the future result of `case`; of one that is not run at all, too."""
+        return self.threads.submit(lambda: case.not_run() or settled(case, self.run))
+
+    def run(self, case: Case) -> Result:
+        """Return the result of `case`, whatever it does. Raises RunnerError: no server starts, or the run is over."""
+        environment = (case.backend, case.interpreter)
+        with self.lock:
+            found = next((server for known, server in self.idle if known == environment), None)
+            if found is not None:
+                self.idle.remove((environment, found))
+        server = found or self.start_server(environment)
+        try:
+            result = result_of(case, server.run(case))
+        except ServerLostError as lost:
+            return case.result(Status.CRASH, str(lost), output=lost.printed)
+        if self.start == "fork":
+            with self.lock:
+                self.idle.append((environment, server))
+        return result
+
+    def start_server(self, environment: Environment) -> Server:
+        """Start a server. Raises RunnerError: it does not start, or the run is over."""
+        backend, interpreter = environment
+        where = f"{backend} does not run in {interpreter}: " if interpreter else ""
+        why = ""
+        for _ in range(STARTS):
+            if self.closed:
+                raise RunnerError("the run is over")
+            try:
+                server = Server(self.execute, backend, interpreter, self.start)
+            except TimeoutError as late:
+                raise RunnerError(f"{where}{late}") from None
+            except ServerLostError as lost:
+                why = str(lost).replace("the case was done", "it was ready")
+                if lost.exit_code >= 0:  # it ended by itself, and would do so again
+                    raise RunnerError(f"{where}{why}:\n{lost.printed}") from None
+                continue
+            self.servers.append(server)
+            if self.closed:
+                server.close()
+            return server
+        raise RunnerError(f"{where}{why}, {STARTS} times one after the other")

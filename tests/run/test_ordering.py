@@ -1,0 +1,87 @@
+"""A run: results in the order of the cases, each case once, nothing finished lost."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import Future
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradcheck.case.case import Case
+from gradcheck.result import Result, Status
+from gradcheck.run.ordering import OrderedRun
+from gradcheck.run.runner import RunnerError
+
+
+class Shuffled:
+    """An executor that finishes the cases of a run in any order, as soon as it has all of them."""
+
+    def __init__(self, count: int, seed: int) -> None:
+        self.slots, self.count, self.random = 3, count, random.Random(seed)
+        self.submitted: list[tuple[Case, Future[Result]]] = []
+        self.stopped = False
+
+    def submit(self, case: Case) -> Future[Result]:
+        future: Future[Result] = Future()
+        self.submitted.append((case, future))
+        if len(self.submitted) == self.count:
+            for one, done in self.random.sample(self.submitted, self.count):
+                done.set_result(one.result(Status.PASS, "done"))
+        return future
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture(scope="module")
+def some() -> list[Case]:
+    from tests.run.conftest import make_case
+
+    return [make_case("pass", f"c{k}") for k in range(30)]
+
+
+@given(st.integers(0, 30), st.integers(0, 10**6), st.sets(st.integers(0, 29)))
+def test_results_are_in_order_and_each_case_runs_once(some, count, seed, before):
+    cases = some[:count]
+    known = {cases[k].name: cases[k].result(Status.FAIL, "known") for k in before if k < count}
+    executor = Shuffled(count - len(known), seed)
+    done: list[tuple[str, bool]] = []
+    run = OrderedRun(executor, lambda case, result, was_known: done.append((case.name, was_known)))
+    results = list(run.results(cases, known))
+    assert [result.name for result in results] == [case.name for case in cases]
+    assert all(result.message == ("known" if result.name in known else "done") for result in results)
+    assert sorted(done) == sorted((case.name, case.name in known) for case in cases)
+    assert not executor.stopped
+
+
+@given(st.integers(0, 29), st.integers(0, 10**6))
+def test_after_stop_what_had_finished_is_handed_out_and_no_more(some, stop_after, seed):
+    finished: list[str] = []
+    executor = Shuffled(len(some), seed)
+
+    def on_done(case, result, known):
+        finished.append(case.name)
+        if len(finished) == stop_after + 1:
+            run.stop()
+
+    run = OrderedRun(executor, on_done)
+    results = [result.name for result in run.results(some)]
+    assert run.stopped
+    assert executor.stopped
+    assert len(finished) == stop_after + 1
+    assert sorted(results) == sorted(finished)
+    order = [case.name for case in some]
+    assert results == sorted(results, key=order.index)
+
+
+def test_what_an_executor_raises_ends_the_run(some):
+    class Broken(Shuffled):
+        def submit(self, case):
+            future = Future()
+            future.set_exception(RunnerError("no workers"))
+            return future
+
+    with pytest.raises(RunnerError, match="no workers"):
+        list(OrderedRun(Broken(0, 0)).results(some))
