@@ -1,28 +1,46 @@
 """The scenario format ``gradcheck/v1`` as a model: what `read` returns, and where the JSON Schema comes from.
 
 Objects are frozen and survive ``model_dump_json`` / ``model_validate_json``, positions included. Numbers are
-strict: no text passes for a number, no number for a boolean. What takes more than one field to judge is in
-`gradcheck.spec.scenario_rules`.
+strict: text never passes for a number, or a number for a boolean. Rules of one value are its validators; those
+that relate several keys of a scenario are in `gradcheck.spec.scenario_rules`, and apply when a file is read.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from math import inf, prod
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Strict, Tag
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Strict,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from gradcheck.codes import CODES
-from gradcheck.spec.literals import MAX_DIMENSIONS, DType, OutputStands, Stands
+from gradcheck.spec.literals import INTEGER_RANGE, MAX_DIMENSIONS, MOST_RANKS, DType, Layout, OutputStands, Stands
+from gradcheck.spec.mistake import Mistake, raise_mistakes, rule
 from gradcheck.spec.python import static_forward
+from gradcheck.spec.value_rules import (
+    expected_value_mistakes,
+    matrix_mistakes,
+    number_mistakes,
+    optional_number_mistakes,
+)
 from gradcheck.spec.versions import within
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
@@ -32,6 +50,8 @@ LAX = Strict(False)  # a list may stand for a tuple; what is in it stays strict
 Number = Annotated[float | int, Field(description="A number; .inf and .nan are allowed.")]
 Numbers = TypeAliasType("Numbers", "Annotated[tuple[Numbers, ...], LAX] | bool | int | float")
 """A number (or a boolean) or nested lists of them."""
+Elements = Annotated[Numbers, BeforeValidator(rule(number_mistakes))]
+"""Numbers in lists of the same length and depth."""
 YamlValue = TypeAliasType("YamlValue", "Annotated[tuple[YamlValue, ...], LAX] | bool | int | float | str | None")
 """What an expression may be expected to give: null, a boolean, a number, text, or nested lists of these."""
 
@@ -45,6 +65,12 @@ class Format(BaseModel):
 
     # Built on first use: a validator of SpecFile has no need of the separate ones of its parts.
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", defer_build=True)
+
+    @property
+    def written(self) -> set[str]:
+        """The keys that the file gives."""
+        keys = (type(self).model_fields[name].alias or name for name in self.model_fields_set)
+        return set(keys) - READER_FIELDS
 
 
 _TYPES: dict[str, tuple[type, ...]] = {"mapping": (dict, BaseModel), "list": (list, tuple), "text": (str,)}
@@ -61,9 +87,6 @@ def told_by_type(otherwise: str | None = None, **tags: str) -> Discriminator:
 
 
 # --------------------------------------------------------------------------- inputs
-Layout = Literal["contiguous", "transposed", "strided", "expanded"]
-
-
 class Aliased(Format):
     """The memory of another input, and with it its shape, dtype and values."""
 
@@ -111,7 +134,7 @@ class Input(Format):
         max_length=MAX_DIMENSIONS,
         description="Lengths of the dimensions, or parameters of the matrix that give them; [] is a scalar.",
     )
-    values: Numbers | None = Field(default=None, description="The elements themselves, in place of shape and init.")
+    values: Elements | None = Field(default=None, description="The elements themselves, in place of shape and init.")
     from_: str | None = Field(
         default=None,
         alias="from",
@@ -170,6 +193,11 @@ class Input(Format):
         return not self.stop_gradient and self.dtype.startswith(("float", "bfloat", "complex"))
 
     @property
+    def written(self) -> set[str]:
+        """The keys that the file gives."""
+        return super().written - (set() if self.dtype_written else {"dtype"})
+
+    @property
     def alias_of(self) -> str:
         """The name of the input whose memory it shares; empty for none."""
         return self.layout.aliased if isinstance(self.layout, Aliased) else ""
@@ -222,9 +250,6 @@ Axis = Literal["dp", "pp", "sharding", "sep", "mp"]
 """The axes of fleet's topology."""
 Random = Literal["by-rank", "same"]
 """Whether each rank draws random numbers of its own."""
-
-MOST_RANKS = 64
-"""Ranks of one world: they share a process, or are one each."""
 
 Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS)]
 
@@ -323,6 +348,7 @@ class Tolerance(Format):
 Expected = Annotated[
     Annotated[YamlValue, Tag("(value)")] | Annotated[Tolerance, Tag("(tolerance)")],
     told_by_type(mapping="(tolerance)", otherwise="(value)"),
+    BeforeValidator(rule(expected_value_mistakes)),
 ]
 
 
@@ -352,8 +378,10 @@ class Expect(Format):
         "float64, is let pass, and marked.",
     )
     differs: Differs | None = Field(default=None, description="What `gradient: differs` must be found to be.")
-    grads: dict[str, Numbers | None] = Field(default={}, description="Input → its documented gradient; null for none.")
-    cotangent: Numbers | None = Field(default=None, description="Cotangent that belongs to grads; by default ones.")
+    grads: dict[str, Annotated[Numbers | None, BeforeValidator(rule(optional_number_mistakes))]] = Field(
+        default={}, description="Input → its documented gradient; null for none."
+    )
+    cotangent: Elements | None = Field(default=None, description="Cotangent that belongs to grads; by default ones.")
     order: Literal[1, 2] = Field(default=1, description="2: the derivative of the gradient is checked as well.")
     calls: Calls = Field(default_factory=Calls, description="How often forward and backward run.")
     raises: Raises | None = Field(default=None, description="The exception that must end the run.")
@@ -361,6 +389,11 @@ class Expect(Format):
     values: dict[str, Expected] = Field(
         default={}, description="Python expression → its value in the program's namespace after the run."
     )
+
+    @property
+    def written_gradient(self) -> str | None:
+        """The verdict that the file gives; None for none."""
+        return self.gradient if "gradient" in self.model_fields_set else None
 
 
 class Xfail(Format):
@@ -525,7 +558,7 @@ Layer = Annotated[
 ]
 LayerName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
 MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
-Matrix = dict[str, Annotated[tuple[MatrixValue, ...], LAX]]
+Matrix = Annotated[dict[str, Annotated[tuple[MatrixValue, ...], LAX]], BeforeValidator(rule(matrix_mistakes))]
 Length = Annotated[int, Field(ge=0)]
 
 
@@ -534,13 +567,6 @@ def is_static(layer: object) -> bool:
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return isinstance(layer, str) and "forward_fn" in layer and static_forward(ast.parse(layer)) is not None
     return False
-
-
-class Explore(Format):
-    """How long to look for inputs at which a gradient is wrong."""
-
-    examples: int = Field(default=100, ge=1, le=1_000_000, description="How many are tried at most.")
-    seconds: float = Field(default=20, gt=0, le=3600, description="How long to look: after that none is tried.")
 
 
 def _scenario_schema(schema: dict[str, Any]) -> None:
@@ -599,11 +625,6 @@ class _Keys(Format):
     sizes: dict[str, Length] = Field(
         default={}, description="Name → the length that it stands for in shapes; a name in the code, too."
     )
-    explore: Explore | None = Field(
-        default=None,
-        description="Look for sizes and values at which the gradient is wrong: sizes in shapes that are capital "
-        "letters are drawn, and so are the values, dtypes and layouts of inputs that do not say what they are.",
-    )
     matrix: Matrix = Field(
         default={},
         description="Parameter → its values, such as dtype: [float32, float64]; one case per combination. dtype and "
@@ -630,6 +651,13 @@ class ScenarioCase(_Keys):
     )
 
 
+class RuleBook(Protocol):
+    """The rules that the reader applies: the context of its validation."""
+
+    def find_mistakes(self, scenario: Scenario) -> Iterator[Mistake]:
+        """Yield what is wrong with a scenario whose values are all of the format."""
+
+
 class Scenario(_Keys):
     """One layer or program, where it comes from, and what must hold."""
 
@@ -654,6 +682,13 @@ class Scenario(_Keys):
     """The same, but for one of several `cases`: of the scenario that they are written in."""
     positions: SkipJsonSchema[dict[str, tuple[int, int]]] = Field(default={})
     """``expect.gradient`` → (line, column), 1-based. For a block of code: the line of its first line."""
+
+    @model_validator(mode="after")
+    def _obey_rules(self, info: ValidationInfo) -> Scenario:
+        rules: RuleBook | None = info.context
+        if rules is not None:
+            raise_mistakes(rules.find_mistakes(self))
+        return self
 
     def line_of(self, key: str) -> int:
         """The file line of `key` (``layer``, ``expect.raises``); for a block of code, that of its first line.
@@ -690,6 +725,32 @@ class Scenario(_Keys):
         """All that is different on the versions of `backend`."""
         entries = next((entries for name, entries in self.backends.items() if name == backend), ())
         return (entries,) if isinstance(entries, BackendExpectation) else entries
+
+    def dtypes_of(self, input: Input) -> list[str]:
+        """Return the dtypes that an input takes over the matrix."""
+        several = [] if input.dtype_written else [str(dtype) for dtype in self.matrix.get("dtype", ())]
+        return several or [input.dtype]
+
+    @property
+    def differentiable(self) -> set[str]:
+        """The names of the inputs that have a gradient, for one of their dtypes."""
+        names = set()
+        for name, input in self.inputs.items():
+            if not input.stop_gradient and not INTEGER_RANGE.keys() >= {*self.dtypes_of(input)}:
+                names.add(name)
+        return names
+
+    @property
+    def usual_gradient(self) -> Verdict:
+        """What is expected of the gradient where nothing is said."""
+        return "matches" if self.layer is not None and self.script is None and self.differentiable else "unchecked"
+
+    @property
+    def world_sizes(self) -> list[int]:
+        """The numbers of ranks of its world over the matrix; none without a world."""
+        if "world" in self.matrix:
+            return [size for size in self.matrix["world"] if isinstance(size, int)]
+        return [] if self.world is None else [size_of(self.world)]
 
     def on(self, backend: str, version: str = "") -> BackendExpectation | None:
         """What is different on a version of `backend`, if anything."""

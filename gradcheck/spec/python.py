@@ -37,6 +37,11 @@ class PythonCode:
         """Its syntax tree. Most code is only compiled, for which Python makes none of its own objects."""
         return ast.parse(self.source, "<spec>", self.mode)
 
+    @cached_property
+    def words(self) -> set[str]:
+        """All names in it."""
+        return words(self.tree)
+
     def check(self) -> None:
         """Have Python compile it, unless the work for that could be endless.
 

@@ -130,7 +130,7 @@ def validate(file):
     os.dup2(os.open(file + ".output", os.O_WRONLY | os.O_CREAT | os.O_EXCL), 1)
     os.dup2(1, 2)
     try:
-        main(["validate", "--no-cache", file])
+        main(["validate", file])
     except SystemExit as end:
         banned = {"numpy", "pylayer", "paddle", "cupy"} & set(sys.modules)
         sys.stdout.flush()

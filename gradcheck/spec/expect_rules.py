@@ -1,0 +1,108 @@
+"""Rules of expectations: what can hold together, and at the inputs that a scenario has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradcheck.codes import CODES
+from gradcheck.spec.code_rules import CodeRules
+from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.input_rules import input_shape, rank_sizes
+from gradcheck.spec.mistake import Mistake, Underlined
+from gradcheck.spec.model import Expect, Input, Regex, Scenario
+from gradcheck.spec.value_rules import shape_of, suggest
+
+_REMOVE = "remove one of the two"
+
+
+def find_expect_mistakes(expect: Expect, scenario: Scenario, code: CodeRules) -> Iterator[Mistake]:
+    """Yield what is wrong with an expectation of a scenario, below it."""
+    yield from _impossible_checks(expect, scenario)
+    yield from _conflicts(expect)
+    yield from _mistaken_inputs(expect, scenario)
+    if expect.differs is not None and expect.differs.code not in (None, *CODES):
+        unknown = str(expect.differs.code)
+        help = suggest(unknown, CODES, "'gradcheck explain' lists all codes")
+        yield Mistake(("differs", "code"), f"there is no diagnosis {quote(unknown)}", help)
+    for expression in expect.values:
+        for mistake in code.find_mistakes(expression, "the expression"):
+            yield mistake.below("values", expression)._replace(mark="key")
+    for section, expected in (("raises", expect.raises), ("warns", expect.warns)):
+        if expected is None:
+            continue
+        if isinstance(expected.message, Regex):
+            for mistake in code.find_pattern_mistakes(expected.message.re):
+                yield mistake.below(section, "message", "re")
+        for mistake in code.find_misspelt_class(section, expected.type, scenario):
+            yield mistake.below(section, "type")
+
+
+def checks_of(expect: Expect) -> dict[str, str]:
+    """Return the keys that ask for gradients, as they are written."""
+    checks = {
+        "gradient": f"gradient: {expect.gradient}" if expect.gradient != "unchecked" else "",
+        "grads": "grads" if expect.grads else "",
+        "differs": "differs" if expect.differs is not None and expect.differs.written else "",
+        "order": "order: 2" if expect.order == 2 else "",
+        "precision": "precision: loose" if expect.precision == "loose" else "",
+    }
+    return {key: shown for key, shown in checks.items() if shown}
+
+
+def _impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Mistake]:
+    """Yield checks of gradients where there is none to check."""
+    if expect.raises is not None:
+        why = "and 'raises' exclude each other"
+        help = "remove one of the two: a run that ends with an exception has no gradient to check"
+    elif scenario.script is not None:
+        why = "needs a layer, this is a script"
+        help = "write the layer's code as 'layer', with 'inputs'; a script can check 'values: {x.grad: …}'"
+    elif not scenario.differentiable:
+        why = "needs an input that has a gradient"
+        help = "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
+    else:
+        return
+    for key, shown in checks_of(expect).items():
+        if key != "grads" or expect.raises is not None or scenario.script is not None:
+            yield Mistake((key,), f"'{shown}' {why}", help, "key")
+
+
+def _conflicts(expect: Expect) -> Iterator[Mistake]:
+    """Yield expectations that cannot hold together."""
+    verdict, checks = expect.written_gradient, checks_of(expect)
+    if expect.differs is not None and verdict not in (None, "differs"):
+        message = f"'differs' tells how a gradient differs, 'gradient: {verdict}' says otherwise"
+        yield Mistake(("differs",), message, "write 'gradient: differs', or remove one of the two", "key")
+    for key in ("order", "precision"):
+        if verdict == "unchecked" and key in checks:
+            message = f"'{checks[key]}' asks for a check, 'gradient: unchecked' for none"
+            yield Mistake((key,), message, _REMOVE, "key")
+    if expect.cotangent is not None and "grads" not in expect.written:
+        help = "add the gradients that belong to it, or remove it"
+        yield Mistake(("cotangent",), "'cotangent' is of no use without 'grads'", help, "key")
+
+
+def _mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Mistake]:
+    """Yield gradients of inputs that the scenario has not, or of another shape than the input's."""
+    inputs = scenario.inputs
+    named = [(("grads", name), name) for name in expect.grads]
+    if expect.differs is not None:
+        named += [(("differs", "inputs", index), name) for index, name in enumerate(expect.differs.inputs)]  # type: ignore[misc]
+    for path, name in named:
+        if inputs and name not in inputs:
+            help = suggest(name, inputs, f"the inputs are {listing(inputs, 'and')}")
+            mark: Underlined = "key" if path[0] == "grads" else "value"
+            yield Mistake(path, f"{path[0]}: there is no input {quote(name)}", help, mark)
+    for name, value in expect.grads.items():
+        whole = _whole_shape(inputs[name], scenario) if name in inputs else None
+        if value is not None and whole is not None and shape_of(value) != whole:
+            message = f"grads: the gradient of {quote(name)} has shape {list(shape_of(value))}, the input {list(whole)}"
+            yield Mistake(("grads", name), message, "a gradient has the shape of its input")
+
+
+def _whole_shape(input: Input, scenario: Scenario) -> tuple[int, ...] | None:
+    """Return the shape of an input and its gradient, those of all ranks together; None where it is not one."""
+    shape, sizes = input_shape(input), rank_sizes(scenario, input)
+    if shape is None or not sizes or input.values is not None:
+        return shape
+    return (sizes[0], *shape) if len(sizes) == 1 else None
