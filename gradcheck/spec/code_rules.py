@@ -11,8 +11,8 @@ from gradcheck.spec import model
 from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import length_parameters
-from gradcheck.spec.mistake import Mistake
-from gradcheck.spec.model import Expect, LayerRef, Scenario
+from gradcheck.spec.mistake import Mistake, below
+from gradcheck.spec.model import LayerRef, Scenario
 from gradcheck.spec.python import (
     CompileMode,
     PythonCode,
@@ -133,15 +133,15 @@ class CodeRules:
             for key in sorted({"inputs", "call"} & scenario.written):
                 help = "remove it, or keep a 'layer' alone to check its gradient"
                 yield Mistake((key,), f"a script has no use for {quote(key)}", help, "key")
-        yield from (mistake.below("script") for mistake in self.find_mistakes(script, "the script"))
+        yield from below(("script",), self.find_mistakes(script, "the script"))
         if source is not None and re.fullmatch(model.REFERENCE, source):
             message = "this is the name of a layer, and not Python source"
             yield Mistake(("layer",), message, f"write {{ref: '{source}'}}")
             return
-        yield from (mistake.below("layer") for mistake in self.find_mistakes(source, "the layer"))
+        yield from below(("layer",), self.find_mistakes(source, "the layer"))
         if script is not None:
             return
-        yield from (mistake.below("call") for mistake in self.find_mistakes(call, "call"))
+        yield from below(("call",), self.find_mistakes(call, "call"))
         layer_code, call_code = self.find_code(source, "the layer"), self.find_code(call, "call")
         if call_code is not None:
             yield from _unknown_names(scenario, call_code, layer_code)
@@ -156,7 +156,7 @@ class CodeRules:
         pieces: list[tuple[str, str | None]] = [("the script", scenario.script), ("call", scenario.call)]
         if isinstance(scenario.layer, str):
             pieces.append(("the layer", scenario.layer))
-        for expect in written_expectations(scenario):
+        for _, expect in scenario.expectations():
             pieces += [("the expression", expression) for expression in expect.values]
         names = set[str]()
         for what, source in pieces:
@@ -194,14 +194,6 @@ class CodeRules:
             section, kind = ("sizes", "size") if name in scenario.sizes else ("matrix", "matrix parameter")
             help = "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' work by themselves"
             yield Mistake((section, name), f"nothing uses the {kind} {quote(name)}", help, "key")
-
-
-def written_expectations(scenario: Scenario) -> Iterator[Expect]:
-    """Yield what a scenario expects, and what it says of each backend."""
-    yield scenario.expect
-    for backend in scenario.backends:
-        for entry in scenario.entries_of(backend):
-            yield from filter(None, (entry.expect, entry.observed))
 
 
 def _place_of_error(error: SyntaxError, leading: int) -> tuple[int, int, int]:

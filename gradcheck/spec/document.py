@@ -24,7 +24,7 @@ MAX_DEPTH = 40
 MAX_NODES = 50_000
 MAX_DIGITS = 40
 
-Path = tuple[int | str, ...]
+DataPath = tuple[int | str, ...]
 """Keys and indices that lead to a value of a document."""
 
 NULL_ALLOWED = frozenset({"values", "grads"})

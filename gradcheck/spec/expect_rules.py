@@ -8,7 +8,7 @@ from gradcheck.codes import CODES
 from gradcheck.spec.code_rules import CodeRules
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import input_shape, rank_sizes
-from gradcheck.spec.mistake import Mistake, Underlined
+from gradcheck.spec.mistake import Mistake, Underlined, below
 from gradcheck.spec.model import Expect, Input, Regex, Scenario
 from gradcheck.spec.value_rules import shape_of, suggest
 
@@ -26,15 +26,13 @@ def find_expect_mistakes(expect: Expect, scenario: Scenario, code: CodeRules) ->
         yield Mistake(("differs", "code"), f"there is no diagnosis {quote(unknown)}", help)
     for expression in expect.values:
         for mistake in code.find_mistakes(expression, "the expression"):
-            yield mistake.below("values", expression)._replace(mark="key")
+            yield mistake._replace(path=("values", expression), mark="key")
     for section, expected in (("raises", expect.raises), ("warns", expect.warns)):
         if expected is None:
             continue
         if isinstance(expected.message, Regex):
-            for mistake in code.find_pattern_mistakes(expected.message.re):
-                yield mistake.below(section, "message", "re")
-        for mistake in code.find_misspelt_class(section, expected.type, scenario):
-            yield mistake.below(section, "type")
+            yield from below((section, "message", "re"), code.find_pattern_mistakes(expected.message.re))
+        yield from below((section, "type"), code.find_misspelt_class(section, expected.type, scenario))
 
 
 def checks_of(expect: Expect) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 from gradcheck.spec import model
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.literals import INTEGER_RANGE
-from gradcheck.spec.mistake import Exclusion, Mistake, Underlined, find_excluded
+from gradcheck.spec.mistake import Exclusion, Mistake, Underlined, below, find_excluded
 from gradcheck.spec.model import Input, Scenario
 from gradcheck.spec.resolve import DRAWING, OF_INPUT
 from gradcheck.spec.value_rules import shape_of, suggest, unfit_numbers
@@ -49,7 +49,7 @@ def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Mistake]:
     yield from _source_mistakes(name, input, written)
     yield from _dtype_mistakes(name, input, dtypes)
     if input.values is not None:
-        yield from (mistake.below("values") for mistake in unfit_numbers(input.values, dtypes))
+        yield from below(("values",), unfit_numbers(input.values, dtypes))
     elif input.shape is not None:
         yield from _shape_mistakes(name, scenario, input.shape)
         yield from _structure_mistakes(input)

@@ -43,6 +43,8 @@ _HOMES = {
     "inputs": "write 'inputs: {{x: {{{}}}}}'",
     "backends": "write 'backends: {{numpy: {{{}}}}}'",
 }
+RESERVED = model.READER_FIELDS | {"from_"}
+"""Names of fields that are no keys of the format."""
 _REMOVED_KEYS = {"explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`"}
 # What pydantic calls a mistake -> the words of this table.
 _WANTED = {
@@ -90,7 +92,8 @@ _WORTH = {"%": 0.01, "ms": 0.001, "m": 60, "min": 60, "minute": 60, "minutes": 6
 """What units are worth, times in seconds; others are ignored."""
 _NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?"
 _SEVERAL = re.compile(rf"{_NUMBER}(?: ?(?:[x×*,]|\.\.) ?{_NUMBER})+")
-_NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?|0[xo][0-9a-fA-F]+)")
+_NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?)")
+_BASED = re.compile(r"[-+]?0(x[0-9a-fA-F]{1,16}|o[0-7]{1,20})")
 _NOT_FINITE = re.compile(r"([-+]?)(inf|nan)(inity)?", re.IGNORECASE)
 _MOST_SHOWN = 40
 """Characters of a value that advice repeats."""
@@ -182,19 +185,10 @@ def place_in_code(mark: Mark, text: SpecText, line: int, column: int, width: int
 
 
 # --------------------------------------------------------------------------- keys
-def report_reserved_keys(root: Map, text: SpecText) -> None:
-    """Report keys in a resolved document that only the reader may give."""
-    scenarios = root.get("scenarios")
-    for index, scenario in enumerate(scenarios if isinstance(scenarios, Seq) else ()):
-        parts: dict[tuple[int | str, ...], Any] = {("scenarios", index): scenario}
-        if isinstance(scenario, Map):
-            parts |= {("inputs", name): value for name, value in scenario.map("inputs").items()}
-        for place, part in parts.items():
-            for key in part.marks if isinstance(part, Map) else ():
-                if key in model.READER_FIELDS or key == "from_":
-                    _report_unknown_key(part[key], part.marks[key], place, text)
-    if "path" in root.marks:
-        _report_unknown_key(root["path"], root.marks["path"], (), text)
+def report_reserved_keys(mapping: Map, place: Sequence[int | str], text: SpecText) -> None:
+    """Report keys of the mapping at a place that only the reader may give."""
+    for key in mapping.marks.keys() & RESERVED:
+        _report_unknown_key(mapping[key], mapping.marks[key], place, text)
 
 
 def _report_unknown_key(
@@ -425,16 +419,17 @@ def number_help(value: Any, mark: Mark) -> str:
         return f"write {int(value)}"
     if not isinstance(value, str) or len(text) > _MOST_SHOWN:
         return ""
-    if special := _NOT_FINITE.fullmatch(text):
-        return f"write {special[1].strip('+')}.{special[2].lower()}"
-    if unit := _WITH_UNIT.fullmatch(text):
-        return f"write {float(unit[1]) * _WORTH.get(unit[2], 1):g}"
-    if not _NUMERIC.fullmatch(text):
-        return ""
-    if mark.style:
-        return "remove the quotes"
-    try:
-        is_based = text.lstrip("+-")[:2] in ("0x", "0o")
-        return f"write {int(text, 0) if is_based else text.replace('_', '').lstrip('0') or 0}"
-    except ValueError:
-        return ""
+    for pattern, write in _NUMBER_FORMS:
+        if match := pattern.fullmatch(text):
+            is_quoted = bool(mark.style) and pattern is _NUMERIC
+            return "remove the quotes" if is_quoted else f"write {write(match)}"
+    return ""
+
+
+_NUMBER_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], object]], ...] = (
+    (_NOT_FINITE, lambda match: f"{match[1].strip('+')}.{match[2].lower()}"),
+    (_WITH_UNIT, lambda match: f"{float(match[1]) * _WORTH.get(match[2], 1):g}"),
+    (_NUMERIC, lambda match: match[0].replace("_", "").lstrip("0") or 0),
+    (_BASED, lambda match: int(match[0], 0)),
+)
+"""How numbers of other notations are written."""

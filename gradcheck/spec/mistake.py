@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic_core import PydanticCustomError
 
-from gradcheck.spec.document import Path
+from gradcheck.spec.document import DataPath
 from gradcheck.spec.text import Place
 
 MISTAKES = "gradcheck_mistakes"
@@ -25,17 +25,13 @@ class Mistake(NamedTuple):
     ``{number}`` for advice on how to write a number.
     """
 
-    path: Path
+    path: DataPath
     """Leads from the value whose rule is broken to the part."""
     message: str
     help: str = ""
     mark: Underlined = "value"
     inside: Place | None = None
     """Line, column and width in code, if the mistake is in code."""
-
-    def below(self, *path: int | str) -> Mistake:
-        """Return the mistake as one of a value that has this one at `path`."""
-        return self._replace(path=(*path, *self.path))
 
 
 class Exclusion(NamedTuple):
@@ -46,6 +42,12 @@ class Exclusion(NamedTuple):
     message: str
     """With ``{key}`` and ``{other}``, the key that excludes it."""
     help: str
+
+
+def below(path: DataPath, mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
+    """Yield the mistakes of a part as those of the value that has the part at `path`."""
+    for mistake in mistakes:
+        yield mistake._replace(path=(*path, *mistake.path))
 
 
 def raise_mistakes(mistakes: Iterable[Mistake]) -> None:

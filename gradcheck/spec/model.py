@@ -32,6 +32,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from gradcheck.codes import CODES
+from gradcheck.spec.document import DataPath
 from gradcheck.spec.literals import INTEGER_RANGE, MAX_DIMENSIONS, MOST_RANKS, DType, Layout, OutputStands, Stands
 from gradcheck.spec.mistake import Mistake, raise_mistakes, rule
 from gradcheck.spec.python import static_forward
@@ -725,6 +726,23 @@ class Scenario(_Keys):
         """All that is different on the versions of `backend`."""
         entries = next((entries for name, entries in self.backends.items() if name == backend), ())
         return (entries,) if isinstance(entries, BackendExpectation) else entries
+
+    def paths_and_entries(self, backend: str) -> list[tuple[DataPath, BackendExpectation]]:
+        """Return all that is different on the versions of `backend`, with the path of each."""
+        entries = self.entries_of(backend)
+        if isinstance(self.backends[backend], BackendExpectation):  # type: ignore[index]
+            return [(("backends", backend), entries[0])]
+        return [(("backends", backend, index), entry) for index, entry in enumerate(entries)]
+
+    def expectations(self) -> Iterator[tuple[DataPath, Expect]]:
+        """Yield what it expects and what it says of each backend, expectations and observations, with their paths."""
+        yield ("expect",), self.expect
+        for backend in self.backends:
+            for path, entry in self.paths_and_entries(backend):
+                if entry.expect is not None:
+                    yield (*path, "expect"), entry.expect
+                if entry.observed is not None:
+                    yield (*path, "observed"), entry.observed
 
     def dtypes_of(self, input: Input) -> list[str]:
         """Return the dtypes that an input takes over the matrix."""

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.document import parse
 from gradcheck.spec.folders import find
-from gradcheck.spec.messages import report_errors, report_reserved_keys
+from gradcheck.spec.messages import report_errors
 from gradcheck.spec.model import (
     BackendEntries,
     BackendExpectation,
@@ -110,9 +110,6 @@ def given_in(spec: SpecFile) -> list[Given]:
 def interpret(text: SpecText) -> SpecFile:
     """As `read`, for a text that has been read."""
     document = resolve(parse(text), text)
-    document["path"] = text.path
-    document.setdefault("defaults", {})  # otherwise pydantic builds a validator of Defaults alone
-    report_reserved_keys(document, text)
     spec = None
     try:
         with warnings.catch_warnings():

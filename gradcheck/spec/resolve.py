@@ -14,6 +14,7 @@ from gradcheck.spec.containers import inside
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.document import Map, Mark, Seq, describe
 from gradcheck.spec.literals import ELEMENT_TYPES
+from gradcheck.spec.messages import report_reserved_keys
 from gradcheck.spec.text import SpecText
 
 _OF_WORLDS = {"world", "outputs", "random"}
@@ -69,8 +70,12 @@ def resolve(root: Map, text: SpecText) -> Map:
     exist is reported and left out.
     """
     written = root.get("scenarios")
+    resolved = Map(root)
+    report_reserved_keys(root, (), text)
+    resolved["path"] = text.path
+    resolved.setdefault("defaults", {})  # otherwise pydantic builds a validator of Defaults alone
     if not isinstance(written, Seq):
-        return root
+        return resolved
     scenarios = list(_expand(written, text))
     _report_duplicates(scenarios, text)
     scenarios = _name_layers(scenarios, root, text)
@@ -78,7 +83,7 @@ def resolve(root: Map, text: SpecText) -> Map:
     defaults = root.map("defaults")
     items: list[Any] = []
     for value, mark, begins in scenarios:
-        items.append(_complete(value, mark, begins, defaults, text.path))
+        items.append(_complete(value, mark, begins, defaults, text))
     sizes: dict[int, int] = {}
     # No scenario is larger than the file, which makes the exact count unnecessary for most files.
     at_most = text.nodes * len(items)
@@ -86,7 +91,6 @@ def resolve(root: Map, text: SpecText) -> Map:
         message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
         text.report(root.marks["scenarios"][1].start, message, "split the file by topic")
         raise text.error()
-    resolved = Map(root)
     resolved["scenarios"] = Seq(items, [mark for _, mark, _ in scenarios])
     return resolved
 
@@ -249,10 +253,11 @@ def _name_layers(scenarios: list[Scenario], root: Map, text: SpecText) -> list[S
 
 
 # --------------------------------------------------------------------------- defaults
-def _complete(value: Any, mark: Mark, begins: int, defaults: Map, path: str) -> Any:
+def _complete(value: Any, mark: Mark, begins: int, defaults: Map, text: SpecText) -> Any:
     """Return a scenario with the file's defaults, and with what the reader adds to it."""
     if not isinstance(value, Map):
         return value
+    report_reserved_keys(value, ("scenarios", 0), text)
     scenario = Map(value)
     for key in _DEFAULTS:
         if key in defaults and not (key == "matrix" and "script" in scenario):
@@ -264,9 +269,9 @@ def _complete(value: Any, mark: Mark, begins: int, defaults: Map, path: str) -> 
             complete[name] = _complete_backend(entry, scenario.map("expect"))
         scenario["backends"] = complete
     if isinstance(scenario.get("inputs"), Map):
-        scenario["inputs"] = _complete_inputs(scenario["inputs"], defaults)
+        scenario["inputs"] = _complete_inputs(scenario["inputs"], defaults, text)
     positions = dict(_positions(scenario))
-    scenario.update(path=path, line=mark.line, column=mark.column, begins=begins, positions=positions)
+    scenario.update(path=text.path, line=mark.line, column=mark.column, begins=begins, positions=positions)
     return scenario
 
 
@@ -295,18 +300,14 @@ def _add_rules_to_tags(scenario: Map) -> None:
     rules = scenario.get("rules")
     if not isinstance(rules, Seq):
         return
-    names: list[str] = []
-    marks: list[Mark] = []
+    cited: dict[str, Mark] = {}
     for rule, mark in zip(rules, rules.marks, strict=True):
-        cited = [*rule.marks.items()] if isinstance(rule, Map) else [(rule, (mark, mark))]
-        for name, (name_mark, _) in cited:
-            if is_name(name) and name not in names:
-                names.append(name)
-                marks.append(name_mark)
+        names = {name: marks[0] for name, marks in rule.marks.items()} if isinstance(rule, Map) else {rule: mark}
+        cited |= {name: place for name, place in names.items() if is_name(name)}
     tags = scenario.get("tags", Seq((), ()))
     if isinstance(tags, Seq):
         place = scenario.marks.get("tags", scenario.marks["rules"])
-        scenario.put("tags", _join_tags(Seq(names, marks), tags), place)
+        scenario.put("tags", _join_tags(Seq(cited, cited.values()), tags), place)
 
 
 def _complete_backend(entry: Any, expect: Map) -> Any:
@@ -324,24 +325,25 @@ def _complete_backend(entry: Any, expect: Map) -> Any:
 
 
 # --------------------------------------------------------------------------- inputs
-def _complete_inputs(inputs: Map, defaults: Map) -> Map:
+def _complete_inputs(inputs: Map, defaults: Map, text: SpecText) -> Map:
     """Return the inputs, each of a list or dict by itself, with the dtype that holds where none is written."""
     dtype = defaults.get("dtype")
     default = dtype if dtype in ELEMENT_TYPES else "float64"
     flat = Map()
     for name, value in inputs.items():
         for part_name, part, mark in _each(name, value, inputs.marks[name][1]):
-            flat.put(part_name, _complete_input(part, mark, default), (inputs.marks[name][0], mark))
+            flat.put(part_name, _complete_input(part, mark, default, text), (inputs.marks[name][0], mark))
     return flat
 
 
-def _complete_input(value: Any, mark: Mark, dtype: str) -> Any:
+def _complete_input(value: Any, mark: Mark, dtype: str, text: SpecText) -> Any:
     if isinstance(value, Seq):  # its shape alone
         shape = value
         value = Map()
         value.put("shape", shape, (mark, mark))
     if not isinstance(value, Map):
         return value
+    report_reserved_keys(value, ("inputs", ""), text)
     complete = Map(value)
     complete.update(dtype_written="dtype" in value, layout_written="layout" in value)
     complete.setdefault("dtype", dtype)

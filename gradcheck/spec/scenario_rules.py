@@ -11,7 +11,7 @@ from math import prod
 from gradcheck.spec.code_rules import CodeRules
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import quote
-from gradcheck.spec.document import Path
+from gradcheck.spec.document import DataPath
 from gradcheck.spec.expect_rules import find_expect_mistakes
 from gradcheck.spec.input_rules import (
     find_alias_mistakes,
@@ -20,8 +20,8 @@ from gradcheck.spec.input_rules import (
     rank_sizes,
 )
 from gradcheck.spec.literals import MOST_RANKS
-from gradcheck.spec.mistake import Exclusion, Mistake, find_excluded
-from gradcheck.spec.model import BackendExpectation, Expect, Observed, Scenario, is_static
+from gradcheck.spec.mistake import Exclusion, Mistake, below, find_excluded
+from gradcheck.spec.model import BackendExpectation, Observed, Scenario, is_static
 from gradcheck.spec.subject import find_subject_mistakes
 from gradcheck.spec.value_rules import name_mistakes, suggest
 from gradcheck.spec.versions import is_range, shared
@@ -68,8 +68,20 @@ class ScenarioRules:
     def _mistakes(self, scenario: Scenario) -> Iterator[Mistake]:
         yield from self.code.find_program_mistakes(scenario)
         for name in scenario.inputs:
-            yield from (one.below("inputs", name) for one in name_mistakes(variable(name), "an input"))
-            yield from (one.below("inputs", name) for one in find_input_mistakes(name, scenario))
+            yield from below(
+                (
+                    "inputs",
+                    name,
+                ),
+                name_mistakes(variable(name), "an input"),
+            )
+            yield from below(
+                (
+                    "inputs",
+                    name,
+                ),
+                find_input_mistakes(name, scenario),
+            )
         yield from find_alias_mistakes(scenario.inputs, in_world=bool(world_path(scenario)))
         yield from find_matrix_mistakes(scenario)
         yield from find_size_mistakes(scenario)
@@ -78,35 +90,15 @@ class ScenarioRules:
         for backend in scenario.backends:
             yield from find_backend_mistakes(scenario, backend)
         yield from self.code.find_unused_parameters(scenario)
-        for path, expect in all_expectations(scenario):
-            for mistake in find_expect_mistakes(expect, scenario, self.code):
-                yield mistake.below(*path)
+        for path, expect in scenario.expectations():
+            yield from below(path, find_expect_mistakes(expect, scenario, self.code))
 
 
-def world_path(scenario: Scenario) -> Path:
+def world_path(scenario: Scenario) -> DataPath:
     """Return the key that puts a scenario in a world; () if it is in none."""
     if scenario.world is not None:
         return ("world",)
     return ("matrix", "world") if "world" in scenario.matrix else ()
-
-
-def backend_entries(scenario: Scenario, backend: str) -> list[tuple[Path, BackendExpectation]]:
-    """Return what a scenario says of the versions of a backend, with the path of each."""
-    entries = scenario.entries_of(backend)
-    if isinstance(scenario.backends[backend], BackendExpectation):  # type: ignore[index]
-        return [(("backends", backend), entries[0])]
-    return [(("backends", backend, index), entry) for index, entry in enumerate(entries)]
-
-
-def all_expectations(scenario: Scenario) -> Iterator[tuple[Path, Expect]]:
-    """Yield what a scenario expects and what it says of each backend: expectations and observations."""
-    yield ("expect",), scenario.expect
-    for backend in scenario.backends:
-        for path, entry in backend_entries(scenario, backend):
-            if entry.expect is not None:
-                yield (*path, "expect"), entry.expect
-            if entry.observed is not None:
-                yield (*path, "observed"), entry.observed
 
 
 # --------------------------------------------------------------------------- tags and rules
@@ -139,7 +131,13 @@ def find_matrix_mistakes(scenario: Scenario) -> Iterator[Mistake]:
     """Yield names of parameters and sizes that cannot be used, and too many combinations."""
     taken = dict.fromkeys(variables(scenario.inputs), "an input")
     for name in scenario.matrix:
-        yield from (one.below("matrix", name) for one in name_mistakes(name, "a matrix parameter"))
+        yield from below(
+            (
+                "matrix",
+                name,
+            ),
+            name_mistakes(name, "a matrix parameter"),
+        )
         if name in taken:
             message = f"matrix parameter {quote(name)} has the name of an input"
             yield Mistake(("matrix", name), message, "rename one of the two", "key")
@@ -150,7 +148,13 @@ def find_matrix_mistakes(scenario: Scenario) -> Iterator[Mistake]:
 
     taken |= dict.fromkeys(scenario.matrix, "a parameter of the matrix")
     for name in scenario.sizes:
-        yield from (one.below("sizes", name) for one in name_mistakes(name, "a size"))
+        yield from below(
+            (
+                "sizes",
+                name,
+            ),
+            name_mistakes(name, "a size"),
+        )
         if name in taken:
             message = f"the size {quote(name)} has the name of {taken[name]}"
             yield Mistake(("sizes", name), message, "remove one of the two", "key")
@@ -183,14 +187,14 @@ def find_world_mistakes(scenario: Scenario) -> Iterator[Mistake]:
 
 def _world_keys_without_world(scenario: Scenario) -> Iterator[Mistake]:
     """Yield keys that have a meaning only in a world."""
-    paths: list[Path] = [(key,) for key in ("outputs", "random") if key in scenario.written]
+    paths: list[DataPath] = [(key,) for key in ("outputs", "random") if key in scenario.written]
     paths += [("inputs", name, "ranks") for name, one in scenario.inputs.items() if "ranks" in one.written]
     for path in paths:
         help = "say how many ranks there are, such as 'world: 4', or remove it"
         yield Mistake(path, f"'{path[-1]}' is of no use without a world", help, "key")
 
 
-def _impossible_worlds(scenario: Scenario, path: Path) -> Iterator[Mistake]:
+def _impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Mistake]:
     """Yield a world that is given twice or too large, and what is not supported with a world."""
     if scenario.world is not None and "world" in scenario.matrix:
         yield Mistake(path, "both the matrix and the scenario give a world", "keep one of the two", "key")
@@ -203,7 +207,7 @@ def _impossible_worlds(scenario: Scenario, path: Path) -> Iterator[Mistake]:
     elif is_static(scenario.layer):
         help = "write the layer as a PyLayer, or remove the world"
         yield Mistake(path, "a static layer (forward_fn) does not run in a world", help, "key")
-    for expect_path, expect in all_expectations(scenario):
+    for expect_path, expect in scenario.expectations():
         if expect.order == 2:
             help = "remove it: in a world the derivative alone is checked"
             yield Mistake((*expect_path, "order"), "'order: 2' is not supported with a world", help, "key")
@@ -212,7 +216,7 @@ def _impossible_worlds(scenario: Scenario, path: Path) -> Iterator[Mistake]:
 # --------------------------------------------------------------------------- backends
 def find_backend_mistakes(scenario: Scenario, backend: str) -> Iterator[Mistake]:
     """Yield what is wrong with what a scenario says of a backend."""
-    entries = backend_entries(scenario, backend)
+    entries = scenario.paths_and_entries(backend)
     if not entries:
         message = "a backend's expectations must not be empty"
         yield Mistake(("backends", backend), message, "write what is different, or remove it")
@@ -224,8 +228,7 @@ def find_backend_mistakes(scenario: Scenario, backend: str) -> Iterator[Mistake]
                 help, path = "let one range end where another begins", (*path, "versions")
             yield Mistake(path, f"two entries are about version {common}", help)
     for path, entry in entries:
-        for mistake in _entry_mistakes(entry):
-            yield mistake.below(*path)
+        yield from below(path, _entry_mistakes(entry))
 
 
 def _entry_mistakes(entry: BackendExpectation) -> Iterator[Mistake]:
@@ -243,7 +246,7 @@ def _entry_mistakes(entry: BackendExpectation) -> Iterator[Mistake]:
     if entry.reason is None and entry.policy is None:
         message = "'observed' needs a 'reason' beside it"
         yield Mistake(("observed",), message, "add 'reason: …': why, in one sentence", "key")
-    yield from (mistake.below("observed") for mistake in _observed_mistakes(entry.observed))
+    yield from below(("observed",), _observed_mistakes(entry.observed))
 
 
 def _observed_mistakes(observed: Observed) -> Iterator[Mistake]:

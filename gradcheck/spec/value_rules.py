@@ -10,7 +10,7 @@ from math import inf
 from typing import Any, get_args
 
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.document import Path, Plain
+from gradcheck.spec.document import DataPath, Plain
 from gradcheck.spec.literals import ELEMENT_TYPES, INTEGER_RANGE, MAX_DIMENSIONS, MOST_RANKS, Layout
 from gradcheck.spec.mistake import Mistake
 from gradcheck.support.suggest import nearest
@@ -36,7 +36,7 @@ _OF_ALL_INPUTS: dict[str, tuple[str, ...]] = {"dtype": ELEMENT_TYPES, "layout": 
 
 
 # --------------------------------------------------------------------------- nested lists
-def flatten(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def flatten(value: Any, path: DataPath = ()) -> Iterator[tuple[DataPath, Any]]:
     """Yield what is in nested lists and is not a list, with its path."""
     if not isinstance(value, (list, tuple)):
         yield path, value
@@ -68,7 +68,7 @@ def number_mistakes(value: Any) -> Iterator[Mistake]:
         yield Mistake((), message, "remove brackets", "start")
 
 
-def _uneven_rows(value: Any, shape: tuple[int, ...], path: Path) -> Iterator[Mistake]:
+def _uneven_rows(value: Any, shape: tuple[int, ...], path: DataPath) -> Iterator[Mistake]:
     """Yield the parts of a value that have not the length or depth that a shape asks for."""
     help = "give all rows the same length and depth"
     is_list = isinstance(value, (list, tuple))
@@ -115,7 +115,7 @@ def _why_unfit(number: float, dtype: str) -> str:
 # --------------------------------------------------------------------------- expected values
 def expected_value_mistakes(value: Any) -> Iterator[Mistake]:
     """Yield what is wrong with an expected value: one that is not clear, or a mapping in a list."""
-    prefix: Path = ()
+    prefix: DataPath = ()
     if isinstance(value, dict):
         prefix, value = ("value",), value.get("value")
     for path, item in flatten(value, prefix):
