@@ -1,4 +1,4 @@
-"""Rules of the Python in a spec: its syntax, and that the names in it exist. Nothing is executed."""
+"""Rules of the Python in a spec: its syntax, and its names. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -24,30 +24,47 @@ from gradcheck.spec.python import (
 from gradcheck.spec.value_rules import suggest
 
 MAX_CHARACTERS = 20_000
-"""Of one piece of code: some work of Python's compiler grows with the square (names times scopes: 35 ms here)."""
+"""Of one piece of code: some work of Python's compiler grows with the square (names times scopes:
+35 ms here).
+"""
 MAX_CODE = 1_000_000
-"""Of all code in a file: some 5 s of the compiler's time if it is all f-strings or functions, 1 s if it is usual."""
+"""Of all code in a file: some 5 s of the compiler's time if it is all f-strings or functions, 1 s
+if it is usual.
+"""
 MAX_GROUPS = 100
-"""Parentheses in one pattern: `re` compiles by recursion, which at about 250 ends where a case has less stack."""
+"""Parentheses in one pattern: `re` compiles by recursion, which at about 250 ends where a case has
+less stack.
+"""
 MAX_PATTERNS = 100_000
-"""Characters of all patterns of a file: at most 2 s, at 20 ms for the slowest of 1,000 (``(?i)`` and many ranges)."""
+"""Characters of all patterns of a file: at most 2 s, at 20 ms for the slowest of 1,000 (``(?i)``
+and many ranges).
+"""
 MISSPELT = 0.85
-"""How alike two names are, as difflib tells, of which one is the other misspelt: a letter or two in ten differ."""
+"""How alike two names are, as difflib tells, of which one is the other misspelt: a letter or two in
+ten differ.
+"""
 
 GIVEN = frozenset({"np", "paddle", "PyLayer", "out"})
 """What code finds without importing it; ``out`` is what the layer returned."""
 EXCEPTIONS = frozenset(
-    name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
 )
 KNOWN = {
     "raises": ("exception", EXCEPTIONS),
     "warns": ("warning", frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))),
 }
 """Sections of an expectation that name a class, what that is, and Python's own of the kind."""
-# `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) looks at each character in it: a
-# pattern of 1,000 characters takes 0.4 s, or a minute.
+# `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) looks at each
+# character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
 _WIDE_RANGE = re.compile(r"-(?:[^\x00-\x7f]|\\[uUN])")
-_MODES: dict[str, CompileMode] = {"the layer": "exec", "the script": "exec", "call": "eval", "the expression": "eval"}
+_MODES: dict[str, CompileMode] = {
+    "the layer": "exec",
+    "the script": "exec",
+    "call": "eval",
+    "the expression": "eval",
+}
 
 
 class CodeRules:
@@ -72,7 +89,9 @@ class CodeRules:
         return found if isinstance(found, PythonCode) else None
 
     def _compile(self, source: str, what: str) -> PythonCode | Mistake | None:
-        """Return the code, or its mistake, or None past the limit of a file, which is reported once."""
+        """Return the code, or its mistake, or None past the limit of a file, which is reported
+        once.
+        """
         key = (source, _MODES[what])
         if key not in self.compiled:
             self.compiled[key] = self._compile_anew(source, what)
@@ -83,12 +102,16 @@ class CodeRules:
             return Mistake((), f"{what} is empty", "write the code, or remove the key")
         if len(source) > MAX_CHARACTERS:
             help = "move it into a module, and name that with 'layer: {ref: …}'"
-            return Mistake((), f"{what} is longer than {MAX_CHARACTERS:,} characters", help, "start")
+            return Mistake(
+                (), f"{what} is longer than {MAX_CHARACTERS:,} characters", help, "start"
+            )
         is_first_above = self.code_size <= MAX_CODE
         self.code_size += len(source)
         if self.code_size > MAX_CODE:
             message = f"the code in this file is longer than {MAX_CODE:,} characters"
-            return Mistake((), message, "split the file by topic", "start") if is_first_above else None
+            return (
+                Mistake((), message, "split the file by topic", "start") if is_first_above else None
+            )
 
         # eval() ignores spaces before an expression, compile() does not.
         leading = len(source) - len(source.lstrip(" \t")) if _MODES[what] == "eval" else 0
@@ -100,9 +123,13 @@ class CodeRules:
             return Mistake((), f"{what} is not valid Python: {error.msg}", inside=place)
         except TooLargeError:
             help = "call a function in 'finally', and return from fewer places"
-            return Mistake((), f"{what} is too large: Python repeats 'finally' for every return", help, "start")
+            return Mistake(
+                (), f"{what} is too large: Python repeats 'finally' for every return", help, "start"
+            )
         except (ValueError, RecursionError, MemoryError, OverflowError):
-            return Mistake((), f"{what} is too deeply nested for Python", "make it simpler", "start")
+            return Mistake(
+                (), f"{what} is too deeply nested for Python", "make it simpler", "start"
+            )
         return code
 
     def find_pattern_mistakes(self, pattern: str) -> Iterator[Mistake]:
@@ -114,7 +141,9 @@ class CodeRules:
             is_first_above = self.patterns_size <= MAX_PATTERNS
             self.patterns_size += len(pattern)
             is_above = self.patterns_size > MAX_PATTERNS
-            self.patterns[pattern] = _too_many_patterns(is_first_above) if is_above else _pattern_mistake(pattern)
+            self.patterns[pattern] = (
+                _too_many_patterns(is_first_above) if is_above else _pattern_mistake(pattern)
+            )
         if (mistake := self.patterns[pattern]) is not None:
             yield mistake
 
@@ -127,8 +156,12 @@ class CodeRules:
             help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
             yield Mistake((), "a scenario needs 'layer' or 'script'", help, "start")
         if script is not None and layer is not None and source is None:
-            help = "import the layer in the script, or remove the script to check the layer's gradient"
-            yield Mistake(("script",), "a script beside a layer that has no source here", help, "key")
+            help = (
+                "import the layer in the script, or remove the script to check the layer's gradient"
+            )
+            yield Mistake(
+                ("script",), "a script beside a layer that has no source here", help, "key"
+            )
         elif script is not None:
             for key in sorted({"inputs", "call"} & scenario.written):
                 help = "remove it, or keep a 'layer' alone to check its gradient"
@@ -150,10 +183,15 @@ class CodeRules:
 
     # ----------------------------------------------------------------------- names
     def find_words(self, scenario: Scenario) -> set[str] | None:
-        """Return all names in the code of a scenario; None where some code cannot be seen, or is not Python."""
+        """Return all names in the code of a scenario; None where some code cannot be seen, or is
+        not Python.
+        """
         if isinstance(scenario.layer, LayerRef):
             return None
-        pieces: list[tuple[str, str | None]] = [("the script", scenario.script), ("call", scenario.call)]
+        pieces: list[tuple[str, str | None]] = [
+            ("the script", scenario.script),
+            ("call", scenario.call),
+        ]
         if isinstance(scenario.layer, str):
             pieces.append(("the layer", scenario.layer))
         for _, expect in scenario.expectations():
@@ -186,13 +224,20 @@ class CodeRules:
         used = {"dtype", "layout", "world", *variables(scenario.inputs)}
         for input in scenario.inputs.values():
             used.update(size for size in input.shape or () if isinstance(size, str))
-        unused = [name for name in length_parameters(scenario) if name.isidentifier() and name not in used]
+        unused = [
+            name for name in length_parameters(scenario) if name.isidentifier() and name not in used
+        ]
         words = self.find_words(scenario) if unused else None
         for name in unused if words is not None else ():
             if words is None or name in words:
                 continue
-            section, kind = ("sizes", "size") if name in scenario.sizes else ("matrix", "matrix parameter")
-            help = "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' work by themselves"
+            section, kind = (
+                ("sizes", "size") if name in scenario.sizes else ("matrix", "matrix parameter")
+            )
+            help = (
+                "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' "
+                "work by themselves"
+            )
             yield Mistake((section, name), f"nothing uses the {kind} {quote(name)}", help, "key")
 
 
@@ -205,14 +250,20 @@ def _place_of_error(error: SyntaxError, leading: int) -> tuple[int, int, int]:
 
 
 def _too_many_patterns(is_first: bool) -> Mistake | None:
-    message = f"the regular expressions in this file are longer than {MAX_PATTERNS:,} characters together"
+    message = (
+        f"the regular expressions in this file are longer than {MAX_PATTERNS:,} characters together"
+    )
     return Mistake((), message, "split the file by topic") if is_first else None
 
 
 def _pattern_mistake(pattern: str) -> Mistake | None:
     """Return why a regular expression is refused."""
     if pattern.count("(") > MAX_GROUPS:
-        return Mistake((), f"a regular expression with more than {MAX_GROUPS} groups", "look for less of the message")
+        return Mistake(
+            (),
+            f"a regular expression with more than {MAX_GROUPS} groups",
+            "look for less of the message",
+        )
     if "[" in pattern and _WIDE_RANGE.search(pattern):
         message = "a range in a regular expression must end with an ASCII character"
         return Mistake((), message, "write the characters one by one, such as [αβγ], or '.'")
@@ -238,13 +289,20 @@ def _ambiguous_layers(code: PythonCode) -> Iterator[Mistake]:
     else:
         shown = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
         message = "the layer defines no subclass of PyLayer to apply"
-        help = "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with 'call: …'"
+        help = (
+            "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with "
+            "'call: …'"
+        )
     inside = (shown[0].lineno, 1, 1) if len(shown) == 1 else None
     yield Mistake(("layer",), message, help, "start", inside)
 
 
-def _unknown_names(scenario: Scenario, call: PythonCode, layer: PythonCode | None) -> Iterator[Mistake]:
-    """Yield the first name in ``call`` that neither the inputs, the matrix nor the layer's source give."""
+def _unknown_names(
+    scenario: Scenario, call: PythonCode, layer: PythonCode | None
+) -> Iterator[Mistake]:
+    """Yield the first name in ``call`` that neither the inputs, the matrix nor the layer's source
+    give.
+    """
     own = [*variables(scenario.inputs), *length_parameters(scenario)]
     read, bound = read_and_bound(call.tree)
     known = {*own, *GIVEN, *bound, *vars(builtins)}
@@ -259,5 +317,7 @@ def _unknown_names(scenario: Scenario, call: PythonCode, layer: PythonCode | Non
         otherwise = f"the inputs are {listing(own, 'and')}" if own else "define it in the layer"
         names = known - vars(builtins).keys()
         yield Mistake(
-            ("call",), f"call: there is no {quote(missing[0])}", suggest(missing[0], sorted(names), otherwise)
+            ("call",),
+            f"call: there is no {quote(missing[0])}",
+            suggest(missing[0], sorted(names), otherwise),
         )

@@ -1,9 +1,9 @@
 """YAML text to plain data that knows where everything is written.
 
-Specs use a subset of YAML: no aliases, anchors, tags, merge keys, directives or duplicate keys. Plain
-scalars follow the core schema of YAML 1.2, without octal and hexadecimal numbers: ``1e-6`` is a number,
-``no`` and ``017`` are text. Depth and size are limited while the parser's events are read, so no file
-can exhaust the stack or the memory.
+Specs use a subset of YAML: no aliases, anchors, tags, merge keys, directives or duplicate keys.
+Plain scalars follow the core schema of YAML 1.2, without octal and hexadecimal numbers: ``1e-6`` is
+a number, ``no`` and ``017`` are text. Depth and size are limited while the parser's events are
+read, so no file can exhaust the stack or the memory.
 """
 
 from __future__ import annotations
@@ -163,7 +163,10 @@ def parse(text: SpecText) -> Map:
             help = "begin it with 'schema: gradcheck/v1' and 'scenarios:'"
             text.report((1, 1, 1), "the file is empty", help)
         else:
-            help = "begin the file with 'schema: gradcheck/v1', and put the scenarios under 'scenarios:'"
+            help = (
+                "begin the file with 'schema: gradcheck/v1', and put the scenarios under "
+                "'scenarios:'"
+            )
             message = f"a spec file must be a mapping, not {describe(value, mark)}"
             text.report(mark.start, message, help)
         raise text.error()
@@ -188,9 +191,13 @@ class Composer:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    self._stop(event, "a second document", "remove the '---': one file holds one document")
+                    self._stop(
+                        event, "a second document", "remove the '---': one file holds one document"
+                    )
                 if event.version or event.tags:
-                    self._report(event, "directives (%YAML, %TAG) are not allowed", "remove the line")
+                    self._report(
+                        event, "directives (%YAML, %TAG) are not allowed", "remove the line"
+                    )
                 value, mark = self._value(next(self.events), 1, null_allowed=False)
         return value, mark
 
@@ -198,7 +205,9 @@ class Composer:
         """Compose the value that begins with an event."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            self._stop(event, f"more than {MAX_NODES:,} values in one file", "split the file by topic")
+            self._stop(
+                event, f"more than {MAX_NODES:,} values in one file", "split the file by topic"
+            )
         mark = Mark(*place_of(event.start_mark), *place_of(event.end_mark))
         self._refuse_references(event)
 
@@ -269,7 +278,10 @@ class Composer:
             return f"a key must be text, not {describe(key, mark)}", help
         if key in mapping:
             first = mapping.marks[key][0].line
-            return f"duplicate key {quote(key)}, first given in line {first}", "remove one of the two"
+            return (
+                f"duplicate key {quote(key)}, first given in line {first}",
+                "remove one of the two",
+            )
         return None
 
     def _scalar(self, mark: Mark) -> Any:
@@ -292,7 +304,9 @@ class Composer:
             return 0
         number = int(text) if is_integer else float(text)
         if math.isinf(number):
-            self.text.report(mark.place, f"{text} is beyond float64", "write .inf if infinity is meant")
+            self.text.report(
+                mark.place, f"{text} is beyond float64", "write .inf if infinity is meant"
+            )
         elif number == 0 and NOT_ZERO.match(text):
             help = "write 0 if that is meant; the least is 5e-324"
             self.text.report(mark.place, f"{text} is 0 in float64", help)
@@ -321,7 +335,9 @@ class Composer:
 
 
 def describe(value: Any, mark: Mark) -> str:
-    """Describe a value for a message: ``the string "1e-6"``, ``the number 3``, ``null``, ``a list``."""
+    """Describe a value for a message: ``the string "1e-6"``, ``the number 3``, ``null``, ``a
+    list``.
+    """
     if isinstance(value, Map):
         return "a mapping"
     if isinstance(value, Seq):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gradcheck.codes import CODES
 from gradcheck.spec.code_rules import CodeRules
 from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.document import DataPath
 from gradcheck.spec.input_rules import input_shape, rank_sizes
 from gradcheck.spec.mistake import Mistake, Underlined, below
 from gradcheck.spec.model import Expect, Input, Regex, Scenario
@@ -31,8 +32,12 @@ def find_expect_mistakes(expect: Expect, scenario: Scenario, code: CodeRules) ->
         if expected is None:
             continue
         if isinstance(expected.message, Regex):
-            yield from below((section, "message", "re"), code.find_pattern_mistakes(expected.message.re))
-        yield from below((section, "type"), code.find_misspelt_class(section, expected.type, scenario))
+            yield from below(
+                (section, "message", "re"), code.find_pattern_mistakes(expected.message.re)
+            )
+        yield from below(
+            (section, "type"), code.find_misspelt_class(section, expected.type, scenario)
+        )
 
 
 def checks_of(expect: Expect) -> dict[str, str]:
@@ -54,10 +59,15 @@ def _impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Mistake]:
         help = "remove one of the two: a run that ends with an exception has no gradient to check"
     elif scenario.script is not None:
         why = "needs a layer, this is a script"
-        help = "write the layer's code as 'layer', with 'inputs'; a script can check 'values: {x.grad: …}'"
+        help = (
+            "write the layer's code as 'layer', with 'inputs'; a script can check 'values: "
+            "{x.grad: …}'"
+        )
     elif not scenario.differentiable:
         why = "needs an input that has a gradient"
-        help = "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
+        help = (
+            "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
+        )
     else:
         return
     for key, shown in checks_of(expect).items():
@@ -70,7 +80,9 @@ def _conflicts(expect: Expect) -> Iterator[Mistake]:
     verdict, checks = expect.written_gradient, checks_of(expect)
     if expect.differs is not None and verdict not in (None, "differs"):
         message = f"'differs' tells how a gradient differs, 'gradient: {verdict}' says otherwise"
-        yield Mistake(("differs",), message, "write 'gradient: differs', or remove one of the two", "key")
+        yield Mistake(
+            ("differs",), message, "write 'gradient: differs', or remove one of the two", "key"
+        )
     for key in ("order", "precision"):
         if verdict == "unchecked" and key in checks:
             message = f"'{checks[key]}' asks for a check, 'gradient: unchecked' for none"
@@ -81,25 +93,35 @@ def _conflicts(expect: Expect) -> Iterator[Mistake]:
 
 
 def _mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Mistake]:
-    """Yield gradients of inputs that the scenario has not, or of another shape than the input's."""
-    inputs = scenario.inputs
-    named = [(("grads", name), name) for name in expect.grads]
-    if expect.differs is not None:
-        named += [(("differs", "inputs", index), name) for index, name in enumerate(expect.differs.inputs)]  # type: ignore[misc]
-    for path, name in named:
-        if inputs and name not in inputs:
-            help = suggest(name, inputs, f"the inputs are {listing(inputs, 'and')}")
-            mark: Underlined = "key" if path[0] == "grads" else "value"
-            yield Mistake(path, f"{path[0]}: there is no input {quote(name)}", help, mark)
+    """Yield inputs that the scenario has not, and gradients of another shape than the input's."""
     for name, value in expect.grads.items():
-        whole = _whole_shape(inputs[name], scenario) if name in inputs else None
-        if value is not None and whole is not None and shape_of(value) != whole:
-            message = f"grads: the gradient of {quote(name)} has shape {list(shape_of(value))}, the input {list(whole)}"
+        if name not in scenario.inputs:
+            yield from _unknown_input(("grads", name), name, scenario, "key")
+            continue
+        whole = _whole_shape(scenario.inputs[name], scenario)
+        if value is not None and whole not in (None, shape_of(value)):
+            shape, wanted = list(shape_of(value)), list(whole or ())
+            message = f"grads: the gradient of {quote(name)} has shape {shape}, the input {wanted}"
             yield Mistake(("grads", name), message, "a gradient has the shape of its input")
+    for index, name in enumerate(expect.differs.inputs if expect.differs is not None else ()):
+        if name not in scenario.inputs:
+            yield from _unknown_input(("differs", "inputs", index), name, scenario, "value")
+
+
+def _unknown_input(
+    path: DataPath, name: str, scenario: Scenario, mark: Underlined
+) -> Iterator[Mistake]:
+    """Yield that a scenario has no input of a name, if it has inputs."""
+    known = scenario.inputs
+    if known:
+        help = suggest(name, known, f"the inputs are {listing(known, 'and')}")
+        yield Mistake(path, f"{path[0]}: there is no input {quote(name)}", help, mark)
 
 
 def _whole_shape(input: Input, scenario: Scenario) -> tuple[int, ...] | None:
-    """Return the shape of an input and its gradient, those of all ranks together; None where it is not one."""
+    """Return the shape of an input and its gradient, those of all ranks together; None where it is
+    not one.
+    """
     shape, sizes = input_shape(input), rank_sizes(scenario, input)
     if shape is None or not sizes or input.values is not None:
         return shape

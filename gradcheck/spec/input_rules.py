@@ -1,4 +1,6 @@
-"""Rules of inputs: where elements are from, how they are drawn, and sizes, before anything is allocated."""
+"""Rules of inputs: where elements are from, how they are drawn, and sizes, before anything is
+allocated.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,16 @@ MAX_INPUT_BYTES = 2**30
 
 _MATRICES = ("positive-definite", "orthogonal")
 _STRUCTURED = (*_MATRICES, "one-hot", "probabilities")
-_NOT_WHOLE = ("normal", "uniform", "linspace", "sorted", "distinct", "ties", *_MATRICES, "probabilities")
+_NOT_WHOLE = (
+    "normal",
+    "uniform",
+    "linspace",
+    "sorted",
+    "distinct",
+    "ties",
+    *_MATRICES,
+    "probabilities",
+)
 _BOTH = "input {name} has both {key!r} and {other!r}"
 _SHORT = "{key!r} is short for 'init: %s', and there is {other!r} as well"
 _UNUSED = "{key!r} is of no use with {other!r}"
@@ -27,14 +38,21 @@ _EXCLUSIONS = (
     Exclusion("shape", ("values",), _BOTH, "remove 'shape': values have one"),
     Exclusion("shape", ("from",), _BOTH, "remove 'shape': the file has its elements"),
     Exclusion("from", ("values",), _BOTH, "remove 'from': the values are the elements"),
-    Exclusion("range", ("init", "low", "high", "below"), _SHORT % "uniform with low and high", "remove one of the two"),
-    Exclusion("below", ("init", "low", "high"), _SHORT % "integers from 0", "remove one of the two"),
+    Exclusion(
+        "range", ("init", "low", "high", "below"), _SHORT % "uniform with low and high",
+        "remove one of the two",
+    ),
+    Exclusion(
+        "below", ("init", "low", "high"), _SHORT % "integers from 0", "remove one of the two",
+    ),
     *(
-        Exclusion(key, ("values", "from"), _UNUSED, "remove it, or give a 'shape' in place of {other!r}")
+        Exclusion(key, ("values", "from"), _UNUSED, "remove it, or give a 'shape' in place of "
+                                                    "{other!r}")
         for key in DRAWING
     ),
     *(
-        Exclusion(key, ("aliased",), "{key!r} is of no use beside 'aliased': the other input has it", "remove it")
+        Exclusion(key, ("aliased",), "{key!r} is of no use beside 'aliased': the other input has "
+                                     "it", "remove it")
         for key in OF_INPUT - {"layout", "stop_gradient"}
     ),
 )  # fmt: skip
@@ -72,11 +90,14 @@ def input_shape(input: Input) -> tuple[int, ...] | None:
 
 
 def rank_sizes(scenario: Scenario, input: Input) -> list[int]:
-    """Return the lengths of the leading axis of ranks that an input has over the matrix; none without one."""
+    """Return the lengths of the leading axis of ranks that an input has over the matrix; none
+    without one.
+    """
     return scenario.world_sizes if input.ranks == "split" else []
 
 
-# --------------------------------------------------------------------------- where elements are from
+# --------------------------------------------------------------------------- where elements are
+# from
 def _source_mistakes(name: str, input: Input, written: set[str]) -> Iterator[Mistake]:
     """Yield what is missing or useless where an input says where its elements are from."""
     if written.isdisjoint(("values", "from", "shape", "aliased")):
@@ -84,7 +105,9 @@ def _source_mistakes(name: str, input: Input, written: set[str]) -> Iterator[Mis
         yield Mistake((), f"input {quote(name)} needs 'shape' or 'values'", help, "start")
     is_archive = input.from_ is not None and input.from_.endswith(".npz")
     if input.key is not None and not is_archive:
-        yield Mistake(("key",), "'key' names an array in an .npz file: there is none", "remove it", "key")
+        yield Mistake(
+            ("key",), "'key' names an array in an .npz file: there is none", "remove it", "key"
+        )
     if input.key is None and is_archive:
         yield Mistake(("from",), f"{input.from_} may hold several arrays", "name one: key: x")
 
@@ -96,7 +119,9 @@ def _dtype_mistakes(name: str, input: Input, dtypes: list[str]) -> Iterator[Mist
     if input.range is not None:
         low, high = input.range
         if whole:
-            message = f"input {quote(name)} has dtype {whole[0]}, but a range gives no whole numbers"
+            message = (
+                f"input {quote(name)} has dtype {whole[0]}, but a range gives no whole numbers"
+            )
             help = "write 'below: 10', or 'init: integers' with low and high"
             yield Mistake(("range",), message, help, "key")
         if not -inf < low < high < inf:
@@ -113,7 +138,9 @@ def _dtype_mistakes(name: str, input: Input, dtypes: list[str]) -> Iterator[Mist
 
 # --------------------------------------------------------------------------- shapes
 def _shape_mistakes(name: str, scenario: Scenario, shape: Sequence[int | str]) -> Iterator[Mistake]:
-    """Yield sizes without a parameter, and a shape that takes too much memory at a point of the matrix."""
+    """Yield sizes without a parameter, and a shape that takes too much memory at a point of the
+    matrix.
+    """
     parameters = length_parameters(scenario)
     input = scenario.inputs[name]
     lengths: list[int] = []
@@ -131,11 +158,18 @@ def _shape_mistakes(name: str, scenario: Scenario, shape: Sequence[int | str]) -
     size_in_bytes = count * max(model.ITEM_BYTES[dtype] for dtype in scenario.dtypes_of(input))
     help = "use a smaller shape: an error in a gradient shows in a few elements"
     if count > MAX_ELEMENTS:
-        message = f"input {quote(name)} has {count:,} elements, at most {MAX_ELEMENTS:,} (2**27) are allowed"
+        message = (
+            f"input {quote(name)} has {count:,} elements, at most {MAX_ELEMENTS:,} (2**27) are "
+            "allowed"
+        )
         yield Mistake(("shape",), message, help)
     elif size_in_bytes > MAX_INPUT_BYTES:
         gigabytes = size_in_bytes / 2**30
-        yield Mistake(("shape",), f"input {quote(name)} takes {gigabytes:.2f} GiB, at most 1 GiB is allowed", help)
+        yield Mistake(
+            ("shape",),
+            f"input {quote(name)} takes {gigabytes:.2f} GiB, at most 1 GiB is allowed",
+            help,
+        )
 
 
 def is_length(value: Any) -> bool:
@@ -161,7 +195,10 @@ def _structure_mistakes(input: Input) -> Iterator[Mistake]:
         return
     is_square = len(shape) >= 2 and shape[-1] == shape[-2]
     if init == "positive-definite" and not is_square:
-        message = f"'init: {init}' is for square matrices along the last two axes, not for shape {list(shape)}"
+        message = (
+            f"'init: {init}' is for square matrices along the last two axes, not for shape "
+            f"{list(shape)}"
+        )
         yield Mistake(("init",), message, "write a shape such as [3, 3]")
     elif len(shape) < (2 if init in _MATRICES else 1) or not shape[-1]:
         needed = "two axes" if init in _MATRICES else "rows"
@@ -172,10 +209,15 @@ def _structure_mistakes(input: Input) -> Iterator[Mistake]:
 def _limit_mistakes(name: str, input: Input, dtypes: list[str]) -> Iterator[Mistake]:
     """Yield limits that an init or a dtype does not have."""
     init = input.init
-    limits = {key: limit for key, limit in (("low", input.low), ("high", input.high)) if limit is not None}
+    limits = {
+        key: limit for key, limit in (("low", input.low), ("high", input.high)) if limit is not None
+    }
     integers = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
     if integers and init in _NOT_WHOLE:
-        message = f"input {quote(name)} has dtype {integers[0]}, but 'init: {init}' gives no whole numbers"
+        message = (
+            f"input {quote(name)} has dtype {integers[0]}, but 'init: {init}' gives no whole "
+            "numbers"
+        )
         yield Mistake(("init",), message, "write 'init: integers' with low and high")
     if init not in model.INIT_LIMITS:
         for key in limits:

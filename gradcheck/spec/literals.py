@@ -1,4 +1,6 @@
-"""Words of the format that the command line takes as well. Loads nothing that a command would wait for."""
+"""Words of the format that the command line takes as well. Loads nothing that a command would wait
+for.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Words for mistakes in values, at their place in the file: our own for the commonest, otherwise pydantic's."""
+"""Words for mistakes in values, at their place in the file: our own for the commonest, otherwise
+pydantic's.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,32 @@ if TYPE_CHECKING:
 Location = tuple[int | str, ...]
 """Where pydantic finds a mistake."""
 
-# Key -> the model of what is under it, and what to call that; under `NAMED` keys, of what is under each name.
+# Key -> the model of what is under it, and what to call that; under `NAMED` keys, of what is under
+# each name.
 KINDS: dict[str, tuple[type[BaseModel], str]] = {
-    "": (model.SpecFile, "a spec file"), "scenarios": (model.Scenario, "a scenario"),
-    "cases": (model.Scenario, "a scenario"), "inputs": (model.Input, "an input"),
-    "outputs": (model.Output, "an output"), "backends": (model.BackendExpectation, "a backend's expectations"),
-    "values": (model.Tolerance, "an expected value"), "defaults": (model.Defaults, "defaults"),
-    "layout": (model.Aliased, "layout"), "source": (model.Source, "source"),
-    "expect": (model.Expect, "expect"), "observed": (model.Observed, "observed"), "policy": (model.Policy, "policy"),
-    "raises": (model.Raises, "raises"), "warns": (model.Warns, "warns"), "calls": (model.Calls, "calls"),
-    "differs": (model.Differs, "differs"), "message": (model.Regex, "message"), "xfail": (model.Xfail, "xfail"),
-    "skip": (model.Skip, "skip"), "(ref)": (model.LayerRef, "layer"), "(op)": (model.LayerOp, "layer"),
-}  # fmt: skip
+    "": (model.SpecFile, "a spec file"),
+    "scenarios": (model.Scenario, "a scenario"),
+    "cases": (model.Scenario, "a scenario"),
+    "inputs": (model.Input, "an input"),
+    "outputs": (model.Output, "an output"),
+    "backends": (model.BackendExpectation, "a backend's expectations"),
+    "values": (model.Tolerance, "an expected value"),
+    "defaults": (model.Defaults, "defaults"),
+    "layout": (model.Aliased, "layout"),
+    "source": (model.Source, "source"),
+    "expect": (model.Expect, "expect"),
+    "observed": (model.Observed, "observed"),
+    "policy": (model.Policy, "policy"),
+    "raises": (model.Raises, "raises"),
+    "warns": (model.Warns, "warns"),
+    "calls": (model.Calls, "calls"),
+    "differs": (model.Differs, "differs"),
+    "message": (model.Regex, "message"),
+    "xfail": (model.Xfail, "xfail"),
+    "skip": (model.Skip, "skip"),
+    "(ref)": (model.LayerRef, "layer"),
+    "(op)": (model.LayerOp, "layer"),
+}
 NAMED = ("scenarios", "cases", "inputs", "backends", "values")
 # What has keys that are often written a level too high -> how they are written where they belong.
 _HOMES = {
@@ -45,13 +61,22 @@ _HOMES = {
 }
 RESERVED = model.READER_FIELDS | {"from_"}
 """Names of fields that are no keys of the format."""
-_REMOVED_KEYS = {"explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`"}
+_REMOVED_KEYS = {
+    "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`"
+}
 # What pydantic calls a mistake -> the words of this table.
 _WANTED = {
-    "string_type": "text", "int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
-    "bool_type": "true or false", "tuple_type": "a list", "list_type": "a list", "dict_type": "a mapping",
-    "model_type": "a mapping", "model_attributes_type": "a mapping",
-}  # fmt: skip
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
 _MESSAGES = {
     **{kind: f"{{label}} must be {wanted}, not {{here}}" for kind, wanted in _WANTED.items()},
     "unknown_operation": "unknown op {quoted}",
@@ -81,14 +106,29 @@ _PATTERNS = {
     "title": "write one line",
 }
 _UNIONS = {
-    "layer": ("Python source, a layer's name, {ref: …} or {op: …}", "write 'layer: |' and the code on the lines below"),
+    "layer": (
+        "Python source, a layer's name, {ref: …} or {op: …}",
+        "write 'layer: |' and the code on the lines below",
+    ),
     "outputs": ("{ranks: …}, or a list of these", "write {ranks: replicated}, or {ranks: split}"),
     "message": ("text or {re: …}", "put the text that the message must contain in quotes"),
 }
-_SPELLED = {**dict.fromkeys(("yes", "on", "true"), "true"), **dict.fromkeys(("no", "off", "false"), "false")}
+_SPELLED = {
+    **dict.fromkeys(("yes", "on", "true"), "true"),
+    **dict.fromkeys(("no", "off", "false"), "false"),
+}
 _EXCEPTION = re.compile(r"\w*(Error|Exception|Warning)")
 _WITH_UNIT = re.compile(r"([0-9]*\.?[0-9]+) ?(%|[a-z]{1,8})")
-_WORTH = {"%": 0.01, "ms": 0.001, "m": 60, "min": 60, "minute": 60, "minutes": 60, "h": 3600, "hour": 3600}
+_WORTH = {
+    "%": 0.01,
+    "ms": 0.001,
+    "m": 60,
+    "min": 60,
+    "minute": 60,
+    "minutes": 60,
+    "h": 3600,
+    "hour": 3600,
+}
 """What units are worth, times in seconds; others are ignored."""
 _NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?"
 _SEVERAL = re.compile(rf"{_NUMBER}(?: ?(?:[x×*,]|\.\.) ?{_NUMBER})+")
@@ -137,7 +177,9 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
         elif one["type"] == "extra_forbidden":
             is_layer = location[-2:-1] in (("(ref)",), ("(op)",))
             place = location[-2:-1] if is_layer else steps[:-1]
-            _report_unknown_key(value, (key_mark or mark, mark), place, text, lacking if len(unknown) == 1 else [])
+            _report_unknown_key(
+                value, (key_mark or mark, mark), place, text, lacking if len(unknown) == 1 else []
+            )
         elif one["type"] == "missing":
             if not unknown:  # an unknown key may be meant to be the missing one
                 _report_missing(one, value, mark, steps, text)
@@ -181,7 +223,11 @@ def place_in_code(mark: Mark, text: SpecText, line: int, column: int, width: int
     written = text.lines[mark.line - 1][start - 1 : start - 1 + len(mark.text)]
     if mark.end_line == mark.line and written == mark.text:
         return mark.line, start + max(1, column) - 1, width
-    return mark.line, mark.column, width  # escapes, or a text folded from several lines: columns no longer agree
+    return (
+        mark.line,
+        mark.column,
+        width,
+    )  # escapes, or a text folded from several lines: columns no longer agree
 
 
 # --------------------------------------------------------------------------- keys
@@ -192,7 +238,11 @@ def report_reserved_keys(mapping: Map, place: Sequence[int | str], text: SpecTex
 
 
 def _report_unknown_key(
-    value: Any, marks: tuple[Mark, Mark], place: Sequence[int | str], text: SpecText, lacking: Sequence[str] = ()
+    value: Any,
+    marks: tuple[Mark, Mark],
+    place: Sequence[int | str],
+    text: SpecText,
+    lacking: Sequence[str] = (),
 ) -> None:
     """Report a key as unknown in the mapping at a place, which lacks some keys."""
     key_mark, mark = marks
@@ -215,7 +265,9 @@ def _report_unknown_key(
     )
 
 
-def _report_missing(error: ErrorDetails, value: Any, mark: Mark, steps: list[int | str], text: SpecText) -> None:
+def _report_missing(
+    error: ErrorDetails, value: Any, mark: Mark, steps: list[int | str], text: SpecText
+) -> None:
     """Report a missing key, or that a list has too few entries."""
     key = error["loc"][-1]
     if isinstance(value, Seq) and key != len(value):
@@ -232,7 +284,11 @@ def _report_missing(error: ErrorDetails, value: Any, mark: Mark, steps: list[int
 @cache
 def known_keys(kind: type[BaseModel]) -> list[str]:
     """Return the keys that a file may give of a model."""
-    return [field.alias or name for name, field in kind.model_fields.items() if name not in model.READER_FIELDS]
+    return [
+        field.alias or name
+        for name, field in kind.model_fields.items()
+        if name not in model.READER_FIELDS
+    ]
 
 
 def _kind(steps: Sequence[int | str]) -> tuple[type[BaseModel], str]:
@@ -246,7 +302,7 @@ def _kind(steps: Sequence[int | str]) -> tuple[type[BaseModel], str]:
 
 
 def _label(steps: Sequence[int | str]) -> str:
-    """Return what a value is called: its key, with the index for an entry of a list (``shape[1]``)."""
+    """Return what a value is called: its key, with the index of a list's entry (``shape[1]``)."""
     if not steps:
         return "the file"
     *above, last = steps
@@ -299,7 +355,14 @@ def _report_choice(found: Found, is_key: bool, text: SpecText) -> None:
     choices = [choice.strip("'") for choice in re.split(", | or ", expected)]
     label = _label(found.steps)
     if is_key:
-        label = next((noun for key, noun in (("backends", "backend"), ("world", "axis")) if key in found.steps), "key")
+        label = next(
+            (
+                noun
+                for key, noun in (("backends", "backend"), ("world", "axis"))
+                if key in found.steps
+            ),
+            "key",
+        )
     if is_key or isinstance(found.value, str):
         message = f"unknown {label} {quote(mark.text)}"
     else:
@@ -354,7 +417,9 @@ def _advise_mapping(found: Found) -> str:
     if kind is model.SpecFile:
         return ""
     keys = known_keys(kind)
-    inner = _as_list(found.mark.text) if found.is_short_scalar and isinstance(found.value, str) else "…"
+    inner = (
+        _as_list(found.mark.text) if found.is_short_scalar and isinstance(found.value, str) else "…"
+    )
     written = f"{keys[0]}: {inner}"
     if "raises" in keys and _EXCEPTION.fullmatch(inner):
         written = f"raises: {{type: {inner}}}"
@@ -388,7 +453,9 @@ def _advise_number(found: Found) -> str:
     return number_help(found.value, found.mark)
 
 
-def _for_each(kinds: Iterable[str], advise: Callable[[Found], str]) -> dict[str, Callable[[Found], str]]:
+def _for_each(
+    kinds: Iterable[str], advise: Callable[[Found], str]
+) -> dict[str, Callable[[Found], str]]:
     return dict.fromkeys(kinds, advise)
 
 
@@ -404,7 +471,9 @@ _ADVICE: dict[str, Callable[[Found], str]] = {
     **_for_each(("tuple_type", "list_type"), _advise_list),
     **_for_each(("model_type", "model_attributes_type"), _advise_mapping),
 }
-"""What to write in place of a value, by pydantic's name of the mistake; the key's description otherwise."""
+"""What to write in place of a value, by pydantic's name of the mistake; the key's description
+otherwise.
+"""
 
 
 def _as_list(value: str) -> str:

@@ -21,8 +21,8 @@ Underlined = Literal["value", "key", "start"]
 class Mistake(NamedTuple):
     """A mistake in a value, or in a part of it.
 
-    In message and help, ``{text}`` stands for the value as it is written, ``{here}`` for its description, and
-    ``{number}`` for advice on how to write a number.
+    In message and help, ``{text}`` stands for the value as it is written, ``{here}`` for its
+    description, and ``{number}`` for advice on how to write a number.
     """
 
     path: DataPath
@@ -68,7 +68,9 @@ def rule(find_mistakes: Callable[[Any], Iterator[Mistake]]) -> Callable[[Any], A
     return validate
 
 
-def find_excluded(exclusions: Iterable[Exclusion], written: Collection[str], **names: str) -> Iterator[Mistake]:
+def find_excluded(
+    exclusions: Iterable[Exclusion], written: Collection[str], **names: str
+) -> Iterator[Mistake]:
     """Yield a mistake for each key among the `written` ones that another excludes."""
     for key, others, message, help in exclusions:
         present = [other for other in others if other in written]

@@ -1,4 +1,4 @@
-"""Spec files from disk: `read` for one, `load` for files and folders. Nothing in them is executed."""
+"""Spec files from disk: `read` for one, `load` for files and folders. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from gradcheck.spec.text import SpecText, decode, read_text
 def read(path: str | os.PathLike[str]) -> SpecFile:
     """The scenarios of the file `path`, with ``extends`` and ``defaults`` worked out.
 
-    Raises SpecError with every mistake that can be reached, sorted by position: a file that cannot be read or is
-    larger than 10 MB, not UTF-8, deeper than 40 levels, of more than 50,000 values, not of the format, or with
-    code in it that is not Python.
+    Raises SpecError with every mistake that can be reached, sorted by position: a file that cannot
+    be read or is larger than 10 MB, not UTF-8, deeper than 40 levels, of more than 50,000 values,
+    not of the format, or with code in it that is not Python.
     """
     return interpret(read_text(Path(path), os.fspath(path)))
 
@@ -54,7 +54,8 @@ def load(paths: Iterable[str | os.PathLike[str]]) -> list[SpecFile]:
 def read_all(files: Iterable[Path], mistakes: Iterable[Diagnostic] = ()) -> list[SpecFile]:
     """The spec files, in order.
 
-    Raises one SpecError with `mistakes` and those of all files, ids used in more than one file included.
+    Raises one SpecError with `mistakes` and those of all files, ids used in more than one file
+    included.
     """
     specs: list[SpecFile] = []
     mistakes = list(mistakes)
@@ -90,7 +91,9 @@ def shared_ids(ids: Iterable[Given]) -> list[Diagnostic]:
             message = f"id '{id}' is also used in {other.path}:{other.line}"
             source = _source_line(one.path, one.line)
             help = "ids are unique in a run: rename one"
-            mistakes.append(Diagnostic(one.path, one.line, one.column, len("id"), message, help, source))
+            mistakes.append(
+                Diagnostic(one.path, one.line, one.column, len("id"), message, help, source)
+            )
     return mistakes
 
 
@@ -113,7 +116,9 @@ def interpret(text: SpecText) -> SpecFile:
     spec = None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a doubtful escape in a documented program is not ours to judge
+            warnings.simplefilter(
+                "ignore"
+            )  # a doubtful escape in a documented program is not ours to judge
             spec = SpecFile.model_validate(document, context=ScenarioRules())
     except ValidationError as error:
         report_errors(error, document, text)
@@ -134,7 +139,9 @@ def complete_gradients(scenario: Scenario) -> Scenario:
             backends[backend] = complete_entry(entries, usual)
         else:
             backends[backend] = tuple(complete_entry(entry, usual) for entry in entries)
-    return scenario.model_copy(update={"expect": complete_expect(scenario.expect, usual), "backends": backends})
+    return scenario.model_copy(
+        update={"expect": complete_expect(scenario.expect, usual), "backends": backends}
+    )
 
 
 def complete_entry(entry: BackendExpectation, usual: Verdict) -> BackendExpectation:
@@ -148,7 +155,9 @@ def complete_entry(entry: BackendExpectation, usual: Verdict) -> BackendExpectat
 
 
 def complete_expect(expect: Expect, usual: Verdict) -> Expect:
-    """Return an expectation that says what is expected of the gradient: the usual, unless other keys tell."""
+    """Return an expectation that says what is expected of the gradient: the usual, unless other
+    keys tell.
+    """
     if expect.written_gradient is not None:
         return expect
     if expect.raises is not None:

@@ -1,7 +1,8 @@
-"""What scenarios take from elsewhere, worked out on the document, so that every value keeps its mark.
+"""What scenarios take from elsewhere, worked out on the document, so that every value keeps its
+mark.
 
-A scenario takes keys from the scenario that it extends, from the one that it is a case of, and from the
-file's layers and defaults.
+A scenario takes keys from the scenario that it extends, from the one that it is a case of, and from
+the file's layers and defaults.
 """
 
 from __future__ import annotations
@@ -60,14 +61,17 @@ MAX_CHAIN = 10
 MAX_RESOLVED_NODES = 200_000
 
 Scenario = tuple[Any, Mark, int]
-"""What stands for a scenario, where it is written, and the line at which it or what it is a case of begins."""
+"""What stands for a scenario, where it is written, and the line at which it or what it is a case of
+begins.
+"""
 
 
 def resolve(root: Map, text: SpecText) -> Map:
-    """Return the document with each scenario complete: its own keys, inherited ones and the file's defaults.
+    """Return the document with each scenario complete: its own keys, inherited ones and the file's
+    defaults.
 
-    A scenario with ``cases`` becomes one scenario for each. A scenario that takes from something that does not
-    exist is reported and left out.
+    A scenario with ``cases`` becomes one scenario for each. A scenario that takes from something
+    that does not exist is reported and left out.
     """
     written = root.get("scenarios")
     resolved = Map(root)
@@ -87,7 +91,10 @@ def resolve(root: Map, text: SpecText) -> Map:
     sizes: dict[int, int] = {}
     # No scenario is larger than the file, which makes the exact count unnecessary for most files.
     at_most = text.nodes * len(items)
-    if at_most > MAX_RESOLVED_NODES and sum(_size(one, sizes) for one in items) > MAX_RESOLVED_NODES:
+    if (
+        at_most > MAX_RESOLVED_NODES
+        and sum(_size(one, sizes) for one in items) > MAX_RESOLVED_NODES
+    ):
         message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
         text.report(root.marks["scenarios"][1].start, message, "split the file by topic")
         raise text.error()
@@ -96,7 +103,9 @@ def resolve(root: Map, text: SpecText) -> Map:
 
 
 def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES) -> Map:
-    """Return the mapping `own` with what it lacks from `inherited`, except what `replaces` rules out."""
+    """Return the mapping `own` with what it lacks from `inherited`, except what `replaces` rules
+    out.
+    """
     dropped = {other for key in own for other in replaces.get(key, ())}
     merged = inherited.without(dropped)
     for key, value in own.items():
@@ -121,7 +130,7 @@ def _merge_value(key: str, inherited: Any, value: Any) -> Any:
 
 # --------------------------------------------------------------------------- extends and cases
 def _expand(written: Seq, text: SpecText) -> Iterator[Scenario]:
-    """Yield the scenarios of a file, with what they extend, and a scenario for each of their cases."""
+    """Yield the scenarios of a file, with what they extend, and one for each of their cases."""
     by_id: dict[Any, Map] = {}
     for item in written:
         if isinstance(item, Map) and isinstance(item.get("id"), str):
@@ -136,7 +145,9 @@ def _expand(written: Seq, text: SpecText) -> Iterator[Scenario]:
         if not isinstance(cases, Seq):
             message = f"cases must be a list, not {describe(cases, cases_mark)}"
             text.report(
-                cases_mark.place, message, "Several looks at the scenario, each in a list entry: '- {id: …, expect: …}'"
+                cases_mark.place,
+                message,
+                "Several looks at the scenario, each in a list entry: '- {id: …, expect: …}'",
             )
         elif not cases:
             help = "add one: '- {id: …, expect: …}', or remove 'cases'"
@@ -149,7 +160,9 @@ def _expand(written: Seq, text: SpecText) -> Iterator[Scenario]:
 
 
 def _extend(item: Map, by_id: Mapping[Any, Map], text: SpecText) -> Map | None:
-    """Return a scenario with the keys of those it extends; None if it cannot extend them, which is reported."""
+    """Return a scenario with the keys of those it extends; None if it cannot extend them, which is
+    reported.
+    """
     chain = [item]
     while isinstance(target := chain[-1].get("extends"), str):
         parent = by_id.get(target)
@@ -162,7 +175,10 @@ def _extend(item: Map, by_id: Mapping[Any, Map], text: SpecText) -> Map | None:
             _report_circle(chain, parent, text)
             return None
         elif len(chain) == MAX_CHAIN:
-            mistake = f"extends goes more than {MAX_CHAIN} scenarios deep", "extend the first of them directly"
+            mistake = (
+                f"extends goes more than {MAX_CHAIN} scenarios deep",
+                "extend the first of them directly",
+            )
         if mistake or parent is None:
             text.report(chain[-1].marks["extends"][1].place, *mistake or ("", ""))
             return None
@@ -226,7 +242,9 @@ def _report_duplicates(scenarios: Iterable[Scenario], text: SpecText) -> None:
 
 # --------------------------------------------------------------------------- layers
 def _name_layers(scenarios: list[Scenario], root: Map, text: SpecText) -> list[Scenario]:
-    """Put the file's layers in the place of their names; a scenario with an unknown one is reported and left out."""
+    """Put the file's layers in the place of their names; a scenario with an unknown one is reported
+    and left out.
+    """
     layers, used, complete = root.map("layers"), set[str](), list[Scenario]()
     for scenario in scenarios:
         value = scenario[0]
@@ -244,7 +262,11 @@ def _name_layers(scenarios: list[Scenario], root: Map, text: SpecText) -> list[S
         near = text.suggest(name, layers)
         help = "write its source, or add it to 'layers:'"
         if layers:
-            help = f"did you mean '{near}'?" if near else f"the file's layers are {listing(layers, 'and')}"
+            help = (
+                f"did you mean '{near}'?"
+                if near
+                else f"the file's layers are {listing(layers, 'and')}"
+            )
         text.report(mark.place, f"this file has no layer {quote(name)}", help)
     for name in layers.keys() - used if not text.found else ():
         help = "name it in a scenario, 'layer: …', or remove it"
@@ -271,7 +293,9 @@ def _complete(value: Any, mark: Mark, begins: int, defaults: Map, text: SpecText
     if isinstance(scenario.get("inputs"), Map):
         scenario["inputs"] = _complete_inputs(scenario["inputs"], defaults, text)
     positions = dict(_positions(scenario))
-    scenario.update(path=text.path, line=mark.line, column=mark.column, begins=begins, positions=positions)
+    scenario.update(
+        path=text.path, line=mark.line, column=mark.column, begins=begins, positions=positions
+    )
     return scenario
 
 
@@ -302,7 +326,11 @@ def _add_rules_to_tags(scenario: Map) -> None:
         return
     cited: dict[str, Mark] = {}
     for rule, mark in zip(rules, rules.marks, strict=True):
-        names = {name: marks[0] for name, marks in rule.marks.items()} if isinstance(rule, Map) else {rule: mark}
+        names = (
+            {name: marks[0] for name, marks in rule.marks.items()}
+            if isinstance(rule, Map)
+            else {rule: mark}
+        )
         cited |= {name: place for name, place in names.items() if is_name(name)}
     tags = scenario.get("tags", Seq((), ()))
     if isinstance(tags, Seq):
@@ -326,13 +354,17 @@ def _complete_backend(entry: Any, expect: Map) -> Any:
 
 # --------------------------------------------------------------------------- inputs
 def _complete_inputs(inputs: Map, defaults: Map, text: SpecText) -> Map:
-    """Return the inputs, each of a list or dict by itself, with the dtype that holds where none is written."""
+    """Return the inputs, each of a list or dict by itself, with the dtype that holds where none is
+    written.
+    """
     dtype = defaults.get("dtype")
     default = dtype if dtype in ELEMENT_TYPES else "float64"
     flat = Map()
     for name, value in inputs.items():
         for part_name, part, mark in _each(name, value, inputs.marks[name][1]):
-            flat.put(part_name, _complete_input(part, mark, default, text), (inputs.marks[name][0], mark))
+            flat.put(
+                part_name, _complete_input(part, mark, default, text), (inputs.marks[name][0], mark)
+            )
     return flat
 
 
@@ -360,7 +392,9 @@ def _each(name: str, value: Any, mark: Mark) -> Iterator[tuple[str, Any, Mark]]:
 
 
 def is_several(value: Any) -> bool:
-    """Whether what stands for an input is a list or a dict of mappings, none of which an input would have."""
+    """Whether what stands for an input is a list or a dict of mappings, none of which an input
+    would have.
+    """
     if isinstance(value, Map) and value.keys() & OF_INPUT:
         return False
     parts = list(_parts(value))
@@ -372,12 +406,18 @@ def _parts(value: Any) -> Iterator[tuple[int | str, Any, Mark]]:
     if isinstance(value, Seq):
         yield from ((index, part, value.marks[index]) for index, part in enumerate(value))
     elif isinstance(value, Map):
-        yield from ((key, part, value.marks[key][1]) for key, part in value.items() if key in value.marks)
+        yield from (
+            (key, part, value.marks[key][1]) for key, part in value.items() if key in value.marks
+        )
 
 
 # --------------------------------------------------------------------------- positions and sizes
-def _positions(value: Any, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield each key below a scenario with its place; the entries of a list for a backend by their numbers."""
+def _positions(
+    value: Any, prefix: str = "", depth: int = 1
+) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield each key below a scenario with its place; the entries of a list for a backend by their
+    numbers.
+    """
     if not isinstance(value, Map):
         return
     for name, (key_mark, mark) in value.marks.items():

@@ -1,4 +1,6 @@
-"""Rules of a scenario that relate several of its keys. They apply to scenarios whose values are of the format."""
+"""Rules of a scenario that relate several of its keys. They apply to scenarios whose values are of
+the format.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ class ScenarioRules:
         self.code = CodeRules()
 
     def find_mistakes(self, scenario: Scenario) -> Iterator[Mistake]:
-        """Yield what is wrong with a scenario; that it can check nothing only if nothing else is."""
+        """Yield what is wrong with a scenario, and if nothing is, that it can check nothing."""
         found = False
         for mistake in self._mistakes(scenario):
             found = True
@@ -109,11 +111,18 @@ def find_label_mistakes(scenario: Scenario) -> Iterator[Mistake]:
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
             yield Mistake(("tags", index), f"{quote(tag)} cannot be a tag", help)
     for index, rule in enumerate(scenario.rules):
-        name, path = (rule, ()) if isinstance(rule, str) else (next(iter(rule)), (next(iter(rule)),))
+        name, path = (
+            (rule, ()) if isinstance(rule, str) else (next(iter(rule)), (next(iter(rule)),))
+        )
         if name not in rule_ids():
             otherwise = "`gradcheck list rules` lists them; words of your own are 'tags'"
             help = suggest(name, rule_ids(), otherwise)
-            yield Mistake(("rules", index, *path), f"there is no rule {quote(name)}", help, "key" if path else "value")
+            yield Mistake(
+                ("rules", index, *path),
+                f"there is no rule {quote(name)}",
+                help,
+                "key" if path else "value",
+            )
 
 
 @functools.cache
@@ -162,7 +171,7 @@ def find_matrix_mistakes(scenario: Scenario) -> Iterator[Mistake]:
 
 # --------------------------------------------------------------------------- worlds
 def find_world_mistakes(scenario: Scenario) -> Iterator[Mistake]:
-    """Yield what is wrong with a world, and what a scenario says of a world that it does not have."""
+    """Yield what is wrong with a world, and what is said of a world that there is not."""
     if scenario.outputs == ():
         help = "write {ranks: replicated} for all, or one for each"
         yield Mistake(("outputs",), "outputs must not be empty", help)
@@ -176,9 +185,12 @@ def find_world_mistakes(scenario: Scenario) -> Iterator[Mistake]:
             continue
         length = len(input.values) if isinstance(input.values, tuple) else None
         for size in [size for size in rank_sizes(scenario, input) if size != length][:1]:
-            entries = "a number" if length is None else f"{length} entr{'y' if length == 1 else 'ies'}"
+            entries = (
+                "a number" if length is None else f"{length} entr{'y' if length == 1 else 'ies'}"
+            )
             message = (
-                f"input {quote(name)} is split over {size} rank{'s' * (size != 1)}, so its values have a first axis of "
+                f"input {quote(name)} is split over {size} rank{'s' * (size != 1)}, so its values "
+                "have a first axis of "
                 f"that size, but here is {entries}"
             )
             help = "list the values of each rank, or write 'ranks: replicated'"
@@ -188,7 +200,9 @@ def find_world_mistakes(scenario: Scenario) -> Iterator[Mistake]:
 def _world_keys_without_world(scenario: Scenario) -> Iterator[Mistake]:
     """Yield keys that have a meaning only in a world."""
     paths: list[DataPath] = [(key,) for key in ("outputs", "random") if key in scenario.written]
-    paths += [("inputs", name, "ranks") for name, one in scenario.inputs.items() if "ranks" in one.written]
+    paths += [
+        ("inputs", name, "ranks") for name, one in scenario.inputs.items() if "ranks" in one.written
+    ]
     for path in paths:
         help = "say how many ranks there are, such as 'world: 4', or remove it"
         yield Mistake(path, f"'{path[-1]}' is of no use without a world", help, "key")
@@ -197,9 +211,13 @@ def _world_keys_without_world(scenario: Scenario) -> Iterator[Mistake]:
 def _impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Mistake]:
     """Yield a world that is given twice or too large, and what is not supported with a world."""
     if scenario.world is not None and "world" in scenario.matrix:
-        yield Mistake(path, "both the matrix and the scenario give a world", "keep one of the two", "key")
+        yield Mistake(
+            path, "both the matrix and the scenario give a world", "keep one of the two", "key"
+        )
     if max(scenario.world_sizes) > MOST_RANKS:
-        message = f"the world has {max(scenario.world_sizes):,} ranks, at most {MOST_RANKS} are allowed"
+        message = (
+            f"the world has {max(scenario.world_sizes):,} ranks, at most {MOST_RANKS} are allowed"
+        )
         yield Mistake(path, message, "a mistake shows on 2, 3 or 4 ranks")
     if scenario.script is not None:
         help = "write the program's layer as 'layer', with 'inputs', or remove the world"
@@ -210,7 +228,9 @@ def _impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Mistake]:
     for expect_path, expect in scenario.expectations():
         if expect.order == 2:
             help = "remove it: in a world the derivative alone is checked"
-            yield Mistake((*expect_path, "order"), "'order: 2' is not supported with a world", help, "key")
+            yield Mistake(
+                (*expect_path, "order"), "'order: 2' is not supported with a world", help, "key"
+            )
 
 
 # --------------------------------------------------------------------------- backends
@@ -220,7 +240,11 @@ def find_backend_mistakes(scenario: Scenario, backend: str) -> Iterator[Mistake]
     if not entries:
         message = "a backend's expectations must not be empty"
         yield Mistake(("backends", backend), message, "write what is different, or remove it")
-    unlike = [(path, entry.versions) for path, entry in entries if entry.versions is None or is_range(entry.versions)]
+    unlike = [
+        (path, entry.versions)
+        for path, entry in entries
+        if entry.versions is None or is_range(entry.versions)
+    ]
     for (_, one), (path, other) in itertools.combinations(unlike, 2):
         if common := shared(one, other):
             help = "an entry without 'versions' is about all"

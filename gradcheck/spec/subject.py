@@ -1,7 +1,8 @@
-"""What a scenario with a layer checks: that there is something, and that it can be, as far as its code shows.
+"""What a scenario with a layer checks: that there is something, and that it can be, as far as its
+code shows.
 
-What is reported here would end in an ERROR, in an INCONCLUSIVE, or, worse, in a PASS of a run that has checked
-nothing. These rules apply to scenarios without other mistakes.
+What is reported here would end in an ERROR, in an INCONCLUSIVE, or, worse, in a PASS of a run that
+has checked nothing. These rules apply to scenarios without other mistakes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HOLDING = ("values", "raises", "warns", "calls", "grads")
 
 
 def find_subject_mistakes(scenario: Scenario, code: CodeRules) -> Iterator[Mistake]:
-    """Yield the first reason why nothing can be checked of a scenario whose layer is run by itself."""
+    """Yield the first reason why nothing can be checked of a layer that is run by itself."""
     if scenario.layer is None or scenario.script is not None:
         return
     subject = _Subject(scenario, code)
@@ -80,7 +81,9 @@ class _Subject:
         if isinstance(layer, LayerOp):
             what, (least, most) = f"'{layer.op}'", OPERATIONS[layer.op]
         elif forward is not None:
-            what = "forward_fn" if forward is self.forward_fn else f"forward of {self.applied[0].name}"
+            what = (
+                "forward_fn" if forward is self.forward_fn else f"forward of {self.applied[0].name}"
+            )
             (least, most), inside = _argument_range(forward), _place_of(forward)
         else:
             return
@@ -94,7 +97,9 @@ class _Subject:
         yield Mistake(("layer",), message, help, inside=inside)
 
     def missing_methods(self) -> Iterator[Mistake]:
-        """Yield a layer whose gradient is asked for, and that has no backward; or one without a forward."""
+        """Yield a layer whose gradient is asked for, and that has no backward; or one without a
+        forward.
+        """
         if self.must_raise:
             return
         help = "add it, or write 'gradient: unchecked', with what must hold in its place"
@@ -115,12 +120,24 @@ class _Subject:
             return
         named = self._layer_names()
         if "*" not in named and named.isdisjoint(self.call.words):
-            help = f"apply what the layer defines: {listing(sorted(named))}" if named else "the layer defines nothing"
+            help = (
+                f"apply what the layer defines: {listing(sorted(named))}"
+                if named
+                else "the layer defines nothing"
+            )
             yield Mistake(("call",), "call: the layer takes no part in it", help)
-        called = {call.func.id for call in _calls_with_arguments(self.call.tree) if isinstance(call.func, ast.Name)}
+        called = {
+            call.func.id
+            for call in _calls_with_arguments(self.call.tree)
+            if isinstance(call.func, ast.Name)
+        }
         for cls in self.applied:
             if cls.name in called and not self.must_raise:
-                yield Mistake(("call",), f"call: {cls.name} is applied, not called", f"write {cls.name}.apply(…)")
+                yield Mistake(
+                    ("call",),
+                    f"call: {cls.name} is applied, not called",
+                    f"write {cls.name}.apply(…)",
+                )
         is_reference = isinstance(self.scenario.layer, LayerRef)
         words = self.call.words if is_reference else self.code.find_words(self.scenario)
         for name in self.inputs:
@@ -131,14 +148,23 @@ class _Subject:
     def nothing_asked(self) -> Iterator[Mistake]:
         """Yield that gradients are of Tensors without an element, or that nothing is expected."""
         shapes = [input_shape(self.inputs[name]) for name in self.differentiable]
-        if shapes and self.asks_for_gradients and all(shape is not None and 0 in shape for shape in shapes):
+        if (
+            shapes
+            and self.asks_for_gradients
+            and all(shape is not None and 0 in shape for shape in shapes)
+        ):
             help = "give one a larger shape, or write 'gradient: unchecked'"
             message = "no input that takes a gradient has an element"
             yield Mistake(("inputs", min(self.differentiable)), message, help, "key")
-        if not self.differentiable and not any(_holds_something(expect) for _, expect in self.scenario.expectations()):
-            message = "this would check nothing: no input takes a gradient, and nothing else is expected"
+        if not self.differentiable and not any(
+            _holds_something(expect) for _, expect in self.scenario.expectations()
+        ):
+            message = (
+                "this would check nothing: no input takes a gradient, and nothing else is expected"
+            )
             help = (
-                "give an input a floating dtype and no 'stop_gradient: true'; say in 'expect' what must hold; or write "
+                "give an input a floating dtype and no 'stop_gradient: true'; say in 'expect' "
+                "what must hold; or write "
                 "'gradient: unchecked' if it has but to run"
             )
             yield Mistake(("id",), message, help)
@@ -155,13 +181,19 @@ class _Subject:
     def _forward_method(self) -> ast.FunctionDef | None:
         """The forward of the class that is applied, where the source shows it."""
         for cls in self.applied[:1]:
-            methods = [node for node in cls.body if isinstance(node, ast.FunctionDef) and node.name == "forward"]
+            methods = [
+                node
+                for node in cls.body
+                if isinstance(node, ast.FunctionDef) and node.name == "forward"
+            ]
             if len(methods) == 1 and not cls.decorator_list:
                 return methods[0]
         return None
 
     def _lacks(self, cls: ast.ClassDef, method: str) -> bool:
-        """Whether neither a class nor those of the source that it is derived from have a method, for certain."""
+        """Whether neither a class nor those of the source that it is derived from have a method,
+        for certain.
+        """
         classes = {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
         family = [cls]
         for member in family:  # which grows
@@ -186,11 +218,17 @@ def _place_of(statement: ast.stmt) -> tuple[int, int, int]:
 
 
 def _calls_with_arguments(tree: ast.AST) -> list[ast.Call]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and (node.args or node.keywords)]
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and (node.args or node.keywords)
+    ]
 
 
 def _bound_names(body: list[ast.stmt]) -> set[str]:
-    """The names that a module or class with this body binds; ``*`` among them if there may be others."""
+    """The names that a module or class with this body binds; ``*`` among them if there may be
+    others.
+    """
     names: set[str] = set()
     waiting: list[ast.AST] = [*body]
     while waiting:

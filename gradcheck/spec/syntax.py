@@ -26,11 +26,14 @@ class Wording(NamedTuple):
 
 UNFIT = "expected key|'-' indicator|expected <block end>|document start"
 WORDINGS = (
-    Wording(".", "a tab where YAML allows only spaces", "indent with spaces: set the editor to expand tabs",
+    Wording(".", "a tab where YAML allows only spaces", "indent with spaces: set the editor to "
+                                                        "expand tabs",
             r"^[^#'\"]*\t|\0\t"),
     Wording("mapping values are not allowed", "a ':' that makes a key where none can stand",
-            "put text that contains ': ' in quotes; check the indentation of this line and the one above"),
-    Wording("an alias|an anchor", "a value cannot begin with {character}", "put the value in quotes",
+            "put text that contains ': ' in quotes; check the indentation of this line and the "
+            "one above"),
+    Wording("an alias|an anchor", "a value cannot begin with {character}", "put the value in "
+                                                                           "quotes",
             at_context=True),
     Wording("found character", "a value cannot begin with {character}", "put the value in quotes"),
     Wording("quoted scalar: found unexpected (end|document)", "this quote is never closed",
@@ -51,7 +54,8 @@ WORDINGS = (
             "put all of it in quotes; inside single quotes write a quote as ''",
             r": *(['\"].*['\"]|\[.*\]|\{.*\}) *\0"),
     Wording(UNFIT, "this line does not fit the block it stands in",
-            "indent it like its neighbours: keys of one mapping and dashes of one list begin in the same column"),
+            "indent it like its neighbours: keys of one mapping and dashes of one list begin in "
+            "the same column"),
     Wording("comment or line break|indentation indicators", "text behind '|' or '>'",
             "begin it on the next line"),
     Wording("nesting depth", "nested more than 40 levels deep", "make the value flatter"),

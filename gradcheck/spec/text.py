@@ -65,22 +65,30 @@ def place_of(mark: Any) -> tuple[int, int]:
 def read_text(path: Path, shown: str) -> SpecText:
     """The text of the file `path`, called `shown` in messages.
 
-    Raises SpecError if it is missing, not a file, not readable, larger than 10 MB, not UTF-8 (its name included), or
-    holds control characters.
+    Raises SpecError if it is missing, not a file, not readable, larger than 10 MB, not UTF-8 (its
+    name included), or holds control characters.
     """
     try:
         # Opening a pipe or a device could block for ever, hence the look at what it is first.
         if not stat.S_ISREG(path.stat().st_mode):
-            raise _unreadable(shown, "this is not a file", "name a *.grad.yaml file, or a folder of them")
+            raise _unreadable(
+                shown, "this is not a file", "name a *.grad.yaml file, or a folder of them"
+            )
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
         shown.encode()
     except FileNotFoundError:
         if path.is_symlink():
-            raise _unreadable(shown, f"this is a link to {os.readlink(path)}, which is not there") from None
-        raise _unreadable(shown, "there is no such file or folder", _file_suggestion(path)) from None
+            raise _unreadable(
+                shown, f"this is a link to {os.readlink(path)}, which is not there"
+            ) from None
+        raise _unreadable(
+            shown, "there is no such file or folder", _file_suggestion(path)
+        ) from None
     except UnicodeEncodeError:  # bytes that are no text, for which Python has halves of characters
-        help = "rename it, or the folder, or name it from within that: reports could not hold its name"
+        help = (
+            "rename it, or the folder, or name it from within that: reports could not hold its name"
+        )
         raise _unreadable(shown, "the name of this file is not UTF-8", help) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -94,7 +102,9 @@ def decode(raw: bytes, shown: str) -> SpecText:
     Raises SpecError if it is larger than 10 MB, not UTF-8, or holds control characters.
     """
     if len(raw) > MAX_BYTES:
-        raise _unreadable(shown, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split it by topic")
+        raise _unreadable(
+            shown, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split it by topic"
+        )
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         decoded = raw.decode("utf-8")
@@ -102,7 +112,10 @@ def decode(raw: bytes, shown: str) -> SpecText:
         help = "save the file as UTF-8"
         if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise _unreadable(shown, "the file is UTF-16, not UTF-8", help) from None
-        message, before = f"byte 0x{raw[error.start]:02x} is not UTF-8", _lines(raw[: error.start].decode("utf-8"))
+        message, before = (
+            f"byte 0x{raw[error.start]:02x} is not UTF-8",
+            _lines(raw[: error.start].decode("utf-8")),
+        )
         place = len(before), len(before[-1]) + 1, 1
         raise SpecError([Diagnostic(shown, *place, message, help, before[-1] + "�")]) from None
     lines = _lines(decoded)
@@ -129,4 +142,8 @@ def _file_suggestion(path: Path) -> str:
         close = nearest(path.name, sorted(one.name for one in path.parent.iterdir())[:1000])
     except OSError:
         return ""
-    return f"did you mean '{path.with_name(close)}'?" if close else f"it was looked for in {path.parent.absolute()}"
+    return (
+        f"did you mean '{path.with_name(close)}'?"
+        if close
+        else f"it was looked for in {path.parent.absolute()}"
+    )

@@ -15,13 +15,15 @@ from gradcheck.spec.literals import ELEMENT_TYPES, INTEGER_RANGE, MAX_DIMENSIONS
 from gradcheck.spec.mistake import Mistake
 from gradcheck.support.suggest import nearest
 
-# What is rounded to 0, and from where on to infinity: half the smallest number, and the largest with half
-# a digit more (IEEE 754; bfloat16 has float32's exponents and 7 bits). The document reader has seen to
-# float64 itself.
+# What is rounded to 0, and from where on to infinity: half the smallest number, and the largest
+# with half a digit more (IEEE 754; bfloat16 has float32's exponents and 7 bits). The document
+# reader has seen to float64 itself.
 _FLOATING_RANGE = {
-    "float16": (2.0**-25, (2 - 2.0**-11) * 2.0**15), "bfloat16": (2.0**-134, (2 - 2.0**-8) * 2.0**127),
-    "float32": (2.0**-150, (2 - 2.0**-24) * 2.0**127), "complex64": (2.0**-150, (2 - 2.0**-24) * 2.0**127),
-}  # fmt: skip
+    "float16": (2.0**-25, (2 - 2.0**-11) * 2.0**15),
+    "bfloat16": (2.0**-134, (2 - 2.0**-8) * 2.0**127),
+    "float32": (2.0**-150, (2 - 2.0**-24) * 2.0**127),
+    "complex64": (2.0**-150, (2 - 2.0**-24) * 2.0**127),
+}
 # Names that layers and calls rely on.
 _TAKEN = ("np", "numpy", "paddle", "PyLayer", "PyLayerContext")
 # Plain text that looks like a number or boolean of another notation (YAML 1.1, Python).
@@ -74,9 +76,13 @@ def _uneven_rows(value: Any, shape: tuple[int, ...], path: DataPath) -> Iterator
     is_list = isinstance(value, (list, tuple))
     if is_list != bool(shape):
         neighbours = "lists" if shape else "numbers"
-        yield Mistake(path, f"{{here}} where its neighbours are {neighbours}: the rows are uneven", help)
+        yield Mistake(
+            path, f"{{here}} where its neighbours are {neighbours}: the rows are uneven", help
+        )
     elif is_list and len(value) != shape[0]:
-        message = f"a list of {len(value)} where its neighbours have {shape[0]}: the rows are uneven"
+        message = (
+            f"a list of {len(value)} where its neighbours have {shape[0]}: the rows are uneven"
+        )
         yield Mistake(path, message, help)
     elif is_list:
         for index, item in enumerate(value):
@@ -120,14 +126,19 @@ def expected_value_mistakes(value: Any) -> Iterator[Mistake]:
         prefix, value = ("value",), value.get("value")
     for path, item in flatten(value, prefix):
         if isinstance(item, dict):
-            help = "write null, true, a number, text, or lists of these; or {value: …, rtol: …} around them all"
+            help = (
+                "write null, true, a number, text, or lists of these; or {value: …, rtol: …} "
+                "around them all"
+            )
             yield Mistake(path, "an expected value cannot be a mapping", help)
         elif isinstance(item, Plain) and len(item) <= 40 and _DOUBTFUL.fullmatch(item):
             words = {"none": "null", **dict.fromkeys(("yes", "on", "no", "off"), "true or false")}
             meant = words.get(item.lower())
             write = f"write {meant}" if meant else "{number}"
             yield Mistake(
-                path, f"it is not clear what {item} means here", f'{write}, or "{item}" in quotes if text is meant'
+                path,
+                f"it is not clear what {item} means here",
+                f'{write}, or "{item}" in quotes if text is meant',
             )
 
 
@@ -150,14 +161,19 @@ def matrix_mistakes(matrix: Any) -> Iterator[Mistake]:
 
 
 def _matrix_value_mistake(name: str, value: Any, names: set[str]) -> tuple[str, str] | None:
-    """Return what is wrong with a value of a parameter, after others of these names, and what to do."""
+    """Return what is wrong with a value of a parameter, after others of these names, and what to
+    do.
+    """
     if value is None or isinstance(value, (list, tuple, dict)):
         return f"matrix: {quote(name)} takes text, numbers and booleans, not {{here}}", ""
     shown = quote(str(value))
     if name in _OF_ALL_INPUTS and value not in _OF_ALL_INPUTS[name]:
         return f"unknown {name} {shown}", suggest(str(value), _OF_ALL_INPUTS[name])
     if name == "world" and not is_rank_count(value):
-        help = f"write whole numbers from 1 to {MOST_RANKS}; axes, as {{mp: 2}}, are for 'world' itself"
+        help = (
+            f"write whole numbers from 1 to {MOST_RANKS}; axes, as {{mp: 2}}, are for 'world' "
+            "itself"
+        )
         return f"matrix: {shown} is not a number of ranks", help
     if not _CASE_NAME_PART.fullmatch(str(value)):
         help = "use letters, digits, '.', '_', '+' and '-' only"
@@ -177,7 +193,8 @@ def name_mistakes(name: str, what: str) -> Iterator[Mistake]:
     """Yield why a name cannot be a variable of the program."""
     reasons = {
         "is not a Python name": not name.isidentifier(),
-        "is another name to Python, which normalizes it": unicodedata.normalize("NFKC", name) != name,
+        "is another name to Python, which normalizes it": unicodedata.normalize("NFKC", name)
+        != name,
         "is a Python keyword": keyword.iskeyword(name),
         "begins with two underscores": name.startswith("__"),
         "stands for something else in the program": name in _TAKEN,
