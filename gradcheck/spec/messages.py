@@ -139,7 +139,7 @@ _MOST_SHOWN = 40
 """Characters of a value that advice repeats."""
 
 
-class Found(NamedTuple):
+class InvalidValue(NamedTuple):
     """A mistake of pydantic's, and the value that it is about."""
 
     kind: str
@@ -149,7 +149,8 @@ class Found(NamedTuple):
     """Keys and indices that lead to the value."""
     field: str
     """The last key among them."""
-    said: str
+    words: str
+    """How pydantic words it."""
     context: dict[str, Any]
 
     @property
@@ -159,39 +160,34 @@ class Found(NamedTuple):
 
 
 def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
-    """Report all that pydantic and the rules of the model have found in the document of a file."""
-    errors = error.errors(include_url=False, include_input=False)
+    """Report all that pydantic and the rules of the model find in the document of a file."""
+    details = error.errors(include_url=False, include_input=False)
     keys: dict[tuple[str, Location], list[str]] = {}
-    for one in errors:
-        keys.setdefault((one["type"], one["loc"][:-1]), []).append(str(one["loc"][-1]))
-    for one in errors:
-        location = one["loc"]
-        value, mark, key_mark, steps = locate(root, location)
-        if steps[:1] == ["layers"] and len(steps) > 1 and location[-1] != "[key]":
-            continue  # the scenarios that use the layer report it, and there must be one
-        unknown = keys.get(("extra_forbidden", location[:-1]), [])
-        lacking = keys.get(("missing", location[:-1]), [])
-        if one["type"] == MISTAKES:
-            for mistake in one["ctx"]["mistakes"]:
+    for detail in details:
+        *above, last = detail["loc"]
+        keys.setdefault((detail["type"], tuple(above)), []).append(str(last))
+    for detail in details:
+        location = detail["loc"]
+        in_layers = location[:1] == ("layers",) and len(location) > 1
+        if in_layers and location[-1] != "[key]":
+            continue  # a scenario that uses the layer reports it, and there must be such a scenario
+        if detail["type"] == MISTAKES:
+            for mistake in detail["ctx"]["mistakes"]:
                 report_mistake(mistake, location, root, text)
-        elif one["type"] == "extra_forbidden":
-            is_layer = location[-2:-1] in (("(ref)",), ("(op)",))
-            place = location[-2:-1] if is_layer else steps[:-1]
-            _report_unknown_key(
-                value, (key_mark or mark, mark), place, text, lacking if len(unknown) == 1 else []
-            )
-        elif one["type"] == "missing":
-            if not unknown:  # an unknown key may be meant to be the missing one
-                _report_missing(one, value, mark, steps, text)
-        else:
-            shown = (key_mark if location[-1] == "[key]" else None) or mark
-            field = next((str(step) for step in reversed(steps) if isinstance(step, str)), "")
-            found = Found(one["type"], value, shown, steps, field, one["msg"], one.get("ctx", {}))
-            _report_value(found, is_key=location[-1] == "[key]", text=text)
+            continue
+        unknown = keys.get(("extra_forbidden", location[:-1]), [])
+        if detail["type"] == "extra_forbidden":
+            # Only if one key is unknown, the one that is missing may be meant.
+            lacking = keys.get(("missing", location[:-1]), []) if len(unknown) == 1 else []
+            _report_extra(location, root, text, lacking)
+        elif detail["type"] != "missing":
+            _report_value(detail, root, text)
+        elif not unknown:
+            _report_missing(location, root, text)
 
 
 def report_mistake(mistake: Mistake, location: Location, root: Map, text: SpecText) -> None:
-    """Report a mistake that a rule of the model has found in the value at a location."""
+    """Report a mistake that a rule of the model finds in the value at a location."""
     value, mark, key_mark, steps = locate(root, (*location, *mistake.path))
     place, help = mark.place, mistake.help
     if mistake.mark == "key" and key_mark is not None:
@@ -265,20 +261,27 @@ def _report_unknown_key(
     )
 
 
-def _report_missing(
-    error: ErrorDetails, value: Any, mark: Mark, steps: list[int | str], text: SpecText
-) -> None:
+def _report_extra(location: Location, root: Map, text: SpecText, lacking: Sequence[str]) -> None:
+    """Report a key that the model at a location does not have."""
+    value, mark, key_mark, steps = locate(root, location)
+    is_layer = location[-2] in ("(ref)", "(op)") if len(location) > 1 else False
+    place = location[-2:-1] if is_layer else steps[:-1]
+    _report_unknown_key(value, (key_mark or mark, mark), place, text, lacking)
+
+
+def _report_missing(location: Location, root: Map, text: SpecText) -> None:
     """Report a missing key, or that a list has too few entries."""
-    key = error["loc"][-1]
-    if isinstance(value, Seq) and key != len(value):
-        return  # the first entry that is missing says so
+    value, mark, _, steps = locate(root, location)
+    key = location[-1]
+    if isinstance(key, int):
+        if isinstance(value, Seq) and key == len(value):  # the first of those that are missing
+            message = f"{_label(steps)} has too few numbers: {key}"
+            text.report(mark.place, message, describe_key(steps))
+        return
     help = f"add '{key}: …'. {describe_key([*steps, key])}"
-    message = f"{_kind(steps)[1]} needs the key '{key}'"
     if key == "schema":
         help = "begin the file with 'schema: gradcheck/v1'"
-    if isinstance(key, int):
-        message, help = f"{_label(steps)} has too few numbers: {key}", describe_key(steps)
-    text.report(mark.place if isinstance(key, int) else mark.start, message, help)
+    text.report(mark.start, f"{_kind(steps)[1]} needs the key '{key}'", help)
 
 
 @cache
@@ -326,47 +329,54 @@ def describe_key(steps: Sequence[int | str]) -> str:
 
 
 # --------------------------------------------------------------------------- values
-def _report_value(found: Found, is_key: bool, text: SpecText) -> None:
-    """Report a value, or a key if `is_key`, that is not of the type, or not among those allowed."""
-    if found.kind == "literal_error":
-        _report_choice(found, is_key, text)
+def _report_value(detail: ErrorDetails, root: Map, text: SpecText) -> None:
+    """Report a value, or a key, that is not of the type, or not among those allowed."""
+    value, mark, key_mark, steps = locate(root, detail["loc"])
+    is_key = detail["loc"][-1] == "[key]"
+    if is_key and key_mark is not None:
+        mark = key_mark
+    field = next((str(step) for step in reversed(steps) if isinstance(step, str)), "")
+    context = detail.get("ctx", {})
+    invalid = InvalidValue(detail["type"], value, mark, steps, field, detail["msg"], context)
+    if invalid.kind == "literal_error":
+        _report_choice(invalid, is_key, text)
         return
-    kind, mark, value = found.kind, found.mark, found.value
+    kind = invalid.kind
     if kind == "string_pattern_mismatch" and not mark.text.strip():
         kind = "string_too_short"
-    message = _MESSAGES.get(kind, "{label}: {said}").format(
-        label=_label(found.steps),
+    message = _MESSAGES.get(kind, "{label}: {words}").format(
+        label=_label(invalid.steps),
         here=describe(value, mark),
         text=mark.text,
         quoted=quote(mark.text),
         count=len(value) if isinstance(value, Seq) else 1,
-        parts="dimensions" if found.field == "shape" else "entries",
-        choices=_UNIONS.get(found.field, ("something else",))[0],
-        said=found.said,
-        **found.context,
+        parts="dimensions" if invalid.field == "shape" else "entries",
+        choices=_UNIONS.get(invalid.field, ("something else",))[0],
+        words=invalid.words,
+        **invalid.context,
     )
-    help = _ADVICE[found.kind](found) if found.kind in _ADVICE else ""
-    text.report(mark.place, message, help or describe_key(found.steps))
+    help = _ADVICE[invalid.kind](invalid) if invalid.kind in _ADVICE else ""
+    text.report(mark.place, message, help or describe_key(invalid.steps))
 
 
-def _report_choice(found: Found, is_key: bool, text: SpecText) -> None:
+def _report_choice(invalid: InvalidValue, is_key: bool, text: SpecText) -> None:
     """Report a value that is none of a few; pydantic lists these."""
-    expected, mark = found.context["expected"], found.mark
+    expected, mark = invalid.context["expected"], invalid.mark
     choices = [choice.strip("'") for choice in re.split(", | or ", expected)]
-    label = _label(found.steps)
+    label = _label(invalid.steps)
     if is_key:
         label = next(
             (
                 noun
                 for key, noun in (("backends", "backend"), ("world", "axis"))
-                if key in found.steps
+                if key in invalid.steps
             ),
             "key",
         )
-    if is_key or isinstance(found.value, str):
+    if is_key or isinstance(invalid.value, str):
         message = f"unknown {label} {quote(mark.text)}"
     else:
-        message = f"{label} is {describe(found.value, mark)}"
+        message = f"{label} is {describe(invalid.value, mark)}"
     if label == "schema":
         message = f"this is not a format that this version reads: {quote(mark.text)}"
     near = text.suggest(mark.text, choices)
@@ -376,20 +386,20 @@ def _report_choice(found: Found, is_key: bool, text: SpecText) -> None:
     text.report(mark.place, message, help)
 
 
-def _advise_operation(found: Found) -> str:
+def _advise_operation(invalid: InvalidValue) -> str:
     """Suggest an operation of the same last name, or of nearly the same name."""
     by_last = {name.rpartition(".")[2]: name for name in sorted(model.OPERATIONS)}
-    near = nearest(found.mark.text.rpartition(".")[2], by_last)
+    near = nearest(invalid.mark.text.rpartition(".")[2], by_last)
     if near:
         return f"did you mean '{by_last[near]}'?"
     where = "functions of Tensors in paddle, paddle.linalg and paddle.nn.functional can be named"
     return f"{where}; write others as source"
 
 
-def _advise_pattern(found: Found) -> str:
+def _advise_pattern(invalid: InvalidValue) -> str:
     """Tell the form of a text, and write the value in it where that is clear."""
-    field = "layers" if found.steps[-2:-1] == ["layers"] else found.field
-    help, value = _PATTERNS.get(field, ""), found.mark.text
+    field = "layers" if invalid.steps[-2:-1] == ["layers"] else invalid.field
+    help, value = _PATTERNS.get(field, ""), invalid.mark.text
     module, _, name = value.rpartition(".")
     if field == "ref" and module and re.fullmatch(r"[\w.]+", value):
         return f"{help}; write '{module}:{name}'"
@@ -397,28 +407,30 @@ def _advise_pattern(found: Found) -> str:
     return f"{help}; write '{kebab}'" if 0 < len(kebab) <= 60 else help
 
 
-def _advise_list(found: Found) -> str:
+def _advise_list(invalid: InvalidValue) -> str:
     """Write a value as a list."""
-    value = found.mark.text
-    if found.steps[-1:] == ["scenarios"]:
+    value = invalid.mark.text
+    if invalid.steps[-1:] == ["scenarios"]:
         return "begin each scenario with a dash: '- id: …'"
-    if found.mark.style and value.startswith("["):
+    if invalid.mark.style and value.startswith("["):
         return "remove the quotes"
     if _SEVERAL.fullmatch(value):
         return f"write {_as_list(value)}"
-    if found.is_short_scalar:
+    if invalid.is_short_scalar:
         return f"write [{value}]"
     return "write [a, b, …]" if value else ""
 
 
-def _advise_mapping(found: Found) -> str:
+def _advise_mapping(invalid: InvalidValue) -> str:
     """Write a value as a mapping with the first key of those that it can have."""
-    kind = _kind(found.steps)[0]
+    kind = _kind(invalid.steps)[0]
     if kind is model.SpecFile:
         return ""
     keys = known_keys(kind)
     inner = (
-        _as_list(found.mark.text) if found.is_short_scalar and isinstance(found.value, str) else "…"
+        _as_list(invalid.mark.text)
+        if invalid.is_short_scalar and isinstance(invalid.value, str)
+        else "…"
     )
     written = f"{keys[0]}: {inner}"
     if "raises" in keys and _EXCEPTION.fullmatch(inner):
@@ -427,42 +439,42 @@ def _advise_mapping(found: Found) -> str:
     return f"write {{{written}}}{others}"
 
 
-def _advise_names(found: Found) -> str:
+def _advise_names(invalid: InvalidValue) -> str:
     """Write a list of mappings of one key each as one mapping."""
-    items = found.value if isinstance(found.value, Seq) else ()
+    items = invalid.value if isinstance(invalid.value, Seq) else ()
     if not items or not all(isinstance(item, Map) and len(item) == 1 for item in items):
         return ""
     names = [f"{next(iter(item))}: …" for item in items]
     return f"write {listing(names, 'and')} without the dash{'es' * (len(names) > 1)}"
 
 
-def _advise_boolean(found: Found) -> str:
-    spelled = _SPELLED.get(found.mark.text.lower())
+def _advise_boolean(invalid: InvalidValue) -> str:
+    spelled = _SPELLED.get(invalid.mark.text.lower())
     return f"write {spelled}" if spelled else ""
 
 
-def _advise_quotes(found: Found) -> str:
-    return f'put it in quotes: "{found.mark.text}"' if found.mark.text else ""
+def _advise_quotes(invalid: InvalidValue) -> str:
+    return f'put it in quotes: "{invalid.mark.text}"' if invalid.mark.text else ""
 
 
-def _advise_union(found: Found) -> str:
-    return _UNIONS.get(found.field, ("", ""))[1]
+def _advise_union(invalid: InvalidValue) -> str:
+    return _UNIONS.get(invalid.field, ("", ""))[1]
 
 
-def _advise_number(found: Found) -> str:
-    return number_help(found.value, found.mark)
+def _advise_number(invalid: InvalidValue) -> str:
+    return number_help(invalid.value, invalid.mark)
 
 
 def _for_each(
-    kinds: Iterable[str], advise: Callable[[Found], str]
-) -> dict[str, Callable[[Found], str]]:
+    kinds: Iterable[str], advise: Callable[[InvalidValue], str]
+) -> dict[str, Callable[[InvalidValue], str]]:
     return dict.fromkeys(kinds, advise)
 
 
-_ADVICE: dict[str, Callable[[Found], str]] = {
+_ADVICE: dict[str, Callable[[InvalidValue], str]] = {
     "unknown_operation": _advise_operation,
     "string_pattern_mismatch": _advise_pattern,
-    "string_too_long": lambda found: "shorten it",
+    "string_too_long": lambda invalid: "shorten it",
     "bool_type": _advise_boolean,
     "string_type": _advise_quotes,
     "dict_type": _advise_names,

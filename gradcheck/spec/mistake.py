@@ -58,6 +58,13 @@ def raise_mistakes(mistakes: Iterable[Mistake]) -> None:
         raise PydanticCustomError(MISTAKES, "{summary}", {"summary": summary, "mistakes": found})
 
 
+def find_broken(*rules: tuple[bool, Mistake]) -> Iterator[Mistake]:
+    """Yield the mistakes whose condition holds."""
+    for is_broken, mistake in rules:
+        if is_broken:
+            yield mistake
+
+
 def rule(find_mistakes: Callable[[Any], Iterator[Mistake]]) -> Callable[[Any], Any]:
     """Return a validator of pydantic that raises the mistakes that a function finds in a value."""
 

@@ -86,8 +86,7 @@ class Format(BaseModel):
     @property
     def written(self) -> set[str]:
         """The keys that the file gives."""
-        keys = (type(self).model_fields[name].alias or name for name in self.model_fields_set)
-        return set(keys) - READER_FIELDS
+        return {name.rstrip("_") for name in self.model_fields_set} - READER_FIELDS
 
 
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -307,7 +307,11 @@ def _take_default(scenario: Map, key: str, defaults: Map) -> None:
     elif isinstance(own, Seq) and isinstance(default, Seq):
         scenario[key] = _join_tags(default, own, before=True)
     # A scenario that names a document of its own does not need the default's section or url.
-    elif isinstance(own, Map) and isinstance(default, Map) and "document" not in own:
+    elif (
+        isinstance(own, Map)
+        and isinstance(default, Map)
+        and not (key == "source" and "document" in own)
+    ):
         scenario[key] = default.union(own)
 
 

@@ -22,7 +22,7 @@ from gradcheck.spec.input_rules import (
     rank_sizes,
 )
 from gradcheck.spec.literals import MOST_RANKS
-from gradcheck.spec.mistake import Exclusion, Mistake, below, find_excluded
+from gradcheck.spec.mistake import Exclusion, Mistake, below, find_broken, find_excluded
 from gradcheck.spec.model import BackendExpectation, Observed, Scenario, is_static
 from gradcheck.spec.subject import find_subject_mistakes
 from gradcheck.spec.value_rules import name_mistakes, suggest
@@ -60,12 +60,8 @@ class ScenarioRules:
 
     def find_mistakes(self, scenario: Scenario) -> Iterator[Mistake]:
         """Yield what is wrong with a scenario, and if nothing is, that it can check nothing."""
-        found = False
-        for mistake in self._mistakes(scenario):
-            found = True
-            yield mistake
-        if not found:
-            yield from find_subject_mistakes(scenario, self.code)
+        mistakes = list(self._mistakes(scenario))
+        yield from mistakes or find_subject_mistakes(scenario, self.code)
 
     def _mistakes(self, scenario: Scenario) -> Iterator[Mistake]:
         yield from self.code.find_program_mistakes(scenario)
@@ -210,27 +206,46 @@ def _world_keys_without_world(scenario: Scenario) -> Iterator[Mistake]:
 
 def _impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Mistake]:
     """Yield a world that is given twice or too large, and what is not supported with a world."""
-    if scenario.world is not None and "world" in scenario.matrix:
-        yield Mistake(
-            path, "both the matrix and the scenario give a world", "keep one of the two", "key"
-        )
-    if max(scenario.world_sizes) > MOST_RANKS:
-        message = (
-            f"the world has {max(scenario.world_sizes):,} ranks, at most {MOST_RANKS} are allowed"
-        )
-        yield Mistake(path, message, "a mistake shows on 2, 3 or 4 ranks")
-    if scenario.script is not None:
-        help = "write the program's layer as 'layer', with 'inputs', or remove the world"
-        yield Mistake(path, "a script does not run in a world: only a 'layer' does", help, "key")
-    elif is_static(scenario.layer):
-        help = "write the layer as a PyLayer, or remove the world"
-        yield Mistake(path, "a static layer (forward_fn) does not run in a world", help, "key")
+    is_script, ranks = scenario.script is not None, max(scenario.world_sizes)
+    yield from find_broken(
+        (
+            scenario.world is not None and "world" in scenario.matrix,
+            Mistake(
+                path, "both the matrix and the scenario give a world", "keep one of the two", "key"
+            ),
+        ),
+        (
+            ranks > MOST_RANKS,
+            Mistake(
+                path,
+                f"the world has {ranks:,} ranks, at most {MOST_RANKS} are allowed",
+                "a mistake shows on 2, 3 or 4 ranks",
+            ),
+        ),
+        (
+            is_script,
+            Mistake(
+                path,
+                "a script does not run in a world: only a 'layer' does",
+                "write the program's layer as 'layer', with 'inputs', or remove the world",
+                "key",
+            ),
+        ),
+        (
+            not is_script and is_static(scenario.layer),
+            Mistake(
+                path,
+                "a static layer (forward_fn) does not run in a world",
+                "write the layer as a PyLayer, or remove the world",
+                "key",
+            ),
+        ),
+    )
     for expect_path, expect in scenario.expectations():
         if expect.order == 2:
             help = "remove it: in a world the derivative alone is checked"
-            yield Mistake(
-                (*expect_path, "order"), "'order: 2' is not supported with a world", help, "key"
-            )
+            message = "'order: 2' is not supported with a world"
+            yield Mistake((*expect_path, "order"), message, help, "key")
 
 
 # --------------------------------------------------------------------------- backends
@@ -257,17 +272,17 @@ def find_backend_mistakes(scenario: Scenario, backend: str) -> Iterator[Mistake]
 
 def _entry_mistakes(entry: BackendExpectation) -> Iterator[Mistake]:
     """Yield what does not go together in what is said of versions of a backend."""
+    yield from find_excluded(_BACKEND_EXCLUSIONS, entry.written)
     if entry.versions is not None and not is_range(entry.versions):
         help = "write '>=3.0,<3.3' or '==3.0.0': comparisons of PEP 440, joined by commas"
         message = f"versions: {quote(entry.versions)} is not a range of versions"
         yield Mistake(("versions",), message, help)
-    yield from find_excluded(_BACKEND_EXCLUSIONS, entry.written)
     if entry.observed is None:
         for key in sorted(entry.written & {"reason", "policy", "issue"}):
             message = f"{quote(key)} is of no use without 'observed'"
             yield Mistake((key,), message, "xfail and skip have their own", "key")
         return
-    if entry.reason is None and entry.policy is None:
+    if entry.written.isdisjoint(("reason", "policy")):
         message = "'observed' needs a 'reason' beside it"
         yield Mistake(("observed",), message, "add 'reason: …': why, in one sentence", "key")
     yield from below(("observed",), _observed_mistakes(entry.observed))
@@ -276,12 +291,18 @@ def _entry_mistakes(entry: BackendExpectation) -> Iterator[Mistake]:
 def _observed_mistakes(observed: Observed) -> Iterator[Mistake]:
     """Yield observations that say nothing, or cannot be made together."""
     written = observed.written
-    if not written:
-        yield Mistake((), "observed must not be empty", "write what is seen")
-    if "crash" in written and not observed.crash:
-        yield Mistake(("crash",), "crash must not be empty", "write what is seen")
-    if "hang" in written and not observed.hang:
-        yield Mistake(("hang",), "'hang: false' says nothing", "remove it", "key")
+    empty = "write what is seen"
+    yield from find_broken(
+        (not written, Mistake((), "observed must not be empty", empty)),
+        (
+            "crash" in written and not observed.crash,
+            Mistake(("crash",), "crash must not be empty", empty),
+        ),
+        (
+            "hang" in written and not observed.hang,
+            Mistake(("hang",), "'hang: false' says nothing", "remove it", "key"),
+        ),
+    )
     ends = sorted(written & {"crash", "hang"})
     besides = sorted(written - set(ends)) + ends[1:]
     if ends and besides:
