@@ -8,7 +8,7 @@ the file's layers and defaults.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gradcheck.spec.containers import inside
@@ -159,43 +159,44 @@ def _expand(written: Seq, text: SpecText) -> Iterator[Scenario]:
                     yield case, own_mark, mark.line
 
 
-def _extend(item: Map, by_id: Mapping[Any, Map], text: SpecText) -> Map | None:
-    """Return a scenario with the keys of those it extends; None if it cannot extend them, which is
-    reported.
+def _extend(
+    item: Map, by_id: Mapping[Any, Map], text: SpecText, chain: tuple[Map, ...] = ()
+) -> Map | None:
+    """Return a scenario with the keys of those it extends; None if it cannot, which is reported.
+
+    `chain` has the scenarios that extend it, one the next.
     """
-    chain = [item]
-    while isinstance(target := chain[-1].get("extends"), str):
-        parent = by_id.get(target)
-        mistake = None
-        if parent is None:
-            near = text.suggest(target, by_id)
-            help = f"did you mean '{near}'?" if near else "name a scenario of this file"
-            mistake = f"extends {quote(target)}, but this file has no scenario of that id", help
-        elif any(parent is one for one in chain):
-            _report_circle(chain, parent, text)
-            return None
-        elif len(chain) == MAX_CHAIN:
-            mistake = (
-                f"extends goes more than {MAX_CHAIN} scenarios deep",
-                "extend the first of them directly",
-            )
-        if mistake or parent is None:
-            text.report(chain[-1].marks["extends"][1].place, *mistake or ("", ""))
-            return None
-        chain.append(parent)
-    result = chain.pop()
-    while chain:
-        result = merge(result.without(_OWN), chain.pop())
-    return result
+    target = item.get("extends")
+    if not isinstance(target, str):
+        return item
+    chain = (*chain, item)
+    place = item.marks["extends"][1].place
+    parent = by_id.get(target)
+    if parent is None:
+        near = text.suggest(target, by_id)
+        help = f"did you mean '{near}'?" if near else "name a scenario of this file"
+        message = f"extends {quote(target)}, but this file has no scenario of that id"
+        text.report(place, message, help)
+    elif any(parent is member for member in chain):
+        _report_circle(chain, parent, text)
+    elif len(chain) == MAX_CHAIN:
+        message = f"extends goes more than {MAX_CHAIN} scenarios deep"
+        text.report(place, message, "extend the first of them directly")
+    else:
+        whole = _extend(parent, by_id, text, chain)
+        return None if whole is None else merge(whole.without(_OWN), item)
+    return None
 
 
-def _report_circle(chain: list[Map], parent: Map, text: SpecText) -> None:
+def _report_circle(chain: Sequence[Map], parent: Map, text: SpecText) -> None:
     """Report the scenarios of a chain that extend each other, at the first of them in the file."""
-    start = next(index for index, one in enumerate(chain) if one is parent)
-    circle = sorted(chain[start:], key=lambda one: one.marks["extends"][1].line)
+    start = next(index for index, member in enumerate(chain) if member is parent)
+    circle = sorted(chain[start:], key=lambda member: member.marks["extends"][1].line)
     message, help = "it extends itself", "remove 'extends'"
     if len(circle) > 1:
-        message = f"{listing([str(one.get('id', '?')) for one in circle], 'and')} extend each other"
+        message = (
+            f"{listing([str(member.get('id')) for member in circle], 'and')} extend each other"
+        )
         help = "remove 'extends' from one of them"
     place = circle[0].marks["extends"][1].place
     text.report(place, f"extends goes in a circle: {message}", help)
