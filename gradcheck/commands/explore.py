@@ -43,7 +43,7 @@ from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError
 
-HELD = {"grads", "values", "calls", "warns", "raises", "differs", "cotangent"}
+HOLDS_AT_INPUTS = {"grads", "values", "calls", "warns", "raises", "differs", "cotangent"}
 """Keys of an expectation that hold at the inputs that a scenario gives."""
 
 
@@ -150,7 +150,7 @@ def why_not_explored(scenario: Scenario) -> str:
         return "it is a script; write the code as 'layer', with 'inputs'"
     if scenario.world_sizes:
         return "it has a world"
-    if held := sorted(scenario.expect.written & HELD):
+    if held := sorted(scenario.expect.written & HOLDS_AT_INPUTS):
         return f"'{held[0]}' holds at certain inputs, and explore draws them"
     if scenario.expect.gradient in ("unchecked", "differs"):
         return f"'gradient: {scenario.expect.gradient}' leaves nothing to look for"

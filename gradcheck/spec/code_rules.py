@@ -11,7 +11,6 @@ from gradcheck.spec import model
 from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import length_parameters
-from gradcheck.spec.mistake import Mistake, below
 from gradcheck.spec.model import LayerRef, Scenario
 from gradcheck.spec.python import (
     CompileMode,
@@ -22,6 +21,7 @@ from gradcheck.spec.python import (
     static_forward,
 )
 from gradcheck.spec.value_rules import suggest
+from gradcheck.spec.violation import Violation, below
 
 MAX_CHARACTERS = 20_000
 """Of one piece of code: some work of Python's compiler grows with the square (names times scopes:
@@ -71,16 +71,16 @@ class CodeRules:
     """Rules of the code of one file: what many scenarios inherit is compiled once."""
 
     def __init__(self) -> None:
-        self.compiled: dict[tuple[str, str], PythonCode | Mistake | None] = {}
-        self.patterns: dict[str, Mistake | None] = {}
+        self.compiled: dict[tuple[str, str], PythonCode | Violation | None] = {}
+        self.patterns: dict[str, Violation | None] = {}
         self.code_size = 0
         self.patterns_size = 0
 
     # ----------------------------------------------------------------------- syntax
-    def find_mistakes(self, source: str | None, what: str) -> Iterator[Mistake]:
+    def find_mistakes(self, source: str | None, what: str) -> Iterator[Violation]:
         """Yield why `source`, which is `what`, is not Python."""
         found = None if source is None else self._compile(source, what)
-        if isinstance(found, Mistake):
+        if isinstance(found, Violation):
             yield found
 
     def find_code(self, source: str | None, what: str) -> PythonCode | None:
@@ -88,7 +88,7 @@ class CodeRules:
         found = None if source is None else self._compile(source, what)
         return found if isinstance(found, PythonCode) else None
 
-    def _compile(self, source: str, what: str) -> PythonCode | Mistake | None:
+    def _compile(self, source: str, what: str) -> PythonCode | Violation | None:
         """Return the code, or its mistake, or None past the limit of a file, which is reported
         once.
         """
@@ -97,12 +97,12 @@ class CodeRules:
             self.compiled[key] = self._compile_anew(source, what)
         return self.compiled[key]
 
-    def _compile_anew(self, source: str, what: str) -> PythonCode | Mistake | None:
+    def _compile_anew(self, source: str, what: str) -> PythonCode | Violation | None:
         if not source.strip():
-            return Mistake((), f"{what} is empty", "write the code, or remove the key")
+            return Violation((), f"{what} is empty", "write the code, or remove the key")
         if len(source) > MAX_CHARACTERS:
             help = "move it into a module, and name that with 'layer: {ref: …}'"
-            return Mistake(
+            return Violation(
                 (), f"{what} is longer than {MAX_CHARACTERS:,} characters", help, "start"
             )
         is_first_above = self.code_size <= MAX_CODE
@@ -110,7 +110,9 @@ class CodeRules:
         if self.code_size > MAX_CODE:
             message = f"the code in this file is longer than {MAX_CODE:,} characters"
             return (
-                Mistake((), message, "split the file by topic", "start") if is_first_above else None
+                Violation((), message, "split the file by topic", "start")
+                if is_first_above
+                else None
             )
 
         # eval() ignores spaces before an expression, compile() does not.
@@ -120,19 +122,19 @@ class CodeRules:
             code.check()
         except SyntaxError as error:
             place = _place_of_error(error, leading)
-            return Mistake((), f"{what} is not valid Python: {error.msg}", inside=place)
+            return Violation((), f"{what} is not valid Python: {error.msg}", inside=place)
         except TooLargeError:
             help = "call a function in 'finally', and return from fewer places"
-            return Mistake(
+            return Violation(
                 (), f"{what} is too large: Python repeats 'finally' for every return", help, "start"
             )
         except (ValueError, RecursionError, MemoryError, OverflowError):
-            return Mistake(
+            return Violation(
                 (), f"{what} is too deeply nested for Python", "make it simpler", "start"
             )
         return code
 
-    def find_pattern_mistakes(self, pattern: str) -> Iterator[Mistake]:
+    def find_pattern_mistakes(self, pattern: str) -> Iterator[Violation]:
         """Yield why a regular expression cannot be compiled, or would take long to compile.
 
         It is searched for while a case runs, within its time limit.
@@ -148,28 +150,28 @@ class CodeRules:
             yield mistake
 
     # ----------------------------------------------------------------------- programs
-    def find_program_mistakes(self, scenario: Scenario) -> Iterator[Mistake]:
+    def find_program_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
         """Yield what is wrong with a layer, a script, or a script behind the source of a layer."""
         layer, script, call = scenario.layer, scenario.script, scenario.call
         source = layer if isinstance(layer, str) else None
         if layer is None and script is None:
             help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
-            yield Mistake((), "a scenario needs 'layer' or 'script'", help, "start")
+            yield Violation((), "a scenario needs 'layer' or 'script'", help, "start")
         if script is not None and layer is not None and source is None:
             help = (
                 "import the layer in the script, or remove the script to check the layer's gradient"
             )
-            yield Mistake(
+            yield Violation(
                 ("script",), "a script beside a layer that has no source here", help, "key"
             )
         elif script is not None:
             for key in sorted({"inputs", "call"} & scenario.written):
                 help = "remove it, or keep a 'layer' alone to check its gradient"
-                yield Mistake((key,), f"a script has no use for {quote(key)}", help, "key")
+                yield Violation((key,), f"a script has no use for {quote(key)}", help, "key")
         yield from below(("script",), self.find_mistakes(script, "the script"))
         if source is not None and re.fullmatch(model.REFERENCE, source):
             message = "this is the name of a layer, and not Python source"
-            yield Mistake(("layer",), message, f"write {{ref: '{source}'}}")
+            yield Violation(("layer",), message, f"write {{ref: '{source}'}}")
             return
         yield from below(("layer",), self.find_mistakes(source, "the layer"))
         if script is not None:
@@ -205,7 +207,9 @@ class CodeRules:
                 return None
         return names
 
-    def find_misspelt_class(self, section: str, name: str, scenario: Scenario) -> Iterator[Mistake]:
+    def find_misspelt_class(
+        self, section: str, name: str, scenario: Scenario
+    ) -> Iterator[Violation]:
         """Yield that the name of an exception or warning looks like a misspelt one of Python's.
 
         Others may come from libraries.
@@ -217,9 +221,9 @@ class CodeRules:
         import difflib  # here: only a name that is not known pays for it
 
         for near in difflib.get_close_matches(name, sorted(known), 1, MISSPELT):
-            yield Mistake((), f"there is no {kind} {quote(name)}", f"did you mean '{near}'?")
+            yield Violation((), f"there is no {kind} {quote(name)}", f"did you mean '{near}'?")
 
-    def find_unused_parameters(self, scenario: Scenario) -> Iterator[Mistake]:
+    def find_unused_parameters(self, scenario: Scenario) -> Iterator[Violation]:
         """Yield the parameters that no code uses: all their values would run the same case."""
         used = {"dtype", "layout", "world", *variables(scenario.inputs)}
         for input in scenario.inputs.values():
@@ -238,7 +242,7 @@ class CodeRules:
                 "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' "
                 "work by themselves"
             )
-            yield Mistake((section, name), f"nothing uses the {kind} {quote(name)}", help, "key")
+            yield Violation((section, name), f"nothing uses the {kind} {quote(name)}", help, "key")
 
 
 def _place_of_error(error: SyntaxError, leading: int) -> tuple[int, int, int]:
@@ -249,33 +253,33 @@ def _place_of_error(error: SyntaxError, leading: int) -> tuple[int, int, int]:
     return error.lineno or 1, (error.offset or 1) + leading, width
 
 
-def _too_many_patterns(is_first: bool) -> Mistake | None:
+def _too_many_patterns(is_first: bool) -> Violation | None:
     message = (
         f"the regular expressions in this file are longer than {MAX_PATTERNS:,} characters together"
     )
-    return Mistake((), message, "split the file by topic") if is_first else None
+    return Violation((), message, "split the file by topic") if is_first else None
 
 
-def _pattern_mistake(pattern: str) -> Mistake | None:
+def _pattern_mistake(pattern: str) -> Violation | None:
     """Return why a regular expression is refused."""
     if pattern.count("(") > MAX_GROUPS:
-        return Mistake(
+        return Violation(
             (),
             f"a regular expression with more than {MAX_GROUPS} groups",
             "look for less of the message",
         )
     if "[" in pattern and _WIDE_RANGE.search(pattern):
         message = "a range in a regular expression must end with an ASCII character"
-        return Mistake((), message, "write the characters one by one, such as [αβγ], or '.'")
+        return Violation((), message, "write the characters one by one, such as [αβγ], or '.'")
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         help = "put a backslash before (, ), [, ], ., *, +, ? where they stand for themselves"
-        return Mistake((), f"not a regular expression: {error}", help)
+        return Violation((), f"not a regular expression: {error}", help)
     return None
 
 
-def _ambiguous_layers(code: PythonCode) -> Iterator[Mistake]:
+def _ambiguous_layers(code: PythonCode) -> Iterator[Violation]:
     """Yield that the source of a layer leaves open which class to apply without ``call``."""
     tree = code.tree
     assert isinstance(tree, ast.Module)
@@ -294,12 +298,12 @@ def _ambiguous_layers(code: PythonCode) -> Iterator[Mistake]:
             "'call: …'"
         )
     inside = (shown[0].lineno, 1, 1) if len(shown) == 1 else None
-    yield Mistake(("layer",), message, help, "start", inside)
+    yield Violation(("layer",), message, help, "start", inside)
 
 
 def _unknown_names(
     scenario: Scenario, call: PythonCode, layer: PythonCode | None
-) -> Iterator[Mistake]:
+) -> Iterator[Violation]:
     """Yield the first name in ``call`` that neither the inputs, the matrix nor the layer's source
     give.
     """
@@ -316,7 +320,7 @@ def _unknown_names(
     if missing and "*" not in known:
         otherwise = f"the inputs are {listing(own, 'and')}" if own else "define it in the layer"
         names = known - vars(builtins).keys()
-        yield Mistake(
+        yield Violation(
             ("call",),
             f"call: there is no {quote(missing[0])}",
             suggest(missing[0], sorted(names), otherwise),

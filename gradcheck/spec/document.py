@@ -46,7 +46,7 @@ LIST_ENTRIES = re.compile(r"[^{}\[\]]*")
 
 
 @dataclass(slots=True, eq=False)
-class Mark:
+class Span:
     """Where a key or value is written. Lines and columns count from 1, the end is exclusive."""
 
     line: int
@@ -93,11 +93,11 @@ class Map(dict[str, Any]):
 
     def __init__(self, entries: Mapping[str, Any] | None = None) -> None:
         super().__init__(entries or {})
-        self.marks: dict[str, tuple[Mark, Mark]] = {}
+        self.marks: dict[str, tuple[Span, Span]] = {}
         if isinstance(entries, Map):
             self.marks.update(entries.marks)
 
-    def put(self, key: str, value: Any, marks: tuple[Mark, Mark]) -> None:
+    def put(self, key: str, value: Any, marks: tuple[Span, Span]) -> None:
         """Set the value of `key` and where both are written."""
         self[key] = value
         self.marks[key] = marks
@@ -130,9 +130,9 @@ class Map(dict[str, Any]):
 class Seq(tuple[Any, ...]):
     """A list of a document, with the marks of its items."""
 
-    marks: list[Mark]
+    marks: list[Span]
 
-    def __new__(cls, items: Iterable[Any], marks: Iterable[Mark]) -> Seq:
+    def __new__(cls, items: Iterable[Any], marks: Iterable[Span]) -> Seq:
         """Make a list of items and their marks."""
         made = super().__new__(cls, items)
         made.marks = list(marks)
@@ -183,7 +183,7 @@ class Composer:
         loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self.events: Iterator[yaml.Event] = yaml.parse(text.content, Loader=loader)
 
-    def document(self) -> tuple[Any, Mark | None]:
+    def document(self) -> tuple[Any, Span | None]:
         """Compose the only document of the file; None if there is none."""
         value, mark = None, None
         documents = 0
@@ -201,14 +201,14 @@ class Composer:
                 value, mark = self._value(next(self.events), 1, null_allowed=False)
         return value, mark
 
-    def _value(self, event: Any, depth: int, null_allowed: bool) -> tuple[Any, Mark]:
+    def _value(self, event: Any, depth: int, null_allowed: bool) -> tuple[Any, Span]:
         """Compose the value that begins with an event."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
             self._stop(
                 event, f"more than {MAX_NODES:,} values in one file", "split the file by topic"
             )
-        mark = Mark(*place_of(event.start_mark), *place_of(event.end_mark))
+        mark = Span(*place_of(event.start_mark), *place_of(event.end_mark))
         self._refuse_references(event)
 
         if isinstance(event, yaml.ScalarEvent):
@@ -236,7 +236,7 @@ class Composer:
     def _sequence(self, depth: int, null_allowed: bool) -> Seq:
         """Compose a list up to its end."""
         items: list[Any] = []
-        marks: list[Mark] = []
+        marks: list[Span] = []
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
             value, mark = self._value(event, depth + 1, null_allowed)
             items.append(value)
@@ -246,7 +246,7 @@ class Composer:
     def _mapping(self, depth: int, null_allowed: bool) -> Map:
         """Compose a mapping up to its end."""
         mapping = Map()
-        before: Mark | None = None
+        before: Span | None = None
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key, key_mark = self._value(event, depth + 1, null_allowed=True)
             if key_mark.text == "<<" and not key_mark.style:
@@ -269,7 +269,7 @@ class Composer:
                 mapping.put(key, value, (key_mark, value_mark))
         return mapping
 
-    def _key_mistake(self, mapping: Map, key: Any, mark: Mark) -> tuple[str, str] | None:
+    def _key_mistake(self, mapping: Map, key: Any, mark: Span) -> tuple[str, str] | None:
         """Return why a key cannot be taken, and what to do."""
         if isinstance(key, (Map, Seq)):
             return "a key must be text, not a list or mapping", "write a name"
@@ -284,7 +284,7 @@ class Composer:
             )
         return None
 
-    def _scalar(self, mark: Mark) -> Any:
+    def _scalar(self, mark: Span) -> Any:
         """Return the value of a scalar, and report one that cannot be held."""
         text = mark.text
         if mark.style:
@@ -312,12 +312,12 @@ class Composer:
             self.text.report(mark.place, f"{text} is 0 in float64", help)
         return number
 
-    def _is_list_without_brackets(self, before: Mark, key: Mark, value: Mark) -> bool:
+    def _is_list_without_brackets(self, before: Span, key: Span, value: Span) -> bool:
         """Whether a key without a value follows a scalar in braces: ``{shape: 2, 3}``."""
         behind = self.text.lines[key.end_line - 1][key.end_column - 1 :].lstrip()
         return not value.text and behind[:1] in (",", "}") and before.end_line == key.line
 
-    def _report_list_without_brackets(self, before: Mark) -> None:
+    def _report_list_without_brackets(self, before: Span) -> None:
         written = LIST_ENTRIES.match(self.text.lines[before.line - 1], before.column - 1)
         entries: list[str] = []
         for entry in written[0].split(",") if written else ():
@@ -334,7 +334,7 @@ class Composer:
         raise StopReadingError
 
 
-def describe(value: Any, mark: Mark) -> str:
+def describe(value: Any, mark: Span) -> str:
     """Describe a value for a message: ``the string "1e-6"``, ``the number 3``, ``null``, ``a
     list``.
     """
@@ -351,14 +351,14 @@ def describe(value: Any, mark: Mark) -> str:
     return f"{kind} {mark.text}"
 
 
-def locate(root: Map, path: Iterable[int | str]) -> tuple[Any, Mark, Mark | None, list[int | str]]:
+def locate(root: Map, path: Iterable[int | str]) -> tuple[Any, Span, Span | None, list[int | str]]:
     """Return the value at a path, its mark, the mark of its key, and the steps that exist.
 
     Steps that are no key or index (union members of pydantic, missing keys) are skipped.
     """
     value: Any = root
-    mark = Mark(1, 1, 1, 1)
-    key_mark: Mark | None = None
+    mark = Span(1, 1, 1, 1)
+    key_mark: Span | None = None
     steps: list[int | str] = []
     for step in path:
         if isinstance(value, Map) and step in value.marks:

@@ -9,14 +9,16 @@ from gradcheck.spec.code_rules import CodeRules
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.document import DataPath
 from gradcheck.spec.input_rules import input_shape, rank_sizes
-from gradcheck.spec.mistake import Mistake, Underlined, below
 from gradcheck.spec.model import Expect, Input, Regex, Scenario
 from gradcheck.spec.value_rules import shape_of, suggest
+from gradcheck.spec.violation import Underlined, Violation, below
 
 _REMOVE = "remove one of the two"
 
 
-def find_expect_mistakes(expect: Expect, scenario: Scenario, code: CodeRules) -> Iterator[Mistake]:
+def find_expect_mistakes(
+    expect: Expect, scenario: Scenario, code: CodeRules
+) -> Iterator[Violation]:
     """Yield what is wrong with an expectation of a scenario, below it."""
     yield from _impossible_checks(expect, scenario)
     yield from _conflicts(expect)
@@ -24,7 +26,7 @@ def find_expect_mistakes(expect: Expect, scenario: Scenario, code: CodeRules) ->
     if expect.differs is not None and expect.differs.code not in (None, *CODES):
         unknown = str(expect.differs.code)
         help = suggest(unknown, CODES, "'gradcheck explain' lists all codes")
-        yield Mistake(("differs", "code"), f"there is no diagnosis {quote(unknown)}", help)
+        yield Violation(("differs", "code"), f"there is no diagnosis {quote(unknown)}", help)
     for expression in expect.values:
         for mistake in code.find_mistakes(expression, "the expression"):
             yield mistake._replace(path=("values", expression), mark="key")
@@ -52,7 +54,7 @@ def checks_of(expect: Expect) -> dict[str, str]:
     return {key: shown for key, shown in checks.items() if shown}
 
 
-def _impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Mistake]:
+def _impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
     """Yield checks of gradients where there is none to check."""
     if expect.raises is not None:
         why = "and 'raises' exclude each other"
@@ -72,27 +74,27 @@ def _impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Mistake]:
         return
     for key, shown in checks_of(expect).items():
         if key != "grads" or expect.raises is not None or scenario.script is not None:
-            yield Mistake((key,), f"'{shown}' {why}", help, "key")
+            yield Violation((key,), f"'{shown}' {why}", help, "key")
 
 
-def _conflicts(expect: Expect) -> Iterator[Mistake]:
+def _conflicts(expect: Expect) -> Iterator[Violation]:
     """Yield expectations that cannot hold together."""
     verdict, checks = expect.written_gradient, checks_of(expect)
     if expect.differs is not None and verdict not in (None, "differs"):
         message = f"'differs' tells how a gradient differs, 'gradient: {verdict}' says otherwise"
-        yield Mistake(
+        yield Violation(
             ("differs",), message, "write 'gradient: differs', or remove one of the two", "key"
         )
     for key in ("order", "precision"):
         if verdict == "unchecked" and key in checks:
             message = f"'{checks[key]}' asks for a check, 'gradient: unchecked' for none"
-            yield Mistake((key,), message, _REMOVE, "key")
+            yield Violation((key,), message, _REMOVE, "key")
     if expect.cotangent is not None and "grads" not in expect.written:
         help = "add the gradients that belong to it, or remove it"
-        yield Mistake(("cotangent",), "'cotangent' is of no use without 'grads'", help, "key")
+        yield Violation(("cotangent",), "'cotangent' is of no use without 'grads'", help, "key")
 
 
-def _mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Mistake]:
+def _mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
     """Yield inputs that the scenario has not, and gradients of another shape than the input's."""
     for name, value in expect.grads.items():
         if name not in scenario.inputs:
@@ -102,7 +104,7 @@ def _mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Mistake]:
         if value is not None and whole not in (None, shape_of(value)):
             shape, wanted = list(shape_of(value)), list(whole or ())
             message = f"grads: the gradient of {quote(name)} has shape {shape}, the input {wanted}"
-            yield Mistake(("grads", name), message, "a gradient has the shape of its input")
+            yield Violation(("grads", name), message, "a gradient has the shape of its input")
     for index, name in enumerate(expect.differs.inputs if expect.differs is not None else ()):
         if name not in scenario.inputs:
             yield from _unknown_input(("differs", "inputs", index), name, scenario, "value")
@@ -110,12 +112,12 @@ def _mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Mistake]:
 
 def _unknown_input(
     path: DataPath, name: str, scenario: Scenario, mark: Underlined
-) -> Iterator[Mistake]:
+) -> Iterator[Violation]:
     """Yield that a scenario has no input of a name, if it has inputs."""
     known = scenario.inputs
     if known:
         help = suggest(name, known, f"the inputs are {listing(known, 'and')}")
-        yield Mistake(path, f"{path[0]}: there is no input {quote(name)}", help, mark)
+        yield Violation(path, f"{path[0]}: there is no input {quote(name)}", help, mark)
 
 
 def _whole_shape(input: Input, scenario: Scenario) -> tuple[int, ...] | None:

@@ -11,10 +11,10 @@ from typing import Any
 from gradcheck.spec import model
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.literals import INTEGER_RANGE
-from gradcheck.spec.mistake import Exclusion, Mistake, Underlined, below, find_excluded
 from gradcheck.spec.model import Input, Scenario
 from gradcheck.spec.resolve import DRAWING, OF_INPUT
 from gradcheck.spec.value_rules import shape_of, suggest, unfit_numbers
+from gradcheck.spec.violation import Exclusion, Underlined, Violation, below, find_excluded
 
 MAX_ELEMENTS = 2**27
 MAX_INPUT_BYTES = 2**30
@@ -58,7 +58,7 @@ _EXCLUSIONS = (
 )  # fmt: skip
 
 
-def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Mistake]:
+def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
     """Yield what is wrong with an input, below it."""
     input = scenario.inputs[name]
     dtypes = scenario.dtypes_of(input)
@@ -98,21 +98,21 @@ def rank_sizes(scenario: Scenario, input: Input) -> list[int]:
 
 # --------------------------------------------------------------------------- where elements are
 # from
-def _source_mistakes(name: str, input: Input, written: set[str]) -> Iterator[Mistake]:
+def _source_mistakes(name: str, input: Input, written: set[str]) -> Iterator[Violation]:
     """Yield what is missing or useless where an input says where its elements are from."""
     if written.isdisjoint(("values", "from", "shape", "aliased")):
         help = "add 'shape: [2, 3]', or 'values' with the numbers"
-        yield Mistake((), f"input {quote(name)} needs 'shape' or 'values'", help, "start")
+        yield Violation((), f"input {quote(name)} needs 'shape' or 'values'", help, "start")
     is_archive = input.from_ is not None and input.from_.endswith(".npz")
     if input.key is not None and not is_archive:
-        yield Mistake(
+        yield Violation(
             ("key",), "'key' names an array in an .npz file: there is none", "remove it", "key"
         )
     if input.key is None and is_archive:
-        yield Mistake(("from",), f"{input.from_} may hold several arrays", "name one: key: x")
+        yield Violation(("from",), f"{input.from_} may hold several arrays", "name one: key: x")
 
 
-def _dtype_mistakes(name: str, input: Input, dtypes: list[str]) -> Iterator[Mistake]:
+def _dtype_mistakes(name: str, input: Input, dtypes: list[str]) -> Iterator[Violation]:
     """Yield limits that one of the dtypes does not have."""
     whole = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
     floating = [dtype for dtype in dtypes if dtype not in INTEGER_RANGE]
@@ -123,21 +123,25 @@ def _dtype_mistakes(name: str, input: Input, dtypes: list[str]) -> Iterator[Mist
                 f"input {quote(name)} has dtype {whole[0]}, but a range gives no whole numbers"
             )
             help = "write 'below: 10', or 'init: integers' with low and high"
-            yield Mistake(("range",), message, help, "key")
+            yield Violation(("range",), message, help, "key")
         if not -inf < low < high < inf:
             message = f"range: {low:g} must be below {high:g}, and both finite"
-            yield Mistake(("range",), message, "write [low, high], such as [0.1, 3]")
+            yield Violation(("range",), message, "write [low, high], such as [0.1, 3]")
     if input.below is not None and floating:
         message = f"input {quote(name)} has dtype {floating[0]}: 'below' is for whole numbers"
-        yield Mistake(("below",), message, "add 'dtype: int64', or write 'range: [0, 5]'", "key")
+        yield Violation(("below",), message, "add 'dtype: int64', or write 'range: [0, 5]'", "key")
     for dtype in whole:
         least, most = INTEGER_RANGE[dtype]
         if input.below is not None and input.below - 1 > most:
-            yield Mistake(("below",), f"{dtype} holds {least} to {most}", "write a smaller number")
+            yield Violation(
+                ("below",), f"{dtype} holds {least} to {most}", "write a smaller number"
+            )
 
 
 # --------------------------------------------------------------------------- shapes
-def _shape_mistakes(name: str, scenario: Scenario, shape: Sequence[int | str]) -> Iterator[Mistake]:
+def _shape_mistakes(
+    name: str, scenario: Scenario, shape: Sequence[int | str]
+) -> Iterator[Violation]:
     """Yield sizes without a parameter, and a shape that takes too much memory at a point of the
     matrix.
     """
@@ -151,7 +155,7 @@ def _shape_mistakes(name: str, scenario: Scenario, shape: Sequence[int | str]) -
         if size not in parameters:
             otherwise = f"write a number, or add 'sizes: {{{size}: 2}}'"
             message = f"shape: neither the matrix nor sizes has {quote(size)}"
-            yield Mistake(("shape", index), message, suggest(size, parameters, otherwise))
+            yield Violation(("shape", index), message, suggest(size, parameters, otherwise))
         lengths += [max((one for one in parameters.get(size, ()) if is_length(one)), default=0)]
 
     count = max(rank_sizes(scenario, input), default=1) * prod(lengths)
@@ -162,10 +166,10 @@ def _shape_mistakes(name: str, scenario: Scenario, shape: Sequence[int | str]) -
             f"input {quote(name)} has {count:,} elements, at most {MAX_ELEMENTS:,} (2**27) are "
             "allowed"
         )
-        yield Mistake(("shape",), message, help)
+        yield Violation(("shape",), message, help)
     elif size_in_bytes > MAX_INPUT_BYTES:
         gigabytes = size_in_bytes / 2**30
-        yield Mistake(
+        yield Violation(
             ("shape",),
             f"input {quote(name)} takes {gigabytes:.2f} GiB, at most 1 GiB is allowed",
             help,
@@ -177,18 +181,18 @@ def is_length(value: Any) -> bool:
     return isinstance(value, int) and value is not True and value >= 0
 
 
-def find_size_mistakes(scenario: Scenario) -> Iterator[Mistake]:
+def find_size_mistakes(scenario: Scenario) -> Iterator[Violation]:
     """Yield values of the matrix that shapes use as sizes and that are no lengths."""
     used = {size for input in scenario.inputs.values() for size in input.shape or ()}
     for name, values in scenario.matrix.items():
         for index, value in enumerate(values):
             if name in used and not is_length(value):
                 message = f"{quote(name)} is a size, which must be a whole number, not {{here}}"
-                yield Mistake(("matrix", name, index), message, "write numbers from 0 on")
+                yield Violation(("matrix", name, index), message, "write numbers from 0 on")
 
 
 # --------------------------------------------------------------------------- how elements are drawn
-def _structure_mistakes(input: Input) -> Iterator[Mistake]:
+def _structure_mistakes(input: Input) -> Iterator[Violation]:
     """Yield an init that is for other shapes."""
     shape, init = input_shape(input), input.init
     if shape is None or init not in _STRUCTURED:
@@ -199,14 +203,14 @@ def _structure_mistakes(input: Input) -> Iterator[Mistake]:
             f"'init: {init}' is for square matrices along the last two axes, not for shape "
             f"{list(shape)}"
         )
-        yield Mistake(("init",), message, "write a shape such as [3, 3]")
+        yield Violation(("init",), message, "write a shape such as [3, 3]")
     elif len(shape) < (2 if init in _MATRICES else 1) or not shape[-1]:
         needed = "two axes" if init in _MATRICES else "rows"
         message = f"'init: {init}' needs {needed}, not shape {list(shape)}"
-        yield Mistake(("init",), message, "write a shape such as [3, 4]")
+        yield Violation(("init",), message, "write a shape such as [3, 4]")
 
 
-def _limit_mistakes(name: str, input: Input, dtypes: list[str]) -> Iterator[Mistake]:
+def _limit_mistakes(name: str, input: Input, dtypes: list[str]) -> Iterator[Violation]:
     """Yield limits that an init or a dtype does not have."""
     init = input.init
     limits = {
@@ -218,34 +222,34 @@ def _limit_mistakes(name: str, input: Input, dtypes: list[str]) -> Iterator[Mist
             f"input {quote(name)} has dtype {integers[0]}, but 'init: {init}' gives no whole "
             "numbers"
         )
-        yield Mistake(("init",), message, "write 'init: integers' with low and high")
+        yield Violation(("init",), message, "write 'init: integers' with low and high")
     if init not in model.INIT_LIMITS:
         for key in limits:
             message = f"{quote(key)} is of no use with 'init: {init}'"
             help = f"remove it, or write {listing(model.INIT_LIMITS)} as init"
-            yield Mistake((key,), message, help, "key")
+            yield Violation((key,), message, help, "key")
         return
 
     for key, limit in limits.items():
         if not isfinite(limit) or (init == "integers" and limit != int(limit)):
             kind = "whole" if init == "integers" else "finite"
-            yield Mistake((key,), f"{quote(key)} must be a {kind} number, not {{text}}")
+            yield Violation((key,), f"{quote(key)} must be a {kind} number, not {{text}}")
             return
     low, high = input.limits
     path = next(((key,) for key in limits), ("init",))
     mark: Underlined = "key" if limits else "value"
     if not low < high:
         message = f"low ({low:g}) must be below high ({high:g})"
-        yield Mistake(path, message, f"'init: {init}' draws between the two", mark)
+        yield Violation(path, message, f"'init: {init}' draws between the two", mark)
     for dtype in integers if init == "integers" else ():
         least, most = INTEGER_RANGE[dtype]
         if low < least or high - 1 > most:
             message = f"{dtype} holds {least} to {most}, not all of {low:g} to {high - 1:g}"
-            yield Mistake(path, message, "change low and high: high itself is not drawn", mark)
+            yield Violation(path, message, "change low and high: high itself is not drawn", mark)
 
 
 # --------------------------------------------------------------------------- shared memory
-def find_alias_mistakes(inputs: Mapping[str, Input], in_world: bool) -> Iterator[Mistake]:
+def find_alias_mistakes(inputs: Mapping[str, Input], in_world: bool) -> Iterator[Violation]:
     """Yield inputs that share the memory of none above, or share memory in a world."""
     above: list[str] = []
     for name, input in inputs.items():
@@ -256,7 +260,7 @@ def find_alias_mistakes(inputs: Mapping[str, Input], in_world: bool) -> Iterator
             otherwise = f"those above are {listing(above, 'and')}" if above else "remove it"
             message = f"layout: there is no input {quote(target)} above, with memory of its own"
             help = suggest(target, above, otherwise)
-            yield Mistake(("inputs", name, "layout", "aliased"), message, help)
+            yield Violation(("inputs", name, "layout", "aliased"), message, help)
         elif in_world:
             message = "'aliased' is not supported with a world"
-            yield Mistake(("inputs", name, "layout"), message, "remove it", "key")
+            yield Violation(("inputs", name, "layout"), message, "remove it", "key")

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ValidationError
 
 from gradcheck.spec import model
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.document import Map, Mark, Seq, describe, locate
-from gradcheck.spec.mistake import MISTAKES, Mistake
+from gradcheck.spec.document import Map, Seq, Span, describe, locate
 from gradcheck.spec.text import Place, SpecText
+from gradcheck.spec.violation import MISTAKES, Violation
 from gradcheck.support.suggest import nearest
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ _SEVERAL = re.compile(rf"{_NUMBER}(?: ?(?:[x×*,]|\.\.) ?{_NUMBER})+")
 _NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?)")
 _BASED = re.compile(r"[-+]?0(x[0-9a-fA-F]{1,16}|o[0-7]{1,20})")
 _NOT_FINITE = re.compile(r"([-+]?)(inf|nan)(inity)?", re.IGNORECASE)
-_MOST_SHOWN = 40
+_MOST_REPEATED = 40
 """Characters of a value that advice repeats."""
 
 
@@ -144,7 +144,7 @@ class InvalidValue(NamedTuple):
 
     kind: str
     value: Any
-    mark: Mark
+    mark: Span
     steps: list[int | str]
     """Keys and indices that lead to the value."""
     field: str
@@ -156,7 +156,7 @@ class InvalidValue(NamedTuple):
     @property
     def is_short_scalar(self) -> bool:
         """Whether advice can repeat the value."""
-        return 0 < len(self.mark.text) <= _MOST_SHOWN and "\n" not in self.mark.text
+        return 0 < len(self.mark.text) <= _MOST_REPEATED and "\n" not in self.mark.text
 
 
 def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
@@ -186,7 +186,7 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
             _report_missing(location, root, text)
 
 
-def report_mistake(mistake: Mistake, location: Location, root: Map, text: SpecText) -> None:
+def report_mistake(mistake: Violation, location: Location, root: Map, text: SpecText) -> None:
     """Report a mistake that a rule of the model finds in the value at a location."""
     value, mark, key_mark, steps = locate(root, (*location, *mistake.path))
     place, help = mark.place, mistake.help
@@ -208,7 +208,7 @@ def report_mistake(mistake: Mistake, location: Location, root: Map, text: SpecTe
     text.report(place, message, help)
 
 
-def place_in_code(mark: Mark, text: SpecText, line: int, column: int, width: int = 1) -> Place:
+def place_in_code(mark: Span, text: SpecText, line: int, column: int, width: int = 1) -> Place:
     """Return where in the file a line and column, from 1, of the text of a scalar are."""
     first, start = mark.first_character
     if mark.style == "|":
@@ -235,7 +235,7 @@ def report_reserved_keys(mapping: Map, place: Sequence[int | str], text: SpecTex
 
 def _report_unknown_key(
     value: Any,
-    marks: tuple[Mark, Mark],
+    marks: tuple[Span, Span],
     place: Sequence[int | str],
     text: SpecText,
     lacking: Sequence[str] = (),
@@ -493,12 +493,12 @@ def _as_list(value: str) -> str:
     return f"[{', '.join(re.findall(_NUMBER, value))}]" if _SEVERAL.fullmatch(value) else value
 
 
-def number_help(value: Any, mark: Mark) -> str:
+def number_help(value: Any, mark: Span) -> str:
     """Return what to write where a number was expected."""
     text = mark.text.strip()
     if isinstance(value, float) and value.is_integer():
         return f"write {int(value)}"
-    if not isinstance(value, str) or len(text) > _MOST_SHOWN:
+    if not isinstance(value, str) or len(text) > _MOST_REPEATED:
         return ""
     for pattern, write in _NUMBER_FORMS:
         if match := pattern.fullmatch(text):

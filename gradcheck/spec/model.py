@@ -44,7 +44,6 @@ from gradcheck.spec.literals import (
     OutputStands,
     Stands,
 )
-from gradcheck.spec.mistake import Mistake, raise_mistakes, rule
 from gradcheck.spec.python import static_forward
 from gradcheck.spec.value_rules import (
     expected_value_mistakes,
@@ -53,6 +52,7 @@ from gradcheck.spec.value_rules import (
     optional_number_mistakes,
 )
 from gradcheck.spec.versions import within
+from gradcheck.spec.violation import Violation, as_validator, raise_mistakes
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -61,7 +61,7 @@ LAX = Strict(False)  # a list may stand for a tuple; what is in it stays strict
 Number = Annotated[float | int, Field(description="A number; .inf and .nan are allowed.")]
 Numbers = TypeAliasType("Numbers", "Annotated[tuple[Numbers, ...], LAX] | bool | int | float")
 """A number (or a boolean) or nested lists of them."""
-Elements = Annotated[Numbers, BeforeValidator(rule(number_mistakes))]
+Elements = Annotated[Numbers, BeforeValidator(as_validator(number_mistakes))]
 """Numbers in lists of the same length and depth."""
 YamlValue = TypeAliasType(
     "YamlValue", "Annotated[tuple[YamlValue, ...], LAX] | bool | int | float | str | None"
@@ -421,7 +421,7 @@ class Tolerance(Format):
 Expected = Annotated[
     Annotated[YamlValue, Tag("(value)")] | Annotated[Tolerance, Tag("(tolerance)")],
     told_by_type(mapping="(tolerance)", otherwise="(value)"),
-    BeforeValidator(rule(expected_value_mistakes)),
+    BeforeValidator(as_validator(expected_value_mistakes)),
 ]
 
 
@@ -458,9 +458,9 @@ class Expect(Format):
     differs: Differs | None = Field(
         default=None, description="What `gradient: differs` must be found to be."
     )
-    grads: dict[str, Annotated[Numbers | None, BeforeValidator(rule(optional_number_mistakes))]] = (
-        Field(default={}, description="Input → its documented gradient; null for none.")
-    )
+    grads: dict[
+        str, Annotated[Numbers | None, BeforeValidator(as_validator(optional_number_mistakes))]
+    ] = Field(default={}, description="Input → its documented gradient; null for none.")
     cotangent: Elements | None = Field(
         default=None, description="Cotangent that belongs to grads; by default ones."
     )
@@ -684,7 +684,8 @@ Layer = Annotated[
 LayerName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
 MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
 Matrix = Annotated[
-    dict[str, Annotated[tuple[MatrixValue, ...], LAX]], BeforeValidator(rule(matrix_mistakes))
+    dict[str, Annotated[tuple[MatrixValue, ...], LAX]],
+    BeforeValidator(as_validator(matrix_mistakes)),
 ]
 Length = Annotated[int, Field(ge=0)]
 
@@ -806,7 +807,7 @@ class ScenarioCase(_Keys):
 class RuleBook(Protocol):
     """The rules that the reader applies: the context of its validation."""
 
-    def find_mistakes(self, scenario: Scenario) -> Iterator[Mistake]:
+    def find_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
         """Yield what is wrong with a scenario whose values are all of the format."""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from gradcheck.spec.containers import inside
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.document import Map, Mark, Seq, describe
+from gradcheck.spec.document import Map, Seq, Span, describe
 from gradcheck.spec.literals import ELEMENT_TYPES
 from gradcheck.spec.messages import report_reserved_keys
 from gradcheck.spec.text import SpecText
@@ -60,7 +60,7 @@ _POSITION_DEPTH = 4
 MAX_CHAIN = 10
 MAX_RESOLVED_NODES = 200_000
 
-Scenario = tuple[Any, Mark, int]
+ExpandedScenario = tuple[Any, Span, int]
 """What stands for a scenario, where it is written, and the line at which it or what it is a case of
 begins.
 """
@@ -129,7 +129,7 @@ def _merge_value(key: str, inherited: Any, value: Any) -> Any:
 
 
 # --------------------------------------------------------------------------- extends and cases
-def _expand(written: Seq, text: SpecText) -> Iterator[Scenario]:
+def _expand(written: Seq, text: SpecText) -> Iterator[ExpandedScenario]:
     """Yield the scenarios of a file, with what they extend, and one for each of their cases."""
     by_id: dict[Any, Map] = {}
     for item in written:
@@ -202,7 +202,7 @@ def _report_circle(chain: Sequence[Map], parent: Map, text: SpecText) -> None:
     text.report(place, f"extends goes in a circle: {message}", help)
 
 
-def _case(shared: Map, own: Any, mark: Mark, text: SpecText) -> Map | None:
+def _case(shared: Map, own: Any, mark: Span, text: SpecText) -> Map | None:
     """Return a case as a scenario; None if it is not a mapping, which is reported."""
     if not isinstance(own, Map):
         message = f"a case must be a mapping, not {describe(own, mark)}"
@@ -215,7 +215,7 @@ def _case(shared: Map, own: Any, mark: Mark, text: SpecText) -> Map | None:
     case = merge(shared, own.without(("extends", "cases")), _REPLACES_IN_CASE)
     first, last = shared.get("id"), own.get("id")
     if first is not None and last is None:
-        here = Mark(mark.line, mark.column, 0, 0, str(first))
+        here = Span(mark.line, mark.column, 0, 0, str(first))
         case.put("id", first, (here, here))
     elif is_name(first) and is_name(last):
         case["id"] = f"{first}-{last}"
@@ -227,7 +227,7 @@ def is_name(value: Any) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def _report_duplicates(scenarios: Iterable[Scenario], text: SpecText) -> None:
+def _report_duplicates(scenarios: Iterable[ExpandedScenario], text: SpecText) -> None:
     """Report ids that an earlier scenario has."""
     lines: dict[str, int] = {}
     for value, _, _ in scenarios:
@@ -242,11 +242,13 @@ def _report_duplicates(scenarios: Iterable[Scenario], text: SpecText) -> None:
 
 
 # --------------------------------------------------------------------------- layers
-def _name_layers(scenarios: list[Scenario], root: Map, text: SpecText) -> list[Scenario]:
+def _name_layers(
+    scenarios: list[ExpandedScenario], root: Map, text: SpecText
+) -> list[ExpandedScenario]:
     """Put the file's layers in the place of their names; a scenario with an unknown one is reported
     and left out.
     """
-    layers, used, complete = root.map("layers"), set[str](), list[Scenario]()
+    layers, used, complete = root.map("layers"), set[str](), list[ExpandedScenario]()
     for scenario in scenarios:
         value = scenario[0]
         name = value.get("layer") if isinstance(value, Map) else None
@@ -276,7 +278,7 @@ def _name_layers(scenarios: list[Scenario], root: Map, text: SpecText) -> list[S
 
 
 # --------------------------------------------------------------------------- defaults
-def _complete(value: Any, mark: Mark, begins: int, defaults: Map, text: SpecText) -> Any:
+def _complete(value: Any, mark: Span, begins: int, defaults: Map, text: SpecText) -> Any:
     """Return a scenario with the file's defaults, and with what the reader adds to it."""
     if not isinstance(value, Map):
         return value
@@ -329,7 +331,7 @@ def _add_rules_to_tags(scenario: Map) -> None:
     rules = scenario.get("rules")
     if not isinstance(rules, Seq):
         return
-    cited: dict[str, Mark] = {}
+    cited: dict[str, Span] = {}
     for rule, mark in zip(rules, rules.marks, strict=True):
         names = (
             {name: marks[0] for name, marks in rule.marks.items()}
@@ -373,7 +375,7 @@ def _complete_inputs(inputs: Map, defaults: Map, text: SpecText) -> Map:
     return flat
 
 
-def _complete_input(value: Any, mark: Mark, dtype: str, text: SpecText) -> Any:
+def _complete_input(value: Any, mark: Span, dtype: str, text: SpecText) -> Any:
     if isinstance(value, Seq):  # its shape alone
         shape = value
         value = Map()
@@ -387,7 +389,7 @@ def _complete_input(value: Any, mark: Mark, dtype: str, text: SpecText) -> Any:
     return complete
 
 
-def _each(name: str, value: Any, mark: Mark) -> Iterator[tuple[str, Any, Mark]]:
+def _each(name: str, value: Any, mark: Span) -> Iterator[tuple[str, Any, Span]]:
     """Yield the inputs that an entry stands for: itself, or each in a list or dict of them."""
     if not is_several(value):
         yield name, value, mark
@@ -406,7 +408,7 @@ def is_several(value: Any) -> bool:
     return bool(parts) and all(isinstance(part, Map) or is_several(part) for _, part, _ in parts)
 
 
-def _parts(value: Any) -> Iterator[tuple[int | str, Any, Mark]]:
+def _parts(value: Any) -> Iterator[tuple[int | str, Any, Span]]:
     """Yield index or key, value and mark of what is in a list or mapping."""
     if isinstance(value, Seq):
         yield from ((index, part, value.marks[index]) for index, part in enumerate(value))

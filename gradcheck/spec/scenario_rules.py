@@ -22,11 +22,11 @@ from gradcheck.spec.input_rules import (
     rank_sizes,
 )
 from gradcheck.spec.literals import MOST_RANKS
-from gradcheck.spec.mistake import Exclusion, Mistake, below, find_broken, find_excluded
 from gradcheck.spec.model import BackendExpectation, Observed, Scenario, is_static
 from gradcheck.spec.subject import find_subject_mistakes
 from gradcheck.spec.value_rules import name_mistakes, suggest
 from gradcheck.spec.versions import is_range, shared
+from gradcheck.spec.violation import Exclusion, Violation, below, find_broken, find_excluded
 from gradcheck.support.resources import bundled_specs
 
 MAX_COMBINATIONS = 256
@@ -58,12 +58,12 @@ class ScenarioRules:
     def __init__(self) -> None:
         self.code = CodeRules()
 
-    def find_mistakes(self, scenario: Scenario) -> Iterator[Mistake]:
+    def find_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
         """Yield what is wrong with a scenario, and if nothing is, that it can check nothing."""
         mistakes = list(self._mistakes(scenario))
         yield from mistakes or find_subject_mistakes(scenario, self.code)
 
-    def _mistakes(self, scenario: Scenario) -> Iterator[Mistake]:
+    def _mistakes(self, scenario: Scenario) -> Iterator[Violation]:
         yield from self.code.find_program_mistakes(scenario)
         for name in scenario.inputs:
             yield from below(
@@ -100,12 +100,12 @@ def world_path(scenario: Scenario) -> DataPath:
 
 
 # --------------------------------------------------------------------------- tags and rules
-def find_label_mistakes(scenario: Scenario) -> Iterator[Mistake]:
+def find_label_mistakes(scenario: Scenario) -> Iterator[Violation]:
     """Yield tags that are words of a selection, and rules that the catalogue has not."""
     for index, tag in enumerate(scenario.tags):
         if tag in ("and", "or", "not"):
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
-            yield Mistake(("tags", index), f"{quote(tag)} cannot be a tag", help)
+            yield Violation(("tags", index), f"{quote(tag)} cannot be a tag", help)
     for index, rule in enumerate(scenario.rules):
         name, path = (
             (rule, ()) if isinstance(rule, str) else (next(iter(rule)), (next(iter(rule)),))
@@ -113,7 +113,7 @@ def find_label_mistakes(scenario: Scenario) -> Iterator[Mistake]:
         if name not in rule_ids():
             otherwise = "`gradcheck list rules` lists them; words of your own are 'tags'"
             help = suggest(name, rule_ids(), otherwise)
-            yield Mistake(
+            yield Violation(
                 ("rules", index, *path),
                 f"there is no rule {quote(name)}",
                 help,
@@ -132,7 +132,7 @@ def rule_ids() -> list[str]:
 
 
 # --------------------------------------------------------------------------- matrix and sizes
-def find_matrix_mistakes(scenario: Scenario) -> Iterator[Mistake]:
+def find_matrix_mistakes(scenario: Scenario) -> Iterator[Violation]:
     """Yield names of parameters and sizes that cannot be used, and too many combinations."""
     taken = dict.fromkeys(variables(scenario.inputs), "an input")
     for name in scenario.matrix:
@@ -145,11 +145,11 @@ def find_matrix_mistakes(scenario: Scenario) -> Iterator[Mistake]:
         )
         if name in taken:
             message = f"matrix parameter {quote(name)} has the name of an input"
-            yield Mistake(("matrix", name), message, "rename one of the two", "key")
+            yield Violation(("matrix", name), message, "rename one of the two", "key")
     count = prod(len(values) for values in scenario.matrix.values())
     if count > MAX_COMBINATIONS:
         message = f"the matrix has {count:,} combinations, at most {MAX_COMBINATIONS} are allowed"
-        yield Mistake(("matrix",), message, "split the scenario", "key")
+        yield Violation(("matrix",), message, "split the scenario", "key")
 
     taken |= dict.fromkeys(scenario.matrix, "a parameter of the matrix")
     for name in scenario.sizes:
@@ -162,15 +162,15 @@ def find_matrix_mistakes(scenario: Scenario) -> Iterator[Mistake]:
         )
         if name in taken:
             message = f"the size {quote(name)} has the name of {taken[name]}"
-            yield Mistake(("sizes", name), message, "remove one of the two", "key")
+            yield Violation(("sizes", name), message, "remove one of the two", "key")
 
 
 # --------------------------------------------------------------------------- worlds
-def find_world_mistakes(scenario: Scenario) -> Iterator[Mistake]:
+def find_world_mistakes(scenario: Scenario) -> Iterator[Violation]:
     """Yield what is wrong with a world, and what is said of a world that there is not."""
     if scenario.outputs == ():
         help = "write {ranks: replicated} for all, or one for each"
-        yield Mistake(("outputs",), "outputs must not be empty", help)
+        yield Violation(("outputs",), "outputs must not be empty", help)
     path = world_path(scenario)
     if not path:
         yield from _world_keys_without_world(scenario)
@@ -190,10 +190,10 @@ def find_world_mistakes(scenario: Scenario) -> Iterator[Mistake]:
                 f"that size, but here is {entries}"
             )
             help = "list the values of each rank, or write 'ranks: replicated'"
-            yield Mistake(("inputs", name, "values"), message, help)
+            yield Violation(("inputs", name, "values"), message, help)
 
 
-def _world_keys_without_world(scenario: Scenario) -> Iterator[Mistake]:
+def _world_keys_without_world(scenario: Scenario) -> Iterator[Violation]:
     """Yield keys that have a meaning only in a world."""
     paths: list[DataPath] = [(key,) for key in ("outputs", "random") if key in scenario.written]
     paths += [
@@ -201,22 +201,22 @@ def _world_keys_without_world(scenario: Scenario) -> Iterator[Mistake]:
     ]
     for path in paths:
         help = "say how many ranks there are, such as 'world: 4', or remove it"
-        yield Mistake(path, f"'{path[-1]}' is of no use without a world", help, "key")
+        yield Violation(path, f"'{path[-1]}' is of no use without a world", help, "key")
 
 
-def _impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Mistake]:
+def _impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Violation]:
     """Yield a world that is given twice or too large, and what is not supported with a world."""
     is_script, ranks = scenario.script is not None, max(scenario.world_sizes)
     yield from find_broken(
         (
             scenario.world is not None and "world" in scenario.matrix,
-            Mistake(
+            Violation(
                 path, "both the matrix and the scenario give a world", "keep one of the two", "key"
             ),
         ),
         (
             ranks > MOST_RANKS,
-            Mistake(
+            Violation(
                 path,
                 f"the world has {ranks:,} ranks, at most {MOST_RANKS} are allowed",
                 "a mistake shows on 2, 3 or 4 ranks",
@@ -224,7 +224,7 @@ def _impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Mistake]:
         ),
         (
             is_script,
-            Mistake(
+            Violation(
                 path,
                 "a script does not run in a world: only a 'layer' does",
                 "write the program's layer as 'layer', with 'inputs', or remove the world",
@@ -233,7 +233,7 @@ def _impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Mistake]:
         ),
         (
             not is_script and is_static(scenario.layer),
-            Mistake(
+            Violation(
                 path,
                 "a static layer (forward_fn) does not run in a world",
                 "write the layer as a PyLayer, or remove the world",
@@ -245,16 +245,16 @@ def _impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Mistake]:
         if expect.order == 2:
             help = "remove it: in a world the derivative alone is checked"
             message = "'order: 2' is not supported with a world"
-            yield Mistake((*expect_path, "order"), message, help, "key")
+            yield Violation((*expect_path, "order"), message, help, "key")
 
 
 # --------------------------------------------------------------------------- backends
-def find_backend_mistakes(scenario: Scenario, backend: str) -> Iterator[Mistake]:
+def find_backend_mistakes(scenario: Scenario, backend: str) -> Iterator[Violation]:
     """Yield what is wrong with what a scenario says of a backend."""
     entries = scenario.paths_and_entries(backend)
     if not entries:
         message = "a backend's expectations must not be empty"
-        yield Mistake(("backends", backend), message, "write what is different, or remove it")
+        yield Violation(("backends", backend), message, "write what is different, or remove it")
     unlike = [
         (path, entry.versions)
         for path, entry in entries
@@ -265,46 +265,46 @@ def find_backend_mistakes(scenario: Scenario, backend: str) -> Iterator[Mistake]
             help = "an entry without 'versions' is about all"
             if one is not None and other is not None:
                 help, path = "let one range end where another begins", (*path, "versions")
-            yield Mistake(path, f"two entries are about version {common}", help)
+            yield Violation(path, f"two entries are about version {common}", help)
     for path, entry in entries:
         yield from below(path, _entry_mistakes(entry))
 
 
-def _entry_mistakes(entry: BackendExpectation) -> Iterator[Mistake]:
+def _entry_mistakes(entry: BackendExpectation) -> Iterator[Violation]:
     """Yield what does not go together in what is said of versions of a backend."""
     yield from find_excluded(_BACKEND_EXCLUSIONS, entry.written)
     if entry.versions is not None and not is_range(entry.versions):
         help = "write '>=3.0,<3.3' or '==3.0.0': comparisons of PEP 440, joined by commas"
         message = f"versions: {quote(entry.versions)} is not a range of versions"
-        yield Mistake(("versions",), message, help)
+        yield Violation(("versions",), message, help)
     if entry.observed is None:
         for key in sorted(entry.written & {"reason", "policy", "issue"}):
             message = f"{quote(key)} is of no use without 'observed'"
-            yield Mistake((key,), message, "xfail and skip have their own", "key")
+            yield Violation((key,), message, "xfail and skip have their own", "key")
         return
     if entry.written.isdisjoint(("reason", "policy")):
         message = "'observed' needs a 'reason' beside it"
-        yield Mistake(("observed",), message, "add 'reason: …': why, in one sentence", "key")
+        yield Violation(("observed",), message, "add 'reason: …': why, in one sentence", "key")
     yield from below(("observed",), _observed_mistakes(entry.observed))
 
 
-def _observed_mistakes(observed: Observed) -> Iterator[Mistake]:
+def _observed_mistakes(observed: Observed) -> Iterator[Violation]:
     """Yield observations that say nothing, or cannot be made together."""
     written = observed.written
     empty = "write what is seen"
     yield from find_broken(
-        (not written, Mistake((), "observed must not be empty", empty)),
+        (not written, Violation((), "observed must not be empty", empty)),
         (
             "crash" in written and not observed.crash,
-            Mistake(("crash",), "crash must not be empty", empty),
+            Violation(("crash",), "crash must not be empty", empty),
         ),
         (
             "hang" in written and not observed.hang,
-            Mistake(("hang",), "'hang: false' says nothing", "remove it", "key"),
+            Violation(("hang",), "'hang: false' says nothing", "remove it", "key"),
         ),
     )
     ends = sorted(written & {"crash", "hang"})
     besides = sorted(written - set(ends)) + ends[1:]
     if ends and besides:
         message = f"{quote(besides[0])} cannot be seen of a case that ends by {quote(ends[0])}"
-        yield Mistake((besides[0],), message, "keep one of the two", "key")
+        yield Violation((besides[0],), message, "keep one of the two", "key")

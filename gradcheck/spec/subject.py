@@ -16,16 +16,16 @@ from gradcheck.spec.code_rules import CodeRules
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import input_shape
-from gradcheck.spec.mistake import Mistake
 from gradcheck.spec.model import OPERATIONS, Expect, LayerOp, LayerRef, Scenario
 from gradcheck.spec.python import layer_classes, nodes, read_and_bound, static_forward
+from gradcheck.spec.violation import Violation
 from gradcheck.support.syntax_tree import last_name
 
 HOLDING = ("values", "raises", "warns", "calls", "grads")
 """Keys of an expectation that something is compared with, beside the gradient check."""
 
 
-def find_subject_mistakes(scenario: Scenario, code: CodeRules) -> Iterator[Mistake]:
+def find_subject_mistakes(scenario: Scenario, code: CodeRules) -> Iterator[Violation]:
     """Yield the first reason why nothing can be checked of a layer that is run by itself."""
     if scenario.layer is None or scenario.script is not None:
         return
@@ -71,7 +71,7 @@ class _Subject:
         """The forward of a static layer that is applied to the inputs."""
         return static_forward(self.tree) if self.call is None else None
 
-    def arguments(self) -> Iterator[Mistake]:
+    def arguments(self) -> Iterator[Violation]:
         """Yield that a layer which is called with all inputs in order takes more, or fewer."""
         if self.call is not None or self.must_raise:
             return
@@ -94,9 +94,9 @@ class _Subject:
         inputs = "there is 1 input" if count == 1 else f"there are {count or 'no'} inputs"
         message = f"{what} takes {takes} argument{'s' * (takes != '1')}, but {inputs}"
         help = "list them under 'inputs', in order, or say what to run with 'call: …'"
-        yield Mistake(("layer",), message, help, inside=inside)
+        yield Violation(("layer",), message, help, inside=inside)
 
-    def missing_methods(self) -> Iterator[Mistake]:
+    def missing_methods(self) -> Iterator[Violation]:
         """Yield a layer whose gradient is asked for, and that has no backward; or one without a
         forward.
         """
@@ -106,15 +106,17 @@ class _Subject:
         for cls in self.applied:
             if self._lacks(cls, "forward"):
                 how = "add it: a staticmethod that takes ctx, then the inputs"
-                yield Mistake(("layer",), f"{cls.name} has no forward", how, inside=_place_of(cls))
+                yield Violation(
+                    ("layer",), f"{cls.name} has no forward", how, inside=_place_of(cls)
+                )
             if self.asks_for_gradients and self._lacks(cls, "backward"):
                 message = f"{cls.name} has no backward, and its gradient is asked for"
-                yield Mistake(("layer",), message, help, inside=_place_of(cls))
+                yield Violation(("layer",), message, help, inside=_place_of(cls))
         if self.forward_fn and self.asks_for_gradients and "backward_fn" not in self.defined:
             message = "there is no backward_fn, and the gradient of forward_fn is asked for"
-            yield Mistake(("layer",), message, help, inside=_place_of(self.forward_fn))
+            yield Violation(("layer",), message, help, inside=_place_of(self.forward_fn))
 
-    def unused(self) -> Iterator[Mistake]:
+    def unused(self) -> Iterator[Violation]:
         """Yield a call that leaves out the layer, and inputs that nothing uses."""
         if self.call is None:
             return
@@ -125,7 +127,7 @@ class _Subject:
                 if named
                 else "the layer defines nothing"
             )
-            yield Mistake(("call",), "call: the layer takes no part in it", help)
+            yield Violation(("call",), "call: the layer takes no part in it", help)
         called = {
             call.func.id
             for call in _calls_with_arguments(self.call.tree)
@@ -133,7 +135,7 @@ class _Subject:
         }
         for cls in self.applied:
             if cls.name in called and not self.must_raise:
-                yield Mistake(
+                yield Violation(
                     ("call",),
                     f"call: {cls.name} is applied, not called",
                     f"write {cls.name}.apply(…)",
@@ -143,9 +145,11 @@ class _Subject:
         for name in self.inputs:
             if words is not None and variable(name) not in words:
                 message = f"nothing uses the input {quote(variable(name))}"
-                yield Mistake(("inputs", name), message, "name it in the call, or remove it", "key")
+                yield Violation(
+                    ("inputs", name), message, "name it in the call, or remove it", "key"
+                )
 
-    def nothing_asked(self) -> Iterator[Mistake]:
+    def nothing_asked(self) -> Iterator[Violation]:
         """Yield that gradients are of Tensors without an element, or that nothing is expected."""
         shapes = [input_shape(self.inputs[name]) for name in self.differentiable]
         if (
@@ -155,7 +159,7 @@ class _Subject:
         ):
             help = "give one a larger shape, or write 'gradient: unchecked'"
             message = "no input that takes a gradient has an element"
-            yield Mistake(("inputs", min(self.differentiable)), message, help, "key")
+            yield Violation(("inputs", min(self.differentiable)), message, help, "key")
         if not self.differentiable and not any(
             _holds_something(expect) for _, expect in self.scenario.expectations()
         ):
@@ -167,7 +171,7 @@ class _Subject:
                 "what must hold; or write "
                 "'gradient: unchecked' if it has but to run"
             )
-            yield Mistake(("id",), message, help)
+            yield Violation(("id",), message, help)
 
     def _layer_names(self) -> set[str]:
         """The names by which a call can use the layer."""

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.document import DataPath, Plain
 from gradcheck.spec.literals import ELEMENT_TYPES, INTEGER_RANGE, MAX_DIMENSIONS, MOST_RANKS, Layout
-from gradcheck.spec.mistake import Mistake
+from gradcheck.spec.violation import Violation
 from gradcheck.support.suggest import nearest
 
 # What is rounded to 0, and from where on to infinity: half the smallest number, and the largest
@@ -54,11 +54,11 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return (len(value), *(shape_of(value[0]) if value else ()))
 
 
-def number_mistakes(value: Any) -> Iterator[Mistake]:
+def number_mistakes(value: Any) -> Iterator[Violation]:
     """Yield what is wrong with a number or nested lists of numbers."""
     wrong = [path for path, item in flatten(value) if not isinstance(item, (int, float))]
     for path in wrong:
-        yield Mistake(path, "{label} must be a number, not {here}", "{number}")
+        yield Violation(path, "{label} must be a number, not {here}", "{number}")
     if wrong:
         return
     shape = shape_of(value)
@@ -67,40 +67,40 @@ def number_mistakes(value: Any) -> Iterator[Mistake]:
         yield uneven
     elif len(shape) > MAX_DIMENSIONS:
         message = f"nested {len(shape)} lists deep, at most {MAX_DIMENSIONS} dimensions are allowed"
-        yield Mistake((), message, "remove brackets", "start")
+        yield Violation((), message, "remove brackets", "start")
 
 
-def _uneven_rows(value: Any, shape: tuple[int, ...], path: DataPath) -> Iterator[Mistake]:
+def _uneven_rows(value: Any, shape: tuple[int, ...], path: DataPath) -> Iterator[Violation]:
     """Yield the parts of a value that have not the length or depth that a shape asks for."""
     help = "give all rows the same length and depth"
     is_list = isinstance(value, (list, tuple))
     if is_list != bool(shape):
         neighbours = "lists" if shape else "numbers"
-        yield Mistake(
+        yield Violation(
             path, f"{{here}} where its neighbours are {neighbours}: the rows are uneven", help
         )
     elif is_list and len(value) != shape[0]:
         message = (
             f"a list of {len(value)} where its neighbours have {shape[0]}: the rows are uneven"
         )
-        yield Mistake(path, message, help)
+        yield Violation(path, message, help)
     elif is_list:
         for index, item in enumerate(value):
             yield from _uneven_rows(item, shape[1:], (*path, index))
 
 
-def optional_number_mistakes(value: Any) -> Iterator[Mistake]:
+def optional_number_mistakes(value: Any) -> Iterator[Violation]:
     """Yield what is wrong with a value that is null, a number, or nested lists of numbers."""
     if value is not None:
         yield from number_mistakes(value)
 
 
-def unfit_numbers(values: Any, dtypes: Iterable[str]) -> Iterator[Mistake]:
+def unfit_numbers(values: Any, dtypes: Iterable[str]) -> Iterator[Violation]:
     """Yield the first number that one of some dtypes cannot hold."""
     for dtype in dtypes:
         for path, number in flatten(values):
             if help := _why_unfit(number, dtype):
-                yield Mistake(path, f"{{text}} does not fit into {dtype}", help)
+                yield Violation(path, f"{{text}} does not fit into {dtype}", help)
                 return
 
 
@@ -119,7 +119,7 @@ def _why_unfit(number: float, dtype: str) -> str:
 
 
 # --------------------------------------------------------------------------- expected values
-def expected_value_mistakes(value: Any) -> Iterator[Mistake]:
+def expected_value_mistakes(value: Any) -> Iterator[Violation]:
     """Yield what is wrong with an expected value: one that is not clear, or a mapping in a list."""
     prefix: DataPath = ()
     if isinstance(value, dict):
@@ -130,12 +130,12 @@ def expected_value_mistakes(value: Any) -> Iterator[Mistake]:
                 "write null, true, a number, text, or lists of these; or {value: …, rtol: …} "
                 "around them all"
             )
-            yield Mistake(path, "an expected value cannot be a mapping", help)
+            yield Violation(path, "an expected value cannot be a mapping", help)
         elif isinstance(item, Plain) and len(item) <= 40 and _DOUBTFUL.fullmatch(item):
             words = {"none": "null", **dict.fromkeys(("yes", "on", "no", "off"), "true or false")}
             meant = words.get(item.lower())
             write = f"write {meant}" if meant else "{number}"
-            yield Mistake(
+            yield Violation(
                 path,
                 f"it is not clear what {item} means here",
                 f'{write}, or "{item}" in quotes if text is meant',
@@ -143,7 +143,7 @@ def expected_value_mistakes(value: Any) -> Iterator[Mistake]:
 
 
 # --------------------------------------------------------------------------- the matrix
-def matrix_mistakes(matrix: Any) -> Iterator[Mistake]:
+def matrix_mistakes(matrix: Any) -> Iterator[Violation]:
     """Yield parameters without values, and values that cannot be those of a parameter."""
     if not isinstance(matrix, dict):
         return
@@ -152,11 +152,11 @@ def matrix_mistakes(matrix: Any) -> Iterator[Mistake]:
             continue
         if not values:
             help = "list its values, or remove the parameter"
-            yield Mistake((name,), f"matrix: {quote(name)} has no values", help)
+            yield Violation((name,), f"matrix: {quote(name)} has no values", help)
         names: set[str] = set()
         for index, value in enumerate(values):
             if mistake := _matrix_value_mistake(name, value, names):
-                yield Mistake((name, index), *mistake)
+                yield Violation((name, index), *mistake)
             names.add(str(value))
 
 
@@ -189,7 +189,7 @@ def is_rank_count(value: Any) -> bool:
 
 
 # --------------------------------------------------------------------------- names
-def name_mistakes(name: str, what: str) -> Iterator[Mistake]:
+def name_mistakes(name: str, what: str) -> Iterator[Violation]:
     """Yield why a name cannot be a variable of the program."""
     reasons = {
         "is not a Python name": not name.isidentifier(),
@@ -202,7 +202,7 @@ def name_mistakes(name: str, what: str) -> Iterator[Mistake]:
     for reason, holds in reasons.items():
         if holds:
             message = f"{quote(name)} cannot name {what}: it {reason}"
-            yield Mistake((), message, "choose another name, such as x", "key")
+            yield Violation((), message, "choose another name, such as x", "key")
             return
 
 

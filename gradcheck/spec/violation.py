@@ -18,7 +18,7 @@ Underlined = Literal["value", "key", "start"]
 """What a message points at: a value, its key, or the first character of the value."""
 
 
-class Mistake(NamedTuple):
+class Violation(NamedTuple):
     """A mistake in a value, or in a part of it.
 
     In message and help, ``{text}`` stands for the value as it is written, ``{here}`` for its
@@ -44,13 +44,13 @@ class Exclusion(NamedTuple):
     help: str
 
 
-def below(path: DataPath, mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
+def below(path: DataPath, mistakes: Iterable[Violation]) -> Iterator[Violation]:
     """Yield the mistakes of a part as those of the value that has the part at `path`."""
     for mistake in mistakes:
         yield mistake._replace(path=(*path, *mistake.path))
 
 
-def raise_mistakes(mistakes: Iterable[Mistake]) -> None:
+def raise_mistakes(mistakes: Iterable[Violation]) -> None:
     """Raise one pydantic error with all mistakes, if there are any."""
     found = list(mistakes)
     if found:
@@ -58,14 +58,14 @@ def raise_mistakes(mistakes: Iterable[Mistake]) -> None:
         raise PydanticCustomError(MISTAKES, "{summary}", {"summary": summary, "mistakes": found})
 
 
-def find_broken(*rules: tuple[bool, Mistake]) -> Iterator[Mistake]:
+def find_broken(*rules: tuple[bool, Violation]) -> Iterator[Violation]:
     """Yield the mistakes whose condition holds."""
     for is_broken, mistake in rules:
         if is_broken:
             yield mistake
 
 
-def rule(find_mistakes: Callable[[Any], Iterator[Mistake]]) -> Callable[[Any], Any]:
+def as_validator(find_mistakes: Callable[[Any], Iterator[Violation]]) -> Callable[[Any], Any]:
     """Return a validator of pydantic that raises the mistakes that a function finds in a value."""
 
     def validate(value: Any) -> Any:
@@ -77,10 +77,10 @@ def rule(find_mistakes: Callable[[Any], Iterator[Mistake]]) -> Callable[[Any], A
 
 def find_excluded(
     exclusions: Iterable[Exclusion], written: Collection[str], **names: str
-) -> Iterator[Mistake]:
+) -> Iterator[Violation]:
     """Yield a mistake for each key among the `written` ones that another excludes."""
     for key, others, message, help in exclusions:
         present = [other for other in others if other in written]
         if key in written and present:
             words = {"key": key, "other": present[0], **names}
-            yield Mistake((key,), message.format(**words), help.format(**words), "key")
+            yield Violation((key,), message.format(**words), help.format(**words), "key")
