@@ -38,8 +38,8 @@ from gradcheck.exploring.example_search import Search, checked_examples, nothing
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
-from gradcheck.spec.literals import Stands
-from gradcheck.spec.model import MOST_RANKS, Axis
+from gradcheck.spec.literals import MOST_RANKS, Stands
+from gradcheck.spec.model import Axis
 from gradcheck.strategies import arrays_of, inputs_from, words_by_input
 from gradcheck.support.display_paths import count
 from gradcheck.support.foreign import described

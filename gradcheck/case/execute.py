@@ -29,7 +29,6 @@ from gradcheck.case.user_code import (
 )
 from gradcheck.case.values import has_drawn, left_by, message_matches, mismatch, value_of
 from gradcheck.case.world_call import WorldLayer
-from gradcheck.exploring.example_search import explored
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.model import is_static
 from gradcheck.support.foreign import described, text_of
@@ -50,11 +49,6 @@ def execute(case: Case) -> Result:
     What the scenario's code raises becomes an ERROR with its place in the spec; only a bug of ours comes through.
     """
     scenario = case.scenario
-    if scenario.explore is not None:
-        result = explored(case, execute)
-        status, messages = with_known_failure(case, result.status, [])
-        first = {"message": messages[0]} if messages else {}
-        return result.model_copy(update={"status": status, **first})
     started = perf_counter()
     findings: list[Finding] = []
     gradient: GradientSummary | None = None

@@ -134,7 +134,7 @@ def show_layer(scenario: Scenario, spec: SpecFile) -> None:
 
 def source(scenario: Scenario, spec: SpecFile) -> str:
     """The scenario's lines in its file, without what introduces the next one; of a case, what it shares before it."""
-    lines = read_text(Path(scenario.path), scenario.path).original
+    lines = read_text(Path(scenario.path), scenario.path).lines
     starts = sorted({line for other in spec.scenarios for line in (other.line, other.begins)} | {len(lines) + 1})
 
     def block(first: int, column: int) -> list[str]:

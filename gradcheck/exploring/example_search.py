@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from gradcheck.checking.precision import NumpyArray
-from gradcheck.exploring.examples import KINDS_OF_VALUES, Drawn, Example, Recipe, build, drawn, input_text
-from gradcheck.result import Result, Status
+from gradcheck.exploring.examples import KINDS_OF_VALUES, Drawn, Example, Recipe, build, drawn
+from gradcheck.result import Status
 from gradcheck.spec.input_words import InputWord
-from gradcheck.spec.model import Aliased, Input, Layout
+from gradcheck.spec.literals import Layout
+from gradcheck.spec.model import Aliased, Input
 from gradcheck.support.display_paths import count
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
 
 
+FREE_SIZE = re.compile("[A-Z]")
+"""The name of a size that is drawn."""
 SHRINKING = 0.4
 """Share of the time that is left for shrinking when a failure is found late."""
 
@@ -233,48 +236,30 @@ def with_values(example: Example, name: str, values: NumpyArray) -> Example:
     return example._replace(inputs=changed)
 
 
-DESPITE_XFAIL = {Status.XFAIL: Status.FAIL, Status.XPASS: Status.PASS}
-"""What an example is, in the search, of a scenario that is known to fail: it is wrong at some inputs, not at all."""
-
-
-def explored(case: Case, run: Callable[[Case], Result]) -> Result:
-    """The result of the smallest example that is wrong; PASS if none is, and INCONCLUSIVE if none could be checked.
-
-    Args:
-        run: checks a case.
+# --------------------------------------------------------------------------- the inputs of a scenario
+def input_words_of(case: Case) -> dict[str, InputWord]:
+    """Return what the search needs to know of the inputs of a case: sizes that ``sizes`` names with a capital letter
+    are free, and of inputs whose values are not drawn the sizes alone count.
     """
-    explore, started = case.scenario.explore, perf_counter()
-    assert explore is not None
-    inputs = {name: one.at(case.variables) for name, one in case.scenario.inputs.items()}
-    own = {name: one for name, one in inputs.items() if not one.alias_of}
-    words = {}
-    for name, one in own.items():  # of one whose values are not drawn, the sizes alone count
-        (low, high), value = one.range or (None, None), None if is_drawn(one) else 0.0
-        stopped = one.stop_gradient
-        words[name] = InputWord(name, one.shape or (), one.dtype, one.below, stopped, "split", low, high, value)
+    fixed = {name: size for name, size in case.scenario.sizes.items() if not FREE_SIZE.fullmatch(name)}
+    words: dict[str, InputWord] = {}
+    for name, written in case.scenario.inputs.items():
+        one = written.at({**fixed, **case.parameters})
+        if not one.alias_of:
+            (low, high), value = one.range or (None, None), None if is_drawn(one) else 0.0
+            sizes = np.shape(one.values) if one.values is not None else one.shape or ()
+            words[name] = InputWord(name, sizes, one.dtype, one.below, one.stop_gradient, "split", low, high, value)
+    return words
 
-    def case_of(example: Example, **changed: Any) -> Case:
-        drawn = {name: drawn_input(one, example.inputs[name]) for name, one in own.items()}
-        sizes = {**case.scenario.sizes, **example.sizes}
-        update = {"explore": None, "sizes": sizes, "inputs": {**inputs, **drawn}}
-        return case.model_copy(update={"scenario": case.scenario.model_copy(update=update), **changed})
 
-    def look(example: Example) -> tuple[Status, str]:
-        result = run(case_of(example, timeout=0.0))  # no time to name what is wrong
-        return DESPITE_XFAIL.get(result.status, result.status), result.message
-
-    try:
-        found = search(look, words, seconds=explore.seconds, examples=explore.examples, seed=case.seed)
-    except ImportError:
-        return case.result(Status.ERROR, NOT_INSTALLED)
-    said = tuple(outcome_lines(found, words))
-    if found.smallest is not None:
-        wrong = run(case_of(found.smallest))
-        there = [f"{name}: {input_text(one)}" for name, one in found.smallest.inputs.items() if is_drawn(inputs[name])]
-        return wrong.model_copy(update={"details": (*wrong.details, *said, *there)})
-    if checked_examples(found):
-        return case.result(Status.PASS, "", details=said, seconds=perf_counter() - started)
-    return case.result(Status.INCONCLUSIVE, nothing_checked(found), details=said)
+def case_of_example(case: Case, example: Example, **changed: Any) -> Case:
+    """Return a case with the sizes and the values of an example."""
+    inputs = {name: one.at(case.parameters) for name, one in case.scenario.inputs.items()}
+    for name, one in inputs.items():
+        if not one.alias_of:
+            inputs[name] = drawn_input(one, example.inputs[name])
+    update = {"sizes": {**case.scenario.sizes, **example.sizes}, "inputs": inputs}
+    return case.model_copy(update={"scenario": case.scenario.model_copy(update=update), **changed})
 
 
 def is_drawn(spec: Input) -> bool:
@@ -286,12 +271,21 @@ def is_drawn(spec: Input) -> bool:
     return not says and not spec.dtype.startswith("complex")
 
 
+def nested_tuples(value: Any) -> Any:
+    """Return nested lists as the tuples that the model has."""
+    return tuple(map(nested_tuples, value)) if isinstance(value, list) else value
+
+
 def drawn_input(spec: Input, drawn: Drawn) -> Input:
     """An input with the values of an example."""
     if not is_drawn(spec):
         return spec
     layout = spec.layout if spec.layout_written else drawn.layout
-    known = {"shape": drawn.values.shape} if not drawn.values.size else {"shape": None, "values": drawn.values.tolist()}
+    known = (
+        {"shape": drawn.values.shape}
+        if not drawn.values.size
+        else {"shape": None, "values": nested_tuples(drawn.values.tolist())}
+    )
     return spec.model_copy(
         update={
             **known, "range": None, "below": None, "dtype": spec.dtype if spec.dtype_written else drawn.dtype,

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcheck.checking.precision import NumpyArray
 from gradcheck.spec.input_words import InputWord
-from gradcheck.spec.model import Layout
+from gradcheck.spec.literals import Layout
 
 RandomGenerator = np.random.Generator
 

@@ -9,7 +9,7 @@ from typing import Literal
 from gradcheck.backends.environments import BackendPlace
 from gradcheck.case.case import Case
 from gradcheck.case.naming import MEMORY, TIMEOUT, points
-from gradcheck.spec.model import Scenario, SpecFile
+from gradcheck.spec.model import SpecFile
 
 
 def plan(
@@ -44,7 +44,7 @@ def plan(
             mode=mode,
             order=order,
             effort=effort,
-            timeout=timeout or scenario.timeout or default_timeout + searching(scenario),
+            timeout=timeout or scenario.timeout or default_timeout,
             compared=len(backends) > 1,
             memory=memory,
         )
@@ -53,11 +53,6 @@ def plan(
         for point in points(scenario.matrix)
         for backend in backends
     ]
-
-
-def searching(scenario: Scenario) -> float:
-    """Seconds that a scenario may look for inputs, and shrink what it finds."""
-    return 2 * scenario.explore.seconds if scenario.explore is not None else 0.0
 
 
 def shard(cases: Iterable[Case], number: int, of: int) -> list[Case]:

@@ -1,1 +1,1 @@
-"""The scenario format ``gradcheck/v1``: its model, a reader that keeps positions, and its diagnostics."""
+"""The scenario format ``gradcheck/v1``: its model, a reader that keeps positions, and messages."""

@@ -1,8 +1,10 @@
-"""Words of the format that the command line takes as well. Loads nothing that a command would wait for."""
+"""Words of the format that the command line takes as well. Loads nothing that a command would wait
+for.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 DType = Literal[
     "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
@@ -13,3 +15,13 @@ Stands = Literal["split", "replicated", "partial"]
 OutputStands = Literal["split", "replicated"]
 
 MAX_DIMENSIONS = 8
+Layout = Literal["contiguous", "transposed", "strided", "expanded"]
+MOST_RANKS = 64
+"""Ranks of one world: they share a process, or are one each."""
+
+ELEMENT_TYPES: tuple[str, ...] = get_args(DType)
+INTEGER_RANGE = {
+    "int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1), "uint8": (0, 2**8 - 1), "bool": (0, 1),
+}  # fmt: skip
+"""The least and the most that the dtypes without a gradient hold."""

@@ -1,4 +1,6 @@
-"""Python code that is compiled and looked at, never run; within limits, for what Python makes of it may be endless."""
+"""Python code that is compiled and looked at, never run; within limits, for what Python makes of it
+may be endless.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,22 @@ from typing import Literal
 from gradcheck.support.syntax_tree import last_name
 
 MAX_NESTING = 200
-"""Levels of the syntax tree. Python's own limit depends on the stack that is there, and is reached at about 900."""
+"""Levels of the syntax tree. Python's own limit depends on the stack that is there, and is reached
+at about 900.
+"""
 MAX_COMPILED = 100_000
-"""Nodes, each of which is a few instructions: a case has the compiled code in memory, some 50 MB of it at most."""
+"""Nodes, each of which is a few instructions: a case has the compiled code in memory, some 50 MB of
+it at most.
+"""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_NAMING = ("id", "attr", "name", "asname", "arg")  # fields of Python's syntax trees that hold a name
+_NAMING = (
+    "id",
+    "attr",
+    "name",
+    "asname",
+    "arg",
+)  # fields of Python's syntax trees that hold a name
 
 CompileMode = Literal["exec", "eval"]
 
@@ -34,16 +46,26 @@ class PythonCode:
 
     @cached_property
     def tree(self) -> ast.AST:
-        """Its syntax tree. Most code is only compiled, for which Python makes none of its own objects."""
+        """Its syntax tree. Most code is only compiled, for which Python makes none of its own
+        objects.
+        """
         return ast.parse(self.source, "<spec>", self.mode)
+
+    @cached_property
+    def words(self) -> set[str]:
+        """All names in it."""
+        return words(self.tree)
 
     def check(self) -> None:
         """Have Python compile it, unless the work for that could be endless.
 
         Raises:
-            SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, TooLargeError: it cannot, or must not.
+            SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, TooLargeError: it
+                cannot, or must not.
         """
-        if len(_TOKEN.findall(self.source)) > MAX_NESTING:  # a level of the tree has a token of its own
+        if (
+            len(_TOKEN.findall(self.source)) > MAX_NESTING
+        ):  # a level of the tree has a token of its own
             _check_nesting(self.tree)
         if "finally" in self.source:
             _compiled_size(self.tree)
@@ -51,7 +73,9 @@ class PythonCode:
 
 
 def levels(tree: ast.AST) -> Iterator[list[ast.AST]]:
-    """The nodes of a syntax tree: itself, those in its fields, and so on. It takes half the time of `ast.walk`."""
+    """The nodes of a syntax tree: itself, those in its fields, and so on. It takes half the time of
+    `ast.walk`.
+    """
     level = [tree]
     while level:
         yield level
@@ -80,8 +104,9 @@ def _check_nesting(tree: ast.AST) -> None:
 def _compiled_size(node: ast.AST) -> tuple[int, int]:
     """How many nodes of code are compiled for `node`, and how many of them leave a block.
 
-    Python compiles the body of a ``finally`` for the usual end of its ``try``, for an exception, and once more for
-    each ``return``, ``break`` and ``continue`` in it: nested, 20 lines of code fill the memory.
+    Python compiles the body of a ``finally`` for the usual end of its ``try``, for an exception,
+    and once more for each ``return``, ``break`` and ``continue`` in it: nested, 20 lines of code
+    fill the memory.
 
     Raises:
         TooLargeError: there are more than `MAX_COMPILED`.
@@ -111,7 +136,9 @@ def words(tree: ast.AST) -> set[str]:
 
 
 def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
-    """The names that an expression reads; and those it binds: arguments of lambdas, targets of comprehensions."""
+    """The names that an expression reads; and those it binds: arguments of lambdas, targets of
+    comprehensions.
+    """
     read, bound = list[str](), set[str]()
     for node in nodes(expression):
         if isinstance(node, ast.arg):
@@ -122,14 +149,21 @@ def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
 
 
 def layer_classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
-    """The PyLayers that a layer's source defines, by name: what derives from PyLayer, or from another of them."""
+    """The PyLayers that a layer's source defines, by name: what derives from PyLayer, or from
+    another of them.
+    """
     found: dict[str, ast.ClassDef] = {}
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and any(last_name(base) in ("PyLayer", *found) for base in node.bases):
+        if isinstance(node, ast.ClassDef) and any(
+            last_name(base) in ("PyLayer", *found) for base in node.bases
+        ):
             found[node.name] = node
     return found
 
 
 def static_forward(tree: ast.Module) -> ast.FunctionDef | None:
     """The ``forward_fn`` that a layer's source defines, if it does."""
-    return next((one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "forward_fn"), None)
+    return next(
+        (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "forward_fn"),
+        None,
+    )

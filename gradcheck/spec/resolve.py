@@ -1,24 +1,30 @@
-"""What scenarios take from elsewhere, worked out on the tree, so that it keeps its position.
+"""What scenarios take from elsewhere, worked out on the document, so that every value keeps its
+mark.
 
-That is: what they extend, what they are cases of, the file's layers and defaults.
+A scenario takes keys from the scenario that it extends, from the one that it is a case of, and from
+the file's layers and defaults.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from gradcheck.spec.containers import inside
 from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.document import Map, Seq, Span, describe
+from gradcheck.spec.literals import ELEMENT_TYPES
+from gradcheck.spec.messages import report_reserved_keys
 from gradcheck.spec.text import SpecText
-from gradcheck.spec.tree import Node, copy, describe
 
 _OF_WORLDS = {"world", "outputs", "random"}
-_OF_INPUTS = {"inputs", "sizes", "explore"}
+_OF_INPUTS = {"inputs", "sizes"}
 DRAWING = ("init", "low", "high", "near", "range", "below")
 """Keys of an input that say how elements are drawn."""
-OF_INPUT = {"shape", "values", "from", "key", "dtype", "stop_gradient", "layout", "ranks", *DRAWING}
+OF_INPUT = {
+    "shape", "values", "from", "key", "dtype", "stop_gradient", "layout", "ranks", *DRAWING,
+}  # fmt: skip
 """The keys of an input."""
 # A key of one's own -> inherited keys that it rules out, and which therefore fall away.
 _REPLACES = {
@@ -47,237 +53,396 @@ _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_CODE = ("layer", "script", "call")
+_POSITION_DEPTH = 4
+"""Depth of the positions that a scenario has: backends.paddle.expect.gradient."""
 
 MAX_CHAIN = 10
 MAX_RESOLVED_NODES = 200_000
 
+ExpandedScenario = tuple[Any, Span, int]
+"""What stands for a scenario, where it is written, and the line at which it or what it is a case of
+begins.
+"""
 
-def resolve(root: Node, text: SpecText) -> Node:
-    """`root` with each scenario complete: its own keys, those of the one it extends, the file's defaults.
 
-    A scenario with ``cases`` becomes one scenario for each, the name of a layer the layer of that name. Unknown ids
-    and layers are reported, as is a circle in ``extends``; such a scenario is then taken as it stands.
+def resolve(root: Map, text: SpecText) -> Map:
+    """Return the document with each scenario complete: its own keys, inherited ones and the file's
+    defaults.
+
+    A scenario with ``cases`` becomes one scenario for each. A scenario that takes from something
+    that does not exist is reported and left out.
     """
-    scenarios = root.get("scenarios")
-    if scenarios is None or scenarios.kind != "sequence":
-        return root
-    by_id: dict[str, Node] = {}
-    for item in scenarios.items:
-        item.incomplete |= root.incomplete and "extends" in item.entries  # the id may be in what was not read
-        if item.kind == "mapping" and (name := item.string("id")):
-            by_id.setdefault(name, item)
-    looks = [look for item in scenarios.items for look in _cases(_extended(item, by_id, text), item, text)]
-    _name_layers(looks, root, text)
-    items = [_with_defaults(look, root.mapping("defaults")) for look in looks]
+    written = root.get("scenarios")
+    resolved = Map(root)
+    report_reserved_keys(root, (), text)
+    resolved["path"] = text.path
+    resolved.setdefault("defaults", {})  # otherwise pydantic builds a validator of Defaults alone
+    if not isinstance(written, Seq):
+        return resolved
+    scenarios = list(_expand(written, text))
+    _report_duplicates(scenarios, text)
+    scenarios = _name_layers(scenarios, root, text)
+
+    defaults = root.map("defaults")
+    items: list[Any] = []
+    for value, mark, begins in scenarios:
+        items.append(_complete(value, mark, begins, defaults, text))
     sizes: dict[int, int] = {}
-    # No scenario can be larger than the file, which makes the exact count unnecessary for most files.
+    # No scenario is larger than the file, which makes the exact count unnecessary for most files.
     at_most = text.nodes * len(items)
-    if at_most > MAX_RESOLVED_NODES and sum(_size(item, sizes) for item in items) > MAX_RESOLVED_NODES:
+    if (
+        at_most > MAX_RESOLVED_NODES
+        and sum(_size(one, sizes) for one in items) > MAX_RESOLVED_NODES
+    ):
         message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
-        text.report(scenarios.start, message, "split the file by topic")
-        items, scenarios.kind = [], "unreadable"
-    resolved, complete = copy(root), copy(scenarios)
-    complete.items = items
-    resolved.put("scenarios", complete)
+        text.report(root.marks["scenarios"][1].start, message, "split the file by topic")
+        raise text.error()
+    resolved["scenarios"] = Seq(items, [mark for _, mark, _ in scenarios])
     return resolved
 
 
-def merge(inherited: Node, own: Node, replaces: Mapping[str, set[str]] = _REPLACES) -> Node:
-    """The mapping `own` with what it lacks taken from `inherited`, but for what `replaces` says that it rules out."""
-    dropped = {key for mine in own.entries for key in replaces.get(mine, ())}
-    merged = copy(own, {key: entry for key, entry in inherited.entries.items() if key not in dropped})
-    merged.incomplete = inherited.incomplete or own.incomplete
-    for key, (name, value) in own.entries.items():
-        merged.entries[key] = (name, _merged(key, inherited.get(key), value))
+def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES) -> Map:
+    """Return the mapping `own` with what it lacks from `inherited`, except what `replaces` rules
+    out.
+    """
+    dropped = {other for key in own for other in replaces.get(key, ())}
+    merged = inherited.without(dropped)
+    for key, value in own.items():
+        merged.put(key, _merge_value(key, inherited.get(key), value), own.marks[key])
     return merged
 
 
-def _merged(key: str, before: Node | None, value: Node) -> Node:
-    """The value of a key, a mapping completed from the inherited one: name by name, or by the rules of `merge`."""
-    if before is None or before.kind != "mapping" or value.kind != "mapping":
+def _merge_value(key: str, inherited: Any, value: Any) -> Any:
+    """Return the value of a key, completed from the inherited one: name by name, or by `merge`."""
+    if not isinstance(inherited, Map) or not isinstance(value, Map):
         return value
     if key in ("expect", "calls"):
-        return merge(before, value)
-    if key in ("inputs", "matrix", "sizes"):
-        return copy(value, before.entries | value.entries)
+        return merge(inherited, value)
+    if key not in ("inputs", "matrix", "sizes", "backends"):
+        return value
+    union = inherited.union(value)
     if key == "backends":
-        own = {name: (at, _merged("expect", before.get(name), one)) for name, (at, one) in value.entries.items()}
-        return copy(value, before.entries | own)
-    return value
+        for name, own in value.items():
+            union[name] = _merge_value("expect", inherited.get(name), own)
+    return union
 
 
-def _extended(item: Node, by_id: Mapping[str, Node], text: SpecText) -> Node:
-    """`item` with the keys of the scenarios it extends."""
-    chain = [item]
-    while (target := chain[-1].get("extends")) is not None and target.kind == "scalar":
-        parent = by_id.get(target.value) if isinstance(target.value, str) else None
-        if parent is not None and parent not in chain and len(chain) < MAX_CHAIN:
-            chain.append(parent)
+# --------------------------------------------------------------------------- extends and cases
+def _expand(written: Seq, text: SpecText) -> Iterator[ExpandedScenario]:
+    """Yield the scenarios of a file, with what they extend, and one for each of their cases."""
+    by_id: dict[Any, Map] = {}
+    for item in written:
+        if isinstance(item, Map) and isinstance(item.get("id"), str):
+            by_id.setdefault(item["id"], item)
+    for item, mark in zip(written, written.marks, strict=True):
+        whole = _extend(item, by_id, text) if isinstance(item, Map) else item
+        if not isinstance(whole, Map) or "cases" not in item:
+            if whole is not None:
+                yield whole, mark, mark.line
             continue
-        if parent in chain:
-            _report_circle(chain[chain.index(parent) :], text)
-            for node in chain:
-                node.incomplete = True
-        elif parent is not None:
-            message = f"extends goes more than {MAX_CHAIN} scenarios deep"
-            text.report(target, message, "extend the first of them directly")
-        elif isinstance(target.value, str) and not chain[-1].incomplete:  # other types are the model's to report
-            help = text.suggest(target.value, list(by_id)) or "name a scenario of this file"
-            message = f"extends {quote(target.value)}, but this file has no scenario of that id"
-            text.report(target, message, help)
-        chain[-1].incomplete = True
-        break
-    result = chain.pop()
-    while chain:
-        base = copy(result, {key: entry for key, entry in result.entries.items() if key not in _OWN})
-        result = merge(base, chain.pop())
-    return result
+        cases, cases_mark = item["cases"], item.marks["cases"][1]
+        if not isinstance(cases, Seq):
+            message = f"cases must be a list, not {describe(cases, cases_mark)}"
+            text.report(
+                cases_mark.place,
+                message,
+                "Several looks at the scenario, each in a list entry: '- {id: …, expect: …}'",
+            )
+        elif not cases:
+            help = "add one: '- {id: …, expect: …}', or remove 'cases'"
+            text.report(cases_mark.place, "cases must not be empty", help)
+        else:
+            shared = whole.without(("extends", "cases"))
+            for own, own_mark in zip(cases, cases.marks, strict=True):
+                if (case := _case(shared, own, own_mark, text)) is not None:
+                    yield case, own_mark, mark.line
 
 
-def _report_circle(circle: list[Node], text: SpecText) -> None:
-    first, *others = circle = sorted(circle, key=lambda node: node.line)
-    names = [node.string("id") or "?" for node in circle]
-    one = f"{listing(names, 'and')} extend each other" if others else "it extends itself"
-    help = "remove 'extends' from one of them" if others else "remove 'extends'"
-    text.report(first.entries["extends"][1], f"extends goes in a circle: {one}", help)
+def _extend(
+    item: Map, by_id: Mapping[Any, Map], text: SpecText, chain: tuple[Map, ...] = ()
+) -> Map | None:
+    """Return a scenario with the keys of those it extends; None if it cannot, which is reported.
+
+    `chain` has the scenarios that extend it, one the next.
+    """
+    target = item.get("extends")
+    if not isinstance(target, str):
+        return item
+    chain = (*chain, item)
+    place = item.marks["extends"][1].place
+    parent = by_id.get(target)
+    if parent is None:
+        near = text.suggest(target, by_id)
+        help = f"did you mean '{near}'?" if near else "name a scenario of this file"
+        message = f"extends {quote(target)}, but this file has no scenario of that id"
+        text.report(place, message, help)
+    elif any(parent is member for member in chain):
+        _report_circle(chain, parent, text)
+    elif len(chain) == MAX_CHAIN:
+        message = f"extends goes more than {MAX_CHAIN} scenarios deep"
+        text.report(place, message, "extend the first of them directly")
+    else:
+        whole = _extend(parent, by_id, text, chain)
+        return None if whole is None else merge(whole.without(_OWN), item)
+    return None
 
 
-def _cases(whole: Node, written: Node, text: SpecText) -> list[Node]:
-    """The scenarios that `whole` stands for: itself, or one for each of the cases that are `written` in it."""
-    cases = written.get("cases")
-    if cases is None or cases.kind == "unreadable":
-        return [whole]
-    if cases.kind != "sequence" or not cases.items:
-        if cases.kind == "sequence":  # what is no list is the model's to report
-            text.report(cases, "cases must not be empty", "add one: '- {id: …, expect: …}', or remove 'cases'")
-        whole.incomplete = True
-        return [whole]
-    shared = copy(whole, {key: entry for key, entry in whole.entries.items() if key not in ("extends", "cases")})
-    return [_case(shared, one, text) for one in cases.items if one.kind != "unreadable"]
+def _report_circle(chain: Sequence[Map], parent: Map, text: SpecText) -> None:
+    """Report the scenarios of a chain that extend each other, at the first of them in the file."""
+    start = next(index for index, member in enumerate(chain) if member is parent)
+    circle = sorted(chain[start:], key=lambda member: member.marks["extends"][1].line)
+    message, help = "it extends itself", "remove 'extends'"
+    if len(circle) > 1:
+        message = (
+            f"{listing([str(member.get('id')) for member in circle], 'and')} extend each other"
+        )
+        help = "remove 'extends' from one of them"
+    place = circle[0].marks["extends"][1].place
+    text.report(place, f"extends goes in a circle: {message}", help)
 
 
-def _case(shared: Node, own: Node, text: SpecText) -> Node:
-    if own.kind != "mapping":
-        text.report(own, f"a case must be a mapping, not {describe(own)}", "write {id: …, expect: …}")
-        return Node("unreadable", own.line, own.column)
-    own = copy(own)
+def _case(shared: Map, own: Any, mark: Span, text: SpecText) -> Map | None:
+    """Return a case as a scenario; None if it is not a mapping, which is reported."""
+    if not isinstance(own, Map):
+        message = f"a case must be a mapping, not {describe(own, mark)}"
+        text.report(mark.place, message, "write {id: …, expect: …}")
+        return None
     for key in ("extends", "cases"):
-        if key in own.entries:
+        if key in own:
             help = "write the case as a scenario, which can extend another"
-            text.report(own.entries.pop(key)[0], f"a case has no {quote(key)}", help)
-    case = merge(shared, own, _REPLACES_IN_CASE)
-    case.begins = shared.line
+            text.report(own.marks[key][0].place, f"a case has no {quote(key)}", help)
+    case = merge(shared, own.without(("extends", "cases")), _REPLACES_IN_CASE)
     first, last = shared.get("id"), own.get("id")
     if first is not None and last is None:
-        case.entries["id"] = (own, replace(first, line=own.line, column=own.column, end_line=0))
-    elif first is not None and last is not None and is_name(first) and is_name(last):
-        whole = f"{first.value}-{last.value}"
-        case.put("id", replace(last, value=whole, text=whole))
+        here = Span(mark.line, mark.column, 0, 0, str(first))
+        case.put("id", first, (here, here))
+    elif is_name(first) and is_name(last):
+        case["id"] = f"{first}-{last}"
     return case
 
 
-def is_name(node: Node) -> bool:
+def is_name(value: Any) -> bool:
     """Whether a value is in kebab-case, as ids, tags and rules are."""
-    return isinstance(node.value, str) and _NAME.fullmatch(node.value) is not None
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def _name_layers(scenarios: list[Node], root: Node, text: SpecText) -> None:
-    """Put the layers that scenarios name in the place of the names."""
-    layers, used = root.under("layers"), set[str]()
-    for scenario in scenarios:
-        layer = scenario.get("layer")
-        if layer is None or not isinstance(layer.value, str) or not _LAYER_NAME.fullmatch(layer.value):
+def _report_duplicates(scenarios: Iterable[ExpandedScenario], text: SpecText) -> None:
+    """Report ids that an earlier scenario has."""
+    lines: dict[str, int] = {}
+    for value, _, _ in scenarios:
+        id = value.get("id") if isinstance(value, Map) else None
+        if not isinstance(id, str):
             continue
-        used.add(layer.value)
-        if layer.value in layers:
-            scenario.put("layer", layers[layer.value][1])
-            continue
-        scenario.put("layer", Node("unreadable", layer.line, layer.column))
-        if not root.incomplete:
-            known = f"the file's layers are {listing(layers, 'and')}" if layers else ""
-            help = text.suggest(layer.value, list(layers)) or known or "write its source, or add it to 'layers:'"
-            text.report(layer, f"this file has no layer {quote(layer.value)}", help)
-    for name, (key, _) in layers.items():
-        if name not in used and not root.incomplete and not any(one.incomplete for one in scenarios):
-            help = "name it in a scenario, 'layer: …', or remove it"
-            text.report(key, f"no scenario uses the layer {quote(name)}", help)
+        mark = value.marks["id"][1]
+        if id in lines:
+            message = f"duplicate id {quote(id)}, first given in line {lines[id]}"
+            text.report(mark.place, message, "rename one of the two")
+        lines.setdefault(id, mark.line)
 
 
-def cited(scenario: Node) -> list[Node]:
-    """The rules that a scenario cites: their names alone, or with the passage that is meant."""
-    return [name for rule in scenario.listed("rules") for name in [key for key, _ in rule.entries.values()] or [rule]]
-
-
-def _with_defaults(item: Node, defaults: Node) -> Node:
-    """`item` with the file's defaults, and each backend's expectations completed from the scenario's.
-
-    The rules that it cites become tags; each in a list or dict of inputs an input of its own.
+# --------------------------------------------------------------------------- layers
+def _name_layers(
+    scenarios: list[ExpandedScenario], root: Map, text: SpecText
+) -> list[ExpandedScenario]:
+    """Put the file's layers in the place of their names; a scenario with an unknown one is reported
+    and left out.
     """
-    if item.kind != "mapping":
-        return item
-    item = copy(item)
+    layers, used, complete = root.map("layers"), set[str](), list[ExpandedScenario]()
+    for scenario in scenarios:
+        value = scenario[0]
+        name = value.get("layer") if isinstance(value, Map) else None
+        if not isinstance(name, str) or not _LAYER_NAME.fullmatch(name):
+            complete.append(scenario)
+            continue
+        used.add(name)
+        key_mark, mark = value.marks["layer"]
+        if name in layers:
+            named = Map(value)
+            named.put("layer", layers[name], (key_mark, layers.marks[name][1]))
+            complete.append((named, *scenario[1:]))
+            continue
+        near = text.suggest(name, layers)
+        help = "write its source, or add it to 'layers:'"
+        if layers:
+            help = (
+                f"did you mean '{near}'?"
+                if near
+                else f"the file's layers are {listing(layers, 'and')}"
+            )
+        text.report(mark.place, f"this file has no layer {quote(name)}", help)
+    for name in layers.keys() - used if not text.found else ():
+        help = "name it in a scenario, 'layer: …', or remove it"
+        text.report(layers.marks[name][0].place, f"no scenario uses the layer {quote(name)}", help)
+    return complete
+
+
+# --------------------------------------------------------------------------- defaults
+def _complete(value: Any, mark: Span, begins: int, defaults: Map, text: SpecText) -> Any:
+    """Return a scenario with the file's defaults, and with what the reader adds to it."""
+    if not isinstance(value, Map):
+        return value
+    report_reserved_keys(value, ("scenarios", 0), text)
+    scenario = Map(value)
     for key in _DEFAULTS:
-        if key not in defaults.entries or (key == "matrix" and "script" in item.entries):
-            continue
-        _, value = item.entries.setdefault(key, defaults.entries[key])
-        inherited = defaults.entries[key][1]
-        if value is inherited or value.kind != inherited.kind:
-            continue
-        if key == "tags":
-            item.put(key, copy(value, items=_others(value, inherited.items) + value.items))
-        # A scenario that names a document of its own has no use for the default's section or url.
-        elif key != "source" or "document" not in value.entries:
-            item.put(key, copy(value, inherited.entries | value.entries))
-    if (rules := item.get("rules")) is not None and rules.kind == "sequence":
-        at, tags = item.entries.get("tags", (item.at("rules"), Node("sequence", rules.line, rules.column)))
-        if tags.kind == "sequence":
-            item.entries["tags"] = at, copy(tags, items=tags.items + _others(tags, filter(is_name, cited(item))))
-    if backends := item.under("backends"):
-        entries = {name: (at, _completed(one, item.mapping("expect"))) for name, (at, one) in backends.items()}
-        item.put("backends", copy(item.mapping("backends"), entries))
-    if inputs := item.under("inputs"):
-        flat = {key: entry for name, entry in inputs.items() for key, entry in _each(name, *entry)}
-        item.put("inputs", copy(item.mapping("inputs"), flat))
-    return item
+        if key in defaults and not (key == "matrix" and "script" in scenario):
+            _take_default(scenario, key, defaults)
+    _add_rules_to_tags(scenario)
+    if backends := scenario.map("backends"):
+        complete = Map(backends)
+        for name, entry in backends.items():
+            complete[name] = _complete_backend(entry, scenario.map("expect"))
+        scenario["backends"] = complete
+    if isinstance(scenario.get("inputs"), Map):
+        scenario["inputs"] = _complete_inputs(scenario["inputs"], defaults, text)
+    positions = dict(_positions(scenario))
+    scenario.update(
+        path=text.path, line=mark.line, column=mark.column, begins=begins, positions=positions
+    )
+    return scenario
 
 
-def _others(tags: Node, more: Iterable[Node]) -> list[Node]:
-    """Those of `more` tags that are not among some."""
-    known = {tag.value for tag in tags.items}
-    return [tag for tag in more if tag.value not in known]
+def _take_default(scenario: Map, key: str, defaults: Map) -> None:
+    """Give a scenario the default of a key, or what its own value lacks of it."""
+    own, default = scenario.get(key), defaults[key]
+    if key not in scenario:
+        scenario.take(key, defaults)
+    elif isinstance(own, Seq) and isinstance(default, Seq):
+        scenario[key] = _join_tags(default, own, before=True)
+    # A scenario that names a document of its own does not need the default's section or url.
+    elif (
+        isinstance(own, Map)
+        and isinstance(default, Map)
+        and not (key == "source" and "document" in own)
+    ):
+        scenario[key] = default.union(own)
 
 
-def _each(name: str, key: Node, value: Node) -> Iterator[tuple[str, tuple[Node, Node]]]:
-    """The inputs that an entry stands for: itself, or each in a list or dict of them."""
-    if not is_several(value):
-        yield name, (key, value)
+def _join_tags(more: Seq, tags: Seq, before: bool = False) -> Seq:
+    """Return tags with those of `more` that are not among them, before or behind them."""
+    others = [(tag, mark) for tag, mark in zip(more, more.marks, strict=True) if tag not in tags]
+    pairs = [*zip(tags, tags.marks, strict=True)]
+    pairs = others + pairs if before else pairs + others
+    return Seq([tag for tag, _ in pairs], [mark for _, mark in pairs])
+
+
+def _add_rules_to_tags(scenario: Map) -> None:
+    """Make the rules that a scenario cites tags of it."""
+    rules = scenario.get("rules")
+    if not isinstance(rules, Seq):
         return
-    parts: list[tuple[int | str, Node]] = [*enumerate(value.items)]
-    for place, item in parts + [(word, item) for word, (_, item) in value.entries.items()]:
-        yield from _each(inside(name, place), key, item)
+    cited: dict[str, Span] = {}
+    for rule, mark in zip(rules, rules.marks, strict=True):
+        names = (
+            {name: marks[0] for name, marks in rule.marks.items()}
+            if isinstance(rule, Map)
+            else {rule: mark}
+        )
+        cited |= {name: place for name, place in names.items() if is_name(name)}
+    tags = scenario.get("tags", Seq((), ()))
+    if isinstance(tags, Seq):
+        place = scenario.marks.get("tags", scenario.marks["rules"])
+        scenario.put("tags", _join_tags(Seq(cited, cited.values()), tags), place)
 
 
-def is_several(input: Node) -> bool:
-    """Whether what stands for an input is a list or a dict of mappings, none of which an input would have."""
-    parts = [*input.items, *(value for _, value in input.entries.values())]
-    whole = all(part.kind == "mapping" or is_several(part) for part in parts)
-    return bool(parts) and whole and not input.entries.keys() & OF_INPUT
-
-
-def _completed(entry: Node, expect: Node) -> Node:
-    """What is said of a backend, or a list of such, with what it expects completed from the scenario's.
+def _complete_backend(entry: Any, expect: Map) -> Any:
+    """Complete what a backend, or each entry of a list, expects from the scenario's expectations.
 
     What was `observed` is complete by itself.
     """
-    whole = copy(entry, items=[_completed(one, expect) for one in entry.items])
-    if (special := entry.get("expect")) and special.kind == "mapping":
-        whole.put("expect", merge(expect, special))
+    if isinstance(entry, Seq):
+        return Seq([_complete_backend(one, expect) for one in entry], entry.marks)
+    if not isinstance(entry, Map) or not isinstance(entry.get("expect"), Map):
+        return entry
+    whole = Map(entry)
+    whole["expect"] = merge(expect, entry["expect"])
     return whole
 
 
-def _size(node: Node, known: dict[int, int]) -> int:
-    """The number of nodes of a tree in which many share the same parts."""
-    if id(node) not in known:
-        children = [*node.items, *(value for _, value in node.entries.values())]
-        known[id(node)] = 1 + sum(_size(child, known) for child in children)
-    return known[id(node)]
+# --------------------------------------------------------------------------- inputs
+def _complete_inputs(inputs: Map, defaults: Map, text: SpecText) -> Map:
+    """Return the inputs, each of a list or dict by itself, with the dtype that holds where none is
+    written.
+    """
+    dtype = defaults.get("dtype")
+    default = dtype if dtype in ELEMENT_TYPES else "float64"
+    flat = Map()
+    for name, value in inputs.items():
+        for part_name, part, mark in _each(name, value, inputs.marks[name][1]):
+            flat.put(
+                part_name, _complete_input(part, mark, default, text), (inputs.marks[name][0], mark)
+            )
+    return flat
+
+
+def _complete_input(value: Any, mark: Span, dtype: str, text: SpecText) -> Any:
+    if isinstance(value, Seq):  # its shape alone
+        shape = value
+        value = Map()
+        value.put("shape", shape, (mark, mark))
+    if not isinstance(value, Map):
+        return value
+    report_reserved_keys(value, ("inputs", ""), text)
+    complete = Map(value)
+    complete.update(dtype_written="dtype" in value, layout_written="layout" in value)
+    complete.setdefault("dtype", dtype)
+    return complete
+
+
+def _each(name: str, value: Any, mark: Span) -> Iterator[tuple[str, Any, Span]]:
+    """Yield the inputs that an entry stands for: itself, or each in a list or dict of them."""
+    if not is_several(value):
+        yield name, value, mark
+        return
+    for place, part, part_mark in _parts(value):
+        yield from _each(inside(name, place), part, part_mark)
+
+
+def is_several(value: Any) -> bool:
+    """Whether what stands for an input is a list or a dict of mappings, none of which an input
+    would have.
+    """
+    if isinstance(value, Map) and value.keys() & OF_INPUT:
+        return False
+    parts = list(_parts(value))
+    return bool(parts) and all(isinstance(part, Map) or is_several(part) for _, part, _ in parts)
+
+
+def _parts(value: Any) -> Iterator[tuple[int | str, Any, Span]]:
+    """Yield index or key, value and mark of what is in a list or mapping."""
+    if isinstance(value, Seq):
+        yield from ((index, part, value.marks[index]) for index, part in enumerate(value))
+    elif isinstance(value, Map):
+        yield from (
+            (key, part, value.marks[key][1]) for key, part in value.items() if key in value.marks
+        )
+
+
+# --------------------------------------------------------------------------- positions and sizes
+def _positions(
+    value: Any, prefix: str = "", depth: int = 1
+) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield each key below a scenario with its place; the entries of a list for a backend by their
+    numbers.
+    """
+    if not isinstance(value, Map):
+        return
+    for name, (key_mark, mark) in value.marks.items():
+        here, below = prefix + name, value[name]
+        is_code = mark.is_block or (name in _CODE and not isinstance(below, (Map, Seq)))
+        yield here, mark.first_character if is_code else (key_mark.line, key_mark.column)
+        if depth == _POSITION_DEPTH:
+            continue
+        yield from _positions(below, here + ".", depth + 1)
+        if prefix == "backends." and isinstance(below, Seq):
+            for index, item in enumerate(below):
+                yield from _positions(item, f"{here}.{index}.", depth + 1)
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """Count the values in a document of which scenarios share parts."""
+    if not isinstance(value, (Map, Seq)):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = 1 + sum(_size(part, known) for _, part, _ in _parts(value))
+    return known[id(value)]

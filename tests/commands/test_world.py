@@ -79,7 +79,7 @@ def test_ranks_along_axes_and_a_word_for_each_output(gradcheck):
         (("b=5", "--world", "mp=16,dp=8"), "the world has 128 ranks, at most 64 are allowed"),
         (("b=5", "--world", "2", "--outputs", "both"), "'both' is neither 'split' nor 'replicated'"),
         (("b=5", "--world", "2", "--outputs", "partial"), "'partial' is neither 'split' nor 'replicated'"),
-        (("b=5", "--world", "2", "--order", "2"), "'order: 2' is not done in a world"),
+        (("b=5", "--world", "2", "--order", "2"), "'order: 2' is not supported with a world"),
         (("b=5:everywhere", "--world", "2"), "'everywhere' says nothing here"),
     ],
 )  # fmt: skip

@@ -6,10 +6,6 @@ import pytest
 
 import gradcheck
 from gradcheck import strategies
-from gradcheck.case.execute import execute
-from gradcheck.result import Status
-from gradcheck.run.plan import plan
-from gradcheck.spec.read import read_bytes
 
 pytest.importorskip("hypothesis")
 
@@ -111,52 +107,3 @@ def test_strategies_take_their_inputs_in_the_same_way(args, options, said):
         strategies.inputs(*args, **options)
     assert said in str(refused.value)
     assert strategies.inputs({"dtypes": "B"}) is not None
-
-
-# --------------------------------------------------------------------------------------------- in scenarios
-LAYER = """\
-schema: gradcheck/v1
-scenarios:
-  - id: one
-    layer: |
-      class Layer(PyLayer):
-          @staticmethod
-          def forward(ctx, x):
-              FORWARD
-              return x * 2
-          @staticmethod
-          def backward(ctx, dy):
-              return dy * BACKWARD
-    inputs: {x: SHAPE}
-    explore: {examples: 12, seconds: 20}
-"""
-XFAIL = '    backends: {numpy: {xfail: {reason: "known"}}}\n'
-
-
-def explored(forward="pass", backward="2", shape="[B, C]", extra=""):
-    text = LAYER.replace("FORWARD", forward).replace("BACKWARD", backward).replace("SHAPE", shape) + extra
-    (case,) = plan([read_bytes(text.encode(), "t.grad.yaml")], ["numpy"])
-    return execute(case)
-
-
-@pytest.mark.parametrize(
-    ("forward", "backward", "said"),
-    [
-        ('raise ValueError("no such luck")', "2", "ValueError: no such luck"),
-        ("undefined", "2", "NameError"),
-        ("pass", "undefined", "NameError"),
-    ],
-)
-def test_a_scenario_that_raises_at_every_example_is_undecided_and_says_why(forward, backward, said):
-    result = explored(forward, backward)
-    assert result.status is Status.INCONCLUSIVE
-    assert "none of 12 examples had a verdict" in result.message
-    assert said in result.message
-
-
-@pytest.mark.parametrize(
-    ("backward", "status"),
-    [("3", Status.XFAIL), ("(3 if dy.shape[0] == 2 else 2)", Status.XFAIL), ("2", Status.XPASS)],
-)
-def test_a_known_failure_is_explored_as_any_other(backward, status):
-    assert explored(backward=backward, shape="[2, C]", extra=XFAIL).status is status

@@ -1,4 +1,4 @@
-"""Sizes by name, sizes that are drawn, and memory that inputs share: what is read, and what is refused."""
+"""Sizes by name, and memory that inputs share: what is read, and what is refused."""
 
 from __future__ import annotations
 
@@ -43,26 +43,23 @@ def test_a_parameter_of_the_matrix_and_a_size_go_together(accept):
             ("sizes: {B: 2}", "matrix: {B: [1]}", "inputs: {x: [B], w: [B]}"),
             "has the name of a parameter of the matrix",
         ),
-        (("sizes: {B: [1, 2]}", "inputs: {x: [B], w: [B]}"), "the size 'B' must be a whole number, not a list"),
+        (("sizes: {B: [1, 2]}", "inputs: {x: [B], w: [B]}"), "B must be a whole number, not a list"),
         (("sizes: {B: -2}", "inputs: {x: [B], w: [B]}"), "B must be at least 0, not -2"),
         (("sizes: {B: 2, D: 3}", "inputs: {x: [B], w: [B]}"), "nothing uses the size 'D'"),
         (("sizes: {B: 100000}", "inputs: {x: [B, B], w: [B]}"), "10,000,000,000 elements, at most"),
-        (("explore: {examples: 0}", "inputs: {x: [B], w: [B]}"), "examples must be at least 1, not 0"),
-        (("explore: {tries: 5}", "inputs: {x: [B], w: [B]}"), "unknown key 'tries' in explore"),
-        (("explore: {}", "inputs: {x: [rows], w: [2]}"), "neither the matrix nor sizes has 'rows'"),
-        (("explore: {}", "inputs: {x: [B], w: [B]}", "expect: {grads: {x: [1]}}"), "'grads' holds at certain inputs"),
-        (
-            ("explore: {}", "inputs: {x: [B], w: [B]}", "expect: {gradient: differs}"),
-            "leaves 'explore' nothing to look for",
-        ),
-        (("explore: {}", "inputs: {x: [B], w: [B]}", "world: 2"), "'explore' is not done in a world"),
+        (("explore: {}", "sizes: {B: 2}", "inputs: {x: [B], w: [B]}"), "unknown key 'explore' in a scenario"),
         (("inputs: {x: [2], w: {layout: {aliased: y}}}",), "there is no input 'y' above"),
         (("inputs: {x: {layout: {aliased: w}}, w: [2]}",), "there is no input 'w' above"),
         (("inputs: {x: [2], w: {layout: {aliased: x}, shape: [2]}}",), "'shape' is of no use beside 'aliased'"),
         (("inputs: {x: [2], w: {layout: {alised: x}}}",), "unknown key 'alised' in layout"),
-        (("world: 2", "inputs: {x: [2], w: {layout: {aliased: x}}}"), "'aliased' is not done in a world"),
+        (("world: 2", "inputs: {x: [2], w: {layout: {aliased: x}}}"), "'aliased' is not supported with a world"),
     ],
 )
 def test_a_mistake_is_one_message(mistakes, lines, message):
     (found,) = mistakes(scenario(*lines))
     assert message in found
+
+
+def test_a_scenario_with_explore_is_answered_with_the_command(diagnose):
+    (one,) = diagnose(scenario("explore: {}", "inputs: {x: [2], w: [2]}"))
+    assert "`gradcheck explore FILE ID`" in one.help

@@ -39,7 +39,7 @@ def test_the_ids_that_are_known_are_those_of_the_catalogue() -> None:
         (
             "[of-my-own]",
             "1:9 there is no rule 'of-my-own'",
-            "see `gradcheck list rules`",
+            "`gradcheck list rules` lists them",
         ),
         ("[Save]", "1:9 rules[0] 'Save' is not well formed", "kebab-case"),
     ],

@@ -95,11 +95,11 @@ class TestWhatIsSaid:
         (INPUT + "world: {mp: 0}", "3:13 mp must be at least 1, not 0", ""),
         (INPUT + "world: {mp: x}", '3:13 mp must be a whole number, not the string "x"', ""),
         (INPUT + "world: {mp: 16, dp: 8}", "3:8 the world has 128 ranks, at most 64 are allowed", "2, 3 or 4 ranks"),
-        (INPUT + "matrix: {world: [2, 0]}", "3:21 matrix: '0' is no number of ranks", "from 1 to 64"),
-        (INPUT + "matrix: {world: [two]}", "3:18 matrix: 'two' is no number of ranks", "from 1 to 64"),
+        (INPUT + "matrix: {world: [2, 0]}", "3:21 matrix: '0' is not a number of ranks", "from 1 to 64"),
+        (INPUT + "matrix: {world: [two]}", "3:18 matrix: 'two' is not a number of ranks", "from 1 to 64"),
         (
             INPUT + "world: 2\nmatrix: {world: [2]}",
-            "3:1 both the matrix (line 7) and the scenario give a world",
+            "3:1 both the matrix and the scenario give a world",
             "keep one of the two",
         ),
         # what Tensors stand for
@@ -141,10 +141,14 @@ class TestWhatIsSaid:
             "use a smaller shape",
         ),
         # what is not done
-        (INPUT + "world: 2\nexpect: {order: 2}", "4:10 'order: 2' is not done in a world", "the derivative alone"),
+        (
+            INPUT + "world: 2\nexpect: {order: 2}",
+            "4:10 'order: 2' is not supported with a world",
+            "the derivative alone",
+        ),
         (
             INPUT + "world: 2\nbackends: {paddle: {observed: {order: 2}, reason: r}}",
-            "4:32 'order: 2' is not done in a world",
+            "4:32 'order: 2' is not supported with a world",
             "the derivative alone",
         ),
         (

@@ -1,0 +1,113 @@
+"""Syntax errors of YAML in plain English, with advice for those that are often made."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import yaml
+
+from gradcheck.spec.diagnostic import quote
+from gradcheck.spec.text import SpecText, place_of
+
+
+class Wording(NamedTuple):
+    """How an error of the parser is reported."""
+
+    problem: str
+    """Pattern of the words of libyaml or of PyYAML's own parser."""
+    message: str
+    help: str
+    source: str = ""
+    """Pattern that the source line must have, up to the place and from it on, joined by a NUL."""
+    at_context: bool = False
+    """Report the place where the construct begins, rather than where the parser gives up."""
+
+
+UNFIT = "expected key|'-' indicator|expected <block end>|document start"
+WORDINGS = (
+    Wording(".", "a tab where YAML allows only spaces", "indent with spaces: set the editor to "
+                                                        "expand tabs",
+            r"^[^#'\"]*\t|\0\t"),
+    Wording("mapping values are not allowed", "a ':' that makes a key where none can stand",
+            "put text that contains ': ' in quotes; check the indentation of this line and the "
+            "one above"),
+    Wording("an alias|an anchor", "a value cannot begin with {character}", "put the value in "
+                                                                           "quotes",
+            at_context=True),
+    Wording("found character", "a value cannot begin with {character}", "put the value in quotes"),
+    Wording("quoted scalar: found unexpected (end|document)", "this quote is never closed",
+            "close it; inside single quotes write a quote as ''", at_context=True),
+    Wording("flow sequence|flow mapping|expected (the )?node content",
+            "the brackets do not close here as they should",
+            "check for a missing ',' or closing bracket of the bracket opened in line {context}"),
+    Wording("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
+            "put a space behind the ':'", r"\0[\w-]+:\S", at_context=True),
+    Wording("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
+            "add the ':' after the key, or indent the line so that it belongs to the value above",
+            at_context=True),
+    Wording("sequence entries are not allowed", "a list entry ('- …') where none can stand",
+            "begin the list on the next line, or write it as [a, b]"),
+    Wording("unknown escape", "unknown escape in a double-quoted text",
+            "use single quotes, or write \\\\ for a backslash"),
+    Wording(UNFIT, "something behind the end of a value",
+            "put all of it in quotes; inside single quotes write a quote as ''",
+            r": *(['\"].*['\"]|\[.*\]|\{.*\}) *\0"),
+    Wording(UNFIT, "this line does not fit the block it stands in",
+            "indent it like its neighbours: keys of one mapping and dashes of one list begin in "
+            "the same column"),
+    Wording("comment or line break|indentation indicators", "text behind '|' or '>'",
+            "begin it on the next line"),
+    Wording("nesting depth", "nested more than 40 levels deep", "make the value flatter"),
+)  # fmt: skip
+"""The first that fits is used."""
+
+OPENS_VALUE = re.compile(r":\s*$")
+PYTHON_LINE = re.compile(r"\s*(class \w+.*:|def \w+\(.*|import \w.*|from \w+ import .*|@\w+)\s*$")
+
+
+def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
+    """Report a syntax error at its place."""
+    line, column = place_of(error.problem_mark or error.context_mark)
+    start_line, start_column = place_of(error.context_mark)
+    if code := find_code_without_block(text.lines, line):
+        help = "begin it as a block: put a '|' behind the ':' of the line above"
+        text.report((*code, 1), "this is code, where keys or a list are expected", help)
+        return
+    if line > len(text.lines):
+        # The parser met the end of the file inside something.
+        line, column = start_line, start_column
+    line = min(line, len(text.lines))
+
+    problem = f"{error.context or ''}: {error.problem or ''}"
+    for wording in WORDINGS:
+        at = (line, column)
+        if wording.at_context and start_line <= len(text.lines):
+            at = (start_line, start_column)
+        source = text.lines[at[0] - 1]
+        split = f"{source[: at[1] - 1]}\0{source[at[1] - 1 :]}"
+        if re.search(wording.problem, problem) and re.search(wording.source, split):
+            character = quote(source[at[1] - 1 : at[1]])
+            message = wording.message.format(character=character)
+            text.report((*at, 1), message, wording.help.format(context=start_line))
+            return
+    text.report((line, column, 1), f"this is not valid YAML: {error.problem or error.context}")
+
+
+def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Return where Python begins that stands below a key without a ``|``, if `line` is in it."""
+    depth = indentation(lines[line - 1]) if line <= len(lines) else 0
+    for above in range(min(line, len(lines)) - 1, 0, -1):
+        text = lines[above - 1]
+        if not text.strip() or indentation(text) >= depth:
+            continue
+        begins_here = OPENS_VALUE.search(text) and PYTHON_LINE.match(lines[above])
+        if begins_here and not PYTHON_LINE.match(text):
+            return above + 1, indentation(lines[above]) + 1
+        depth = indentation(text)
+    return None
+
+
+def indentation(line: str) -> int:
+    """The number of blank characters before the text of a line."""
+    return len(line) - len(line.lstrip())
