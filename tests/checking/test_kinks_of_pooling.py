@@ -88,7 +88,7 @@ def test_ties_in_windows_of_two_axes_are_at_a_kink() -> None:
 
 
 def margin(scores: Any, labels: Any) -> Any:
-    """The multi-class hinge of Crammer and Singer: the largest of 1 + other scores and the label's, less the label's."""
+    """Scores, raised by 1 but for the label's: the largest less the label's is Crammer and Singer's hinge."""
     raised = scores + 1.0
     raised[np.arange(len(labels)), labels] -= 1
     return raised
