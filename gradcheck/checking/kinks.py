@@ -505,7 +505,7 @@ def entries_outside(
         (least, largest), own = ends[k], float(claim[k])
         value = least if own < least else largest
         name = SUM_OF_OUTPUTS if output is None else point.outputs.element(output)
-        wrong.append(Entry(number, index, name, own, value, (largest - least) / 2 + float(slopes.tolerance[k])))
+        wrong.append(Entry(number, index, name, own, value, float(slopes.tolerance[k])))
     return wrong
 
 

@@ -65,10 +65,11 @@ def gradient_lines(
 
 
 def told_causes(gradient: GradientSummary, said: Sequence[str]) -> Iterator[tuple[str, Diagnosis]]:
-    """Each cause with ``likely``, or ``broken`` for a contract; with nothing where it is in one of the lines `said`."""
+    """Each cause with ``likely``, ``kink`` or, for a contract, ``broken``; with nothing where it is in one of the lines
+    `said`."""
     for found in gradient.diagnosis:
-        if found.code != "GC120":
-            label = "likely" if is_cause(found.code) else "broken"
+        if found.code != "GC120" or gradient.verdict is Status.FAIL:  # the headline of a KINK says it
+            label = "kink" if found.code == "GC120" else "likely" if is_cause(found.code) else "broken"
             yield ("" if any(found.text in line for line in said) else label), found
 
 
