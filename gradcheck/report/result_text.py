@@ -67,8 +67,8 @@ def gradient_lines(
 
 
 def told_causes(gradient: GradientSummary, said: Sequence[str]) -> Iterator[tuple[str, Diagnosis]]:
-    """Each cause with its label: that of `LABELS`, ``broken`` for a contract, or ``likely``; with nothing where it is in
-    one of the lines `said`."""
+    """Each cause with its label: that of `LABELS`, ``broken`` for a contract, or ``likely``; with nothing where it is
+    in one of the lines `said`."""
     for found in gradient.diagnosis:
         if found.code != "GC120" or gradient.verdict is Status.FAIL:  # the headline of a KINK says it
             label = LABELS.get(found.code, "likely" if is_cause(found.code) else "broken")
