@@ -150,7 +150,7 @@ class Subject:
         is_class = inspect.isclass(layer)
         if way in (None, Way.DIRECT) and is_class and self.overrides_apply(layer):
             return APPLY_OVERRIDDEN
-        if way is Way.DIRECT or (way is None and key in self.aliased):
+        if way is Way.DIRECT or (way is None and (key in self.aliased or (is_class and self.inherits_direct(layer)))):
             return FORWARD_DIRECT
         if way is not None:
             return NO_GRADIENT_NEEDED if way is Way.IDLE else NOT_REACHED
@@ -161,6 +161,12 @@ class Subject:
     def overrides_apply(self, layer: type) -> bool:
         """Whether a class has an apply other than PyLayer's."""
         return inspect.getattr_static(layer, "apply") is not inspect.getattr_static(self.calls.base, "apply")
+
+    def inherits_direct(self, layer: type) -> bool:
+        """Whether a class inherits a forward that was called directly."""
+        definer = next((cls for cls in layer.__mro__[1:] if "forward" in vars(cls)), None)
+        is_inherited = definer is not None and "forward" not in vars(layer)
+        return is_inherited and self.calls.ways.get(self.calls.key(definer)) is Way.DIRECT
 
     def name_of(self, key: Any) -> str:
         """The name of a layer in messages."""

@@ -36,6 +36,10 @@ def named_references(backend: Backend, value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((name, value.__globals__[name]) for name in names_in(value.__code__) if name in value.__globals__)
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
         yield from ((name, cell.cell_contents) for name, cell in cells if cell_is_set(cell))
+        defaults = value.__defaults__ or ()
+        positional = value.__code__.co_varnames[: value.__code__.co_argcount]
+        yield from zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
+        yield from (value.__kwdefaults__ or {}).items()
     elif isinstance(value, backend.paddle.nn.Layer):
         yield from value.named_parameters()
     elif isinstance(value, dict):

@@ -298,7 +298,7 @@ class Nearby:
         self.values: list[NumpyArray] = []
         self.rounding: NumpyArray | float = 0.0
         self.here = np.asarray(self.point.outputs.vector)
-        self.at_zero = next((size for size in AT_ZERO if self.responds(size)), NEAR)
+        self.at_zero = next((size for size in AT_ZERO if self.responds(size) and self.parts_ties(size)), NEAR)
         line = self.point.line(self.as_arrays(self.directions[0]))
         self.noise = np.asarray(self.point.noise(line, NEAR_STEP, prober.random))
         self.around = np.asarray(line.samples[NEAR_STEP][0].size) / NEAR
@@ -339,6 +339,22 @@ class Nearby:
             else (self.here + 1, self.here + 1)
         )
         return bool((near != self.here)[far != self.here].all())
+
+    def parts_ties(self, at_zero: float) -> bool:
+        """Whether elements that are 0 leave their kinks where they alone move so little, as where they move by `NEAR`:
+        a constant that is added to them (1 + 0) may absorb a smaller move."""
+        if at_zero == NEAR or (left := self.count_kinked(at_zero)) == 0:
+            return True
+        return left == self.count_kinked(NEAR)
+
+    def count_kinked(self, at_zero: float) -> int:
+        """How many elements feed an operation at its kink once those that are 0 have moved."""
+        x = points_beside(self.point, self.as_arrays(self.directions[0]), at_zero, 0.0)[0]
+        tape = self.point.recorded(self.point.at(x))
+        kinked = np.zeros(self.free.shape, bool)
+        for kink in [] if tape is None else kinks(tape):
+            kinked |= self.spread([kink.inputs[k] for k in self.point.moved])
+        return int((kinked & self.free).sum())
 
     def move(self, count: int) -> None:
         """Have points ahead and behind along so many of the directions."""
@@ -489,7 +505,7 @@ def entries_outside(
         (least, largest), own = ends[k], float(claim[k])
         value = least if own < least else largest
         name = SUM_OF_OUTPUTS if output is None else point.outputs.element(output)
-        wrong.append(Entry(number, index, name, own, value, (largest - least) / 2 + float(slopes.tolerance[k])))
+        wrong.append(Entry(number, index, name, own, value, float(slopes.tolerance[k])))
     return wrong
 
 
@@ -725,6 +741,30 @@ def tied_neighbours(a: Arguments) -> Sequence[Any]:
     return [np.take_along_axis(either, np.argsort(order, axis), axis).reshape(np.shape(a.values[0]))]
 
 
+def windows_of(x: Array, named: dict[str, Any], fill: Any) -> Array:
+    """The windows of pooling over `x`, [batch, channels, *counts, *kernel], with `fill` around it."""
+    wide = np.pad(x, [(0, 0), (0, 0), *named["pads"]], constant_values=fill)
+    views = np.lib.stride_tricks.sliding_window_view(wide, named["kernel"], tuple(range(2, x.ndim)))
+    return views[(slice(None), slice(None), *(slice(None, None, s) for s in named["strides"]))]
+
+
+def ties_of_windows(a: Arguments) -> tuple[Array, Array]:
+    """Which elements of the windows of a maximum are the largest of theirs with others, and their places in the
+    flattened argument."""
+    x = a.values[0]
+    places = windows_of(np.arange(x.size).reshape(x.shape), a.named, -1)
+    seen, units = windows_of(x, a.named, -np.inf), windows_of(np.broadcast_to(a.units[0], x.shape), a.named, 0.0)
+    axes = tuple(range(x.ndim, seen.ndim))
+    near = (abs(seen - seen.max(axis=axes, keepdims=True)) <= FEW * units) & (places >= 0)
+    return near & (near.sum(axis=axes, keepdims=True) > 1), places
+
+
+def tied_in_windows(a: Arguments) -> Sequence[Any]:
+    """Several elements that are the largest of a window."""
+    near, places = ties_of_windows(a)
+    return [np.bincount(places[near], minlength=a.values[0].size).reshape(a.values[0].shape) > 0]
+
+
 def among(a: Arguments) -> Sequence[Any]:
     """Values that are equal to one of a sorted sequence."""
     sequence, values = a.values[:2]
@@ -748,6 +788,7 @@ KINKED: dict[str, KinkRule] = {
     **dict.fromkeys(("remainder", "floor_divide"), where_multiples),
     **dict.fromkeys(("max", "argmax"), lambda a: tied(a, "max")),
     **dict.fromkeys(("min", "argmin"), lambda a: tied(a, "min")),
+    "window_argmax": tied_in_windows,
     "argsort": tied_neighbours,
     "searchsorted": among,
 }
@@ -778,7 +819,9 @@ def kinks(graph: Tape) -> list[Kink]:
                 again[edge] = again.get(edge, 0.0) + drawn * label
         if starts:
             pulled = graph.pulled(starts)
-            found.append(Kink(step.name, [g != 0 for g in pulled], pulled, graph.pulled(again), np.unique(labels)))
+            found.append(
+                Kink(step.name, [g != 0 for g in pulled], pulled, graph.pulled(again), np.unique(np.maximum(labels, 1)))
+            )
     return found
 
 
@@ -793,6 +836,15 @@ def row_labels(name: str, values: Sequence[Any], axis: Any) -> NumpyArray:
     count = math.prod(kept)
     labels = 1 + np.random.default_rng(1).permutation(count) / max(count, 1)
     return np.broadcast_to(labels.reshape(kept), shape)
+
+
+def window_labels(a: Arguments) -> NumpyArray:
+    """Per element, the label of the window in which it is tied; 0 where there are several such windows, or none."""
+    near, places = ties_of_windows(a)
+    x, counts = a.values[0], near.shape[: a.values[0].ndim]
+    labels = row_labels("", [np.empty(counts)], None).reshape(*counts, *[1] * (near.ndim - x.ndim))
+    sums = np.bincount(places[near], np.broadcast_to(labels, near.shape)[near], minlength=x.size)
+    return np.where(np.bincount(places[near], minlength=x.size) == 1, sums, 0.0).reshape(x.shape)
 
 
 WHOLE_ROWS = {"max", "argmax", "min", "argmin", "norm"}
@@ -814,8 +866,11 @@ def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray
         cancelled = maker.edges if maker is not None and maker.name in ("add", "subtract") else ()
         size = 0.0 if edge < 0 else abs(value) + sum(abs(wide(arrays[e])) for e in cancelled if e >= 0)
         units.append(size * EPSILON.get(arrays[edge].dtype.name, 0.0))
+    arguments = Arguments(values, units, named)
     with np.errstate(all="ignore"):
-        masks = KINKED[step.name](Arguments(values, units, named))
+        masks = KINKED[step.name](arguments)
+        if step.name == "window_argmax":
+            return masks, window_labels(arguments)
     if step.name == "searchsorted":  # all of its elements meet
         return masks, np.ones(())
     return masks, row_labels(step.name, values[: 2 if len(masks) > 1 else 1], named.get("axis"))

@@ -20,6 +20,8 @@ ENTRIES_SHOWN = 5
 ALL_ENTRIES = 1_000_000
 """Wrong entries that ``-v`` shows: more than a result lists."""
 OUTPUT_LINES_SHOWN = 15
+LABELS = {"GC120": "kink", "GC125": "also"}
+"""Before what is certain and is not a contract: a kink, and the second backward that never ran."""
 LEAST_EXCERPT = 20
 """Columns that the line of an excerpt gets on the narrowest screen."""
 
@@ -65,10 +67,11 @@ def gradient_lines(
 
 
 def told_causes(gradient: GradientSummary, said: Sequence[str]) -> Iterator[tuple[str, Diagnosis]]:
-    """Each cause with ``likely``, or ``broken`` for a contract; with nothing where it is in one of the lines `said`."""
+    """Each cause with its label: that of `LABELS`, ``broken`` for a contract, or ``likely``; with nothing where it is
+    in one of the lines `said`."""
     for found in gradient.diagnosis:
-        if found.code != "GC120":
-            label = "likely" if is_cause(found.code) else "broken"
+        if found.code != "GC120" or gradient.verdict is Status.FAIL:  # the headline of a KINK says it
+            label = LABELS.get(found.code, "likely" if is_cause(found.code) else "broken")
             yield ("" if any(found.text in line for line in said) else label), found
 
 

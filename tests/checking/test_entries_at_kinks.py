@@ -206,3 +206,21 @@ def test_code_that_cannot_be_recorded_is_what_is_said_of_it() -> None:
 
 def test_every_reason_has_a_sentence_of_its_own() -> None:
     assert len({reason.value for reason in VerdictReason}) == len(VerdictReason)
+
+
+def test_a_wrong_entry_at_a_kink_is_outside_of_its_bar_and_the_panel_says_why() -> None:
+    """The slopes of max(0, 1 - x) at 1 are -1 and 0: -1.4 is off by 0.4, which a bar of half their range would hide."""
+
+    def backward(x: Any, g: Any) -> Any:
+        return -g * np.where(x < 1, 1.0, np.where(x == 1, 1.4, 0.0))
+
+    result = gradcheck.check(lambda x: np.maximum(0, 1 - x), np.array([1.0, -1.0, 3.0]), backward=backward)
+    assert result.verdict is Status.FAIL
+    assert all(entry.error > entry.bar for entry in result.wrong)
+    assert "kink: the gradient is not between the one-sided derivatives at x[0]" in str(result)
+
+
+def test_the_panel_says_that_a_backward_is_wrong_beside_a_kink() -> None:
+    result = gradcheck.check(lambda x: np.maximum(0, x), np.zeros(3), backward=lambda x, g: 0 * g)
+    assert result.verdict is Status.FAIL
+    assert "kink: the gradient is wrong beside x[0]" in str(result)

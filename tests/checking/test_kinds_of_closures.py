@@ -104,8 +104,18 @@ def recomputed(layer: Any, w: Any) -> Any:
     return lambda x: recompute(lambda v: layer.apply(v, w), x)
 
 
+def of_a_default(layer: Any, w: Any) -> Any:
+    return lambda x, scale=w: layer.apply(x, scale)
+
+
+def of_a_keyword(layer: Any, w: Any) -> Any:
+    return lambda x, *, scale=w: layer.apply(x, scale)
+
+
 PLACES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "a closure": (of_a_closure, "w"),
+    "a default": (of_a_default, "scale"),
+    "a keyword's default": (of_a_keyword, "scale"),
     "an attribute": (of_an_attribute, "scale"),
     "an attribute of a method's": (of_a_method, "gain"),
     "a dict": (of_a_dict, "gamma"),

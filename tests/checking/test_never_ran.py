@@ -221,3 +221,24 @@ def test_calls_are_counted_by_the_same_record(tmp_path: Path) -> None:
     assert run(tmp_path, counted + "        expect: {calls: {forward: 2, backward: 2}}\n").status is Status.PASS
     wrong = run(tmp_path, counted + "        expect: {calls: {backward: 1}}\n")
     assert (wrong.status, wrong.message) == (Status.FAIL, "backward ran 2 times, expected 1")
+
+
+def test_an_inherited_forward_that_is_called_directly_is_told_of_the_class_that_is_named() -> None:
+    class Parent(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return paddle.tanh(x)
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return dy
+
+    class Derived(Parent):
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return 2 * dy
+
+    text = str(gradcheck.check(lambda x: Derived.forward(None, x), np.ones(3)))
+    assert "backward of Derived never ran: its forward was called directly, not through apply" in text
+    assert "another branch" not in text
+    assert "likely" not in text
