@@ -405,6 +405,9 @@ def write_reports(
         except OSError as error:
             click.echo(f"gradcheck: {what}: {safe(error.strerror or str(error))}", err=True)
             refused = True
+        except UserError as error:
+            click.echo(f"gradcheck: {what}: {safe(str(error))}", err=True)
+            refused = True
         except Exception as error:
             click.echo(f"gradcheck: {what}: not written, {type(error).__name__}", err=True)
             bugs.append("".join(traceback.format_exception(error)))
