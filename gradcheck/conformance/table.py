@@ -176,7 +176,7 @@ class RuleMatrix(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------- building the matrix
-class Outcome(NamedTuple):
+class CaseBehaviour(NamedTuple):
     """A case, what its backend does, and the reason in words."""
 
     case: Case
@@ -194,11 +194,11 @@ def build_matrix(
     case_by_name = {case.name: case for case in cases}
     backends = tuple(dict.fromkeys(case.backend for case in cases))
 
-    outcomes: list[Outcome] = []
-    by_tag: dict[str, list[Outcome]] = {}
+    outcomes: list[CaseBehaviour] = []
+    by_tag: dict[str, list[CaseBehaviour]] = {}
     for result in results:
         case = case_by_name[result.cases[-1]]
-        outcome = Outcome(case, *behaviour_of(case, result))
+        outcome = CaseBehaviour(case, *behaviour_of(case, result))
         outcomes.append(outcome)
         for tag in case.scenario.tags:
             by_tag.setdefault(tag, []).append(outcome)
@@ -215,20 +215,20 @@ def build_matrix(
     return matrix if made is None else matrix._replace(made=made)
 
 
-def group_by_scenario(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+def group_by_scenario(outcomes: Iterable[CaseBehaviour]) -> dict[str, list[CaseBehaviour]]:
     """Return the outcomes by the id of their scenario."""
-    groups: dict[str, list[Outcome]] = {}
+    groups: dict[str, list[CaseBehaviour]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.case.scenario.id, []).append(outcome)
     return groups
 
 
-def worst_by_scenario(outcomes: Iterable[Outcome]) -> dict[str, dict[str, Behaviour]]:
+def worst_by_scenario(outcomes: Iterable[CaseBehaviour]) -> dict[str, dict[str, Behaviour]]:
     """Return by scenario and backend the worst behaviour."""
     return {scenario: worst_by_backend(group) for scenario, group in group_by_scenario(outcomes).items()}
 
 
-def worst_by_backend(outcomes: Iterable[Outcome]) -> dict[str, Behaviour]:
+def worst_by_backend(outcomes: Iterable[CaseBehaviour]) -> dict[str, Behaviour]:
     """Return by backend the worst behaviour."""
     worst: dict[str, Behaviour] = {}
     for outcome in outcomes:
@@ -238,7 +238,7 @@ def worst_by_backend(outcomes: Iterable[Outcome]) -> dict[str, Behaviour]:
     return worst
 
 
-def make_cells(outcomes: Sequence[Outcome], backends: Sequence[str]) -> dict[str, Cell]:
+def make_cells(outcomes: Sequence[CaseBehaviour], backends: Sequence[str]) -> dict[str, Cell]:
     """Return the cell of each backend."""
     scenarios = worst_by_scenario(outcomes).values()
     cells = {}
@@ -258,7 +258,7 @@ class Deviation(NamedTuple):
     issue: str
 
 
-def make_notes(outcomes: Sequence[Outcome], backends: Sequence[str]) -> tuple[Note, ...]:
+def make_notes(outcomes: Sequence[CaseBehaviour], backends: Sequence[str]) -> tuple[Note, ...]:
     """Return the deviations, the worst first: one note for all scenarios that deviate alike on the same backends."""
     deviating: dict[tuple[Deviation, str], list[str]] = {}
     for case, behaviour, reason in outcomes:
@@ -299,7 +299,7 @@ def find_lifetime(
     return column_title(seen[0]), column_title(later[0]) if is_fixed else ""
 
 
-def find_grave(outcomes: Sequence[Outcome], backends: Sequence[str]) -> tuple[GraveFinding, ...]:
+def find_grave(outcomes: Sequence[CaseBehaviour], backends: Sequence[str]) -> tuple[GraveFinding, ...]:
     """Return the deviations that are in `GRAVE`."""
     worst = worst_by_scenario(outcomes)
     findings = []
