@@ -11,24 +11,34 @@ TYPE_CHECKING = False
 """As `typing` has it. This file imports nothing, so that the command can prepare itself before it does."""
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from gradcheck.api import GradientMismatch, assert_gradients, check, explore
+    from gradcheck.api import Explored, GradientMismatch, assert_gradients, check, explore
     from gradcheck.case.user_code import engine
     from gradcheck.case.world_call import partial, replicated
+    from gradcheck.report.check_result import CheckResult
+    from gradcheck.result import Diagnosis, Status
 
 __all__ = [
-    "GradientMismatch", "__version__", "assert_gradients", "check", "engine", "explore", "partial", "replicated",
-]  # fmt: skip
+    "CheckResult",
+    "Diagnosis",
+    "Explored",
+    "GradientMismatch",
+    "Status",
+    "__version__",
+    "assert_gradients",
+    "check",
+    "engine",
+    "explore",
+    "partial",
+    "replicated",
+]
 
+if not TYPE_CHECKING:  # hidden from type checkers, so that a name that is not in __all__ is an error
 
-def __getattr__(name: str) -> "Any":  # the command line must not pay for NumPy and the engine
-    if name == "engine":
-        from gradcheck.case import user_code
+    def __getattr__(name):
+        # Imported on first use: the command line must not pay for NumPy and the engine.
+        from importlib import import_module
 
-        return user_code.engine
-    if name in __all__:
-        from gradcheck import api
-
-        return getattr(api, name)
-    raise AttributeError(f"module 'gradcheck' has no attribute {name!r}")
+        rooms = {"engine": "case.user_code", "Status": "result", "Diagnosis": "result"}
+        if name in __all__:
+            return getattr(import_module(f"gradcheck.{rooms.get(name, 'api')}"), name)
+        raise AttributeError(f"module 'gradcheck' has no attribute {name!r}")

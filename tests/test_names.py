@@ -16,9 +16,9 @@ PUBLIC = "the function of the Python interface, and the command that does the sa
 FORMAT = "what is reported in a format: of a run, and of a matrix"
 ACCEPTED = {
     "Reruns": ("case/function checking/problem", IMPLEMENTED),
-    "as_html": ("matrix/report report/html", FORMAT),
-    "as_json": ("matrix/report report/record", FORMAT),
-    "as_markdown": ("matrix/report report/markdown", FORMAT),
+    "as_html": ("conformance/matrix_formats report/html", FORMAT),
+    "as_json": ("conformance/matrix_formats report/record", FORMAT),
+    "as_markdown": ("conformance/matrix_formats report/markdown", FORMAT),
     "check": ("api commands/check", PUBLIC),
     "explore": ("api commands/explore", PUBLIC),
     "main": ("__main__ commands/__init__ run/server", "where a program begins: there are three"),

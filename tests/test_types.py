@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from mypy import api
 
+import gradcheck
+
 PROGRAM = """
 from __future__ import annotations
 
@@ -35,6 +37,12 @@ gradcheck.assert_gradients(Double, gradcheck.replicated(np.ones(3)), world=2, ou
 found = gradcheck.explore(Double, {"x": "B C"}, seconds=1.0)
 checked: int = found.checked
 shapes: dict[str, np.ndarray[Any, Any]] | None = found.inputs
+
+
+def describe(result: gradcheck.CheckResult, search: gradcheck.Explored) -> str:
+    causes: tuple[gradcheck.Diagnosis, ...] = result.diagnosis
+    verdict: gradcheck.Status = result.verdict
+    return f"{verdict} {[cause.code for cause in causes]} {search.checked}"
 """
 
 
@@ -43,3 +51,19 @@ def test_a_program_with_a_layer_of_its_own_passes_mypy_strict(tmp_path: Path) ->
     (tmp_path / "user.py").write_text(PROGRAM)
     said, errors, status = api.run(["--strict", "--cache-dir", str(tmp_path / "cache"), str(tmp_path / "user.py")])
     assert status == 0, said + errors
+
+
+def test_a_misspelt_name_of_gradcheck_is_a_type_error(tmp_path: Path) -> None:
+    (tmp_path / "user.py").write_text("import gradcheck\n\ngradcheck.check\ngradcheck.chekc\n")
+    arguments = ["--follow-imports", "silent", "--cache-dir", str(tmp_path / "cache"), str(tmp_path / "user.py")]
+    shown, _, status = api.run(arguments)
+    assert status == 1
+    assert [line.split(":")[1] for line in shown.splitlines() if ": error: " in line] == ["4"]
+    assert 'Module has no attribute "chekc"' in shown
+
+
+def test_every_public_name_can_be_imported() -> None:
+    for name in gradcheck.__all__:
+        assert getattr(gradcheck, name) is not None
+    with pytest.raises(AttributeError, match="module 'gradcheck' has no attribute 'chekc'"):
+        gradcheck.chekc  # type: ignore[attr-defined]  # noqa: B018

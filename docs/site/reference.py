@@ -15,7 +15,7 @@ from mkdocs.structure.pages import Page
 
 from gradcheck.codes import CODES
 from gradcheck.commands import main
-from gradcheck.matrix.catalogue import all_rules, catalogue
+from gradcheck.conformance.catalogue import iterate_rules, load_catalogue
 from gradcheck.spec.model import json_schema
 
 
@@ -129,7 +129,7 @@ def rules() -> Iterator[str]:
         "As `gradcheck list rules` lists them; `gradcheck run --bundled -t RULE` runs what asserts one.",
     )
     of: dict[str, list[tuple[str, ...]]] = {}
-    for rule, document in all_rules(catalogue()):
+    for rule, document in iterate_rules(load_catalogue()):
         row = (code(rule.id), escaped(rule.says), f"“{escaped(rule.quote)}”", escaped(rule.decided or ""))
         of.setdefault(document.document, []).append(row)
     for document, rows in of.items():

@@ -14,7 +14,7 @@ from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.shared_options import bundled_option, selection_options
 from gradcheck.commands.specs import read_bundled, read_specs
 from gradcheck.config import load_project
-from gradcheck.matrix.catalogue import all_rules, catalogue, citing
+from gradcheck.conformance.catalogue import iterate_rules, load_catalogue, scenarios_citing
 from gradcheck.run.plan import plan
 from gradcheck.run.select import nothing_selected, select
 from gradcheck.spec.model import Scenario
@@ -93,17 +93,18 @@ def row_of(scenario: Scenario) -> dict[str, Any]:
 def rule_rows() -> list[dict[str, Any]]:
     """Return what is listed of each rule."""
     scenarios = [scenario for spec in read_bundled() for scenario in spec.scenarios]
-    return [
-        {"rule": rule.id, "says": rule.says, "document": document.document, "scenarios": len(citing(rule, scenarios))}
-        for rule, document in all_rules(catalogue())
-    ]
+    rows = []
+    for rule, document in iterate_rules(load_catalogue()):
+        count = len(scenarios_citing(rule, scenarios))
+        rows.append({"rule": rule.id, "says": rule.says, "document": document.document, "scenarios": count})
+    return rows
 
 
 def uncovered_rules() -> list[dict[str, Any]]:
     """Return a row for each rule that no scenario cites, and for each scenario that cites none."""
     scenarios = [scenario for spec in read_bundled() for scenario in spec.scenarios]
-    rules = list(all_rules(catalogue()))
-    missing = [f"{rule.id}: no scenario cites it" for rule, _ in rules if not citing(rule, scenarios)]
+    rules = list(iterate_rules(load_catalogue()))
+    missing = [f"{rule.id}: no scenario cites it" for rule, _ in rules if not scenarios_citing(rule, scenarios)]
     ids = {rule.id for rule, _ in rules}
     missing += [f"{scenario.id}: cites no rule" for scenario in scenarios if ids.isdisjoint(scenario.tags)]
     return [{"uncovered": text} for text in missing]

@@ -21,10 +21,11 @@ from gradcheck.commands.run_cases import exit_code, make_executor, run_all
 from gradcheck.commands.shared_options import backends_option, number_of_jobs, report_files
 from gradcheck.commands.specs import read_bundled
 from gradcheck.config import load_project
-from gradcheck.matrix.catalogue import catalogue
-from gradcheck.matrix.report import TEXT_WIDTH, as_html, as_json, as_markdown, as_text, badges
-from gradcheck.matrix.reproduce import NoProgramError, reproducer
-from gradcheck.matrix.table import RuleMatrix, assumed, matrix_of
+from gradcheck.conformance.behaviour import result_as_pinned
+from gradcheck.conformance.catalogue import load_catalogue
+from gradcheck.conformance.matrix_formats import TEXT_WIDTH, as_badges, as_html, as_json, as_markdown, as_text
+from gradcheck.conformance.reproduce import NoProgramError, write_program
+from gradcheck.conformance.table import RuleMatrix, build_matrix
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result
 from gradcheck.run.plan import plan
@@ -32,8 +33,8 @@ from gradcheck.support.file_io import write_whole
 from gradcheck.support.user_error import UserError
 
 
-class Aside(PlainScreen):
-    """A screen that shows signs of life alone: what a run gives goes into the matrix."""
+class ProgressOnly(PlainScreen):
+    """A screen that shows progress alone: the results of the run go into the matrix."""
 
     def show(self, result: Result) -> None:
         """Nothing."""
@@ -64,26 +65,26 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
     files = report_files(reports, [*FILES, "badges"], in_folder="badges")
     permission = permission_of(load_project(), False)
     specs = read_bundled()
-    chosen = split_names(backends) or all_here()
+    chosen = split_names(backends) or installed_backends()
     if pinned:
         for name in chosen:
             check_backend(name)
         cases = plan(specs, chosen)
-        results: Sequence[Result] = [assumed(case) for case in cases]
+        results: Sequence[Result] = [result_as_pinned(case) for case in cases]
         status, made = 0, None
     else:
         places = chosen_backends(chosen, permission=permission)
         cases = plan(specs, list(places), places=places)
-        results, interrupted = run_all(cases, make_executor(jobs=number_of_jobs(jobs)), Aside())
+        results, interrupted = run_all(cases, make_executor(jobs=number_of_jobs(jobs)), ProgressOnly())
         status = exit_code(results, interrupted)
         if interrupted:  # there is no whole matrix
             raise SystemExit(status)
         made = f"Run on {date.today()} with gradcheck {__version__}, Python {python_version()}, {system()} {machine()}."
-    found = matrix_of(catalogue(), cases, results, made)
+    found = build_matrix(load_catalogue(), cases, results, made)
     width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns if sys.stdout.isatty() else TEXT_WIDTH
     click.echo(as_text(found, width) if layout == "table" else FILES[layout](found, cases), nl=False)
     for name, path in files:
-        texts = {path: FILES[name](found, cases)} if name in FILES else badges(found, path)
+        texts = {path: FILES[name](found, cases)} if name in FILES else as_badges(found, path)
         for file, text in texts.items():
             try:
                 write_whole(file, text)
@@ -93,31 +94,37 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
 
 
 FILES: dict[str, Callable[[RuleMatrix, Sequence[Case]], str]] = {
-    "html": lambda matrix, cases: as_html(matrix, programs(matrix, cases)),
-    "markdown": lambda matrix, cases: as_markdown(matrix, programs_of_the_worst(matrix, cases)),
+    "html": lambda matrix, cases: as_html(matrix, write_programs(matrix, cases)),
+    "markdown": lambda matrix, cases: as_markdown(matrix, write_worst_programs(matrix, cases)),
     "json": lambda matrix, cases: as_json(matrix),
 }
 """Format → the text of its file."""
 
 
-def programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
-    """The programs that show what is done otherwise, by scenario, for those that have one."""
+def write_programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
+    """Return by scenario the programs that show a deviation, for the scenarios that have one."""
     by_scenario = {case.scenario.id: case for case in reversed(cases)}  # the first point of its matrix
-    found = {}
-    for id in dict.fromkeys(id for row in matrix.rows for note in row.notes for id in note.scenarios):
-        with suppress(NoProgramError):
-            found[id] = reproducer(by_scenario[id])
-    return found
+    programs = {}
+    for note in (note for row in matrix.rows for note in row.notes):
+        for scenario in note.scenarios:
+            if scenario not in programs:
+                with suppress(NoProgramError):
+                    programs[scenario] = write_program(by_scenario[scenario])
+    return programs
 
 
-def programs_of_the_worst(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
-    """For each of the worst findings the program of its first scenario that has one, by that scenario's id."""
-    there = programs(matrix, cases)
-    first = [next((id for id in finding.note.scenarios if id in there), None) for finding in matrix.grave]
-    return {id: there[id] for id in first if id is not None}
+def write_worst_programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
+    """Return for each of the worst findings the program of its first scenario that has one, by that scenario's id."""
+    programs = write_programs(matrix, cases)
+    worst = {}
+    for finding in matrix.grave:
+        first = next((scenario for scenario in finding.note.scenarios if scenario in programs), None)
+        if first is not None:
+            worst[first] = programs[first]
+    return worst
 
 
-def all_here() -> list[str]:
-    """The engine, and every release of Paddle that can be run here."""
+def installed_backends() -> list[str]:
+    """Return the engine, and every release of Paddle that can be run here."""
     releases = [name for name in made_environments() if not place_of_backend(name, {}).problem]
     return ["numpy", *(releases or ["paddle"] * (not missing("paddle")))]

@@ -30,7 +30,7 @@ from gradcheck.commands.shared_options import ScreenOptions, number_of_jobs, rep
 from gradcheck.commands.specs import is_path, read_specs
 from gradcheck.config import load_project
 from gradcheck.report.files import rendered
-from gradcheck.report.record import Report, versions
+from gradcheck.report.record import PagePart, Report, versions
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
 from gradcheck.run.interpreter import START, START_METHODS
@@ -392,6 +392,7 @@ def write_reports(
         not_run=left(cases, results),
         results=tuple(results),
         cases=tuple(cases),
+        matrix=matrix_part(cases, results) if any(name == "html" for name, _ in wanted) else None,
     )
     refused, bugs = False, []
     for name, path in wanted:
@@ -404,6 +405,9 @@ def write_reports(
         except OSError as error:
             click.echo(f"gradcheck: {what}: {safe(error.strerror or str(error))}", err=True)
             refused = True
+        except UserError as error:
+            click.echo(f"gradcheck: {what}: {safe(str(error))}", err=True)
+            refused = True
         except Exception as error:
             click.echo(f"gradcheck: {what}: not written, {type(error).__name__}", err=True)
             bugs.append("".join(traceback.format_exception(error)))
@@ -411,6 +415,15 @@ def write_reports(
         stop_for_bug("\n".join(bugs))
     if refused:
         raise SystemExit(USAGE)
+
+
+def matrix_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | None:
+    """Return the matrix of a run over several backends, for its page."""
+    if len({case.backend for case in cases}) < 2:
+        return None
+    from gradcheck.conformance.matrix_formats import make_page_part  # not loaded for a user's own layers
+
+    return make_page_part(cases, results)
 
 
 def tell_github(report: Report) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from gradcheck.report.files import FORMATS
+from gradcheck.report.files import FORMATS, list_formats
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -64,7 +64,7 @@ def complete_backends(context: click.Context, parameter: click.Parameter, typed:
 
 def complete_reports(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Formats of reports, each with its colon."""
-    return begun((f"{name}:" for name in FORMATS), typed)
+    return begun((f"{name}:" for name in list_formats()), typed)
 
 
 # ----------------------------------------------------------------------------------------------- the options
@@ -125,7 +125,7 @@ TIME_LIMIT = click.FloatRange(0, min_open=True, max=86_400)
 
 report_option = click.option(
     "--report", "reports", multiple=True, metavar="FORMAT:PATH", shell_complete=complete_reports,
-    help=f"Write {', '.join(FORMATS)}; repeatable.",
+    help=f"Write {', '.join(FORMATS)}, or a format of an installed package; repeatable.",
 )  # fmt: skip
 color_option = click.option(
     "--color", type=click.Choice(["auto", "always", "never"]), default="auto",
@@ -166,10 +166,13 @@ def check_executor(executor: str) -> None:
         raise UserError(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
 
 
-def report_files(
-    texts: Sequence[str], formats: Collection[str] = FORMATS, in_folder: str = ""
-) -> list[tuple[str, Path]]:
-    """`report_file` of each; no two may be written to one place."""
+def report_files(texts: Sequence[str], formats: Collection[str] = (), in_folder: str = "") -> list[tuple[str, Path]]:
+    """Return `report_file` of each text; no two may be written to one place.
+
+    `formats` are the formats that there are; by default those of the reports of a run.
+    """
+    if texts and not formats:
+        formats = list_formats()
     files = [report_file(text, formats, in_folder) for text in texts]
     for text, (_, path) in zip(texts, files, strict=True):
         if [other for _, other in files].count(path) > 1:
@@ -177,7 +180,7 @@ def report_files(
     return files
 
 
-def report_file(text: str, formats: Collection[str] = FORMATS, in_folder: str = "") -> tuple[str, Path]:
+def report_file(text: str, formats: Collection[str], in_folder: str = "") -> tuple[str, Path]:
     """The format and the path in ``FORMAT:PATH``; of the format `in_folder` the path is a folder."""
     name, _, path = text.partition(":")
     if name not in formats or not path:

@@ -12,7 +12,7 @@ import click
 from gradcheck.codes import CODES, explained
 from gradcheck.commands.shared_options import codes_and_scenarios
 from gradcheck.commands.specs import read_bundled, read_specs, scenario_of
-from gradcheck.matrix.catalogue import Document, Rule, all_rules, catalogue, citing
+from gradcheck.conformance.catalogue import Document, Rule, iterate_rules, load_catalogue, scenarios_citing
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
 from gradcheck.spec.model import Scenario, SpecFile
@@ -37,7 +37,7 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     program for each scenario of which it is recorded that a release of Paddle does not do what is asked for: it ends
     well where that is done, and dies or raises on such a release.
     """
-    rules = {rule.id: (rule, document) for rule, document in all_rules(catalogue())}
+    rules = {rule.id: (rule, document) for rule, document in iterate_rules(load_catalogue())}
     texts = ["\n".join(explained(name.upper())) for name in names if name.upper() in CODES]
     if wanted := [name for name in names if name in rules]:
         scenarios = [scenario for spec in read_bundled() for scenario in spec.scenarios]
@@ -72,7 +72,7 @@ def rule_lines(rule: Rule, document: Document, scenarios: Sequence[Scenario]) ->
         yield f"  {document.url}"
     if rule.decided:
         yield f"  decided: {rule.decided}"
-    for scenario in citing(rule, scenarios):
+    for scenario in scenarios_citing(rule, scenarios):
         yield f"  {scenario.id}  {scenario.title or ''}"
 
 
@@ -95,17 +95,19 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
             raise UserError(f"there is no scenario, rule or code {name!r}; {near}")
     cases = select_ids(plan(specs, ["numpy"]), ids)
     if reproduce:
-        from gradcheck.matrix.reproduce import reproducer  # here: it needs NumPy, without which `show` is quicker
+        from gradcheck.conformance.reproduce import (
+            write_program,  # here: it needs NumPy, without which `show` is quicker
+        )
 
         for case in {case.scenario.id: case for case in reversed(cases)}.values():
-            click.echo(safe(reproducer(case)), nl=False)
+            click.echo(safe(write_program(case)), nl=False)
         return
     chosen = {case.scenario.id for case in cases}
     for spec in specs:
-        known = {scenario.id: scenario for scenario in spec.scenarios}
-        for scenario in known.values():
+        by_id = {scenario.id: scenario for scenario in spec.scenarios}
+        for scenario in by_id.values():
             if scenario.id in chosen:
-                show_scenario(scenario, spec, known)
+                show_scenario(scenario, spec, by_id)
 
 
 def show_scenario(scenario: Scenario, spec: SpecFile, known: dict[str, Scenario]) -> None:

@@ -1,10 +1,18 @@
-"""Reports that go to files: ``--report FORMAT:PATH``."""
+"""Reports that go to files: ``--report FORMAT:PATH``.
+
+An installed package adds a format with an entry point in the group ``gradcheck.reports``: its name is the format, its
+object a function that takes a `Report` and returns the text of the file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any
+
+from gradcheck.support.foreign import described, type_name
+from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
     from gradcheck.report.record import Report
@@ -20,9 +28,38 @@ FORMATS = {
 }
 """Name of a format → the function that writes it, imported when it is asked for."""
 
+GROUP = "gradcheck.reports"
+
+
+def find_installed_formats() -> dict[str, EntryPoint]:
+    """Return the formats of installed packages by name; nothing of them is imported."""
+    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in FORMATS}
+
+
+def list_formats() -> list[str]:
+    """Return the names of all formats, gradcheck's own first."""
+    return [*FORMATS, *sorted(find_installed_formats())]
+
 
 def rendered(name: str, report: Report) -> str:
-    """The report in the format of that name."""
+    """Return the report in the format of that name.
+
+    Raises UserError: the format is that of an installed package, whose function fails or returns no text.
+    """
+    if name not in FORMATS:
+        return _render_installed(find_installed_formats()[name], report)
     module, _, function = FORMATS[name].partition(":")
     write: Callable[[Report], str] = getattr(import_module(module), function)
     return write(report)
+
+
+def _render_installed(entry: EntryPoint, report: Report) -> str:
+    package = entry.dist.name if entry.dist is not None else "an installed package"
+    source = f"{entry.value} of {package}"
+    try:
+        text: Any = entry.load()(report)
+    except Exception as error:
+        raise UserError(f"{source} fails: {described(error)}") from error
+    if not isinstance(text, str):
+        raise UserError(f"{source} returns {type_name(text)}; a report returns str")
+    return text

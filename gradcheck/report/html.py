@@ -8,9 +8,6 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from gradcheck.case.case import Case
-from gradcheck.matrix.catalogue import catalogue
-from gradcheck.matrix.report import shown as matrix_shown
-from gradcheck.matrix.table import matrix_of
 from gradcheck.report.drawings import CELL, FRAME, heat_maps, plot
 from gradcheck.report.page import templates
 from gradcheck.report.record import Report
@@ -76,16 +73,8 @@ def as_html(report: Report) -> str:
             "tag": sorted({tag for one in cards.values() for tag in one["tags"]}),
             "file": sorted({shown_path(one.path) for one in report.results}),
         },
-        **{"matrix": None, **matrix_part(report)},
+        matrix=report.matrix,
     )
-
-
-def matrix_part(report: Report) -> dict[str, Any]:
-    """The matrix of a run over several backends; empty for one backend, or where no rule was asked for."""
-    if len({case.backend for case in report.cases}) < 2:
-        return {}
-    matrix = matrix_of(catalogue(), report.cases, report.results, "")
-    return matrix_shown(matrix) if matrix.rows else {}
 
 
 def heading(result: Result) -> tuple[str, str]:

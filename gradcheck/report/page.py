@@ -5,10 +5,10 @@ from __future__ import annotations
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
-def templates(escaped: bool = True) -> Environment:
-    """Where templates of pages come from. They escape all that they are given; a name that is missing raises.
+def templates(package: str = "gradcheck.report", *, escaped: bool = True) -> Environment:
+    """Return the templates in the folder ``templates`` of a package. A name that is missing raises.
 
-    Those that are not `escaped` are no HTML, and see to that themselves.
+    Templates escape all values, unless they are not HTML (`escaped` is False) and do it themselves.
     """
-    loader = PackageLoader("gradcheck.report", "templates")
+    loader = PackageLoader(package, "templates")
     return Environment(loader=loader, autoescape=escaped, undefined=StrictUndefined, trim_blocks=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -17,6 +17,13 @@ from gradcheck.result import Result
 
 PACKAGES = ("numpy", "cupy", "paddlepaddle")
 """Whose versions a report tells."""
+
+
+class PagePart(NamedTuple):
+    """A part of the page: HTML that is escaped already, and its style sheet."""
+
+    html: str
+    style: str
 
 
 class Report(BaseModel):
@@ -39,7 +46,9 @@ class Report(BaseModel):
     not_run: int = Field(default=0, description="Cases without a result: the run was stopped.")
     results: tuple[Result, ...] = Field(default=(), description="One for each case.")
     cases: SkipJsonSchema[tuple[Case, ...]] = Field(default=(), exclude=True)
-    """What the results are of; no file holds them."""
+    """The cases of the results; no file holds them."""
+    matrix: SkipJsonSchema[PagePart | None] = Field(default=None, exclude=True)
+    """The matrix of rules and backends, for the page, where the run has several backends."""
 
     @property
     def good(self) -> bool:

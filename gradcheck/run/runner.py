@@ -20,7 +20,7 @@ import psutil
 
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.answer import Outcome, Stopped, how_it_ended, result_of, settled
+from gradcheck.run.answer import Outcome, Stopped, how_it_ended, result_of
 from gradcheck.run.interpreter import EXECUTE, LENGTH_BYTES, READY, START, START_LIMIT, environment, python
 from gradcheck.support.user_error import UserError
 
@@ -243,7 +243,19 @@ class Runner:
 
     def submit(self, case: Case) -> Future[Result]:
         """Return the future result of `case`; of one that is not run at all, too."""
-        return self.threads.submit(lambda: case.not_run() or settled(case, self.run))
+        return self.threads.submit(self.result, case)
+
+    def result(self, case: Case) -> Result:
+        """Return the result of `case`: SKIP if it is not run at all, else as documented or as pinned."""
+        skipped = case.not_run()
+        if skipped is not None:
+            return skipped
+        if case.entry is None or case.entry.observed is None:
+            return self.run(case)
+
+        from gradcheck.conformance.pins import run_with_pin  # a user's own layers have no pins
+
+        return run_with_pin(case, self.run)
 
     def run(self, case: Case) -> Result:
         """Return the result of `case`, whatever it does. Raises RunnerError: no server starts, or the run is over."""

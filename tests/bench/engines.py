@@ -1,6 +1,7 @@
 """The engine beside other autograd engines and hand-written NumPy, on the same workloads in one run.
 
     python tests/bench/engines.py                          # every engine this interpreter can import
+    python tests/bench/engines.py --only pylayer           # one of them, beside hand-written NumPy
     python tests/bench/engines.py --peers OTHER/bin/python # those that only another environment has, too
 
 Each engine is measured in a process of its own with the same inputs and two threads. The rounds go through all engines
@@ -357,12 +358,14 @@ def main() -> None:
     arguments.add_argument("--what", help=argparse.SUPPRESS)
     arguments.add_argument("--peers", action="append", default=[], help="an interpreter with further engines")
     arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--only", default="", help="engines whose names hold this text")
     arguments.add_argument("--json", type=Path, help="also write the figures to this file")
     chosen = arguments.parse_args()
     if chosen.engine:
         print(json.dumps(measured(chosen.engine, chosen.what)))
         return
-    pythons = {name: interpreter_of(name, [sys.executable, *chosen.peers]) for name in ENGINES}
+    names = [name for name in ENGINES if name == "raw NumPy" or chosen.only in name]  # ratios are to raw NumPy
+    pythons = {name: interpreter_of(name, [sys.executable, *chosen.peers]) for name in names}
     for name in [n for n, python in pythons.items() if python is None]:
         print(f"{name}: not installed, left out")
         del pythons[name]

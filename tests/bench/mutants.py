@@ -1,6 +1,6 @@
 """Mutation score: right backwards broken in many ways, this checker and torch's gradcheck on the same mathematics.
 
-    python tests/bench/mutants.py [--json FILE]   # torch is left out where it is not installed
+    python tests/bench/mutants.py [--only NAME] [--json FILE]   # torch is left out where it is not installed
 
 Every layer is a pair of plain functions of arrays, run on NumPy by us and as a torch.autograd.Function by torch. A
 mutant whose gradients equal the right ones at all points tried, for all cotangents tried, is equivalent: listed, not
@@ -14,7 +14,7 @@ import importlib.util
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -280,9 +280,9 @@ def equivalent(layer: Layer, mutant: Backward) -> bool:
     return True
 
 
-def right_cases() -> Iterator[tuple[Layer, list[Any]]]:
-    """Right layers at shapes, dtypes and scales."""
-    for layer in LAYERS:
+def right_cases(layers: Sequence[Layer]) -> Iterator[tuple[Layer, list[Any]]]:
+    """Yield right layers at shapes, dtypes and scales."""
+    for layer in layers:
         for seed in range(4):
             for scale in (1e-3, 0.3, 1.0, 10.0):
                 for dtype in ("float64", "float32"):
@@ -293,14 +293,16 @@ def main() -> None:
     """Break every layer with every operator, and count."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--json", type=Path, help="also write the figures to this file")
+    arguments.add_argument("--only", default="", help="layers whose names hold this text")
     chosen = arguments.parse_args()
+    layers = [layer for layer in LAYERS if chosen.only in layer.name]
     np.seterr(all="ignore")
     checkers = {"ours": ours}
     if importlib.util.find_spec("torch"):
         checkers["torch gradcheck"] = torch_slow
     caught: Counter[str] = Counter()
     mutants, equivalents = 0, []
-    for layer in LAYERS:
+    for layer in layers:
         for name, operator in OPERATORS.items():
             mutant = operator(layer.backward)
             if equivalent(layer, mutant):
@@ -312,11 +314,11 @@ def main() -> None:
                     print(f"  missed by {checker}: {layer.name}, {name}")
                 else:
                     caught[checker] += 1
-    print(f"{len(LAYERS)} layers, {len(OPERATORS)} operators, {mutants} mutants, {len(equivalents)} equivalent:")
+    print(f"{len(layers)} layers, {len(OPERATORS)} operators, {mutants} mutants, {len(equivalents)} equivalent:")
     print("  equal to the right backward at every point and cotangent tried: " + "; ".join(equivalents))
     for checker in checkers:
         print(f"{checker}: {caught[checker]} of {mutants} caught, {100 * caught[checker] / mutants:.1f} %")
-    cases, alarmed = list(right_cases()), {}
+    cases, alarmed = list(right_cases(layers)), {}
     for checker, accepts in checkers.items():
         alarms = [(layer, inputs) for layer, inputs in cases if not accepts(layer, layer.backward, inputs)]
         alarmed[checker] = len(alarms)
@@ -324,7 +326,7 @@ def main() -> None:
         for layer, inputs in alarms[:20] if checker == "ours" else []:
             print(f"  {layer.name} {inputs[0].dtype} of size {abs(inputs[0]).max():.2g}")
     if chosen.json:
-        figures = {"layers": len(LAYERS), "operators": len(OPERATORS), "equivalent": len(equivalents)}
+        figures = {"layers": len(layers), "operators": len(OPERATORS), "equivalent": len(equivalents)}
         figures |= {"mutants": mutants, "caught": dict(caught), "right": len(cases), "alarms": alarmed}
         chosen.json.write_text(json.dumps(figures), encoding="utf-8")
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import gradcheck.commands.listing as command
 from gradcheck.commands import main
-from gradcheck.matrix.catalogue import Document, Rule
+from gradcheck.conformance.catalogue import Document, Rule
 
 
 def rules(*arguments: str) -> Result:
@@ -47,7 +47,7 @@ def test_nothing_is_uncovered() -> None:
 
 def test_what_is_uncovered_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     new = Rule(id="new-rule", says="something new", section="1", quote="Something new.")
-    monkeypatch.setattr(command, "catalogue", lambda: [Document(document="A page", verified="", rules=(new,))])
+    monkeypatch.setattr(command, "load_catalogue", lambda: [Document(document="A page", verified="", rules=(new,))])
     done = rules("--uncovered")
     assert done.exit_code == 1
     assert "new-rule: no scenario cites it" in done.stdout

@@ -14,7 +14,7 @@ from installed import FOLDER, RELEASES, lacking, variables
 
 from gradcheck.backends.base import version_of
 from gradcheck.case.case import Case
-from gradcheck.matrix.reproduce import NoProgramError, reproducer, shows
+from gradcheck.conformance.reproduce import NoProgramError, is_visible, write_program
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import load
 from gradcheck.support.resources import bundled_specs
@@ -30,7 +30,7 @@ def cases() -> dict[str, Case]:
     for case in plan(load([bundled_specs()]), ["numpy"]):
         try:
             if case.scenario.id not in found:
-                reproducer(case)
+                write_program(case)
                 found[case.scenario.id] = case
         except NoProgramError:
             continue
@@ -42,7 +42,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The programs, in files of a folder."""
     folder = tmp_path_factory.mktemp("programs")
     for name, case in cases().items():
-        (folder / f"{name}.py").write_text(reproducer(case), encoding="utf-8")
+        (folder / f"{name}.py").write_text(write_program(case), encoding="utf-8")
     return {name: folder / f"{name}.py" for name in cases()}
 
 
@@ -64,7 +64,7 @@ def otherwise(found: dict[str, int], release: str) -> list[str]:
     for name, status in found.items():
         scenario = cases()[name].scenario
         entry = scenario.on("paddle", release)
-        observed = entry.observed if entry is not None and shows(scenario.expect, entry) else None
+        observed = entry.observed if entry is not None and is_visible(scenario.expect, entry) else None
         dies = observed is not None and bool(observed.crash)
         if (status < 0) != dies or (status == 0) != (observed is None):
             wrong.append(f"{name}: {status}")
@@ -80,9 +80,9 @@ def test_there_is_a_program_for_what_kills_or_gives_another_gradient() -> None:
 
 
 def test_a_program_is_short() -> None:
-    lengths = sorted(len(reproducer(case).splitlines()) for case in cases().values())
+    lengths = sorted(len(write_program(case).splitlines()) for case in cases().values())
     assert lengths[len(lengths) // 2] <= 25
-    assert all("gradcheck" not in reproducer(case) for case in cases().values())
+    assert all("gradcheck" not in write_program(case) for case in cases().values())
 
 
 def test_on_the_release_that_is_installed(real: Any, files: dict[str, Path]) -> None:

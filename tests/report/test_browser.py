@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from reports import NASTY, REPORT, gradient, of_one_cause, result, scenario, wrong
 
-from gradcheck.matrix.catalogue import catalogue
-from gradcheck.matrix.report import as_html
-from gradcheck.matrix.table import assumed, matrix_of
+from gradcheck.conformance.behaviour import result_as_pinned
+from gradcheck.conformance.catalogue import load_catalogue
+from gradcheck.conformance.matrix_formats import as_html, make_page_part
+from gradcheck.conformance.table import build_matrix
 from gradcheck.report.check_result import CheckResult
 from gradcheck.report.files import rendered
 from gradcheck.report.record import Report
@@ -116,8 +117,9 @@ def test_the_matrix_of_releases_fits_a_phone_too(show) -> None:
     cases = plan(
         load([bundled_specs() / "documents" / "backward-rules.grad.yaml"]), ["numpy", "paddle@2.6.2", "paddle@3.2.2"]
     )
-    report = Report(results=tuple(map(assumed, cases)), cases=tuple(cases))
-    for text in (rendered("html", report), as_html(matrix_of(catalogue(), cases, report.results))):
+    results = [*map(result_as_pinned, cases)]
+    report = Report(results=tuple(results), cases=tuple(cases), matrix=make_page_part(cases, results))
+    for text in (rendered("html", report), as_html(build_matrix(load_catalogue(), cases, report.results))):
         page = show(text, 360, 740)
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         assert page.locator(".matrix td").count() > 50

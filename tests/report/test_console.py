@@ -45,12 +45,12 @@ RESULTS = [
 def test_passing_rows_are_folded_into_a_row_per_file():
     assert screen_of(*RESULTS) == (
         "the header\n"
-        "scenario        status           worst error / bar  seconds\n"
-        "/x/a.grad.yaml  3 PASS, 1 XFAIL               0.25     1.00\n"
-        "  known@numpy   XFAIL                                  0.25\n"
+        "scenario                   status           worst error / bar  seconds\n"
+        "/x/a.grad.yaml             3 PASS, 1 XFAIL               0.25     1.00\n"
+        "  known@numpy              XFAIL                                  0.25\n"
         "    3.3.1 leaves [x] None\n"
-        "/x/b.grad.yaml  1 SKIP                                 0.25\n"
-        "  other@numpy   SKIP                                   0.25\n"
+        "/x/b.grad.yaml             1 SKIP                                 0.25\n"
+        "  other@numpy              SKIP                                   0.25\n"
         "    not installed\n"
         "3 PASS, 1 SKIP, 1 XFAIL in 2.0 s"
     )
@@ -75,23 +75,25 @@ def test_the_table_keeps_what_belongs_together_at_any_width(width):
     head, indents = rows[0], [len(line) - len(line.lstrip(" ")) for line in rows]
     status = head.index("status")
     for one in KINDS[1:]:
-        whole = "".join(rows).replace(" ", "")
-        assert one.name in whole
-        at = next(number for number, line in enumerate(rows) if line.lstrip().startswith(one.name[: width // 2]))
-        row = next(line for line in rows[at:] if str(one.status) in line)
+        at = next(number for number, line in enumerate(rows) if line.lstrip().startswith(one.name[: width // 3]))
+        row = rows[at]
         assert row.index(str(one.status)) == status, row  # statuses stand below one another
         assert row.endswith("0.25")
-        note = " ".join(line.strip() for line in rows[rows.index(row) + 1 :])
-        assert note.startswith(one.message)
-        assert indents[rows.index(row) + 1] == 4  # and notes below names, not within their column
+        names = [line[:status].strip() for line in rows[at:]]
+        assert "".join(names).startswith(one.name)  # a name goes on in the next line, and loses nothing
+        message = next(number for number in range(at + 1, len(rows)) if indents[number] == 4)  # below the name
+        if one.status.green:
+            assert " ".join(line.strip() for line in rows[message:]).startswith(one.message)
+        else:
+            assert one.message.startswith(rows[message].strip().removesuffix("…"))  # its panel has the rest
     for count in ("1 FAIL", "1 INCONCLUSIVE", "1 CRASH", "1 TIMEOUT", "1 PASS", "1 KINK", "1 SKIP", "1 XFAIL"):
         assert any(re.search(rf"{count}(,|\s|$)", line) for line in rows), count  # a count is never split
 
 
 def test_verbose_shows_every_row():
     output = screen_of(*RESULTS, verbose=True)
-    assert "  one@numpy      PASS                          0.25     0.25\n" in output
-    assert "  two@numpy      PASS                         0.031     0.25\n" in output
+    assert "  one@numpy                PASS                          0.25     0.25\n" in output
+    assert "  two@numpy                PASS                         0.031     0.25\n" in output
 
 
 def test_a_failure_has_a_panel_with_what_is_needed_to_act():
@@ -182,11 +184,45 @@ def test_an_error_in_the_same_words_is_one_cause_and_a_crash_is_not():
 
 
 @pytest.mark.parametrize("width", [60, 120, 200])
-def test_a_message_below_its_row_takes_the_width_of_the_screen(width):
+def test_the_message_of_a_failure_is_one_line_below_its_row(width):
     output = screen_of(make_result("bad", Status.FAIL, message="why " * 200), width=width)
-    note = [line for line in output.splitlines() if line.startswith("    why")]
-    assert len(note) == 2  # the panel has it whole
-    assert all(width - len("why …") <= len(line) <= width for line in note)
+    (note,) = [line for line in output.splitlines() if line.startswith("    why")]
+    assert note.endswith("…")
+    assert output.count("why") > 200  # the panel has it whole
+
+
+def progress_frames(width: int, total: int = 728) -> list[str]:
+    """What the progress shows after every result, while some cases with long names run."""
+    screen = RichScreen(Console(file=io.StringIO()), Console(file=io.StringIO(), width=width, force_terminal=True))
+    screen.task = screen.progress.add_task("", total=total)
+    frames = []
+    for done in range(total):
+        screen.current.names = lambda done=done: ["a-case-with-a-long-name@numpy"] * (done % 5)
+        screen.count(make_result("one", Status.FAIL if done % 9 == 8 else Status.PASS))
+        output = io.StringIO()
+        Console(file=output, width=width, color_system=None).print(screen.progress.get_renderable())
+        frames.append(output.getvalue().rstrip("\n"))
+    return frames
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_the_count_comes_first_and_is_never_cut_and_the_bar_keeps_its_width(width):
+    frames = progress_frames(width)
+    for done, frame in enumerate(frames, 1):
+        assert frame.startswith(f"{done:3}/728 ")
+        assert len(frame) <= width  # one line
+    times = {re.search(r"\d:\d\d:\d\d", frame).start() for frame in frames}
+    assert times == {33 if width >= 80 else 8}  # a bar of 24 columns stands before it, or none
+
+
+def test_the_bar_says_neither_good_nor_bad():
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="truecolor")
+    screen = RichScreen(Console(file=io.StringIO()), console)
+    screen.task = screen.progress.add_task("", total=2)
+    screen.count(make_result("one"))
+    console.print(screen.progress.get_renderable())
+    bar = console.file.getvalue().partition("━")[0]
+    assert bar.endswith("\x1b[39m")  # the terminal's own colour
 
 
 def test_quiet_shows_panels_and_the_summary_only():

@@ -6,7 +6,7 @@ from textwrap import indent
 
 import pytest
 
-from gradcheck.matrix.catalogue import all_rules, catalogue
+from gradcheck.conformance.catalogue import iterate_rules, load_catalogue
 from gradcheck.spec.scenario_rules import rule_ids
 from gradcheck.support.resources import bundled_specs
 
@@ -27,7 +27,7 @@ RAISES = "expect: {raises: {type: TypeError}}\n"
 
 # --------------------------------------------------------------------------- rules
 def test_the_ids_that_are_known_are_those_of_the_catalogue() -> None:
-    assert rule_ids() == [rule.id for rule, _ in all_rules(catalogue())]
+    assert rule_ids() == [rule.id for rule, _ in iterate_rules(load_catalogue())]
     assert list((bundled_specs() / "rules").glob("*.yaml"))
 
 

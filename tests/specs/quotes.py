@@ -22,7 +22,7 @@ from pathlib import Path
 
 import yaml
 
-from gradcheck.matrix.catalogue import all_rules, catalogue
+from gradcheck.conformance.catalogue import iterate_rules, load_catalogue
 from gradcheck.spec.model import SpecFile
 from gradcheck.spec.read import load
 
@@ -68,7 +68,9 @@ def asking(page: str) -> list[str]:
 
 def unquoted(page: str) -> list[str]:
     """Those of them that no rule of the documents quotes."""
-    parts = [part for rule, document in all_rules(catalogue()) if document.url for part in rule.quote.split("[...]")]
+    parts = [
+        part for rule, document in iterate_rules(load_catalogue()) if document.url for part in rule.quote.split("[...]")
+    ]
     known = [without_blanks(part) for part in parts if len(part) > SHORTEST]
     bare = {one: without_blanks(one) for one in asking(page)}
     return [one for one, text in bare.items() if not any(quote in text or text in quote for quote in known)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradcheck.case.execute import execute
-from gradcheck.matrix.catalogue import all_rules, catalogue
+from gradcheck.conformance.catalogue import iterate_rules, load_catalogue
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.model import Scenario
@@ -45,7 +45,7 @@ DOCUMENTED_EXAMPLES = 21
 
 
 README = (bundled_specs() / "README.md").read_text(encoding="utf-8")
-KINDS = {rule.id: document.is_observation for rule, document in all_rules(catalogue())}
+KINDS = {rule.id: document.is_observation for rule, document in iterate_rules(load_catalogue())}
 """By rule, whether it is an observation."""
 
 

@@ -16,7 +16,7 @@ import yaml
 from engine_mutants import ENGINE, Mutation, mutations
 from quotes import asking, digest, quotes_of, unquoted
 
-from gradcheck.matrix.catalogue import Document, all_rules, catalogue, citing
+from gradcheck.conformance.catalogue import Document, iterate_rules, load_catalogue, scenarios_citing
 from gradcheck.spec.model import Scenario
 from gradcheck.spec.read import load
 from gradcheck.support.resources import bundled_specs
@@ -31,11 +31,11 @@ def scenarios() -> list[Scenario]:
 
 
 def test_a_rule_has_an_id_of_its_own() -> None:
-    counts = Counter(rule.id for rule, _ in all_rules(catalogue()))
+    counts = Counter(rule.id for rule, _ in iterate_rules(load_catalogue()))
     assert [id for id, count in counts.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("document", catalogue(), ids=lambda document: document.document)
+@pytest.mark.parametrize("document", load_catalogue(), ids=lambda document: document.document)
 def test_no_quote_was_changed_since_it_was_looked_up(document: Document) -> None:
     # tests/specs/quotes.py looks them up and prints the new digest
     assert document.verified == digest(rule.quote for rule in document.rules)
@@ -49,29 +49,29 @@ def test_no_quote_of_a_scenario_was_changed_since_it_was_looked_up() -> None:
 
 
 def test_every_rule_has_a_scenario(scenarios: list[Scenario]) -> None:
-    assert [rule.id for rule, _ in all_rules(catalogue()) if not citing(rule, scenarios)] == []
+    assert [rule.id for rule, _ in iterate_rules(load_catalogue()) if not scenarios_citing(rule, scenarios)] == []
 
 
 def test_every_scenario_cites_a_rule(scenarios: list[Scenario]) -> None:
-    ids = {rule.id for rule, _ in all_rules(catalogue())}
+    ids = {rule.id for rule, _ in iterate_rules(load_catalogue())}
     assert [scenario.id for scenario in scenarios if ids.isdisjoint(scenario.tags)] == []
 
 
 def test_an_observation_that_a_scenario_cites_is_in_the_catalogue(scenarios: list[Scenario]) -> None:
-    ids = {rule.id for rule, _ in all_rules(catalogue())}
+    ids = {rule.id for rule, _ in iterate_rules(load_catalogue())}
     cited = {tag for scenario in scenarios for tag in scenario.tags if tag.startswith("observed-")}
     assert cited - ids == set()
 
 
 def test_what_a_scenario_cites_as_a_rule_is_in_the_catalogue(scenarios: list[Scenario]) -> None:
-    ids = {rule.id for rule, _ in all_rules(catalogue())}
+    ids = {rule.id for rule, _ in iterate_rules(load_catalogue())}
     cited = {name for s in scenarios for rule in s.rules for name in ([rule] if isinstance(rule, str) else rule)}
     assert cited - ids == set()
 
 
 def test_every_rule_has_a_mutation_that_breaks_it() -> None:
     broken = {rule for mutation in mutations() for rule in mutation.breaks}
-    assert {rule.id for rule, _ in all_rules(catalogue())} ^ broken == set()
+    assert {rule.id for rule, _ in iterate_rules(load_catalogue())} ^ broken == set()
 
 
 def test_mutations_have_ids_of_their_own() -> None:
@@ -115,5 +115,5 @@ def test_sentences_that_ask_for_something_and_that_no_rule_quotes_are_found() ->
         "It is fast. None can not be included in the returned result. Layers must be blue. x = f(y)  # must not count"
     )
     assert asking(page) == ["Layers must be blue."]
-    quoted = catalogue()[-2].rules[0].quote
+    quoted = load_catalogue()[-2].rules[0].quote
     assert unquoted(f"Layers must be blue. {quoted}") == ["Layers must be blue."]

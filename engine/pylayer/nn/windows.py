@@ -147,7 +147,7 @@ def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, p
 # partial maps of one trilinear form, so each one's derivatives are the other two, to any order.
 COLUMNS = 1 << 20
 """Bytes of columns made at a time on the host, half of what a core's second-level cache holds: for 32×16×32×32 with
-3×3 in float32 they took 2.5 ms forward, with twice as many 4.6, with a quarter 3.4 (`tests/bench/convolution.py`)."""
+3×3 in float32 they took 2.5 ms forward, with twice as many 4.6, with a quarter 3.4."""
 
 TALL = 32
 """The least rows of columns per element of the kernel's first axis for which each is a product of its own: 21, of

@@ -145,7 +145,6 @@ def peak(run: Callable[[], Any]) -> int:
 
 
 def test_a_compiled_program_computes_what_dynamic_mode_does() -> None:
-    """How much faster it is, ``tests/bench/static.py`` tells."""
     dynamic, static = chain_both_ways(10, 300)
     for one, other in zip(dynamic(), static(), strict=True):
         np.testing.assert_array_equal(one, other)

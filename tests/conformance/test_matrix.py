@@ -14,9 +14,10 @@ from installed import RELEASES, gradcheck, lacking
 
 from gradcheck.backends.base import version_of
 from gradcheck.commands import main
-from gradcheck.matrix.catalogue import catalogue
-from gradcheck.matrix.report import as_html, as_markdown
-from gradcheck.matrix.table import ORDER, Does, RuleMatrix, assumed, matrix_of
+from gradcheck.conformance.behaviour import ORDER, Behaviour, result_as_pinned
+from gradcheck.conformance.catalogue import load_catalogue
+from gradcheck.conformance.matrix_formats import as_html, as_markdown, make_page_part
+from gradcheck.conformance.table import RuleMatrix, build_matrix
 from gradcheck.report.files import rendered
 from gradcheck.report.record import Report
 from gradcheck.run.plan import plan
@@ -123,28 +124,31 @@ def test_the_page_of_a_run_over_several_backends_has_the_matrix_as_a_part_of_its
     specs = load([bundled_specs()])
     backends = ["numpy", "paddle@3.2.2"]
     cases = plan(specs, backends)
-    results = [assumed(case) for case in cases]
-    page = parsed(rendered("html", Report(results=tuple(results), cases=tuple(cases))))
-    alone = parsed(as_html(matrix_of(catalogue(), cases, results, "")))
+    results = [result_as_pinned(case) for case in cases]
+    matrix = make_page_part(cases, results)
+    page = parsed(rendered("html", Report(results=tuple(results), cases=tuple(cases), matrix=matrix)))
+    alone = parsed(as_html(build_matrix(load_catalogue(), cases, results, "")))
     [part], [whole] = (one.findall(".//div[@class='matrix']") for one in (page, alone))
     assert "".join(part.itertext()).split() == "".join(whole.itertext()).split()
-    assert len(part.findall(".//tr[@class='rule']")) == len(matrix_of(catalogue(), cases, results).rows)
+    assert len(part.findall(".//tr[@class='rule']")) == len(build_matrix(load_catalogue(), cases, results).rows)
     assert "uses freed memory" in "".join(part.itertext())
     links = {one.get("href").removeprefix("#") for one in page.findall(".//nav/a")}
     assert links == {"results", "matrix"}
     assert links <= {one.get("id") for one in page.iter() if one.get("id")}
     assert not any(one.get("hidden") is not None for one in page.findall(".//section"))  # nothing waits for a script
-    assert "cases" not in json.loads(rendered("json", Report(results=tuple(results[:1]), cases=tuple(cases))))
+    assert "cases" not in json.loads(
+        rendered("json", Report(results=tuple(results[:1]), cases=tuple(cases), matrix=matrix))
+    )
 
 
 def test_the_page_of_a_run_on_one_backend_or_about_no_rule_has_no_matrix() -> None:
     cases = plan(load([bundled_specs()]), ["numpy"])
-    one = Report(results=tuple(map(assumed, cases)), cases=tuple(cases))
+    assert make_page_part(cases, [*map(result_as_pinned, cases)]) is None
     spec = b"schema: gradcheck/v1\nscenarios:\n  - {id: own, layer: {op: tanh}, inputs: {x: [2]}}\n"
     own = plan([read_bytes(spec, "a.grad.yaml")], ["numpy", "paddle@3.2.2"])
-    for report in (one, Report(results=tuple(map(assumed, own)), cases=tuple(own))):
-        page = parsed(rendered("html", report))
-        assert page.findall(".//div[@class='matrix']") == page.findall(".//nav") == []
+    assert make_page_part(own, [*map(result_as_pinned, own)]) is None
+    page = parsed(rendered("html", Report(results=tuple(map(result_as_pinned, own)), cases=tuple(own))))
+    assert page.findall(".//div[@class='matrix']") == page.findall(".//nav") == []
 
 
 def test_where_the_engine_is_alone_all_is_as_documented() -> None:
@@ -181,7 +185,7 @@ def test_what_cannot_be_is_said(arguments: list[str], said: str) -> None:
 def test_policy_of_releases_is_no_failure_of_theirs() -> None:
     backends = ["numpy", "paddle@2.6.2", "paddle@3.3.1"]
     cases = plan(load([bundled_specs()]), backends)
-    found = matrix_of(catalogue(), cases, [assumed(case) for case in cases])
+    found = build_matrix(load_catalogue(), cases, [result_as_pinned(case) for case in cases])
     sections = {heading: {row.rule.id for row in members} for heading, members in found.sections()}
     assert "gradient-needed-is-tensor" in sections["Where releases differ on purpose"]
     assert "gradient-needed-is-tensor" not in sections["The rules of the documents"]
@@ -199,7 +203,7 @@ def everything() -> RuleMatrix:
     """All releases, as they are pinned."""
     backends = COLUMNS.split(",")
     cases = plan(load([bundled_specs()]), backends)
-    return matrix_of(catalogue(), cases, [assumed(case) for case in cases])
+    return build_matrix(load_catalogue(), cases, [result_as_pinned(case) for case in cases])
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +261,7 @@ def text_of(part: Any) -> str:
 def test_a_cell_counts_the_scenarios_that_are_as_documented(everything: RuleMatrix) -> None:
     row = next(row for row in everything.rows if row.rule.id == "observed-79")
     cell = row.cells["paddle@3.2.2"]
-    broken = [id for id in row.scenarios if everything.scenarios[id]["paddle@3.2.2"] is not Does.HOLDS]
+    broken = [id for id in row.scenarios if everything.scenarios[id]["paddle@3.2.2"] is not Behaviour.HOLDS]
     assert (cell.holds, cell.of) == (len(row.scenarios) - len(broken), len(row.scenarios))
     assert str(cell) == f"crash {cell.holds}/{cell.of}"
 
@@ -270,13 +274,13 @@ def test_documents_and_observations_are_two_tables(everything: RuleMatrix) -> No
 
 def test_what_is_worst_comes_first(everything: RuleMatrix) -> None:
     for heading, members in everything.sections()[:2]:
-        worst = [min(ORDER.index(cell.does) for cell in row.cells.values()) for row in members]
+        worst = [min(ORDER.index(cell.behaviour) for cell in row.cells.values()) for row in members]
         assert worst == sorted(worst), heading
 
 
 def test_changes_are_those_between_each_release_and_the_next(everything: RuleMatrix) -> None:
     for change in everything.changes():
-        assert all(row.cells[change.older].fails and not row.cells[change.newer].fails for row in change.mended)
+        assert all(row.cells[change.older].fails and not row.cells[change.newer].fails for row in change.fixed)
         assert all(row.cells[change.newer].fails and not row.cells[change.older].fails for row in change.broken)
 
 

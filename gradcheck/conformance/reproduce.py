@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.case.case import Case
-from gradcheck.matrix.table import Does, in_place
+from gradcheck.conformance.behaviour import Behaviour, classify_deviation
 from gradcheck.spec.model import BackendExpectation, Expect, Raises, Scenario
 from gradcheck.support.user_error import UserError
 
@@ -31,8 +31,8 @@ class NoProgramError(UserError):
     """There is no program for a scenario; the message says why."""
 
 
-def reproducer(case: Case) -> str:
-    """The program of a scenario, by the first point of its matrix.
+def write_program(case: Case) -> str:
+    """Return the program of a scenario, for the parameters of the case.
 
     Raises:
         NoProgramError: nothing is known to be done otherwise, or only in other words, or the gradient check alone
@@ -42,7 +42,7 @@ def reproducer(case: Case) -> str:
     entries = [entry for entry in scenario.entries_of("paddle") if entry.observed is not None]
     if not entries:
         raise NoProgramError(f"{scenario.id}: every release does as documented, as far as is known")
-    entries = [entry for entry in entries if shows(scenario.expect, entry)]
+    entries = [entry for entry in entries if is_visible(scenario.expect, entry)]
     if not entries:
         raise NoProgramError(f"{scenario.id}: releases raise there as well, only in other words")
     said = []
@@ -55,10 +55,10 @@ def reproducer(case: Case) -> str:
     return "\n".join([*said, *needed, "", code.strip("\n"), ""])
 
 
-def shows(documented: Expect, entry: BackendExpectation) -> bool:
+def is_visible(documented: Expect, entry: BackendExpectation) -> bool:
     """Whether what is observed can be told from what is documented other than by the words of a message."""
     observed, asked = entry.observed, documented.raises
-    if in_place(documented, entry) is not Does.OTHER_ERROR or observed is None or asked is None:
+    if classify_deviation(documented, entry) is not Behaviour.OTHER_ERROR or observed is None or asked is None:
         return True
     return observed.raises is not None and observed.raises.type != asked.type
 

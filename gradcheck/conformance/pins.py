@@ -1,0 +1,77 @@
+"""Runs of cases of which it is pinned what a backend does in place of what is documented (`observed`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gradcheck.case.case import Case
+from gradcheck.result import Result, Status
+from gradcheck.spec.model import Observed
+
+_HOLDS = (Status.PASS, Status.KINK)
+_UNDECIDED = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)
+"""Statuses that say neither that the documents hold nor that they do not."""
+
+NO_END = "no end"
+
+
+def run_with_pin(case: Case, run: Callable[[Case], Result]) -> Result:
+    """Run `case` as documented and, if it does something else, once more as pinned.
+
+    The result is XFAIL if the backend does not do what is documented and does exactly what is pinned, XPASS if it does
+    what is documented. Without a pin it is the result of the first run. Each run has a process of its own.
+    """
+    documented = run(case)
+    entry = case.entry
+    if entry is None or entry.observed is None:
+        return documented
+    if documented.internal_error or documented.status in _UNDECIDED:
+        return documented
+
+    reason = f"{entry.why} ({entry.issue})" if entry.issue else entry.why
+    if documented.status in _HOLDS:
+        message = f"does what is documented, but something else was observed: {reason}. Remove the entry."
+        return documented.model_copy(update={"status": Status.XPASS, "message": message})
+
+    if entry.observed.crash or entry.observed.hang:
+        return _compare_end(documented, entry.observed, reason)
+    return _compare_run(case, documented, entry.observed, reason, run)
+
+
+def _compare_end(documented: Result, observed: Observed, reason: str) -> Result:
+    """Compare how the process ended with the ends that are pinned."""
+    pinned_ends = observed.crash or (NO_END,)
+    end = NO_END if documented.status is Status.TIMEOUT else documented.signal
+    if end in pinned_ends:
+        return _expected_failure(documented, reason)
+    return _neither(documented, documented, reason, f"expected {' or '.join(pinned_ends)}, but ")
+
+
+def _compare_run(
+    case: Case, documented: Result, observed: Observed, reason: str, run: Callable[[Case], Result]
+) -> Result:
+    """Run the case with what is pinned in place of what is documented."""
+    pinned = run(case.expecting(observed))
+    if pinned.status in _HOLDS:
+        return _expected_failure(documented, reason)
+    if pinned.internal_error or pinned.status in _UNDECIDED:
+        return pinned
+    return _neither(documented, pinned, reason, "")
+
+
+def _expected_failure(documented: Result, reason: str) -> Result:
+    """Return XFAIL with the reason, and with what the run as documented said."""
+    update = {"status": Status.XFAIL, "message": reason, "details": _details(documented)}
+    return documented.model_copy(update=update)
+
+
+def _neither(documented: Result, last: Result, reason: str, expected: str) -> Result:
+    """Return the failure of a backend that does neither what is documented nor what is pinned."""
+    message = f"does neither what is documented nor what was observed ({reason}): {expected}{last.message}"
+    status = last.status if last.status in (Status.CRASH, Status.TIMEOUT) else Status.FAIL
+    update = {"status": status, "message": message, "details": (*last.details, *_details(documented))}
+    return last.model_copy(update=update)
+
+
+def _details(documented: Result) -> tuple[str, ...]:
+    return (f"as documented: {documented.message}", *documented.details)
