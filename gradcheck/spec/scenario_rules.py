@@ -123,7 +123,7 @@ def find_label_mistakes(scenario: Scenario) -> Iterator[Violation]:
 
 @functools.cache
 def rule_ids() -> list[str]:
-    """Return the ids of the rule catalogue, which `gradcheck.matrix.catalogue` reads.
+    """Return the ids of the rule catalogue, which `gradcheck.conformance.catalogue` reads.
 
     To read all of it as YAML would take as long as the rest of `validate`.
     """
