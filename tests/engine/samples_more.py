@@ -65,6 +65,7 @@ def more_samples(normal: Make, positive: Make, within: Make, distinct: Make) -> 
         "polygamma": [*((positive(2, 3), n) for n in range(3)), (np.array([-0.3, -1.6]), 0)],
         **{name: [(normal(2, 3) * 2,)] for name in ("i0", "i0e", "i1", "i1e", "i1e_over")},
         "erfinv": [(within(2, 3),)],
+        "logit": [(within(2, 3) * 0.4 + 0.5,)],
         "copysign": [(distinct(2, 3), normal(3)), (distinct(3), -2.0)],
         "hypot": [(normal(2, 3), normal(3))],
         "logaddexp": [(normal(2, 3), normal(3))],
