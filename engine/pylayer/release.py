@@ -183,7 +183,7 @@ class StandIn(ModuleType, Unsupported):
         def new(cls: type, *args: Any, **kwargs: Any) -> Any:
             return self(*args, **kwargs)
 
-        def init_subclass(cls: type, **kwargs: Any) -> None:
+        def init_subclass(cls: type, /, **kwargs: Any) -> None:
             """Take the keywords of any class."""
 
         body = {"__new__": new, "__init_subclass__": classmethod(init_subclass)}
