@@ -33,9 +33,7 @@ def _optimizer(name: str, options: str) -> str:
         if name.endswith("groups")
         else "ps"
     )
-    source = _steps(
-        f"paddle.optimizer.{name.split()[0]}({options}, parameters={parameters})"
-    )
+    source = _steps(f"paddle.optimizer.{name.split()[0]}({options}, parameters={parameters})")
     return source.replace("float64", "float32") if name.endswith("single") else source
 
 
@@ -85,5 +83,4 @@ DIFFERS: dict[str, tuple[str, str]] = {
     ),
     "nn.SyncBatchNorm": ("error", "Paddle's CPU build has no kernel."),
     "optimizer.Momentum scaled": (r".* value", "Paddle's CPU kernel leaves rescale_grad out."),
-
 }

@@ -104,5 +104,4 @@ PROGRAMS: dict[str, str] = {
     "static.Variable isinstance": "[isinstance(x, paddle.static.Variable), isinstance(3, paddle.base.framework.Variable)]", "tensor.fill_constant": "[paddle.tensor.fill_constant([2], 'float64', 1.5), paddle.tensor.add_(x * 1, y)]",
 }  # fmt: skip
 
-DIFFERS: dict[str, tuple[str, str]] = {
-}
+DIFFERS: dict[str, tuple[str, str]] = {}
