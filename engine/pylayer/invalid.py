@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,8 +17,40 @@ def invalid(text: str) -> ValueError:
     return ValueError(f"(InvalidArgument) {text}.")
 
 
+class UnsupportedError(NotImplementedError):
+    """What Paddle does and the engine does not, where the name alone does not tell.
+
+    Args:
+        what: the name, and when; for the verdict.
+        advice: what to do instead, a sentence.
+    """
+
+    def __init__(self, what: str, advice: str = "") -> None:
+        super().__init__(f"{what} is not part of the bundled engine. {advice}".rstrip())
+        self.what = what
+
+
+class Unsupported:
+    """A value that stands for a name which the engine lacks."""
+
+    def unsupported(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise UnsupportedError with the name."""
+        raise NotImplementedError
+
+
+def check_supported(value: Any) -> None:
+    """Check that a value does not stand for a name which the engine lacks.
+
+    Raises:
+        UnsupportedError: it does.
+    """
+    if isinstance(value, Unsupported):
+        value.unsupported()
+
+
 def no_tensor(name: str, argument: str, position: int, value: Any) -> ValueError:
     """The error of an argument that is no Tensor (key phrase: observed rule 77)."""
+    check_supported(value)
     return invalid(
         f"{name}(): argument '{argument}' (position {position}) must be Tensor, but got {type(value).__name__}. "
         f"Convert it with paddle.to_tensor"
@@ -79,24 +111,12 @@ def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     return [OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v for v in inputs]
 
 
-class UnsupportedError(NotImplementedError):
-    """What Paddle does and the engine does not, where the name alone does not tell.
-
-    Args:
-        what: the name, and when; for the verdict.
-        advice: what to do instead, a sentence.
-    """
-
-    def __init__(self, what: str, advice: str = "") -> None:
-        super().__init__(f"{what} is not part of the bundled engine. {advice}".rstrip())
-        self.what = what
-
-
 # --------------------------------------------------------------------------- of backward and grad
 def checked_tensors(name: str, value: Any) -> list[Tensor]:
     """A Tensor or a list of some, as a list. Raises AssertionError if it is neither, or empty."""
     if value is None:
         raise AssertionError(f"{name} should not be None")
+    check_supported(value)
     if not isinstance(value, (Tensor, list, tuple)):
         raise AssertionError(f"{name} must be Tensor or list of Tensor, but got {type(value).__name__}.")
     tensors = [value] if isinstance(value, Tensor) else list(value)

@@ -21,6 +21,7 @@ from pylayer.array import XP, Array, duplicate
 from pylayer.dtype import BY_NUMPY
 from pylayer.grad_mode import grad_mode, grad_mode_set
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.invalid import check_supported
 from pylayer.op_node import Packed, active_hooks, packed, parent_of
 from pylayer.symbol import is_of_a_program, leaves_in, named, recording
 from pylayer.tensor import Tensor
@@ -92,6 +93,8 @@ def output_slots(layer: str, returned: Any) -> list[Slot]:
     values = returned if isinstance(returned, (list, tuple)) else [returned]
     slots = [slot for k, value in enumerate(values) if (slot := as_slot(f"output {k}", value))]
     if not slots:
+        for value in values:
+            check_supported(value)
         found = ", ".join(type(v).__name__ for v in values) or "nothing"
         raise ValueError(
             f"{layer} : At least one output of `PyLayer.forward` is a `Tensor`. But forward returned {found}: return "
@@ -428,6 +431,7 @@ class PyLayerNode(Node):
                 k, name, f"should not return empty at {k} position: the input needs a gradient, so return a Tensor "
                 f"(zeros if the gradient is zero)"
             )  # fmt: skip
+        check_supported(value)
         if not isinstance(value, Tensor) or not hasattr(value, "array"):  # of a subclass that left out Tensor.__init__
             raise self.error(
                 k, name, f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"

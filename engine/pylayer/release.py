@@ -9,6 +9,7 @@ import functools
 import pkgutil
 import re
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -16,7 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pylayer.invalid import UnsupportedError
+from pylayer.invalid import Unsupported, UnsupportedError
+from pylayer.tensor import Tensor
 
 FACADE = "pylayer.paddle"
 
@@ -90,14 +92,50 @@ OTHERS_INSIDE = tuple(
 """What is inside of them, and has functions of its own by the same names."""
 
 
-class StandIn(ModuleType):
+DATA_OF_TENSORS = frozenset(
+    [
+        "T",
+        "array",
+        "dtype",
+        "grad",
+        "item",
+        "ndim",
+        "numpy",
+        "place",
+        "shape",
+        "size",
+        "stop_gradient",
+        "strides",
+        "tolist",
+    ]
+)
+"""The attributes of what a class or function gives which are a value, and not a name to look further in."""
+ADVICE = "Install Paddle and run with -b paddle."
+
+
+def contains_tensor(value: Any) -> bool:
+    """Whether a value is a Tensor, or a list, tuple or dict of which one item is."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return any(map(contains_tensor, value))
+    return isinstance(value, Tensor)
+
+
+class UnsupportedLengthError(UnsupportedError, TypeError):
+    """No length: a TypeError, too, which ``list`` passes over, as it needs none."""
+
+
+class StandIn(ModuleType, Unsupported):
     """A module, class or function of Paddle that the engine lacks; so are the names in it.
 
-    No object of a user's is an instance of one, and a class may have it as a base.
+    It does no harm at import: called, subclassed, used as a decorator, compared, iterated or computed with, it gives
+    itself. No object of a user's is an instance of one.
 
     Raises:
-        UnsupportedError: it is called, compared, looped over or the like; a class made of it is called; an object of
-            the engine's is asked whether it is an instance, as it may be what the release calls so.
+        UnsupportedError: a value is needed. It is used with a Tensor, entered by ``with``, or as a bool, a number, an
+            array, or a container; an object of the engine's is asked whether it is an instance, as it may be what the
+            release calls so.
     """
 
     def __init__(self, name: str) -> None:
@@ -108,38 +146,59 @@ class StandIn(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":  # of a star import, after which a name would be missing without a reason
-            self._used()
+            self.unsupported()
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"{self!r} has no attribute {name!r}", name=name, obj=self)
-        return named(f"{self.__name__}.{name}")
+        found = named(f"{self.__name__}.{name}")
+        owner, _, last = self.__name__.rpartition(".")
+        if isinstance(found, StandIn) and in_release(owner, last) and self.__name__ not in release_modules():
+            return self.unsupported() if name in DATA_OF_TENSORS else self  # of a class or function
+        return found
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, which is not part of the bundled engine>"
 
-    def _used(self, *_: Any, **__: Any) -> NoReturn:
-        raise UnsupportedError(self.__name__)
+    def unsupported(self, *_: Any, **__: Any) -> NoReturn:
+        raise UnsupportedError(self.__name__, ADVICE)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.unsupported() if contains_tensor([args, kwargs]) else self
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self
+
+    def __len__(self) -> NoReturn:
+        raise UnsupportedLengthError(self.__name__, ADVICE)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Nothing: there is no place for it."""
 
     def __instancecheck__(self, instance: object) -> bool:
         return self.__subclasscheck__(type(instance))
 
     def __subclasscheck__(self, subclass: type) -> bool:
-        return subclass.__module__.partition(".")[0] == "pylayer" and self._used()
+        return subclass.__module__.partition(".")[0] == "pylayer" and self.unsupported()
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type]:
-        return (type(self.__name__.rpartition(".")[2], (), {"__new__": self._used}),)
+        def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+            return self(*args, **kwargs)
 
-    def __or__(self, other: Any) -> Any:  # in an annotation
-        return self
+        def init_subclass(cls: type, /, **kwargs: Any) -> None:
+            """Take the keywords of any class."""
 
-    __ror__ = __or__
+        body = {"__new__": new, "__init_subclass__": classmethod(init_subclass)}
+        return (type(self.__name__.rpartition(".")[2], (), body),)
 
 
-_USES = (
-    "call eq ne lt le gt ge bool len iter contains getitem setitem enter exit int float index add radd sub rsub mul "
-    "rmul truediv rtruediv pow rpow matmul rmatmul neg abs invert"
+_GIVE_THEMSELVES = (
+    "eq ne lt le gt ge getitem add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow "
+    "matmul rmatmul neg pos abs invert and rand or ror xor rxor lshift rlshift rshift rrshift"
 )
-for _name in _USES.split():
-    setattr(StandIn, f"__{_name}__", StandIn._used)
+_NEED_A_VALUE = "bool int float complex index contains enter exit array"
+for _name in _GIVE_THEMSELVES.split():
+    setattr(StandIn, f"__{_name}__", StandIn.__call__)
+for _name in _NEED_A_VALUE.split():
+    setattr(StandIn, f"__{_name}__", StandIn.unsupported)
 
 
 stand_in = functools.cache(StandIn)

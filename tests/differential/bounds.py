@@ -141,10 +141,10 @@ REDUCTIONS = Family(
     " gumbel_softmax mse_loss l1_loss smooth_l1_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits"
     " nll_loss cross_entropy softmax_with_cross_entropy dice_loss sigmoid_focal_loss margin_ranking_loss"
     " hinge_embedding_loss triplet_margin_loss triplet_margin_with_distance_loss gaussian_nll_loss"
-    " multi_label_soft_margin_loss multi_label_margin_loss npair_loss ctc_loss"
+    " multi_label_soft_margin_loss multi_label_margin_loss npair_loss"
     " label_smooth square_error_cost log_loss conv1d conv2d conv3d conv1d_transpose conv2d_transpose conv3d_transpose"
-    " quantile nanquantile histogram bincount Linear LayerNorm Softmax LogSoftmax CrossEntropyLoss MSELoss"
-    " L1Loss BCEWithLogitsLoss Sequential ParameterList Layer LayerList SGD trace index_add index_put scatter_add"
+    " quantile nanquantile histogram bincount Linear LayerNorm Softmax CrossEntropyLoss MSELoss"
+    " BCEWithLogitsLoss Sequential ParameterList Layer LayerList SGD trace index_add index_put scatter_add"
     " scatter_reduce put_along_axis vander repeat_interleave",
     terms, terms,
     "Sums of n terms in any order differ by n · eps · Σ|terms| (Higham 2002, section 4.2), products by their factors.",
@@ -171,7 +171,7 @@ P_NORMS = Family(
 
 SINGLE_PRECISION: tuple[Family, ...] = (
     Family("selu stanh", single(8), single(8), "Their constants are float attributes: 1.0507, 1.67326, 0.67, 1.7159."),
-    Family("celu elu softshrink hardshrink thresholded_relu leaky_relu LeakyReLU ELU", single(8), single(8),
+    Family("celu elu softshrink hardshrink thresholded_relu leaky_relu", single(8), single(8),
            "alpha, threshold and slope are float attributes: what is not a float32 is rounded."),
     Family("hardsigmoid hardswish", single(8), single(8), "hardsigmoid's slope is 0.1666667, a float attribute."),
     Family("rrelu", single(8), single(8), "The mean of the bounds, 1/8 and 1/3, is a float."),
@@ -190,7 +190,7 @@ SINGLE_PRECISION: tuple[Family, ...] = (
 
 OTHERS: tuple[Family, ...] = (
     Family("gelu GELU tanhshrink swiglu", absolute(8), absolute(8), "A difference of numbers as large as 1, or as x."),
-    Family("mish log_sigmoid logsigmoid softplus Softplus", absolute(8), absolute(8), "log(1 + exp(x)), of which Paddle rounds the sum: a unit of 1."),
+    Family("mish log_sigmoid logsigmoid softplus", absolute(8), absolute(8), "log(1 + exp(x)), of which Paddle rounds the sum: a unit of 1."),
     Family("i0e i1e", entries(8), largest(16), "The derivative is a difference of two Bessel functions."),
     Family("lgamma gammaln", entries(16), largest(1024), "Paddle's digamma adds up to nine reciprocals and a series to 1e-13."),
     Family("arange linspace logspace histogram_bin_edges", largest(8), largest(8), "start + k · step, rounded at the size of the largest."),

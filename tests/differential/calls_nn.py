@@ -90,7 +90,7 @@ LOSSES: dict[str, Strategy[Any]] = {
     "npair_loss": call(*[tensors(F, ((2, 3),))] * 2, one(tensor("float32", (2,), (1.0, 2.0), ("constant",)), labels((2,))), l2_reg=one(0.002, 0.5)),
     "softmax_with_cross_entropy": call(tensors(F, ((2, 3),)), one(labels((2, 1)), labels((2,))), ignore_index=one(-100, 1), return_softmax=st.booleans(), axis=one(-1, 1)),
     "label_smooth": call(tensors(F, ((2, 3), (3,)), (0.0, 1.0)), epsilon=one(0.1, 0.25), prior_dist=one(None, tensor("float64", (1, 3), POSITIVE, ("constant",)))),
-    "ctc_loss": call(tensors(F, ((4, 2, 3),)), T(np.array([[1, 2], [2, 1]], "int32"), "int32"), T(np.array([4, 3]), "int64"), T(np.array([2, 1]), "int64"), blank=0, reduction=REDUCTION, norm_by_times=st.booleans()),
+
 }  # fmt: skip
 
 ACTIVATIONS: dict[str, Strategy[Any]] = {

@@ -17,7 +17,6 @@ import one_liners_modules
 import one_liners_names
 import one_liners_nn
 import one_liners_observed
-import one_liners_sequences
 import one_liners_tensor
 import one_liners_written
 from described import Library
@@ -30,7 +29,6 @@ _FILES = (
     one_liners_layers,
     one_liners_members,
     one_liners_modules,
-    one_liners_sequences,
     one_liners_names,
     one_liners_written,
     one_liners_autograd,

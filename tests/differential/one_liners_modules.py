@@ -83,9 +83,6 @@ PROGRAMS: dict[str, str] = {
     "load arrays": "import io\nstream = io.BytesIO()\npaddle.save({'a': x.detach()}, stream)\nstream.seek(0)\nout = paddle.load(stream, return_numpy=True)['a']",
     "framework.save": "callable(paddle.framework.save)", "framework.load": "callable(paddle.framework.load)",
     # ------------------------------------------------------------------- clipping and vectors
-    "nn.utils.clip_grad_norm_": "(x * 3).sum().backward()\nn = paddle.nn.utils.clip_grad_norm_([x], 1.0)\nout = [n.detach(), x.grad]", "nn.utils.clip_grad_norm_ infinity": "(x * x).sum().backward()\nn = paddle.nn.utils.clip_grad_norm_([x], 0.5, float('inf'))\nout = [n.detach(), x.grad]",
-    "nn.utils.clip_grad_value_": "(x * x).sum().backward()\npaddle.nn.utils.clip_grad_value_([x], 0.5)\nout = x.grad", "nn.utils.parameters_to_vector": "paddle.nn.utils.parameters_to_vector([x, v]).detach()",
-    "nn.utils.vector_to_parameters": "l = paddle.nn.Linear(2, 1); paddle.nn.utils.vector_to_parameters(paddle.to_tensor([1.0, 2.0, 3.0]), l.parameters()); out = [l.weight.detach(), l.bias.detach()]",
     # ------------------------------------------------------------------- the process
     "base.core.is_compiled_with_cuda": "paddle.base.core.is_compiled_with_cuda()", "base.core.is_compiled_with_xpu": "paddle.base.core.is_compiled_with_xpu()", "base.dygraph.guard": "with paddle.base.dygraph.guard():\n    out = [x * 2, paddle.in_dynamic_mode()]",
     "base.in_dygraph_mode": "paddle.base.in_dygraph_mode()", "base.framework.in_dygraph_mode": "paddle.base.framework.in_dygraph_mode()", "framework.in_dynamic_mode": "paddle.framework.in_dynamic_mode()", "framework.in_pir_mode": "paddle.framework.in_pir_mode()",

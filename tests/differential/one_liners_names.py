@@ -56,7 +56,7 @@ _SAME = {
     "base.device_guard": "static.device_guard", "base.global_scope": "static.global_scope", "base.cpu_places": "static.cpu_places", "base.get_flags": "get_flags", "base.set_flags": "set_flags", "framework.get_flags": "get_flags", "framework.set_flags": "set_flags",
     "base.framework.Variable": "static.Variable", "base.framework.get_flags": "get_flags", "base.framework.set_flags": "set_flags", "framework.Block": "base.framework.Block", "base.dygraph.base.guard": "base.dygraph.guard", "base.framework.convert_np_dtype_to_dtype_": "framework.convert_np_dtype_to_dtype_",
     "base.dygraph.base.enabled": "base.dygraph.enabled", "base.dygraph.base.enable_dygraph": "base.dygraph.enable_dygraph", "base.dygraph.base.disable_dygraph": "base.dygraph.disable_dygraph", "base.dygraph.base.wrap_decorator": "base.wrapped_decorator.wrap_decorator",
-    "base.framework.wrap_decorator": "base.wrapped_decorator.wrap_decorator", "nn.spectral_norm": "nn.utils.spectral_norm", "nn.functional.pdist": "pdist", "eigvalsh": "linalg.eigvalsh", "cholesky": "linalg.cholesky",
+    "base.framework.wrap_decorator": "base.wrapped_decorator.wrap_decorator", "nn.functional.pdist": "pdist", "eigvalsh": "linalg.eigvalsh", "cholesky": "linalg.cholesky",
 }  # fmt: skip
 
 _CALLED = (
@@ -91,7 +91,7 @@ PROGRAMS: dict[str, str] = {
     # ------------------------------------------------------------------- one thing in several modules
     **{path: f"paddle.{path} is paddle.{other}" for path, other in _SAME.items()}, **{path: f"bool(paddle.{path}())" for path in _CALLED}, **{path: f"callable(paddle.{path})" for path in DEVICES},
     "set_rng_state": "s = paddle.get_rng_state(); a = paddle.randn([3]); paddle.set_rng_state(s); out = bool((a == paddle.randn([3])).all())", "nan": "str(paddle.nan)", "pi": "paddle.pi", "e": "paddle.e", "newaxis": "paddle.newaxis",
-    "amp.is_bfloat16_supported": "paddle.amp.is_bfloat16_supported() in (True, False)", "base.Scope": "callable(paddle.base.Scope)", "base.core.Scope": "isinstance(paddle.base.core.Scope(), paddle.base.core._Scope if hasattr(paddle.base.core, '_Scope') else paddle.base.core.Scope)",
+    "amp.is_bfloat16_supported": "paddle.amp.is_bfloat16_supported() in (True, False)", "base.Scope": "callable(paddle.base.Scope)", "base.core.Scope": "isinstance(paddle.base.core.Scope(), type(paddle.static.global_scope()))",
     "base.core.Place": "isinstance(paddle.base.core.Place, type)", "base.enable_dygraph": "paddle.base.enable_dygraph(); out = paddle.in_dynamic_mode()", "base.dygraph.enable_dygraph": "paddle.base.dygraph.enable_dygraph(); out = paddle.in_dynamic_mode()",
     **{f"{base}.disable_dygraph": f"paddle.{base}.disable_dygraph(); out = paddle.in_dynamic_mode(); paddle.disable_static()" for base in ("base", "base.dygraph")}, "base.core.is_compiled_with_custom_device": "paddle.base.core.is_compiled_with_custom_device('a')", "is_compiled_with_custom_device": "paddle.is_compiled_with_custom_device('a')", "device.is_compiled_with_custom_device": "paddle.device.is_compiled_with_custom_device('a')",
     "base.core.is_compiled_with_dist": "callable(paddle.base.core.is_compiled_with_dist)", "base.core.is_float16_supported": "callable(paddle.base.core.is_float16_supported)", "base.core.is_bfloat16_supported": "callable(paddle.base.core.is_bfloat16_supported)",

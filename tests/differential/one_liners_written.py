@@ -35,17 +35,10 @@ PROGRAMS: dict[str, str] = {
     "nn.utils.remove_weight_norm": _LAYER.format(layer="Linear(3, 2)", dtype="float64") + "paddle.nn.utils.weight_norm(layer)\nbefore = layer(x)\npaddle.nn.utils.remove_weight_norm(layer)\nout = [layer(x).detach(), before.detach(), list(layer.state_dict())]",
     "nn.utils.weight_norm twice raises": "layer = paddle.nn.utils.weight_norm(paddle.nn.Linear(2, 2)); paddle.nn.utils.weight_norm(layer)", "nn.utils.weight_norm axis raises": "paddle.nn.utils.weight_norm(paddle.nn.Linear(2, 2), dim=2)",
     "nn.utils.weight_norm name raises": "paddle.nn.utils.weight_norm(paddle.nn.Linear(2, 2), 'other')", "nn.utils.remove_weight_norm raises": "paddle.nn.utils.remove_weight_norm(paddle.nn.Linear(2, 2))",
-    **{f"nn.utils.spectral_norm {kind}": _LAYER.format(layer=layer, dtype="float32") + f"paddle.nn.utils.spectral_norm(layer, n_power_iterations=60)\nlayer.train()\nh = (layer({given}) ** 2).sum()\nh.backward()\nlayer.eval()\nout = [layer.weight.detach(), h.detach(), layer.weight_orig.grad, layer({given}).detach(), list(layer.state_dict()), layer.weight_u.shape, layer.weight_v.shape]" for kind, layer, given in (
-        ("matrix", "Linear(3, 2)", "f"), ("image", "Conv2D(4, 2, 3)", "img.detach().astype('float32')"), ("transposed", "Conv2DTranspose(4, 2, 3)", "img.detach().astype('float32')"),
-    )},
-    "nn.utils.spectral_norm steps raises": "paddle.nn.utils.spectral_norm(paddle.nn.Linear(2, 2), n_power_iterations=0)", "nn.utils.spectral_norm twice raises": "layer = paddle.nn.utils.spectral_norm(paddle.nn.Linear(2, 2)); paddle.nn.utils.spectral_norm(layer)",
-    "nn.SpectralNorm": "layer = paddle.nn.SpectralNorm([2, 4, 6, 5], 1, 80, dtype='float64')\nu = layer.weight_u.numpy()\nout = [layer(img), [n for n, _ in layer.named_parameters()], layer.weight_v.shape, bool((layer.weight_u.numpy() == u).all()), layer.weight_u.stop_gradient]",
-    "nn.SpectralNorm raises": "paddle.nn.SpectralNorm([2, 0])", "nn.SpectralNorm axis raises": "paddle.nn.SpectralNorm([2, 3], 2)",
     "nn.BatchNorm": "layer = paddle.nn.BatchNorm(4, dtype='float64')\nout = [layer(img), layer._mean, layer._variance, str(layer), list(layer.state_dict()), layer.training]",
     "nn.BatchNorm act": "paddle.nn.BatchNorm(4, 'relu', momentum=0.5, epsilon=0.1, dtype='float64')(img)", "nn.BatchNorm tested": "layer = paddle.nn.BatchNorm(4, is_test=True, dtype='float64')\nout = [layer(img), layer._mean, layer.training]",
     "nn.BatchNorm global": "layer = paddle.nn.BatchNorm(4, dtype='float64', use_global_stats=True)\nout = [layer(img), layer._mean]", "nn.BatchNorm last": "paddle.nn.BatchNorm(4, dtype='float64', data_layout='NHWC')(img.transpose([0, 2, 3, 1]))",
     # ------------------------------------------------------------------- pooling
-    "nn.UpsamplingBilinear2D": "layer = paddle.nn.UpsamplingBilinear2D([4, 7])\nout = [layer(img), str(layer)]", "nn.UpsamplingNearest2D": "layer = paddle.nn.UpsamplingNearest2D(scale_factor=2)\nout = [layer(img), str(layer)]",
     # ------------------------------------------------------------------- matrices
     "linalg.householder_product values": "paddle.linalg.householder_product(seq[0, :, :3].detach().clone(), v.detach())", "linalg.householder_product batch": "paddle.linalg.householder_product(seq[:, :, :2].detach().clone(), x.detach()[:, :2])",
     "linalg.householder_product fewer": "paddle.linalg.householder_product(m.detach().clone(), v.detach()[:2])", "linalg.householder_product complex": "paddle.linalg.householder_product(z.T.detach().clone(), z.detach()[0, :2])",
@@ -53,18 +46,16 @@ PROGRAMS: dict[str, str] = {
     "linalg.householder_product shape raises": "paddle.linalg.householder_product(m, m)", "linalg.householder_product integers": "paddle.linalg.householder_product(i.T.clone(), k[:2])",
     # ------------------------------------------------------------------- first values
     **{f"nn.initializer.{name}": f"made = paddle.create_parameter([300, 400], 'float64', default_initializer=paddle.nn.initializer.{name}({options}))\nout = [round(abs(float(made.std()) / {std} - 1), 1), float(made.min()) >= {low}, float(made.max()) <= {high}]" for name, options, std, low, high in (
-        ("TruncatedNormal", "1.0, 2.0, -1.0, 1.5", 0.699, -1, 1.5), ("KaimingNormal", "", "(2 / 300) ** 0.5", -1, 1), ("KaimingUniform", "nonlinearity='leaky_relu', negative_slope=0.5", "(2 / 1.25 / 300) ** 0.5", "-(6 / 1.25 / 300) ** 0.5", "(6 / 1.25 / 300) ** 0.5"),
+        ("KaimingNormal", "", "(2 / 300) ** 0.5", -1, 1), ("KaimingUniform", "nonlinearity='leaky_relu', negative_slope=0.5", "(2 / 1.25 / 300) ** 0.5", "-(6 / 1.25 / 300) ** 0.5", "(6 / 1.25 / 300) ** 0.5"),
         ("XavierUniform", "fan_in=20, gain=2.0", "2 * (2 / 420) ** 0.5", "-2 * (6 / 420) ** 0.5", "2 * (6 / 420) ** 0.5"), ("XavierNormal", "fan_out=10", "(2 / 310) ** 0.5", -1, 1),
     )},
     "nn.initializer.KaimingNormal out": "made = paddle.create_parameter([300, 40, 3, 3], 'float64', default_initializer=paddle.nn.initializer.KaimingNormal(mode='fan_out'))\nout = round(abs(float(made.std()) / (2 / 2700) ** 0.5 - 1), 1)",
     "nn.initializer.KaimingNormal raises": "paddle.nn.initializer.KaimingNormal(mode='other')", "nn.initializer.KaimingUniform raises": "paddle.nn.initializer.KaimingUniform(fan_in=3, mode='fan_out')",
-    "nn.initializer.Orthogonal": "q = paddle.create_parameter([3, 2, 4], 'float64', default_initializer=paddle.nn.initializer.Orthogonal(2.0)).reshape([3, 8])\nt = paddle.create_parameter([5, 3], 'float64', default_initializer=paddle.nn.initializer.Orthogonal())\nout = [paddle.round(q @ q.T, 9).abs().detach(), paddle.round(t.T @ t, 9).abs().detach()]",
     "nn.initializer.calculate_gain": "[paddle.nn.initializer.calculate_gain(n) for n in ('sigmoid', 'linear', 'conv2d', 'conv3d_transpose', 'tanh', 'relu', 'leaky_relu', 'selu')] + [paddle.nn.initializer.calculate_gain('leaky_relu', 0.5)]", "nn.initializer.calculate_gain raises": "paddle.nn.initializer.calculate_gain('other')",
-    "nn.initializer.set_global_initializer": "paddle.nn.initializer.set_global_initializer(paddle.nn.initializer.Constant(2.0), paddle.nn.initializer.Constant(3.0))\ntry:\n    layer = paddle.nn.Linear(2, 2)\n    named = paddle.nn.Linear(2, 2, weight_attr=paddle.nn.initializer.Constant(5.0))\n    norm = paddle.nn.LayerNorm(2)\nfinally:\n    paddle.nn.initializer.set_global_initializer(None, None)\nout = [layer.weight, layer.bias, named.weight, norm.weight]",
-    **{f"nn.init.{name}": f"t = paddle.zeros([3, 3], 'float64') + 7\nfound = paddle.nn.init.{name}(t{more})\nout = [found, t]" for name, more in (("zeros_", ""), ("ones_", ""), ("constant_", ", 0.5"), ("eye_", ""))},
+    **{f"nn.init.{name}": f"t = paddle.zeros([3, 3], 'float64') + 7\nfound = paddle.nn.init.{name}(t{more})\nout = [found, t]" for name, more in (("zeros_", ""), ("ones_", ""), ("constant_", ", 0.5"))},
     **{f"nn.init.{name}": f"t = paddle.zeros([300, 400], 'float64')\nfound = paddle.nn.init.{name}(t{more})\nout = [found, round(abs(float(t.std()) / {std} - 1), 1)]" for name, more, std in (
-        ("uniform_", ", 1.0, 3.0", "(1 / 3) ** 0.5"), ("normal_", ", 5.0, 2.0", 2), ("trunc_normal_", "", 0.8796), ("xavier_uniform_", ", 3.0", "3 * (2 / 700) ** 0.5"), ("xavier_normal_", "", "(2 / 700) ** 0.5"),
-        ("kaiming_uniform_", ", 2.0", "(2 / 5 / 300) ** 0.5"), ("kaiming_normal_", ", 0, 'fan_out', 'relu'", "(2 / 400) ** 0.5"), ("orthogonal_", "", "400 ** -0.5"),
+        ("uniform_", ", 1.0, 3.0", "(1 / 3) ** 0.5"), ("normal_", ", 5.0, 2.0", 2), ("xavier_uniform_", ", 3.0", "3 * (2 / 700) ** 0.5"), ("xavier_normal_", "", "(2 / 700) ** 0.5"),
+        ("kaiming_uniform_", ", 2.0", "(2 / 5 / 300) ** 0.5"), ("kaiming_normal_", ", 0, 'fan_out', 'relu'", "(2 / 400) ** 0.5"),
     )},
     # ------------------------------------------------------------------- small ones
     "increment": "t = paddle.to_tensor([1.5]); r = paddle.increment(t, 2.0); out = [r, r is t, t.inplace_version]", "increment integer": "paddle.increment(k[1:2] + 1, 2.7)", "increment raises": "paddle.increment(paddle.ones([2]))",
@@ -97,8 +88,6 @@ PROGRAMS: dict[str, str] = {
     "optimizer.SGD minimize": "p_ = paddle.create_parameter([2], 'float64', default_initializer=paddle.nn.initializer.Constant(3.0))\nq = paddle.create_parameter([1], 'float64')\no = paddle.optimizer.SGD(0.5, [p_, q])\nloss = (p_ * p_).sum(); loss.backward()\nfound = o.minimize(loss)\nout = [found[0], [(a is p_, b.detach()) for a, b in found[1]], p_.detach()]",
     "base.wrapped_decorator.signature_safe_contextmanager": "@paddle.base.wrapped_decorator.signature_safe_contextmanager\ndef block():\n    yield 3\nwith block() as found: out = [found, block.__name__]",
     "nn.init.calculate_gain": "paddle.nn.init.calculate_gain('tanh')",
-    **{f"vision.models.{name}": f"net = paddle.vision.models.{name}(num_classes=3)\nout = [len(net.parameters()), sum(q.size for q in net.parameters()), isinstance(net, paddle.vision.models.ResNet)]" for name in ("resnet34", "resnet101", "resnet152")},
-    "vision.models.ResNet": "issubclass(paddle.vision.models.ResNet, paddle.nn.Layer)",
     **{f"grad of itself {kind}": f"h = {h}; c = paddle.ones_like(v); c.stop_gradient = {stops}\nr = paddle.grad(h, [h], [c], create_graph={recorded})[0]\nout = [r is c, r.is_leaf, r.stop_gradient, r.detach()]" for kind, h, stops, recorded in (
         ("result", "v * 2", False, True), ("leaf", "v", False, True), ("constant", "v * 2", True, True), ("unrecorded", "v * 2", False, False),
     )},
@@ -111,15 +100,13 @@ PROGRAMS: dict[str, str] = {
     "grad twice of v * w, both": "h = paddle.grad(v * w, [v, w], create_graph=True)[1]; h.sum().backward(); out = [v.grad, w.grad]",
     "grad twice of v * w, again": "h = paddle.grad(v * w, v, create_graph=True)[0]; out = paddle.grad(h, [v, w], allow_unused=True)",
     **{f"grad thrice of {y}": f"h = paddle.grad({y}, v, create_graph=True)[0]; h = paddle.grad(h, v, create_graph=True)[0]; h.sum().backward(); out = [h.stop_gradient, v.grad, w.grad]" for y in ("v * w", "v * v", "v * v * v", "v * v * w", "v * w * w", "v.exp() * w")},
-    "vision.models.resnet18": "net = paddle.vision.models.resnet18(num_classes=7)\nout = [[(n, q.shape) for n, q in net.named_parameters() if 'layer2' in n], len(net.state_dict()), net(paddle.ones([1, 3, 32, 32])).shape]",
-    "vision.models.resnet50": "net = paddle.vision.models.resnet50(with_pool=False, num_classes=0)\nout = [[(n, q.shape) for n, q in net.named_parameters() if 'layer4' in n], len(net.parameters()), net(paddle.ones([1, 3, 32, 32])).shape]",
+
+
 }  # fmt: skip
 
 DIFFERS: dict[str, tuple[str, str]] = {
     "grad thrice of v * v": (r"out\[1\].*|gradient .*", "Zeros for nothing: a recorded gradient is a product like any other here, in Paddle an operation of its own."),
     "nn.utils.weight_norm columns": (r"out\[5\] value", "Paddle's p-norm adds epsilon in backward."),
     **{f"nn.BatchNorm{kind}": (r".* value", "Paddle keeps the momentum in single precision.") for kind in ("", " act")},
-    "nn.SpectralNorm": (r"gradient .* value", "Paddle's is wrong by the difference quotient: for a matrix of 2 by 3 it is 0.28 off, ours 2e-10."),
-    "nn.UpsamplingBilinear2D": (r".* value", "Paddle computes positions in single precision."),
     "linalg.householder_product one": (r"gradient .*|backward error|.*stop_gradient|.*is_leaf|.*repr", "Paddle writes ones into x, and then refuses the backward."),
 }  # fmt: skip

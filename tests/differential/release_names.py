@@ -18,8 +18,8 @@ from pylayer.paddle._names import MODULES
 
 FILE = Path(__file__).parents[2] / "engine/pylayer/paddle/release-3.3.1.txt"
 OTHERS = (
-    "_C_ops", "distribution", "incubate.nn", "incubate.nn.functional", "io", "metric", "quantization",
-    "signal", "sparse", "sparse.nn", "version", "vision.ops", "vision.transforms",
+    "_C_ops", "distribution", "incubate.nn", "incubate.nn.functional", "io", "metric", "optimizer.lr", "quantization",
+    "signal", "sparse", "sparse.nn", "version", "vision", "vision.models", "vision.ops", "vision.transforms",
 )  # fmt: skip
 """Modules that the facade has not, and of which it is known what is in them."""
 CLASSES = ("Tensor", "nn.Layer", "optimizer.Optimizer", "static.Program", "static.Executor", "pir.Block", "pir.Value")

@@ -300,10 +300,10 @@ def descended(paddle: Library, x: Any, rate: float, decay: Any, zero: bool) -> A
 
 LAYERS: dict[str, tuple[Any, ...]] = {
     "BCEWithLogitsLoss": ((), tensor("float32", (3,), (0.0, 1.0), ("constant",))),
-    "CrossEntropyLoss": ((), labels((2,))), "L1Loss": ((), tensor("float32", (2, 3))), "MSELoss": ((), tensor("float32", (2, 3))),
-    "Dropout": ((0.5,),), "ELU": ((1.5,),), "Flatten": ((0,),), "GELU": ((),), "Identity": ((),), "LeakyReLU": ((0.2,),),
-    "LayerNorm": ((3,),), "Linear": ((3, 2),), "LogSoftmax": ((),), "ReLU": ((),), "Sigmoid": ((),), "Silu": ((),), "Softmax": ((0,),),
-    "Softplus": ((2.0,),), "Tanh": ((),),
+    "CrossEntropyLoss": ((), labels((2,))), "MSELoss": ((), tensor("float32", (2, 3))),
+    "Dropout": ((0.5,),), "GELU": ((),), "Identity": ((),),
+    "LayerNorm": ((3,),), "Linear": ((3, 2),), "ReLU": ((),), "Sigmoid": ((),), "Silu": ((),), "Softmax": ((0,),),
+    "Swish": ((),), "Tanh": ((),),
 }  # fmt: skip
 
 

@@ -42,10 +42,6 @@ NOT_DRAWN: dict[str, str] = {
         " is_compiled_with_ipu is_compiled_with_rocm is_compiled_with_xpu".split(),
         "No Tensor goes in, and none comes out: `one_liners_names`.",
     ),
-    **dict.fromkeys(
-        "adaptive_log_softmax_with_loss affine_grid grid_sample interpolate upsample".split(),
-        "Fixed programs are enough for what is to go: `one_liners_nn`.",
-    ),
 }
 """By name, why no calls are drawn."""
 
@@ -97,7 +93,7 @@ def test_every_function_of_the_facade_is_drawn_at_least_twice() -> None:
 
 TWICE_THERE = set(
     "Parameter Program assign bernoulli clone crop default_main_program default_startup_program dtype erf_ expm1_ "
-    "fill_diagonal_ gelu grid_sample logspace program_guard sigmoid softplus tanh transpose tril_indices triu_indices".split()
+    "fill_diagonal_ gelu logspace program_guard sigmoid softplus tanh transpose tril_indices triu_indices".split()
 )
 """What the release has wrapped in a package, or once for each of its two kinds of programs, and the engine once."""
 

@@ -84,9 +84,6 @@ def test_batches_larger_than_a_block_of_columns():
         (lambda x: F.conv1d(x, paddle.ones([2, 2, 2], "float64")), "should be 3-D Tensor"),
         (lambda x: F.conv2d(x, paddle.ones([2, 2, 2, 2], "float64"), padding="HALF"), "'SAME' or 'VALID'"),
         (lambda x: F.max_pool2d(x, 9), "does not fit into"),
-        (lambda x: F.interpolate(x, [2, 2], mode="cubic"), "the modes are"),
-        (lambda x: F.interpolate(x), "one of size and scale_factor"),
-        (lambda x: F.grid_sample(x, paddle.ones([1, 2, 2, 2], "float64"), mode="cubic"), "grid sample"),
     ],
 )
 def test_what_does_not_fit_is_said(call, message):
@@ -106,9 +103,3 @@ def test_pooling_and_its_inverse():
     back = F.max_unpool2d(out, mask, 2).numpy()
     assert back.sum() == out.numpy().sum()
     assert ((back == 0) | (back == x.numpy())).all()
-
-
-def test_a_picture_interpolated_by_aligned_corners_keeps_them():
-    x = np.random.default_rng(1).standard_normal((1, 1, 3, 4))
-    out = F.interpolate(paddle.to_tensor(x), [5, 7], mode="bilinear", align_corners=True).numpy()
-    np.testing.assert_allclose(out[..., ::2, ::2], x, rtol=1e-12)

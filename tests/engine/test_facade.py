@@ -233,12 +233,6 @@ def test_dtypes_are_found_under_their_names():
     ("module", "name", "phrase"),
     [
         (paddle, "tanhh", r"paddle\.tanhh is not part of the bundled engine\. Did you mean paddle\.tanh"),
-        (paddle, "DataParallel", r"paddle\.DataParallel is not part of the bundled engine"),
-        (
-            paddle.nn,
-            "FractionalMaxPool2D",
-            r"paddle\.nn\.FractionalMaxPool2D is not part of the bundled engine",
-        ),
         (paddle.nn.functional, "relu7", r"paddle\.nn\.functional\.relu7 .* paddle\.nn\.functional\.relu"),
         (paddle.autograd, "PyLayerr", r"Did you mean paddle\.autograd\.PyLayer"),
         (paddle.autograd.py_layer, "nothing", r"paddle\.autograd\.py_layer\.nothing"),

@@ -53,7 +53,6 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "arange to infinity": lambda: paddle.arange(0, math.inf),
     "arange to NaN": lambda: paddle.arange(0, math.nan),
     "a number beyond float64": lambda: paddle.full([2], 10**400),
-    "a scale that is infinite": lambda: paddle.nn.functional.interpolate(tensor(np.ones((1, 1, 2, 2))), None, math.inf),
     "a stride beyond any array": lambda: paddle.nn.functional.conv2d(
         tensor(np.ones((1, 1, 4, 4))), tensor(np.ones((1, 1, 2, 2))), stride=HUGE
     ),
@@ -67,17 +66,10 @@ REFUSED: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_it_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"InvalidArgument|interpolate\(\)"):
+    with pytest.raises(ValueError, match="InvalidArgument"):
         REFUSED[name]()
 
 
 def test_more_repeats_than_memory_are_a_memory_error() -> None:
     with pytest.raises(MemoryError):
         paddle.repeat_interleave(tensor(X), 10**15)
-
-
-@pytest.mark.parametrize("epoch", [10**12, math.inf])
-def test_a_schedule_of_cycles_is_not_counted_through(epoch: float) -> None:
-    schedule = paddle.optimizer.lr.CosineAnnealingWarmRestarts(0.5, 4)
-    schedule.step(epoch)
-    assert math.isinf(epoch) or schedule() == 0.5

@@ -1,7 +1,8 @@
-"""What Paddle's own tests import: each name works, or can be imported and is UNSUPPORTED, by name, when it is used."""
+"""Names that the engine lacks: harmless at import, UNSUPPORTED by name where a value is needed."""
 
 from __future__ import annotations
 
+import importlib
 import textwrap
 
 import pytest
@@ -55,11 +56,25 @@ NAMES = {
 """
 
 
-LEFT_OUT = {
-    "nn": "CTCLoss FractionalMaxPool2D FractionalMaxPool3D HSigmoidLoss RNNTLoss",
-    "nn.functional": "ctc_loss fractional_max_pool2d fractional_max_pool3d hsigmoid_loss rnnt_loss",
-}
-"""Losses over alignments and trees, and pooling at random, which no custom layer seen so far has used."""
+REMOVED = {
+    "nn": (
+        "AdaptiveAvgPool2D AdaptiveLogSoftmaxWithLoss AvgPool2D BCELoss Bilinear CTCLoss Conv2DTranspose Dropout2D "
+        "Flatten FractionalMaxPool2D GRU HSigmoidLoss KLDivLoss LSTM LeakyReLU MaxPool2D MultiHeadAttention "
+        " NLLLoss PReLU Pad2D PixelShuffle RNNTLoss SpectralNorm Transformer TransformerEncoderLayer Upsample"
+    ),
+    "nn.functional": (
+        "adaptive_log_softmax_with_loss affine_grid ctc_loss fractional_max_pool2d grid_sample hsigmoid_loss "
+        "interpolate rnnt_loss upsample"
+    ),
+    "nn.init": "orthogonal_ trunc_normal_",
+    "nn.initializer": "Bilinear Dirac Orthogonal TruncatedNormal set_global_initializer",
+    "nn.utils": "clip_grad_norm_ clip_grad_value_ parameters_to_vector spectral_norm vector_to_parameters",
+    "optimizer": "ASGD Adadelta Adagrad AdamW Adamax LBFGS Lamb NAdam RAdam RMSProp Rprop lr",
+    "optimizer.lr": "CosineAnnealingDecay LRScheduler OneCycleLR ReduceOnPlateau StepDecay",
+    "vision": "models ops transforms",
+    "vision.models": "ResNet resnet18",
+}  # fmt: skip
+"""Of each group of names that the engine does not have any more, some."""
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +86,7 @@ def installed():
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(module, name) for table in (NAMES, LEFT_OUT) for module, names in table.items() for name in names.split()],
+    [(module, name) for table in (NAMES, REMOVED) for module, names in table.items() for name in names.split()],
 )
 def test_what_tests_import_works_or_is_unsupported_when_it_is_used(module: str, name: str) -> None:
     path = f"paddle.{module}".removesuffix(".")
@@ -79,27 +94,187 @@ def test_what_tests_import_works_or_is_unsupported_when_it_is_used(module: str, 
     exec(f"from {path} import {name}", space)
     found = space[name]
     if isinstance(found, StandIn):
-        with pytest.raises(UnsupportedError) as caught:
-            found()
+        assert found() is found
+        with pytest.raises(UnsupportedError, match="Install Paddle and run with -b paddle") as caught:
+            bool(found)
         assert missing_name(caught.value) == f"{path}.{name}"
 
 
-USES = [
-    "C()", "C == 1", "C + 1", "-C", "bool(C)", "len(C)", "list(C)", "C[0]", "1 in C", "C.a.b()", "D()",
-    "isinstance(x, C)", "issubclass(paddle.nn.Linear, C)",
-]  # fmt: skip
+@pytest.mark.parametrize("table", [REMOVED])
+def test_what_was_removed_is_a_stand_in(table: dict[str, str]) -> None:
+    for module, names in table.items():
+        owner = importlib.import_module(f"paddle.{module}")
+        assert all(isinstance(getattr(owner, name), StandIn) for name in names.split())
 
 
-@pytest.mark.parametrize("use", [*USES, "with C: pass", "from paddle.io import *"])
-def test_each_use_says_the_name(use: str) -> None:
+AT_IMPORT = {
+    "called": "y = C(3, key='value')",
+    "called twice": "y = C()()",
+    "an attribute of what was called": "y = C().split(2).first",
+    "subclassed": "class D(C):\n    limit = 3\ny = D(1)\nassert D.limit == 3",
+    "subclassed with another": "class D(C, paddle.nn.Layer): pass\ny = D()",
+    "subclassed with keywords": "class D(C, flag=1): pass\ny = D()",
+    "a base that was called": "class D(C()): pass\ny = D()",
+    "a decorator": "@C\ndef y(): pass",
+    "a decorator with arguments": "@C('name', static=True)\ndef y(): pass",
+    "a decorator of a class": "@C\nclass y: pass",
+    "a default": "def f(value=C(), *, other: C | None = C): return value\ny = f()",
+    "a type": "import typing as t\ndef f(value: t.Optional[C], *rest: t.Union[int, C]) -> 'C': ...\ny = C[int]",
+    "compared": "y = C == 1\nz = C() < C",
+    "iterated": "y, = [item.type for item in C()]\nz = {item: 1 for item in C}",
+    "unpacked": "y, = [*C]",
+    "computed with": "y = -(2 * C + 1) // C | 4",
+    "an item": "y = C()['name']\nC['name'] = 3",
+    "an attribute that is set": "C.limit = 3\ny = C",
+    "in a dict": "y = {C: C}[C]",
+}
+"""Uses at module level, which leave a stand-in in ``y``."""
+
+
+@pytest.mark.parametrize("use", AT_IMPORT.values(), ids=AT_IMPORT.keys())
+@pytest.mark.parametrize(
+    "path", ["io.Dataset", "nn.LSTM", "base.core.get_all_op_protos", "utils.environments.BooleanEnvironmentVariable"]
+)
+def test_it_does_no_harm_at_import(path: str, use: str) -> None:
+    module, _, name = path.rpartition(".")
+    space: dict[str, object] = {}
+    exec(f"import paddle\nfrom paddle.{module} import {name} as C\n{use}", space)
+    assert isinstance(space["y"], StandIn)
+
+
+NEEDS_A_VALUE = [
+    "bool(C)",
+    "2 if C() == 1 else 3",
+    "len(C)",
+    "int(C())",
+    "float(C)",
+    "complex(C)",
+    "range(C)",
+    "1 in C",
+    "np.asarray(C)",
+    "np.ones(2) + C",
+    "C(x)",
+    "C(paddle.nn.Linear(1, 1).parameters())",
+    "C(1, inputs={'x': [x]})",
+    "C()(x)",
+    "D()(x)",
+    "D(x)",
+    "deco(x)",
+    "C().shape",
+    "C().numpy()",
+    "C.dtype",
+    "x * C",
+    "C() * x",
+    "x[C]",
+    "x == C",
+    "x.reshape(C)",
+    "x.sum(C)",
+    "x.astype(C)",
+    "x.set_value(C())",
+    "paddle.matmul(x, C())",
+    "paddle.concat([x, C])",
+    "paddle.to_tensor(C)",
+    "paddle.full([2], C)",
+    "paddle.where(x > 0, x, C())",
+    "paddle.nn.functional.dropout(x, C())",
+    "paddle.nn.Sequential(C())",
+    "paddle.nn.Linear(1, 1, weight_attr=C())",
+    "paddle.nn.Linear(1, 1, weight_attr=paddle.ParamAttr(initializer=C()))",
+    "paddle.optimizer.SGD(C(), parameters=[x])",
+    "paddle.grad(x, C())",
+    "Given.apply(x)",
+    "Returned.apply(x).backward()",
+    "isinstance(x, C)",
+    "issubclass(paddle.nn.Linear, C)",
+]
+
+
+@pytest.mark.parametrize("use", [*NEEDS_A_VALUE, "with C(): pass", "from paddle.io import *"])
+def test_where_a_value_is_needed_it_says_the_name(use: str) -> None:
     program = """
+        import numpy as np
         import paddle
         from paddle.io import Dataset as C
         class D(C): pass
+        @C
+        def deco(x): return x
+        class Given(paddle.autograd.PyLayer):
+            forward = staticmethod(lambda ctx, x: C(2))
+        class Returned(paddle.autograd.PyLayer):
+            forward = staticmethod(lambda ctx, x: x * 2)
+            backward = staticmethod(lambda ctx, g: C())
         x = paddle.ones([1])
+        x.stop_gradient = False
     """
-    with pytest.raises(UnsupportedError, match=r"^paddle\.io(\.Dataset)?(\.a\.b)? is not part of the bundled engine"):
+    expected = r"^paddle\.io(\.Dataset)? is not part of the bundled engine\. Install Paddle and run with -b paddle\.$"
+    with pytest.raises(UnsupportedError, match=expected):
         exec(f"{textwrap.dedent(program)}\n{use}", {})
+
+
+PUBLIC = {
+    "a flag from the environment": """
+        from paddle.utils.environments import BooleanEnvironmentVariable
+        ENV_DEBUG = BooleanEnvironmentVariable("DEBUG", False)
+    """,
+    "all operators of Paddle by name": """
+        from paddle.base import core
+        PROTOS = {proto.type: proto for proto in core.get_all_op_protos()}
+    """,
+    "a guard as a decorator": """
+        from paddle.pir_utils import OldIrGuard
+        from paddle.jit import not_to_static
+        class Test:
+            @OldIrGuard(True)
+            @not_to_static
+            def check(self): ...
+    """,
+    "kernels with a way around them": """
+        try:
+            from paddle.incubate.nn.functional import fused_rotary_position_embedding as rope, swiglu
+        except ImportError:
+            rope = None
+    """,
+    "a schedule with a class of its own": """
+        from paddle.optimizer.lr import LambdaDecay, LRScheduler
+        class Warmup(LRScheduler):
+            def get_lr(self): return self.base_lr
+        class Later(LambdaDecay): ...
+    """,
+    "recurrent and attention layers in a layer": """
+        class Net(paddle.nn.Layer):
+            def __init__(self):
+                super().__init__()
+                self.rnn = paddle.nn.LSTM(4, 4, direction="bidirect")
+                self.attention = paddle.nn.MultiHeadAttention(4, 2)
+        Net()
+    """,
+    "groups of processes": """
+        from paddle.distributed import fleet
+        from paddle.distributed.fleet.meta_parallel import ParallelCrossEntropy, get_rng_state_tracker
+        TRACKER = get_rng_state_tracker()
+        class Loss(ParallelCrossEntropy): ...
+    """,
+    "an activation by name": """
+        ACTIVATIONS = {"relu": paddle.nn.ReLU, "leaky": paddle.nn.LeakyReLU(0.1), "prelu": paddle.nn.PReLU}
+    """,
+}
+"""What files with a PyLayer in released packages do when they are imported, in short."""
+
+
+@pytest.mark.parametrize("source", PUBLIC.values(), ids=PUBLIC.keys())
+def test_a_file_imports_and_its_layer_is_computed(source: str) -> None:
+    layer = """
+        class Double(paddle.autograd.PyLayer):
+            @staticmethod
+            def forward(ctx, x): return x * 2
+            @staticmethod
+            def backward(ctx, g): return g * 2
+        x = paddle.ones([2])
+        x.stop_gradient = False
+        Double.apply(x).sum().backward()
+        assert x.grad.tolist() == [2, 2]
+    """
+    exec(f"import paddle\n{textwrap.dedent(source)}\n{textwrap.dedent(layer)}", {"__name__": "public"})
 
 
 def test_a_users_object_is_no_instance_of_what_the_engine_lacks() -> None:

@@ -231,10 +231,7 @@ def test_special_functions_by_what_defines_them(x):
 
 
 # --------------------------------------------------------------------------- training
-OPTIMIZERS = "SGD Momentum Adam AdamW Adamax NAdam RAdam Lamb Adagrad RMSProp Adadelta ASGD Rprop"
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS.split())
+@pytest.mark.parametrize("name", ["SGD", "Momentum", "Adam"])
 def test_every_optimizer_descends_and_goes_on_from_its_state(name):
     def trained(steps, saved=None):
         weight = paddle.create_parameter([2], "float64", default_initializer=paddle.nn.initializer.Assign([3.0, -2.0]))

@@ -1,4 +1,4 @@
-"""Convolutions as layers, and transposed ones."""
+"""Convolutions as layers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ class _Convolution(Layer):
 
     ndim: int
     function: Callable[..., Tensor]
-    transposed = False
 
     def __init__(
         self,
@@ -43,7 +42,6 @@ class _Convolution(Layer):
         weight_attr: Any = None,
         bias_attr: Any = None,
         data_format: str | None = None,
-        output_padding: Any = 0,
     ) -> None:
         super().__init__(dtype=dtype)
         if weight_attr is False:
@@ -62,7 +60,7 @@ class _Convolution(Layer):
         self._in_channels, self._out_channels, self._groups = in_channels, out_channels, groups
         self._kernel_size = per_axis(kernel_size, ndim, "kernel_size")
         self._stride, self._dilation = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
-        self._padding, self._padding_mode, self.output_padding = padding, padding_mode, output_padding
+        self._padding, self._padding_mode, self.output_padding = padding, padding_mode, 0
         self._data_format = data_format or FORMATS[ndim]
         self._updated_padding = self._padding
         if padding_mode != "zeros":
@@ -71,10 +69,9 @@ class _Convolution(Layer):
                     "when padding_mode in ['reflect', 'replicate', 'circular'], type of padding must be int"
                 )
             self._reversed_padding_repeated_twice, self._updated_padding = [padding] * (2 * ndim), 0
-        inner, outer = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         deviation = math.sqrt(2.0 / (math.prod(self._kernel_size) * in_channels))
-        first = None if self.transposed else Normal(0.0, deviation)
-        shape = [inner, outer // groups, *self._kernel_size]
+        shape = [out_channels, in_channels // groups, *self._kernel_size]
+        first = Normal(0.0, deviation)
         self.weight = self.create_parameter(shape, weight_attr, default_initializer=first, device=device)
         self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
@@ -98,8 +95,6 @@ class _Convolution(Layer):
             shown.append(f"padding={self._padding}")
         if self._padding_mode != "zeros":
             shown.append(f"padding_mode={self._padding_mode}")
-        if self.output_padding != 0:
-            shown.append(f"output_padding={self.output_padding}")
         if self._dilation != [1] * ndim:
             shown.append(f"dilation={self._dilation}")
         if self._groups != 1:
@@ -107,52 +102,10 @@ class _Convolution(Layer):
         return ", ".join([*shown, f"data_format={self._data_format}"])
 
 
-class _Transposed(_Convolution):
-    """A transposed convolution; `weight` is [in, out / groups, *kernel]."""
-
-    transposed = True
-    groups_first = False
-    """Whether `groups` stands before `dilation` among the arguments, as in Paddle for one and three axes."""
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        *args: Any,
-        dilation: Any = None,
-        groups: Any = None,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str | None = None,
-    ) -> None:
-        order = ["groups", "dilation"] if self.groups_first else ["dilation", "groups"]
-        given = dict(zip([*order, "weight_attr", "bias_attr", "data_format"], args, strict=False))
-        named = {"dilation": dilation, "groups": groups, "weight_attr": weight_attr, "bias_attr": bias_attr}
-        given |= {key: value for key, value in (named | {"data_format": data_format}).items() if value is not None}
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, output_padding=output_padding, **given
-        )
-
-    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
-        """The output, of `output_size` if given."""
-        return type(self).function(
-            x, self.weight, self.bias, self._stride, self._padding,
-            output_padding=0 if output_size is not None else self.output_padding, dilation=self._dilation,
-            groups=self._groups, output_size=output_size, data_format=self._data_format,
-        )  # fmt: skip
+def _convolution(ndim: int) -> Any:
+    function = staticmethod(getattr(convolution, f"conv{ndim}d"))
+    body = {"__doc__": _Convolution.__doc__, "__module__": __name__, "ndim": ndim, "function": function}
+    return type(f"Conv{ndim}D", (_Convolution,), body)
 
 
-def _convolution(ndim: int, transposed: bool) -> Any:
-    name = f"Conv{ndim}D{'Transpose' if transposed else ''}"
-    function = getattr(convolution, f"conv{ndim}d{'_transpose' if transposed else ''}")
-    base = _Transposed if transposed else _Convolution
-    body = {"__doc__": base.__doc__, "__module__": __name__, "ndim": ndim, "function": staticmethod(function)}
-    return type(name, (base,), body | ({"groups_first": ndim != 2} if transposed else {}))
-
-
-Conv1D, Conv2D, Conv3D = (_convolution(ndim, False) for ndim in (1, 2, 3))
-Conv1DTranspose, Conv2DTranspose, Conv3DTranspose = (_convolution(ndim, True) for ndim in (1, 2, 3))
+Conv1D, Conv2D, Conv3D = (_convolution(ndim) for ndim in (1, 2, 3))

@@ -8,18 +8,15 @@ from typing import Any
 
 from pylayer.nn.initializer import (
     Constant,
-    Dirac,
     Initializer,
     Normal,
-    TruncatedNormal,
     Uniform,
     XavierNormal,
     XavierUniform,
     fans,
 )
-from pylayer.ops import creation, random
-from pylayer.ops.factors import qr
-from pylayer.ops.shape import astype, reshape
+from pylayer.ops import random
+from pylayer.ops.shape import astype
 from pylayer.tensor import Tensor
 
 _LINEAR = "sigmoid linear conv1d conv2d conv3d conv1d_transpose conv2d_transpose conv3d_transpose"
@@ -86,20 +83,6 @@ class KaimingUniform(_Kaiming):
         return random.uniform(shape, dtype, -limit, limit)
 
 
-class Orthogonal(Initializer):
-    """`gain` times a matrix with orthonormal rows or columns, whichever are fewer; axes from the second on are one."""
-
-    def __init__(self, gain: float = 1.0, name: str | None = None) -> None:
-        self.gain = gain
-
-    def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values, evenly distributed among all such matrices: Q of normal numbers, R's diagonal made positive."""
-        rows, columns = shape[0], math.prod(shape[1:])
-        q, r = qr(random.randn([max(rows, columns), min(rows, columns)], "float64"))
-        q = q * r.diagonal().sign()
-        return astype(reshape(q.T if rows < columns else q, shape) * self.gain, dtype)
-
-
 # --------------------------------------------------------------------------- into a Tensor that is there
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> None:
     """Write numbers drawn evenly from a to b into `tensor`."""
@@ -109,11 +92,6 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> None:
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> None:
     """Write normal numbers into `tensor`."""
     Normal(mean, std)(tensor)
-
-
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> None:
-    """Write what `TruncatedNormal` draws into `tensor`."""
-    TruncatedNormal(mean, std, a, b)(tensor)
 
 
 def constant_(tensor: Tensor, val: float) -> None:
@@ -129,17 +107,6 @@ def ones_(tensor: Tensor) -> None:
 def zeros_(tensor: Tensor) -> None:
     """Write zeros into `tensor`."""
     Constant(0.0)(tensor)
-
-
-def eye_(tensor: Tensor) -> None:
-    """Write the unit matrix into `tensor`.
-
-    Raises:
-        AssertionError: it is no matrix.
-    """
-    if tensor.ndim != 2:
-        raise AssertionError(f"Only support 2 dimensional tensor, but got {tensor.ndim}.")
-    tensor.set_value(creation.eye(tensor.shape[0], tensor.shape[1], tensor.dtype))
 
 
 def xavier_uniform_(
@@ -164,13 +131,3 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonline
 def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
     """Write what `KaimingNormal` draws into `tensor`; `a` is the negative slope."""
     KaimingNormal(None, a, nonlinearity, mode)(tensor)
-
-
-def orthogonal_(tensor: Tensor, gain: float = 1) -> None:
-    """Write what `Orthogonal` draws into `tensor`."""
-    Orthogonal(gain)(tensor)
-
-
-def dirac_(tensor: Tensor, groups: int = 1) -> None:
-    """Write the weight of a convolution that leaves its input as it is into `tensor`."""
-    Dirac(groups)(tensor)

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pylayer.grad_mode import no_grad
+from pylayer.invalid import check_supported
 from pylayer.ops import creation, random
-from pylayer.ops.elementwise import clip
 from pylayer.ops.inplace import check_changeable
-from pylayer.ops.shape import astype, reshape
-from pylayer.ops.special import erfinv
+from pylayer.ops.shape import astype
 from pylayer.optimizer.regularizer import Regularizer
 from pylayer.symbol import Parameter, at_once
 from pylayer.tensor import Tensor
@@ -74,21 +73,6 @@ class Uniform(Initializer):
         return random.uniform(shape, dtype, self.low, self.high)
 
 
-class TruncatedNormal(Initializer):
-    """Normally distributed within [a, b]; the bounds are values, not multiples of `std`."""
-
-    def __init__(
-        self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, name: str | None = None
-    ) -> None:
-        self.mean, self.std, self.a, self.b = mean, std, a, b
-
-    def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values: the inverse of the distribution function, of numbers drawn evenly from its value at a to b's."""
-        low, high = (math.erf((bound - self.mean) / (self.std * math.sqrt(2))) for bound in (self.a, self.b))
-        drawn = erfinv(random.uniform(shape, "float64", low, high))
-        return astype(clip(drawn * (self.std * math.sqrt(2)) + self.mean, self.a, self.b), dtype)
-
-
 def fans(shape: Sequence[int]) -> tuple[int, int]:
     """How many inputs and outputs a weight of `shape` connects: a matrix is [in, out], a filter [out, in, …]."""
     if len(shape) < 2:
@@ -138,51 +122,6 @@ class Assign(Initializer):
         return found
 
 
-class Dirac(Initializer):
-    """The weight of a convolution that leaves its input as it is, each of `groups` by itself."""
-
-    def __init__(self, groups: int = 1, name: str | None = None) -> None:
-        if not isinstance(groups, int) or groups <= 0:
-            raise AssertionError("'groups' must be a positive integer.")
-        self._groups = groups
-
-    def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values: ones in the middle of the window, from each input channel of a group to the same output."""
-        if len(shape) not in (3, 4, 5):
-            raise AssertionError("Only Tensor with 3/4/5 dimensions can be initialized by Dirac")
-        if shape[0] % self._groups:
-            raise AssertionError("Tensor 0-dimension must be divisible by groups")
-        found: Tensor = creation.zeros(shape, dtype)
-        outputs, middle = shape[0] // self._groups, [n // 2 for n in shape[2:]]
-        for group in range(self._groups):
-            for k in range(min(outputs, shape[1])):
-                found.array[(group * outputs + k, k, *middle)] = 1
-        return found
-
-
-class Bilinear(Initializer):
-    """The weight of a transposed convolution that interpolates; in float32, as in Paddle."""
-
-    def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values, those of each window alike but for Paddle's row number, which is no integer.
-
-        Raises:
-            ValueError: the shape is not that of square windows.
-        """
-        if len(shape) != 4:
-            raise ValueError("the length of shape must be 4.")
-        if shape[2] != shape[3]:
-            raise ValueError("shape[2] must be equal to shape[3].")
-        size, half = shape[3], math.ceil(shape[3] / 2)
-        centre = (2 * half - 1 - half % 2) / (2 * half)
-        values = [
-            (1 - abs(k % size / half - centre)) * (1 - abs(k / size % size / half - centre))
-            for k in range(math.prod(shape))
-        ]
-        found: Tensor = reshape(creation.to_tensor(values, "float32"), shape)
-        return found
-
-
 class ParamAttr:
     """How a parameter is to be made and trained: name, first values, a factor to the learning rate, weight decay."""
 
@@ -198,21 +137,6 @@ class ParamAttr:
     ) -> None:
         self.name, self.initializer, self.learning_rate, self.trainable = name, initializer, learning_rate, trainable
         self.regularizer, self.do_model_average, self.need_clip = regularizer, do_model_average, need_clip
-
-
-_usual: dict[str, Initializer | None] = {"weight": None, "bias": None}
-
-
-def set_global_initializer(weight_init: Initializer | None, bias_init: Initializer | None = None) -> None:
-    """Have parameters start from these, unless their attributes name another; None for each layer's own.
-
-    Raises:
-        TypeError: one is no Initializer.
-    """
-    for what, given in (("weight_init", weight_init), ("bias_init", bias_init)):
-        if given is not None and not isinstance(given, Initializer):
-            raise TypeError(f"{what} must be an Initializer or None, but got {type(given).__name__}.")
-    _usual.update(weight=weight_init, bias=bias_init)
 
 
 def create_parameter(
@@ -245,12 +169,12 @@ def parameter_of(
         attr = ParamAttr(None, attr)
     elif isinstance(attr, Regularizer):
         attr = ParamAttr(regularizer=attr)
+    check_supported(attr)
     if not isinstance(attr, ParamAttr):
         raise TypeError(
             f"A parameter's attr must be a ParamAttr, an Initializer or a name, but got {type(attr).__name__}."
         )
-    usual = _usual["bias" if is_bias else "weight"]
-    initializer = attr.initializer or usual or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+    initializer = attr.initializer or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
     if not callable(initializer):
         raise TypeError(f"A parameter's initializer must be an Initializer, but got {type(initializer).__name__}.")
     kind = type(initializer)

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pylayer.nn import common_losses, functional
+from pylayer.nn.checks import check_reduction
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
 from pylayer.nn.words import also, in_own_words
 from pylayer.ops import activation, elementwise
 from pylayer.ops.arguments import as_ints
-from pylayer.ops.shape import flatten
 from pylayer.ops.spellings import SPELLINGS
 from pylayer.tensor import Tensor
 
@@ -171,18 +171,6 @@ class Identity(Layer):
         return input
 
 
-class Flatten(Layer):
-    """`flatten`, from the second axis on unless told otherwise."""
-
-    def __init__(self, start_axis: int = 1, stop_axis: int = -1) -> None:
-        super().__init__()
-        self.start_axis, self.stop_axis = start_axis, stop_axis
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The flattened input."""
-        return flatten(input, self.start_axis, self.stop_axis)
-
-
 # --------------------------------------------------------------------------- a function as a layer
 REQUIRED = inspect.Parameter.empty
 """The default of an option that has none."""
@@ -276,13 +264,9 @@ Tanh = function_layer("Tanh", elementwise.tanh)
 Sigmoid = function_layer("Sigmoid", elementwise.sigmoid)
 Silu = function_layer("Silu", activation.silu, inplace=False)
 GELU = function_layer("GELU", activation.gelu, approximate=False)
-LeakyReLU = function_layer("LeakyReLU", activation.leaky_relu, negative_slope=0.01)
-ELU = function_layer("ELU", activation.elu, alpha=1.0)
-Softplus = function_layer("Softplus", activation.softplus, beta=1, threshold=20)
+Swish = function_layer("Swish", activation.swish)
 Softmax = function_layer("Softmax", activation.softmax, axis=-1)
-LogSoftmax = function_layer("LogSoftmax", activation.log_softmax, axis=-1)
 MSELoss = function_layer("MSELoss", common_losses.mse_loss, False, reduction="mean")
-L1Loss = function_layer("L1Loss", common_losses.l1_loss, False, reduction="mean")
 CrossEntropyLoss = function_layer(
     "CrossEntropyLoss", common_losses.cross_entropy, False, weight=None, ignore_index=-100, reduction="mean",
     soft_label=False,
@@ -296,3 +280,5 @@ BCEWithLogitsLoss = function_layer(
     reduction="mean",
     pos_weight=None,
 )
+# Not CrossEntropyLoss, whose constructor takes any word in Paddle.
+MSELoss.checks = BCEWithLogitsLoss.checks = {"reduction": check_reduction}

@@ -10,6 +10,7 @@ from typing import Any
 
 from pylayer.array import check_place
 from pylayer.dtype import as_dtype, default_dtype
+from pylayer.invalid import check_supported
 from pylayer.nn.initializer import parameter_of
 from pylayer.nn.words import also
 from pylayer.ops.creation import empty
@@ -140,6 +141,7 @@ class Members:
         Raises:
             AssertionError: it is not a Layer.
         """
+        check_supported(sublayer)
         if sublayer is not None and not isinstance(sublayer, Members):
             raise AssertionError(f"The sublayer to be added should be a Layer, but received {type(sublayer).__name__}.")
         self._sub_layers[str(name)] = sublayer

@@ -1,12 +1,10 @@
-"""Layers that normalise, and the bilinear one: those with parameters that are no convolution."""
+"""Layers that normalise."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from pylayer.nn import activations
-from pylayer.nn.initializer import Constant, ParamAttr, Uniform
+from pylayer.nn.initializer import Constant, ParamAttr
 from pylayer.nn.layer import Layer
 from pylayer.nn.normalization import batch_norm, group_norm, instance_norm
 from pylayer.nn.spatial import ALL_FORMATS
@@ -256,32 +254,3 @@ class InstanceNorm3D(_InstanceNorm):
     """`instance_norm` of volumes."""
 
     dimensions, usual_format = (5,), "NCDHW"
-
-
-class Bilinear(Layer):
-    """`nn.functional.bilinear` with a weight of [out, in1, in2], within 1 / √in1 to start with."""
-
-    def __init__(
-        self,
-        in1_features: int,
-        in2_features: int,
-        out_features: int,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        self.sizes = (in1_features, in2_features, out_features)
-        first = Uniform(-1 / math.sqrt(in1_features), 1 / math.sqrt(in1_features))
-        shape = [out_features, in1_features, in2_features]
-        self.weight = self.create_parameter(shape, weight_attr, default_initializer=first)
-        self.bias = self.create_parameter([1, out_features], bias_attr, is_bias=True, default_initializer=first)
-
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """The output, [batch, out]."""
-        return activations.bilinear(x1, x2, self.weight, self.bias)
-
-    def extra_repr(self) -> str:
-        """What the repr shows."""
-        one, two, out = self.sizes
-        return f"in1_features={one}, in2_features={two}, out_features={out}, dtype={self._dtype.name}"

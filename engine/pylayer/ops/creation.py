@@ -10,7 +10,7 @@ import numpy as np
 
 from pylayer.array import XP, check_place, default_module, to_numpy
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
-from pylayer.invalid import invalid
+from pylayer.invalid import check_supported, invalid
 from pylayer.op import composed, unwrap
 from pylayer.ops.arguments import Ints, as_ints, require
 from pylayer.ops.shape import broadcast_to, cast, reshape
@@ -54,6 +54,7 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     elif isinstance(data, (bool, int, float, complex, list, tuple)):
         values = _from_lists(data, dtype is None)
     else:
+        check_supported(data)
         text = "data type must be scalar|list|tuple|np.ndarray|paddle.Tensor"
         raise TypeError(f"Can't constructs a 'paddle.Tensor' with data type {type(data)}, {text}")
     if dtype is None and values.dtype not in BY_NUMPY:
@@ -158,6 +159,7 @@ def _number(value: Any) -> Any:
         return float(value) if isinstance(value, str) else value.item()
     if not isinstance(value, (bool, int, float, complex)):
         text = "should be int, float, bool, complex, np.number or Tensor, but received"
+        check_supported(value)
         raise TypeError(f"The fill_value {text} {type(value)}.")
     return value
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pylayer.array import Array
-from pylayer.invalid import as_floating, invalid
+from pylayer.invalid import as_floating, check_supported, invalid
 from pylayer.op import Operation, binary, composed, op, unary
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
@@ -320,6 +320,7 @@ def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
     for position, tensor in enumerate(tensors):
         at = f"argument (position {position})"
         if not isinstance(tensor, Tensor):
+            check_supported(tensor)
             got = type(tensor).__name__
             raise invalid(f"{name}(): {at} must be Tensor, but got {got}. Convert it with paddle.to_tensor")
         if tensor.dtype is not tensors[0].dtype:

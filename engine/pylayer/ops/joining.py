@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.invalid import invalid
+from pylayer.invalid import check_supported, invalid
 from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis, require
 from pylayer.ops.creation import meshgrid, zeros
@@ -39,6 +39,8 @@ def concat_(xp: ModuleType, x: Sequence[Array], axis: int, bounds: Sequence[int]
 def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
     """Tensors of one dtype joined along the existing axis `axis`."""
     if not isinstance(x, (list, tuple)) or not x or not all(isinstance(t, Tensor) for t in x):
+        for value in x if isinstance(x, (list, tuple)) else (x,):
+            check_supported(value)
         got = type(x).__name__
         if isinstance(x, (list, tuple)):
             got = "a list of " + ", ".join(sorted({type(t).__name__ for t in x})) if x else "an empty list"

@@ -1,1 +1,1 @@
-"""Optimizers, learning-rate schedules, and the clipping of gradients."""
+"""Optimizers, and the clipping of gradients."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pylayer.array import XP, Array, to_numpy
+from pylayer.invalid import check_supported
 from pylayer.optimizer.clip import GradientClip
 from pylayer.optimizer.regularizer import L1Decay, L2Decay, Regularizer
-from pylayer.optimizer.schedules import LRScheduler
 from pylayer.static.backward import append_backward, minimized, stepped
 from pylayer.symbol import Symbol, recording
 from pylayer.tensor import Tensor
@@ -32,7 +32,7 @@ class Optimizer:
     """Changes parameters by their gradients. A subclass says by what rule in `update`.
 
     Args:
-        learning_rate: a number, or a schedule from `paddle.optimizer.lr`.
+        learning_rate: a number. Schedules are not part of the bundled engine.
         parameters: Tensors; or groups, dicts with ``params`` and what is to differ for them: ``learning_rate``, a
             factor to the optimizer's, and ``weight_decay``.
         weight_decay: a number is the coefficient of `L2Decay`: `weight_decay` times the parameter is added to its
@@ -41,12 +41,12 @@ class Optimizer:
 
     Raises:
         ValueError: no parameters are given.
-        TypeError: the learning rate is no number and no schedule, or the parameters are a single Tensor.
+        TypeError: the learning rate is no number, or the parameters are a single Tensor.
     """
 
     def __init__(
         self,
-        learning_rate: float | LRScheduler | Tensor,
+        learning_rate: float | Tensor,
         parameters: Parameters = None,
         weight_decay: float | Regularizer | None = None,
         grad_clip: GradientClip | None = None,
@@ -71,44 +71,25 @@ class Optimizer:
         self._grad_clip = grad_clip
         self._states: dict[int, State] = defaultdict(dict)
         self._saved: dict[str, Any] = {}
-        if not isinstance(learning_rate, (int, float, LRScheduler, Tensor)):
+        check_supported(learning_rate)
+        if not isinstance(learning_rate, (int, float, Tensor)):
             raise TypeError(f"learning rate should be float or LRScheduler, got {type(learning_rate)} here")
-        self._learning_rate = float(learning_rate) if isinstance(learning_rate, (int, Tensor)) else learning_rate
+        self._learning_rate = float(learning_rate)
 
     # ----------------------------------------------------------------- the rate
     def get_lr(self) -> float:
         """The learning rate."""
-        rate = self._learning_rate
-        return rate() if isinstance(rate, LRScheduler) else rate
+        return self._learning_rate
 
     def set_lr(self, value: float) -> None:
         """Set the learning rate.
 
         Raises:
             TypeError: it is no number.
-            RuntimeError: a schedule sets it.
         """
         if not isinstance(value, (int, float)):
             raise TypeError(f"The type of 'value' in optimizer.set_lr must be float, but received {type(value)}.")
-        if isinstance(self._learning_rate, LRScheduler):
-            raise RuntimeError(
-                "optimizer's learning rate can't be LRScheduler when invoke this API, because this will lead to "
-                "conflict."
-            )
         self._learning_rate = float(value)
-
-    def set_lr_scheduler(self, scheduler: LRScheduler) -> None:
-        """Have a schedule set the learning rate.
-
-        Raises:
-            TypeError: it is none.
-        """
-        if not isinstance(scheduler, LRScheduler):
-            raise TypeError(
-                f"The type of 'scheduler' in optimizer.set_lr_schduler must be LRScheduler, but received "
-                f"{type(scheduler)}."
-            )
-        self._learning_rate = scheduler
 
     # ----------------------------------------------------------------- the step
     def update(self, parameter: Tensor, gradient: Array, rate: float, state: State) -> None:
@@ -203,20 +184,16 @@ class Optimizer:
 
     # ----------------------------------------------------------------- the state
     def state_dict(self) -> dict[str, Any]:
-        """What the rule keeps, as Tensors by ``<parameter's name>_<what>_0``; and the schedule's state."""
+        """What the rule keeps, as Tensors by ``<parameter's name>_<what>_0``."""
         saved: dict[str, Any] = {}
         for parameter in self._parameters:
             for key, value in self._states.get(id(parameter), {}).items():
                 array = value if type(value) in XP else XP[type(parameter.array)].asarray([value])
                 saved[f"{parameter.name}_{key}_0"] = Tensor(array.copy())
-        if isinstance(self._learning_rate, LRScheduler):
-            saved["LR_Scheduler"] = self._learning_rate.state_dict()
         return saved
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take a `state_dict` on; parameters are told apart by their names."""
-        if isinstance(self._learning_rate, LRScheduler) and "LR_Scheduler" in state_dict:
-            self._learning_rate.set_state_dict(state_dict["LR_Scheduler"])
         self._saved = {key: value for key, value in state_dict.items() if key != "LR_Scheduler"}
         self._states.clear()
 

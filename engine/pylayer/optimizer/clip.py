@@ -1,15 +1,11 @@
-"""Holding gradients down: what optimizers take as `grad_clip`, and `paddle.nn.utils.clip_grad_norm_` and the like."""
+"""Clipping of gradients: what optimizers take as `grad_clip`."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pylayer.array import XP, Array
-from pylayer.ops.creation import zeros
 from pylayer.tensor import Tensor
-from pylayer.versions import mark_changed
 
 Pairs = list[tuple[Tensor, Array]]
 """Parameters and their gradients."""
@@ -78,48 +74,3 @@ class ClipGradByGlobalNorm(GradientClip):
             total = total + square
         factor = self.clip_norm / xp.maximum(xp.sqrt(total), self.clip_norm)
         return [(p, (g * factor).astype(g.dtype) if _may_be_clipped(p) else g) for p, g in pairs]
-
-
-# --------------------------------------------------------------------------- in place, without an optimizer
-def _with_gradient(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
-    given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    return [p for p in given if p.grad is not None]
-
-
-def clip_grad_norm_(
-    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
-) -> Tensor:
-    """Scale the gradients of `parameters` so that their norm is at most `max_norm`; returns what it was.
-
-    Raises:
-        RuntimeError: it is infinite or NaN, and `error_if_nonfinite`.
-    """
-    found = _with_gradient(parameters)
-    if not found:
-        return zeros([])
-    xp = XP[type(found[0].array)]
-    gradients = [p.grad.array for p in found]  # type: ignore[union-attr]
-    if norm_type == math.inf:
-        total = xp.stack([xp.abs(g).max() for g in gradients]).max()
-    else:
-        sizes = xp.stack([(xp.abs(g) ** norm_type).sum() for g in gradients])
-        total = sizes.sum() ** (1.0 / norm_type)
-    if error_if_nonfinite and not bool(xp.isfinite(total)):
-        raise RuntimeError(
-            f"The total norm of {norm_type} order of the gradients from `parameters` is non-finite, so it cannot be "
-            f"clipped. In any case, disable this error and scale the gradient by non-finite norm, set "
-            f"`error_if_nonfinite=False`"
-        )
-    factor = xp.minimum(max_norm / (total + 1e-6), 1.0)
-    for gradient in gradients:
-        gradient *= factor
-        mark_changed(gradient)
-    return Tensor(xp.asarray(total))
-
-
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
-    """Hold every element of the gradients of `parameters` between −`clip_value` and `clip_value`."""
-    for parameter in _with_gradient(parameters):
-        gradient: Any = parameter.grad.array  # type: ignore[union-attr]
-        gradient[...] = gradient.clip(-clip_value, clip_value)
-        mark_changed(gradient)

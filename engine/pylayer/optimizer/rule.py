@@ -9,9 +9,6 @@ from typing import Any, ClassVar
 from pylayer.optimizer.base import Optimizer
 from pylayer.tensor import Tensor
 
-REQUIRED = inspect.Parameter.empty
-"""The default of an argument that has none."""
-
 SHARED = ("learning_rate", "parameters", "weight_decay", "grad_clip")
 """What all optimizers take."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pylayer.ops.methods import FORMS_IN_PLACE
 from pylayer.ops.spellings import ALIASES, respelled
-from pylayer.release import FACADE, StandIn, defined, paddles, release_modules, shared_names, stand_in
+from pylayer.release import FACADE, StandIn, defined, paddles, release_names, shared_names, stand_in
 
 MODULES = {
     "": (
@@ -88,15 +88,14 @@ MODULES = {
     "jit": "compatibility",
     "linalg": "ops",
     "nn": (
-        "nn symbol:Parameter optimizer.clip HuberLoss=nn.function_layers:SmoothL1Loss Module=nn.layer:Layer "
+        "nn symbol:Parameter optimizer.clip Module=nn.layer:Layer "
         "ModuleDict=nn.containers:LayerDict ModuleList=nn.containers:LayerList SiLU=nn.layers:Silu"
     ),
     "nn.functional": "nn ops logsigmoid=ops.activation:log_sigmoid",
     "nn.init": "nn.gains nn.initializer",
     "nn.initializer": "nn.gains nn.initializer",
-    "nn.utils": "nn.reparametrisation nn.vectors optimizer.clip",
+    "nn.utils": "nn.reparametrisation",
     "optimizer": "optimizer",
-    "optimizer.lr": "optimizer.cycles optimizer.schedules",
     "pir": "static.program Value=static.variable:Variable",
     "pir_utils": "IrGuard=compatibility:static_guard DygraphPirGuard=compatibility:nullcontext",
     "regularizer": "optimizer.regularizer",
@@ -112,8 +111,6 @@ MODULES = {
         "ops.joining:cat,concatenate,crop ops.shape:clone"
     ),
     "utils": "compatibility",
-    "vision": "",
-    "vision.models": "nn.resnet",
 }
 """By module, below ``paddle``, where its names come from, the first that has one:
 
@@ -145,11 +142,11 @@ class Facade(ModuleType):
         return vars(self)["to_tensor"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """A stand-in for a module that it lacks, else the error, with the nearest name."""
+        """A stand-in for what the release has and it lacks, else the error, with the nearest name."""
         shown = paddles(self.__name__)
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"module {shown!r} has no attribute {name!r}")
-        if f"{shown}.{name}" in release_modules():
+        if name in release_names().get(shown, ()):
             return stand_in(f"{shown}.{name}")
         near = difflib.get_close_matches(name, [n for n in vars(self) if not n.startswith("_")], n=3)
         hint = f" Did you mean {' or '.join(f'{shown}.{n}' for n in near)}?" if near else ""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pylayer.array import Place, _device, default_module, to_numpy
 from pylayer.grad_mode import grad_mode
-from pylayer.static.compile import FILE, Compiled, compiled
 from pylayer.static.in_use import default_main_program
+from pylayer.static.interpreter import Interpreter
 from pylayer.static.program import Program
 from pylayer.static.structure import leaves
 from pylayer.static.variable import Variable, current
@@ -20,7 +19,7 @@ from pylayer.tensor import Tensor
 
 
 class Executor:
-    """Runs programs on a device. A program is compiled once for a list of fetches, and again only when it grew.
+    """Runs programs on a device.
 
     Args:
         place: CPUPlace, CUDAPlace, or None for the current device.
@@ -33,8 +32,6 @@ class Executor:
         if place is not None and not isinstance(place, Place):
             raise TypeError(f"The place of an Executor must be CPUPlace() or CUDAPlace(id), but got {place!r}.")
         self.place = place
-        self.compilations = 0
-        """How often a program was compiled."""
 
     def run(
         self,
@@ -71,24 +68,12 @@ class Executor:
         device = _device.set(_device.get() if self.place is None else self.place.name)
         recorder, recorded = recording.set(None), grad_mode.set(False)
         try:
-            ready = self.ready(program, fetches)
-            values = run(ready, feed or {})
+            values = run(program, feed or {}, fetches)
         finally:
             recording.reset(recorder)
             grad_mode.reset(recorded)
             _device.reset(device)
         return [np.array(to_numpy(v)) for v in values] if return_numpy else [Tensor(v.copy()) for v in values]
-
-    def ready(self, program: Program, fetches: Sequence[Tensor]) -> Compiled:
-        """The compiled program, from the last run if it had the same operators and fetches."""
-        empty = default_module().empty(0)
-        key = (type(empty), *map(id, fetches))
-        version, found, _ = program.compiled.get(key, (None, None, None))
-        if version != program.version or found is None:
-            self.compilations += 1
-            found = compiled(program, fetches, type(empty))
-            program.compiled[key] = program.version, found, fetches  # the key holds only if they live
-        return found  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -128,22 +113,17 @@ def fetched(program: Program, index: int, item: Any) -> Tensor:
     return item
 
 
-def run(ready: Compiled, feed: Mapping[str, Any]) -> list[Any]:
+def run(program: Program, feed: Mapping[str, Any], fetches: list[Tensor]) -> list[Any]:
     """The fetched arrays of one run."""
     xp = default_module()
-    slots: list[Any] = [None] * ready.size
-    for variable, slot in ready.feeds:
-        slots[slot] = xp.asarray(fed(variable, feed))
-    for tensor, slot in ready.captured:
-        slots[slot] = xp.asarray(tensor.array)
-    try:
-        ready.run(slots)
-    except Exception as error:
-        for frame, line in traceback.walk_tb(error.__traceback__):
-            if frame.f_code.co_filename == FILE and (op := ready.operators[line - 1]) is not None:
-                error.add_note(f"in {op.type}({op.shown()}) of the program, recorded at {op.where}")
-        raise
-    return [slots[slot] for slot in ready.fetched]
+    interpreter = Interpreter(program, type(xp.empty(0)))
+    for tensor in dict.fromkeys((*interpreter.tensors(), *fetches)):
+        if not isinstance(tensor, Variable):
+            interpreter.values[tensor] = xp.asarray(tensor.array)
+        elif tensor.is_data:
+            interpreter.values[tensor] = xp.asarray(fed(tensor, feed))
+    interpreter.run(keep=fetches)
+    return [interpreter.values[tensor] for tensor in fetches]
 
 
 def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:

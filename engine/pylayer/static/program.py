@@ -163,8 +163,7 @@ class Program:
         self.blocks: list[Block] = []
         self.variables: dict[str, Variable] = {}
         self.version = 0
-        """Grows with every operator, so that an Executor knows when to compile again."""
-        self.compiled: dict[Any, Any] = {}
+        """Grows with every operator."""
         self._taken: dict[str, int] = {}
         self.made: list[Tensor] = []
         """The parameters that were created for it, used or not."""

@@ -41,22 +41,6 @@ def group_norm_by_hand(paddle: Library) -> Any:
 
 
 @layer_program
-def deformable_sampling(paddle: Library) -> Any:
-    F = paddle.nn.functional
-
-    def run(x: Any, offsets: Any) -> Any:
-        n, _, h, w = x.shape
-        ys, xs = paddle.meshgrid(paddle.linspace(-1, 1, h, dtype="float64"), paddle.linspace(-1, 1, w, dtype="float64"))
-        base = paddle.stack([xs, ys], axis=-1).unsqueeze(0).expand([n, h, w, 2])
-        grid = base + 0.4 * paddle.tanh(offsets.transpose([0, 2, 3, 1]))
-        sampled = F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=True)
-        mask = F.sigmoid(offsets.mean(axis=1, keepdim=True))
-        return (sampled * mask).flatten(start_axis=2).max(axis=-1), sampled
-
-    return trained(paddle, run, drawn(paddle, 2, 2, 4, 3), drawn(paddle, 2, 2, 4, 3, seed=1))
-
-
-@layer_program
 def a_convolution_with_weight_norm(paddle: Library) -> Any:
     F = paddle.nn.functional
 

@@ -13,7 +13,7 @@ import pylayer.paddle as paddle
 A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
 
-def test_batches_of_any_size_with_one_compilation() -> None:
+def test_batches_of_any_size() -> None:
     x = data(shape=[None, 5])
     out = paddle.tanh(x)
     fetches = [out, *paddle.static.gradients(out, x)]
@@ -21,17 +21,15 @@ def test_batches_of_any_size_with_one_compilation() -> None:
     for batch in (1, 7, 0, 7):
         for value in executor.run(feed={"X": np.ones((batch, 5))}, fetch_list=fetches):
             assert value.shape == (batch, 5)
-    assert executor.compilations == 1
 
 
-def test_a_program_that_grew_is_compiled_again() -> None:
+def test_a_program_may_grow_between_runs() -> None:
     x = data()
     executor = paddle.static.Executor()
     y = x * 2
     executor.run(feed={"X": A}, fetch_list=[y])
     z = y + 1
     np.testing.assert_array_equal(executor.run(feed={"X": A}, fetch_list=[z])[0], A * 2 + 1)
-    assert executor.compilations == 2
 
 
 def test_what_can_be_fetched() -> None:
@@ -144,13 +142,13 @@ def peak(run: Callable[[], Any]) -> int:
     return most
 
 
-def test_a_compiled_program_computes_what_dynamic_mode_does() -> None:
+def test_a_program_computes_what_dynamic_mode_does() -> None:
     dynamic, static = chain_both_ways(10, 300)
     for one, other in zip(dynamic(), static(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_compiled_program_holds_no_more_memory_than_dynamic_mode() -> None:
+def test_a_program_holds_no_more_memory_than_dynamic_mode() -> None:
     dynamic, static = chain_both_ways(20_000, 300)
     static()
     assert peak(static) <= 1.005 * peak(dynamic)
