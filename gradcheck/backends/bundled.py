@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -30,12 +31,12 @@ from pylayer.graph import Node, Output
 from pylayer.op_node import OpNode, PackedSaved, SeveralOutputs, apply_rule, parent_of, unbroadcast
 from pylayer.ops.creation import to_tensor
 from pylayer.py_layer import as_releases
-from pylayer.release import missing_name
+from pylayer.release import missing_name, stand_ins_refused
 from pylayer.symbol import at_once
 from pylayer.tensor import Tensor
 from pylayer.vjp import Row, Vjp, raw_ops
 from pylayer.watch import Watch, watched
-from pylayer.watch.layers import observing_layers
+from pylayer.watch.layers import LayerObserver, observing_layers
 from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
 
 NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
@@ -435,7 +436,11 @@ class BundledBackend(Backend):
         self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
 
     tensor = staticmethod(at_once(to_tensor))
-    observing = staticmethod(observing_layers)
+
+    @contextmanager
+    def observing(self, observer: LayerObserver) -> Iterator[None]:
+        with observing_layers(observer), stand_ins_refused():
+            yield
 
     def grad(
         self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Any], create_graph: bool
