@@ -134,9 +134,9 @@ class StandIn(ModuleType, Unsupported):
     itself. No object of a user's is an instance of one.
 
     Raises:
-        UnsupportedError: it is called in a block of `stand_ins_refused`, or a value is needed. It is used with a Tensor, entered by ``with``, or as a bool, a number, an
-            array, or a container; an object of the engine's is asked whether it is an instance, as it may be what the
-            release calls so.
+        UnsupportedError: it is called in a block of `stand_ins_refused`, or a value is needed. It is used with a
+            Tensor, entered by ``with``, or as a bool, a number, an array, or a container; an object of the engine's is
+            asked whether it is an instance, as it may be what the release calls so.
     """
 
     def __init__(self, name: str) -> None:

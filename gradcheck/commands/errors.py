@@ -171,4 +171,5 @@ def keep(report: str) -> str:
             file.write(report)
     except OSError:
         return f"with these lines:\n{report}"
-    return f"with the file {path}"
+    shown = path if folder is None else folder / Path(path).name
+    return f"with the file {shown}"

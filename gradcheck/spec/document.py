@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from gradcheck.spec.data import Plain
 from gradcheck.spec.diagnostic import quote
 from gradcheck.spec.syntax import report_syntax_error
 from gradcheck.spec.text import Place, SpecText, place_of
@@ -23,9 +24,6 @@ from gradcheck.spec.text import Place, SpecText, place_of
 MAX_DEPTH = 40
 MAX_NODES = 50_000
 MAX_DIGITS = 40
-
-DataPath = tuple[int | str, ...]
-"""Keys and indices that lead to a value of a document."""
 
 NULL_ALLOWED = frozenset({"values", "grads"})
 """Keys below which null is a value like any other."""
@@ -80,12 +78,6 @@ class Span:
         if self.is_block:
             return self.line + 1, 1
         return self.line, self.column + len(self.style)
-
-
-class Plain(str):
-    """A text that is written without quotes."""
-
-    __slots__ = ()
 
 
 class Map(dict[str, Any]):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gradcheck.codes import CODES
 from gradcheck.spec.code_rules import CodeRules
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.document import DataPath
 from gradcheck.spec.input_rules import input_shape, rank_sizes
 from gradcheck.spec.model import Expect, Input, Regex, Scenario
 from gradcheck.spec.value_rules import shape_of, suggest

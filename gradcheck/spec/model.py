@@ -34,7 +34,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from gradcheck.codes import CODES
-from gradcheck.spec.document import DataPath
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.literals import (
     INTEGER_RANGE,
     MAX_DIMENSIONS,

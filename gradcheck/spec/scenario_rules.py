@@ -12,8 +12,8 @@ from math import prod
 
 from gradcheck.spec.code_rules import CodeRules
 from gradcheck.spec.containers import variable, variables
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import quote
-from gradcheck.spec.document import DataPath
 from gradcheck.spec.expect_rules import find_expect_mistakes
 from gradcheck.spec.input_rules import (
     find_alias_mistakes,

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any, get_args
 
+from gradcheck.spec.data import DataPath, Plain
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.document import DataPath, Plain
 from gradcheck.spec.literals import ELEMENT_TYPES, INTEGER_RANGE, MAX_DIMENSIONS, MOST_RANKS, Layout
 from gradcheck.spec.violation import Violation
 from gradcheck.support.suggest import nearest

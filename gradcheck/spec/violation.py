@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic_core import PydanticCustomError
 
-from gradcheck.spec.document import DataPath
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.text import Place
 
 MISTAKES = "gradcheck_mistakes"

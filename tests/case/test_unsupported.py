@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("process_as_before")
 
 
 METHOD = "paddle.Tensor.to_sparse_coo"
+PUSH = "paddle.device.cuda.nvprof_nvtx_push"
 X = "inputs: {x: {shape: [2]}}\n"
 
 
@@ -54,7 +55,7 @@ BODIES = {
     "a method of Layer": ("script: |\n  paddle.nn.Linear(1, 1).cuda()\n", "paddle.nn.Layer.cuda"),
     "a layer's forward": (layer("return paddle.sparse.add(x, x)"), "paddle.sparse.add"),
     "a layer's backward": (layer(backward="return dy.to_sparse_coo(1)"), METHOD),
-    "a call for nothing in forward": (layer("paddle.device.cuda.nvprof_nvtx_push('a'); return x * 2"), "paddle.device.cuda.nvprof_nvtx_push"),
+    "a call for nothing in forward": (layer("paddle.device.cuda.nvprof_nvtx_push('a'); return x * 2"), PUSH),
     "a call": (f"{layer()}call: L.apply(x).to_sparse_coo(1)\n", METHOD),
     "a reference into Paddle": (f"layer: {{ref: 'paddle.nn:quant.Stub'}}\n{X}", "paddle.nn.quant.Stub.apply"),
 }  # fmt: skip

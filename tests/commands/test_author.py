@@ -189,7 +189,6 @@ def test_new_writes_a_scenario_that_is_valid_and_runs(gradcheck, package, folder
     assert (scenario.id, list(scenario.inputs)) == ("scale", ["x", "w"])
     assert "# call: Scale.apply(x, w, times=2.0)" in text
     assert gradcheck("validate", "own.grad.yaml").code == 0
-    assert gradcheck("fmt", "--check", "own.grad.yaml").code == 0
     assert gradcheck("run", "own.grad.yaml", "--allow-code").code == 0
 
 

