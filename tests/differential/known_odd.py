@@ -129,7 +129,7 @@ ODD: tuple[Known, ...] = (
     Known("mode nanmedian unique_consecutive", ".*", "NaN is equal to nothing: Paddle's places and counts of it are its own.", args(f64(math.nan, 0.0, 0.0)), NOT_FINITE, path="unique_consecutive"),
     Known("triangular_solve", ".* value", "Paddle's solver multiplies NaN in the triangle that it is not to read.", args(f64(math.nan, 6.0, -2.0, 6.0, shape=(2, 2)), f64(1.0, 2.0, shape=(2, 1)), upper=False), NOT_FINITE, path="linalg.triangular_solve"),
     Known("gammainc gammaincc cond clip histogram solve cholesky_inverse bernoulli binary_cross_entropy triplet_margin_with_distance_loss triplet_margin_loss", THEIRS, "Paddle refuses NaN.", args(f64(math.nan)), NOT_FINITE, path="histogram"),
-    Known("leaky_relu thresholded_relu rrelu multi_margin_loss ctc_loss quantile nanquantile nanmedian scaled_dot_product_attention smooth_l1_loss copysign hardshrink", GRADIENT, "What the derivative is at a NaN or an infinity.", args(leaf(math.nan), 0.25), NOT_FINITE, path="quantile"),
+    Known("leaky_relu thresholded_relu rrelu multi_margin_loss ctc_loss quantile nanquantile nanmedian scaled_dot_product_attention smooth_l1_loss copysign", GRADIENT, "What the derivative is at a NaN or an infinity.", args(leaf(math.nan), 0.25), NOT_FINITE, path="quantile"),
     Known("softshrink", ".* value", "Paddle adds both branches, times 0 and 1: NaN at infinities.", args(f64(math.inf)), NOT_FINITE, path="nn.functional.softshrink"),
     # ------------------------------------------------------------------- values
     Known("gammainc gammaincc gammainc_ gammaincc_", rf"(out|input 0) .*|{GRADIENT}|backward error", "Paddle does not broadcast the second argument: 0 or 1 beyond its elements.", args(f64(2.0, 3.0), f64(1.5, shape=()))),
@@ -165,7 +165,7 @@ ODD: tuple[Known, ...] = (
     ),
     Known("gammainc gammaincc segment_sum segment_mean segment_min segment_max dropout linspace sigmoid_focal_loss diagonal_scatter sort", THEIRS, "Paddle refuses another dtype, a Tensor of no axes or elements, or an axis from the end; the engine takes it.", args(f64(1.0, shape=()), axis=1), path="sort"),
     Known("scatter_ adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d index_put index_put_ scaled_dot_product_attention cummax cummin", OURS, "The engine refuses other dtypes, sizes of 0 and axes that are not there; Paddle takes what comes.", args(T(np.zeros((0, 2), "float32"), "float32"), i64(), T(np.zeros((0, 2)), "float64"), overwrite=False), path="scatter_"),
-    Known("zeropad2d trapezoid cumulative_trapezoid solve softmax", BOTH, "Both refuse.", args(f64(1.0, shape=()), f64(1.0, 2.0, shape=(2, 1)), left=False), path="linalg.solve"),
+    Known("zeropad2d trapezoid cumulative_trapezoid solve softmax scaled_dot_product_attention", BOTH, "Both refuse.", args(f64(1.0, shape=()), f64(1.0, 2.0, shape=(2, 1)), left=False), path="linalg.solve"),
     Known("segment_min segment_max", ".* value", "Paddle's extreme passes over NaN.", args(f64(math.nan, -1.5), i64(0, 0)), NOT_FINITE, path="geometric.segment_max"),
     Known("lp_pool1d lp_pool2d pdist", GRADIENT, "What the derivative is at a NaN.", args(leaf(math.nan, 6.0, shape=(1, 2))), NOT_FINITE, path="nn.functional.pdist"),
     Known("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d linspace", ".* value", "The engine multiplies by weights of 0 too, which spreads NaN.", args(f64(math.nan, 1.0, 2.0, 3.0, shape=(1, 1, 4)), 2), NOT_FINITE, path="nn.functional.adaptive_avg_pool1d"),
