@@ -94,6 +94,7 @@ KNOWN: tuple[Known, ...] = (
     # ------------------------------------------------------------------- arguments
     Known("as_strided", r"error ValueError\|nothing|.* value", "Paddle does not check that the view lies inside the Tensor.", args(f64(1.0, 2.0), [2], [1, 1])),
     Known("broadcast_to expand", r"error ValueError\|nothing", RESERVED, args(f64(1.0, 2.0), [])),
+    Known("reduce_as", r"error ValueError\|nothing", "Paddle does not check that the target has no more axes, and reads beyond the shape.", args(f64(1.0, 2.0, 3.0), f64(*range(6), shape=(2, 3))), lambda a, o, r: ndim(a.args[1]) > ndim(first(a))),
     Known("index_add index_add_ index_put", r"error ValueError\|nothing", RESERVED, args(f64(1.0, 2.0, 3.0), i64(0, 1), 0, f64(1.0, 2.0, 3.0))),
     Known("full", r"error ValueError\|nothing", "Paddle fills with 0 for a text.", args([1], "text")),
     Known("add_n", r"error ValueError\|nothing", "Paddle leaves empty Tensors out.", args([f64(shape=(0, 3)), f64(1.0, 2.0, 3.0, shape=(1, 3))])),
