@@ -136,7 +136,7 @@ ODD: tuple[Known, ...] = (
     Known("cholesky_inverse", rf"out value|{GRADIENT}|{THEIRS}", "Paddle reads both triangles of the factor.", args(f64(2.0, 0.5, 0.5, 1.0, shape=(2, 2))), path="linalg.cholesky_inverse"),
     Known("householder_product", r"(input 0|gradient \d) .*|backward error", "Paddle overwrites the diagonal of its argument.", args(f64(1.0, 2.0, 3.0, 4.0, shape=(2, 2)), f64(0.25, 0.25)), path="linalg.householder_product"),
     Known("logit logit_", GRADIENT, "Outside [0, 1] there is no logit, nor a derivative: NaN in Paddle.", args(leaf(1.5))),
-    Known("__truediv__ __rtruediv__ divide divide_", "out .*", "Paddle's quotient of two bools is a bool.", args(mask(True), mask(True)), of("bool"), path="Tensor.__truediv__"),
+    Known("__truediv__ __rtruediv__ __div__ __rdiv__ divide divide_", "out .*", "Paddle's quotient of two bools is a bool.", args(mask(True), mask(True)), of("bool"), path="Tensor.__truediv__"),
     # ------------------------------------------------------------------- gradients
     Known("cummax cummin mode", r"out\[1\] (stop_gradient|is_leaf|repr)", POSITIONS, args(leaf(1.0, 2.0)), path="cummax"),
     Known("median nanmedian", r"out\[1\] (stop_gradient|is_leaf|repr)|gradient.*", POSITIONS, args(leaf(3.07, shape=()), axis=-1, keepdim=True, mode="min"), path="nanmedian"),
