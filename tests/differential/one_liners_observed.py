@@ -413,6 +413,7 @@ PROGRAMS: dict[str, str] = {
     "nn.functional.nll_loss observed 15": "F.nll_loss(img, (i[:, :1]*0).tile([1,30]).reshape([2,6,5]))",
     "nn.functional.nll_loss observed 16 raises": "F.nll_loss(x, k[:2], reduction='x')",
     "nn.functional.nll_loss observed 17 raises": "F.nll_loss(x, k[:2], v.reshape([1,3]))",
+    "linalg.cholesky_solve observed 1": "paddle.linalg.cholesky_solve(paddle.to_tensor([[1., 2.], [3., 4.]], 'float64'), paddle.to_tensor([[[2., 0.], [1., 1.]], [[3., 0.], [1., 2.]]], 'float64'))",
     "nn.functional.pad observed 1 raises": "F.pad(img, [1,1,1,1], data_format='XX')",
     "nn.functional.pad observed 2 raises": "F.pad(seq, [1,1], data_format='NCHW')",
     "nn.functional.pad observed 3": "F.pad(img, [1,2], data_format='NHWC')",
