@@ -90,14 +90,15 @@ SQUARE_PAIRS = call(tensor("float64", (3, 3)), one(tensor("float64", (3, 3)), np
 OPERATORS: dict[str, Strategy[Any]] = {
     **{f"__{name}__": MATRIX_PAIRS for name in ("matmul",)}, "__rmatmul__": SQUARE_PAIRS,
     **{f"__{name}__": operands() for name in "add sub mul radd rsub rmul".split()},
-    **{f"__{name}__": operands(right=POSITIVE) for name in ("truediv", "rtruediv")},
+    **{f"__{name}__": operands(right=POSITIVE) for name in "truediv rtruediv div rdiv".split()},
     **{f"__{name}__": operands(REAL, POSITIVE) for name in ("floordiv", "mod", "rmod", "rfloordiv")},
     **{f"__{name}__": call(tensors(REAL, values=POSITIVE), one(2, 3.0, 0.5, tensors(REAL, ((), (3,), (1,))))) for name in ("pow", "rpow")},
     **{f"__{name}__": operands((*REAL, "bool")) for name in "eq ne lt le gt ge".split()},
     **{f"__{name}__": st.one_of(binary(WHOLE), call(tensors(WHOLE), one(1, True, 3))) for name in "and or xor".split()},
     **{f"__{name}__": call(tensors(WHOLE), one(1, True, 3)) for name in "rand ror rxor".split()},
+    **{f"__{name}__": call(tensors(INTS), one(1, 2, 0)) for name in "lshift rshift rlshift rrshift".split()},
     "__invert__": call(tensors((*INTS, "bool"))),
-    "__neg__": call(tensors(SMOOTH)),
+    **{f"__{name}__": call(tensors(SMOOTH)) for name in ("neg", "pos")},
     "__abs__": call(tensors(SMOOTH)),
 }  # fmt: skip
 

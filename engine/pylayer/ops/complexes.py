@@ -49,7 +49,8 @@ def as_complex(xp: ModuleType, x: Array) -> Array:
     """The last axis, of size 2, read as real and imaginary parts: a view."""
     require(x.ndim > 0 and x.shape[-1] == 2, "the last axis must be of size 2", x)
     require(x.dtype.str[1:] in COMPLEX, "the Tensor must be float32 or float64", x)
-    require(x.strides[-1] == x.dtype.itemsize, "the stride of the last axis must be 1. Call contiguous() before", x)
+    dense = not x.size or x.strides[-1] == x.dtype.itemsize
+    require(dense, "the stride of the last axis must be 1. Call contiguous() before", x)
     return x.view(COMPLEX[x.dtype.str[1:]])[..., 0]
 
 

@@ -15,7 +15,7 @@ from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis, require
 from pylayer.ops.creation import meshgrid, zeros
 from pylayer.ops.indexing import along, getitem
-from pylayer.ops.shape import broadcast_shape, clone, flip, reshape, swapaxes, transpose
+from pylayer.ops.shape import broadcast_shape, clone, flip, reshape, swapaxes, transpose, view
 from pylayer.tensor import Tensor
 
 
@@ -269,7 +269,7 @@ permute = composed(
 )
 cat, concatenate, row_stack, swapdims, reverse = concat, concat, vstack, swapaxes, flip
 ravel = composed("ravel", lambda input: reshape(input, [-1]))
-view_as = composed("view_as", lambda x, other: reshape(x, other.shape))
+view_as = composed("view_as", lambda x, other: view(x, other.shape))
 
 
 def reduce_as(x: Tensor, target: Tensor) -> Tensor:

@@ -47,7 +47,8 @@ def pad(
     Args:
         pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from the last axis
             backwards if not `pad_from_left_axis`), else for the last spatial axes, from the last backwards.
-        data_format: names the spatial axes: C last (``NHWC``) means that the last axis is none of them.
+        data_format: names the spatial axes: C last (``NHWC``) means that the last axis is none of them. With mode
+            constant it counts only if there are as many pairs as spatial axes.
     """
     numbers = as_ints(pad)
     pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
@@ -55,11 +56,12 @@ def pad(
     require(fits, f"pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, not {numbers}", x)
     one_of("pad(): `mode`", mode, "constant", *_SOURCE)
     full = len(pairs) == x.ndim
-    if not full and x.ndim in _FORMATS:
+    spatial = not full and (mode != "constant" or len(pairs) == x.ndim - 2)
+    if spatial and x.ndim in _FORMATS:
         known = data_format is None or data_format in _FORMATS[x.ndim]
         text = f"pad(): the data format of {x.ndim} axes should be in {_FORMATS.get(x.ndim)} but got {data_format}"
         require(known, text, error=AssertionError)
-    last = x.ndim - 2 if not full and data_format is not None and data_format.endswith("C") else x.ndim - 1
+    last = x.ndim - 2 if spatial and data_format is not None and data_format.endswith("C") else x.ndim - 1
     in_order = full and mode == "constant" and pad_from_left_axis
     widths = [(0, 0)] * x.ndim
     for k, pair in enumerate(pairs):
