@@ -100,11 +100,12 @@ class PaddleBackend(Backend):
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
         """``apply`` makes a context of a class of the layer's own, whose backward calls the layer's."""
-        context, nn = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None), self.paddle.static.nn
-        if not isinstance(context, type):  # the engine, in the place of a release
+        found, nn = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None), self.paddle.static.nn
+        if not isinstance(found, type):  # the engine, in the place of a release
             with observing_layers(observer):
                 yield
             return
+        context: Any = found
         init, backward, static_pylayer = context.__init__, context.backward, nn.static_pylayer
 
         def applied(ctx: Any, *args: Any) -> None:
