@@ -105,13 +105,16 @@ KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], Numpy
     "small": lambda shape, random: 1e-3 * normal(shape, random),
     "far from 0": lambda shape, random: 100.0 + normal(shape, random),
     "zeros": lambda shape, random: np.zeros(shape),
-    "subnormal": lambda shape, random: 1e-310 * normal(shape, random),
+    "subnormal": lambda shape, random: random.choice([-1.0, 1.0], shape) * random.uniform(0.125, 0.75, shape),
 }
-"""What floating values may be like, the plainest first."""
+"""What floating values may be like, the plainest first; subnormal ones in units of `SMALLEST_NORMAL`."""
+
+SMALLEST_NORMAL = {"float16": 2.0**-14, "float32": 2.0**-126, "bfloat16": 2.0**-126, "complex64": 2.0**-126}
+"""By dtype (IEEE 754, and for bfloat16 the exponents of float32); that of others is float64's."""
 
 
-def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: RandomGenerator) -> NumpyArray:
-    """Values of an input: of a kind, in its range, or what its word says."""
+def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: RandomGenerator, dtype: str) -> NumpyArray:
+    """Values of an input that fit into a dtype: of a kind, in its range, or what its word says."""
     if word.value is not None:
         return np.full(shape, word.value)
     if word.below is not None:
@@ -123,7 +126,9 @@ def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: Random
     if word.low is not None and word.high is not None:
         return random.uniform(word.low, word.high, shape)
     values = KINDS_OF_VALUES[kind](shape, random)
-    return values + 1j * KINDS_OF_VALUES[kind](shape, random) if word.dtype.startswith("complex") else values
+    if word.dtype.startswith("complex"):
+        values = values + 1j * KINDS_OF_VALUES[kind](shape, random)
+    return values * SMALLEST_NORMAL.get(dtype, 2.0**-1022) if kind == "subnormal" else values
 
 
 MOST_NUMBERS = 4096
@@ -142,11 +147,11 @@ def build(words: Mapping[str, InputWord], recipe: Recipe) -> Example:
     random = np.random.default_rng(recipe.numbers)
     inputs: dict[str, Drawn] = {}
     for name, word in words.items():
-        values = values_of(word, shape(word), recipe.kinds.get(name, "normal"), random)
+        own = word.dtype if word.dtype != "float64" else recipe.dtype
+        values = values_of(word, shape(word), recipe.kinds.get(name, "normal"), random, own)
         if other := recipe.aliases.get(name):
             inputs[name] = inputs[other]._replace(word=word, alias_of=other)
             continue
-        own = word.dtype if word.dtype != "float64" else recipe.dtype
         layout = recipe.layouts.get(name, "contiguous")
         if layout == "expanded" and len(values):
             values = values[:1].repeat(len(values), 0)

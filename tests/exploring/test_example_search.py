@@ -114,6 +114,16 @@ def test_every_kind_of_values_is_there_for_every_shape(kind, shape):
     assert np.isfinite(values).all()
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_subnormal_values_are_those_of_the_dtype(dtype):
+    words = words_by_input({"x": "B"})
+    values = build(words, Recipe({"B": 33}, dtype, {"x": "subnormal"}, {}, 7)).inputs["x"].values
+    smallest_normal = {"float64": 2.0**-1022, "float16": 2.0**-14}.get(dtype, 2.0**-126)
+    assert (values != 0).all()
+    assert (abs(values) < smallest_normal).all()
+    assert (abs(values) > smallest_normal / 2**7).all()  # bfloat16 has 7 bits below
+
+
 def test_whole_numbers_stay_below_their_limit_and_floating_ones_in_their_range():
     words = words_by_input({"i": "50:int64:below=3", "p": "50~0.1..3", "c": "4@2"})
     inputs = plainest_example(words).inputs
