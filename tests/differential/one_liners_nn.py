@@ -46,6 +46,7 @@ PROGRAMS: dict[str, str] = {
     "nn.functional.lp_pool1d": "F.lp_pool1d(seq.abs() + 0.1, 2, 3, 2)",
     "nn.functional.lp_pool2d": "F.lp_pool2d(img.abs() + 0.1, 3, 2)",
     "nn.functional.lp_pool2d infinity": "F.lp_pool2d(img, float('inf'), 2)",
+    "nn.functional.lp_pool2d infinity last": "F.lp_pool2d(img.transpose([0, 2, 3, 1]), float('inf'), 2, 2, [[0, 0], [1, 1], [1, 1], [0, 0]], data_format='NHWC')",
     "nn.functional.max_unpool1d": "F.max_unpool1d(*F.max_pool1d(seq, 2, return_mask=True), 2)",
     "nn.functional.max_unpool2d raises": "F.max_unpool2d(*F.max_pool2d(img, 2, return_mask=True), 2)",
     "nn.functional.max_unpool2d": "F.max_unpool2d(*F.max_pool2d(img, 2, return_mask=True), 2, output_size=[6, 5])",

@@ -131,9 +131,9 @@ def _lp_pool(
     For a `norm_type` of infinity it is the largest element.
     """
     window = (kernel_size, stride, padding)
-    x, kernel, strides, pads, beyond = _window(name, ndim, x, *window, ceil_mode, data_format)
     if norm_type == math.inf:
-        return channels_back(_max_pool(name, ndim, x, *window, False, ceil_mode, FORMATS[ndim]), data_format)
+        return _max_pool(name, ndim, x, *window, False, ceil_mode, data_format)  # type: ignore[no-any-return]
+    x, kernel, strides, pads, beyond = _window(name, ndim, x, *window, ceil_mode, data_format)
     total = window_sum(pow(x, float(norm_type)), kernel, strides, _wider(pads, beyond))
     return channels_back(pow(sign(total) * relu(absolute(total)), 1.0 / norm_type), data_format)
 
