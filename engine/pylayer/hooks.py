@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.array import duplicate
-from pylayer.grad_mode import grad_mode
+from pylayer.grad_mode import grad_mode_set
 from pylayer.graph import Cotangent, Node, Output
 from pylayer.op_node import SeveralOutputs
 from pylayer.tensor import Tensor
@@ -43,11 +43,8 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
     def run(cotangent: Cotangent) -> Cotangent:
         recorded = isinstance(cotangent, Tensor)
         given = cotangent if recorded else Tensor(duplicate(cotangent), None, False)  # a hook may change it in place
-        token = grad_mode.set(True)
-        try:
+        with grad_mode_set(True):
             result = hook(given)
-        finally:
-            grad_mode.reset(token)
         if result is None:
             result = given
         if not isinstance(result, Tensor):

@@ -220,12 +220,6 @@ stand_in = functools.cache(StandIn)
 """The stand-in for a dotted name, always the same."""
 
 
-def hands_on(path: str) -> bool:
-    """Whether a dotted name is that of a module inside a package that hands on what is defined there."""
-    package = path.rpartition(".")[0].removeprefix("paddle.")
-    return path in release_modules() and package in REEXPORTING and not f"{path}.".startswith(OTHERS_INSIDE)
-
-
 def named(path: str) -> Any:
     """What a dotted name stands for that is below a module which the facade lacks.
 

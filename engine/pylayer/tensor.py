@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pylayer.array import XP, Array, Place, as_array, constructed, in_order, place_of, to_numpy
+from pylayer.array import XP, Array, Place, as_array, constructed, place_of, to_numpy
 from pylayer.dtype import BY_NUMPY, DType
-from pylayer.graph import Cotangent, Node
+from pylayer.graph import Cotangent, Node, summed
 from pylayer.printing import text_of
 from pylayer.size import Size, TensorSize
 from pylayer.versions import version_of
@@ -255,7 +255,7 @@ class Tensor:
         if self._grad is None:
             self._grad = Tensor(gradient, None, False)
         else:
-            self._grad = self._grad._replaced(in_order(as_array(self._grad.array + gradient, type(gradient))))
+            self._grad = self._grad._replaced(summed(self._grad.array, gradient))
 
     def _replaced(self, array: Any) -> Tensor:
         self.array, self.node = array if type(array) in XP else as_array(array, type(self.array)), None

@@ -68,8 +68,9 @@ def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> A
         change = changes.get(id(owner(value))) if type(value) in XP else None
         if change is None:
             continue
-        latest = [*list(change.stamps)[-1:], *(change.uncounted if uncounted else ())]
-        if latest and min(latest) < age:
+        if change.stamps and change.stamps[-1] < age:
+            return value
+        if uncounted and any(stamp < age for stamp in change.uncounted):
             return value
     return None
 

@@ -1,6 +1,7 @@
 """What functions of `paddle.nn.functional` require of their arguments: one check per family of requirements.
 
-Each raises ValueError, as Paddle 3.3.1 does, in place of a result that the release does not give.
+Each raises ValueError (`check_count` a TypeError for another type), as Paddle 3.3.1 does, in place of a result that the
+release does not give.
 """
 
 from __future__ import annotations

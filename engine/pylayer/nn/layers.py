@@ -172,10 +172,6 @@ class Identity(Layer):
 
 
 # --------------------------------------------------------------------------- a function as a layer
-REQUIRED = inspect.Parameter.empty
-"""The default of an option that has none."""
-
-
 class _Function(Layer):
     """A layer that calls a function with its options, which are attributes."""
 
@@ -231,17 +227,14 @@ def _signed(method: Callable[..., Any], signature: inspect.Signature) -> Callabl
     return call
 
 
-def function_layer(
-    name: str, function: Callable[..., Any], shows: bool | str = True, inputs: str = "", /, **options: Any
-) -> type[_Function]:
-    """A layer class over `function`, its options and their defaults given; the repr shows all of them, none, or some.
+def function_layer(name: str, function: Callable[..., Any], shows: bool = True, /, **options: Any) -> type[_Function]:
+    """A layer class over `function`, its options and their defaults given; the repr `shows` the options or none.
 
-    The repr of a loss shows none. `inputs` are what the layer calls the other arguments of the function, unless as
-    that does.
+    The repr of a loss shows none.
     """
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     known = inspect.signature(function).parameters
-    taken = inputs.split() or [n for n, p in known.items() if n not in options and p.default is REQUIRED]
+    taken = [n for n, p in known.items() if n not in options and p.default is p.empty]
     called = inspect.Signature([inspect.Parameter(word, kind) for word in taken])
     made = inspect.Signature([inspect.Parameter(n, kind, default=d) for n, d in {**options, "name": None}.items()])
     body = {
@@ -254,7 +247,7 @@ def function_layer(
         "made_with": made,
         "called_with": called,
         "words": {word: own for word, own in SPELLINGS.get(function.__name__, {}).items() if word not in taken},
-        "shows": tuple(shows.split()) if isinstance(shows, str) else tuple(options) if shows else (),
+        "shows": tuple(options) if shows else (),
     }
     return type(name, (_Function,), body)
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -96,9 +96,14 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return clip_(x, low, high)
 
 
+def is_cut(number: Any, x: Tensor) -> TypeGuard[np.floating[Any]]:
+    """Whether Paddle cuts a number to an integer next to `x`: one of NumPy's, no Python float, next to integers."""
+    return isinstance(number, np.floating) and not isinstance(number, float) and x.array.dtype.kind in "iu"
+
+
 def _bound(bound: Any, x: Tensor) -> Any:
-    """A bound of `clip` as a Python number; next to integers a float32 of NumPy is cut, as in Paddle."""
-    if isinstance(bound, np.floating) and not isinstance(bound, float) and x.dtype.rank == 1:
+    """A bound of `clip` as a Python number."""
+    if is_cut(bound, x):
         return int(bound)
     if not hasattr(bound, "dtype"):
         return bound

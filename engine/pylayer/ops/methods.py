@@ -134,16 +134,12 @@ SCALARS = (int, float, complex, np.floating, np.complexfloating, np.int64, np.in
 
 
 def scalar_operand(x: Tensor, scalar: Any) -> Any:
-    """A scalar of NumPy as a Python number.
-
-    As in Paddle one that is not a Python float is cut to an integer next to integers. A TypeError if it is not taken.
-    """
+    """A scalar of NumPy as a Python number. A TypeError if it is not taken."""
     if not isinstance(scalar, SCALARS):
         raise TypeError(
             f"(InvalidType) the operand of a Tensor must be int, float, bool or Tensor, but got {type(scalar)}."
         )
-    cut = isinstance(scalar, np.floating) and not isinstance(scalar, float) and x.array.dtype.kind in "iu"
-    return int(float(scalar)) if cut else plain_number(scalar)  # type: ignore[arg-type]
+    return int(float(scalar)) if elementwise.is_cut(scalar, x) else plain_number(scalar)
 
 
 def as_operand(x: Tensor, other: Any) -> Any:
@@ -180,15 +176,6 @@ def reflected_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     return forward_operator(lambda x, other: function(other, x))
 
 
-def reflected_bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``other ∘ x`` for a number, which becomes a Tensor of the dtype of `x`."""
-
-    def operator(x: Tensor, other: Any) -> Any:
-        return function(creation.to_tensor(other, x.dtype), x) if isinstance(other, int) else NotImplemented
-
-    return operator
-
-
 COMPARISONS: dict[str, Any] = {
     "lt": elementwise.less_than, "le": elementwise.less_equal,
     "gt": elementwise.greater_than, "ge": elementwise.greater_equal,
@@ -202,8 +189,8 @@ SHIFTS: dict[str, Any] = {"lshift": elementwise.bitwise_left_shift, "rshift": el
 BITWISE: dict[str, Any] = {"and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor}
 
 
-def shift_operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
-    """``x << other``, or ``other << x``: a number becomes a Tensor of the dtype of `x`."""
+def integer_operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    """``x ∘ other``, or ``other ∘ x``, where a number becomes a Tensor of the dtype of `x`."""
 
     def operator(x: Tensor, other: Any) -> Any:
         if isinstance(other, int):
@@ -326,10 +313,10 @@ def attach() -> None:
             setattr(Tensor, f"__r{name}__", reflected_operator(reflected))
     for name, function in BITWISE.items():
         setattr(Tensor, f"__{name}__", function)
-        setattr(Tensor, f"__r{name}__", reflected_bitwise(function))
+        setattr(Tensor, f"__r{name}__", integer_operator(function, reflected=True))
     for name, function in SHIFTS.items():
-        setattr(Tensor, f"__{name}__", shift_operator(function))
-        setattr(Tensor, f"__r{name}__", shift_operator(function, reflected=True))
+        setattr(Tensor, f"__{name}__", integer_operator(function))
+        setattr(Tensor, f"__r{name}__", integer_operator(function, reflected=True))
     for name in [n for n in shared_names("paddle.Tensor") if n not in vars(Tensor)]:
         if name in FORMS_IN_PLACE:
             setattr(Tensor, name, FORMS_IN_PLACE[name])

@@ -29,12 +29,6 @@ class Call(Operator):
     def tensors(self) -> list[Tensor]:
         return tensors_in(self.arguments)
 
-    def input_at(self, position: int) -> Tensor:
-        """The input at a position where there is one."""
-        tensor = self.inputs[position]
-        assert tensor is not None
-        return tensor
-
     def shown(self) -> str:
         return ", ".join(
             show(value) if k == 0 else f"{name}={show(value)}"
