@@ -162,6 +162,8 @@ class Server:
 
     def end(self, patience: float = ENDING) -> int:
         """Wait for its end, and return its exit status; it is killed once the patience is over."""
+        if self.log.closed:  # it has ended before, and another process may have its number
+            return self.process.wait()
         self.close()
         try:
             exit_code = self.process.wait(patience)
@@ -171,9 +173,8 @@ class Server:
         if exit_code or self.start == "spawn":
             kill_session(self.process.pid)  # the case that it ran, and what that left
         self.connection.close()
-        if not self.log.closed:
-            self.printed = last_bytes(self.log, OUTPUT_KEPT).decode("utf-8", "replace")
-            self.log.close()
+        self.printed = last_bytes(self.log, OUTPUT_KEPT).decode("utf-8", "replace")
+        self.log.close()
         return exit_code
 
 

@@ -62,11 +62,13 @@ def walk(folder: Path, ignore_files: Sequence[IgnoreFile], start: bool = True) -
         return
     for name, is_folder in entries:
         path = folder / name
-        if is_ignored(path, is_folder, ignore_files):
+        is_entered = is_folder and not name.startswith(".") and name not in LEFT_OUT
+        is_spec = name.endswith(SUFFIX) and not path.is_dir()
+        if not (is_entered or is_spec) or is_ignored(path, is_folder, ignore_files):
             continue
-        if is_folder and not name.startswith(".") and name not in LEFT_OUT:
+        if is_entered:
             yield from walk(path, ignore_files, start=False)
-        elif name.endswith(SUFFIX) and not path.is_dir():
+        else:
             yield path
 
 
