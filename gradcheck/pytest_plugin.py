@@ -68,7 +68,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SpecCollec
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the workers."""
+    """End the servers."""
     if _runner in config.stash:
         config.stash[_runner].__exit__(None, None, None)
 
@@ -211,7 +211,7 @@ def place_for(config: pytest.Config, backend: str, environments: Mapping[str, st
 
 
 def runner_of(config: pytest.Config) -> Runner:
-    """One worker for the whole run; with pytest-xdist each of its processes has one."""
+    """One runner for the whole run; with pytest-xdist each of its processes has one."""
     if _runner not in config.stash:
         from gradcheck.run.runner import Runner
 

@@ -1,4 +1,4 @@
-"""What one case gave: the record that workers send, reports render and files keep."""
+"""What one case gave: the record that its process sends, reports render and files keep."""
 
 from __future__ import annotations
 

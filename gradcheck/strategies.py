@@ -51,7 +51,7 @@ def inputs_from(call: str, mapping: Any, keywords: Mapping[str, Any], options: M
 
 
 def words_by_input(inputs: Mapping[str, str]) -> dict[str, InputWord]:
-    """Inputs as Python has them: ``"B T C"``, ``"B:int64:below=5"``, ``"C~0.1..3"``, ````""`` for a scalar, by name.
+    """Inputs as Python has them: ``"B T C"``, ``"B:int64:below=5"``, ``"C~0.1..3"``, ``""`` for a scalar, by name.
 
     Raises:
         ValueError: one describes no input.

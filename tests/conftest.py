@@ -42,12 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Home, configuration and state of this run of the tests, also for the processes that they start."""
+    """The home of this run of the tests, also for the processes that they start."""
     place = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(place))
-        patch.setenv("XDG_CONFIG_HOME", str(place / "config"))
-        patch.setenv("XDG_STATE_HOME", str(place / "state"))
         patch.delenv("GRADCHECK_ALLOW_CODE", raising=False)
         yield
 

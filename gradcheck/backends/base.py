@@ -101,8 +101,8 @@ class BackendRow(NamedTuple):
     """The class that a backend is, and what that is called with; what it needs, and how to get that.
 
     `distributions` are the packages that may bring it: their version is the backend's.
-    `preload` are modules that a worker imports before it forks the first case of the backend: they cost a case nothing.
-    `warm_up`: a worker may run it before it forks, which a device forbids.
+    `preload` are modules that a server imports before it forks the first case of the backend: they cost a case nothing.
+    `warm_up`: a server may run it before it forks, which a device forbids.
     """
 
     implementation: str

@@ -1,7 +1,7 @@
-"""Releases of a backend in environments of their own: other interpreters, with which their workers are started.
+"""Releases of a backend in environments of their own: other interpreters, with which their servers are started.
 
 ``paddle@3.0.0`` is one of them. ``gradcheck backends add`` makes it in the user's cache folder; a project may name
-interpreters that exist already. Nothing of gradcheck is installed there: workers find it by path (`run.interpreter`).
+interpreters that exist already. Nothing of gradcheck is installed there: servers find it by path (`run.interpreter`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Paddle imports setuptools, which a new environment has no longer (Python 3.12, u
 """
 
 WORKER_NEEDS = ("greenlet>=3", "ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.11")
-"""What a worker imports beside the backend itself."""
+"""What a server imports beside the backend itself."""
 
 BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (("paddle", "3.0", ("numpy<2", "setuptools<81")),)
 """What releases below a version of a backend need beside that.

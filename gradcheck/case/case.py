@@ -13,9 +13,9 @@ from gradcheck.spec.model import BackendExpectation, Expect, Scenario
 
 
 class Case(BaseModel):
-    """One scenario at one point of its matrix on one backend: what a worker runs."""
+    """One scenario at one point of its matrix on one backend: what a process runs."""
 
-    # Only workers validate cases; `list` and `show` need not wait for the validator to be built.
+    # Only the processes of cases validate them; `list` and `show` need not wait for the validator to be built.
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants", defer_build=True)
 
     scenario: Scenario

@@ -44,7 +44,7 @@ TIME_TO_NAME = 0.75
 
 
 def execute(case: Case) -> Result:
-    """The result of `case`, run here and now: `run.worker` gives each case a process of its own.
+    """The result of `case`, run here and now: `run.server` gives each case a process of its own.
 
     What the scenario's code raises becomes an ERROR with its place in the spec; only a bug of ours comes through.
     """

@@ -119,7 +119,11 @@ class LayerCalls:
             needed = any(getattr(value, "stop_gradient", True) is False for value in nested_items(arguments))
         way = Way.DIRECT if not is_applied else Way.APPLIED if needed else Way.IDLE
         if key is not None:
-            self.ways[key] = max(way, self.ways.get(key, way), key=[*Way].index)
+            self.add_way(key, way)
+
+    def add_way(self, key: str, way: Way) -> None:
+        """Add one way in which a layer was called: that which says most is kept."""
+        self.ways[key] = max(way, self.ways.get(key, way), key=[*Way].index)
 
     # ----------------------------------------------------------------- the ranks of a world
     def rows(self) -> list[tuple[str, bool, str]]:
@@ -131,15 +135,9 @@ class LayerCalls:
         """Add what a rank in another process knows."""
         for key, ran, way in rows:
             if ran:
-                self.backwards[Name(key)] += 1
+                self.backwards[key] += 1
             if way:
-                self.ways[key] = max(Way(way), self.ways.get(key, Way(way)), key=[*Way].index)
-
-
-class Name(str):
-    """The name of a layer of another process."""
-
-    __slots__ = ()
+                self.add_way(key, Way(way))
 
 
 inside_a_layer: ContextVar[bool] = ContextVar("inside_a_layer", default=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,8 +16,6 @@ from gradcheck.support.foreign import repr_of, text_of, type_name
 
 MOST_ELEMENTS = 4096
 """Elements of a Tensor that travel; of a larger one as many, evenly spaced."""
-DTYPE_NAME = re.compile(r"[a-z][a-z0-9_]{2,20}")
-"""The name of a dtype."""
 ROUNDING_RTOL = {
     np.dtype("float64"): 1e-12,
     np.dtype("complex128"): 1e-12,
@@ -49,20 +46,6 @@ def elements(value: Value) -> np.ndarray[Any, Any]:
     """The elements that have come."""
     dtype = np.dtype(ml_dtypes.bfloat16 if value.dtype == "bfloat16" else value.dtype)
     return np.frombuffer(base64.b64decode(value.data), dtype)
-
-
-def is_whole(value: Value) -> bool:
-    """Whether its data are those of an array of its shape and dtype, as `value_of` makes them; or there is no array."""
-    if not value.dtype:
-        return not value.shape and not value.data
-    if not DTYPE_NAME.fullmatch(value.dtype):  # NumPy reads some texts as whole structures
-        return False
-    try:
-        found = elements(value)
-    except (TypeError, ValueError):
-        return False
-    numbers = found.dtype.kind in "biufc" or value.dtype in ml_dtypes.__all__
-    return numbers and found.dtype.name == value.dtype and found.size == min(math.prod(value.shape), MOST_ELEMENTS)
 
 
 def differences(ours: Sequence[Value], theirs: Sequence[Value], names: tuple[str, str]) -> list[str]:

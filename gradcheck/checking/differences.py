@@ -273,7 +273,7 @@ WEIGHTS = [weights_of(order) for order in ORDERS]
 def from_close_values(line: Line, thoroughly: bool, epsilon: float = EPS, stairs: bool = False) -> Array:
     """A bound of the rounding error of every row, which is no less than an `epsilon` of its size. `thoroughly`: from
     both sides, of which one may see a kink or the edge of the domain, and finer structure than 2^-15 of the inputs'
-    scale counting as rounding too; of 2^-11, where it is known to be `stairs`."""
+    scale counting as rounding too; of 2^-8, where it is known to be `stairs`."""
     near = []
     for sign in (1.0, -1.0) if thoroughly else (1.0,):
         table = close_values(line, sign * NEAR_SPACING)

@@ -57,8 +57,9 @@ NEAR_STEP = -15
 NEAR = RATIO**NEAR_STEP
 """How far off the points are, relative to the inputs' scale: rounding (2^-52) does not lead across a kink, curvature of
 the inputs' scale changes a slope by this share (2^-30) alone."""
-AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60, NEAR)
-"""The same for elements that are exactly 0, which have no scale of their own: the first that the outputs respond to."""
+AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60)
+"""The same for elements that are exactly 0, which have no scale of their own: the first that the outputs respond to and
+that parts ties, else `NEAR`."""
 CLOSE = 1e-5
 """How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`, curvature up to
 10,000 times the inputs' scale."""
@@ -103,7 +104,7 @@ def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
     claim = reals(point.vjp(cotangent))
     slopes = nearby.slopes(cotangent)
     if slopes.outside(claim).any or not bool(slopes.varies[nearby.free].all()):
-        nearby.move(KINK_DIRECTIONS + 1)
+        nearby.move(USED_DIRECTIONS)
         slopes = nearby.slopes(cotangent)
     if slopes.outside(claim).any:
         wrong = outside_slopes(nearby, cotangent, claim)
@@ -290,9 +291,8 @@ class Nearby:
         if self.complex:
             self.scales = self.scales.reshape(-1, 2)[:, :1].repeat(2)
         drawn = [reals_of(self.point, masks, prober.random) for _ in range(KINK_DIRECTIONS)]
-        # along the last one the shares of tied elements add up, whatever the signs on the way
-        self.directions = [*drawn, abs(drawn[0]) * signs]
-        self.directions.insert(0, self.directions.pop())
+        # along the first one the shares of tied elements add up, whatever the signs on the way
+        self.directions = [abs(drawn[0]) * signs, *drawn]
         self.moves: list[NumpyArray] = []
         self.tapes: list[Tape | None] = []
         self.values: list[NumpyArray] = []
@@ -333,19 +333,14 @@ class Nearby:
     def responds(self, at_zero: float) -> bool:
         """Whether outputs change where elements that are 0 move so little, as many as do where these move by `NEAR`."""
         direction = self.as_arrays(self.directions[0])
-        near, far = (
-            (self.point.vector(points_beside(self.point, direction, size, NEAR)[0]) for size in (at_zero, NEAR))
-            if at_zero != NEAR
-            else (self.here + 1, self.here + 1)
-        )
+        near, far = (self.point.vector(points_beside(self.point, direction, size, NEAR)[0]) for size in (at_zero, NEAR))
         return bool((near != self.here)[far != self.here].all())
 
     def parts_ties(self, at_zero: float) -> bool:
         """Whether elements that are 0 leave their kinks where they alone move so little, as where they move by `NEAR`:
         a constant that is added to them (1 + 0) may absorb a smaller move."""
-        if at_zero == NEAR or (left := self.count_kinked(at_zero)) == 0:
-            return True
-        return left == self.count_kinked(NEAR)
+        left = self.count_kinked(at_zero)
+        return left == 0 or left == self.count_kinked(NEAR)
 
     def count_kinked(self, at_zero: float) -> int:
         """How many elements feed an operation at its kink once those that are 0 have moved."""
@@ -420,18 +415,18 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     sizes = np.bincount(nearby.groups[nearby.free])
     size = np.where(nearby.free, sizes[nearby.groups], 0)
     aimed = size == 1
-    for _ in range(MOST_AIMED):
-        slopes = nearby.slopes(cotangent)
-        off = slopes.outside(claim).entries & ~aimed
-        if not bool(off.any()):
-            break
-        aim_at(nearby, slopes, claim, off, aimed)
     slopes = nearby.slopes(cotangent)
+    for _ in range(MOST_AIMED):
+        entries = slopes.outside(claim).entries & ~aimed
+        if not bool(entries.any()):
+            break
+        aim_at(nearby, slopes, claim, entries, aimed)
+        slopes = nearby.slopes(cotangent)
     off = slopes.outside(claim)
     whole = np.where(nearby.free, slopes.complete[nearby.groups], False)
     sure = Outside(off.entries & whole & aimed, off.shares & slopes.complete)
     if sure.any:
-        return entries_outside(nearby, cotangent, claim, slopes, sure)
+        return entries_outside(nearby, claim, slopes, sure)
     if not (off.entries & ~whole & ~nearby.mixed).any() and not (off.shares & ~slopes.complete).any():
         return []
     # pieces that no point met may be why: more points, and one output after the other
@@ -447,7 +442,7 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
         # of many pieces few points give the range of one number alone
         sure = Outside(off.entries & (aimed | ~whole) & seen & ~nearby.mixed, off.shares)
         if sure.any:
-            return entries_outside(nearby, one, given, slopes, sure, output)
+            return entries_outside(nearby, given, slopes, sure, output)
     return []
 
 
@@ -474,7 +469,7 @@ def candidates(nearby: Nearby, off: Outside) -> list[int]:
 
 
 def entries_outside(
-    nearby: Nearby, cotangent: Array, claim: NumpyArray, slopes: Slopes, off: Outside, output: int | None = None
+    nearby: Nearby, claim: NumpyArray, slopes: Slopes, off: Outside, output: int | None = None
 ) -> list[Entry]:
     """The entries that are outside of the slopes; their derivative is the nearer end. Where several outputs were looked
     at together, the output is named whose own gradient is outside."""
@@ -487,7 +482,7 @@ def entries_outside(
             given, alone = reals(point.vjp(unit)), nearby.slopes(unit)
             found = alone.outside(given)
             if found.any:
-                return entries_outside(nearby, unit, given, alone, found, one)
+                return entries_outside(nearby, given, alone, found, one)
     low, high = slopes.ends
     picks = np.flatnonzero(off.entries).tolist()
     ends = {k: (float(low[k]), float(high[k])) for k in picks}

@@ -534,14 +534,12 @@ class Found:
     """Whether `wrong` is all that is wrong."""
     diagnosis: tuple[Diagnosis, ...] = ()
     marks: tuple[str, ...] = ()
-    reason: VerdictReason | None = None
-    """Why it is INCONCLUSIVE."""
 
 
 def undecided(reason: VerdictReason, **facts: object) -> Found:
     """INCONCLUSIVE for a reason, with the facts that its sentence names."""
     why = reason.sentence(**facts)
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), reason=reason)
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
 
 
 def with_kink(found: Found, why: str) -> Found:

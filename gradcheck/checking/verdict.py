@@ -61,9 +61,9 @@ class Check:
         if (bad := point.outputs.not_finite()) is not None:
             where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
             why = VerdictReason.NOT_FINITE.sentence(place=where, advice=advice(self.problem))
-            return Found(Status.INCONCLUSIVE, why, reason=VerdictReason.NOT_FINITE)
+            return Found(Status.INCONCLUSIVE, why)
         if nothing := point.nothing_to_check:
-            return Found(Status.INCONCLUSIVE, VerdictReason.NOTHING.sentence(why=nothing), reason=VerdictReason.NOTHING)
+            return Found(Status.INCONCLUSIVE, VerdictReason.NOTHING.sentence(why=nothing))
         contracts = Contracts(point, np.random.default_rng(self.seed + 1))
         broken = contracts.broken()
         if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate

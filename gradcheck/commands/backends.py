@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -18,17 +18,14 @@ from gradcheck.backends.environments import (
     place_of_backend,
     remove_environment,
 )
-from gradcheck.commands.permission import Permission
-from gradcheck.commands.shared_options import allow_code_option
 from gradcheck.config import Config, load_project
 from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError
 
 
 @click.group(invoke_without_command=True)
-@allow_code_option
 @click.pass_context
-def backends(context: click.Context, allow_code: bool) -> None:
+def backends(context: click.Context) -> None:
     """List what scenarios can run on: versions, where they are, and why not.
 
     A release of Paddle runs in an environment of its own: `gradcheck backends add paddle@3.0.0`, then
@@ -37,8 +34,7 @@ def backends(context: click.Context, allow_code: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    config = load_project().config
-    rows = list(backend_rows(config, config.environments))
+    rows = list(backend_rows(load_project().config))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, version, state in rows:
         click.echo(safe(f"{name:{widths[0]}}  {version:{widths[1]}}  {state}"))
@@ -77,10 +73,10 @@ def remove(names: tuple[str, ...]) -> None:
         click.echo(f"{name}: {safe(str(folder_of(name)))} is removed")
 
 
-def backend_rows(config: Config, environments: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def backend_rows(config: Config) -> Iterator[tuple[str, str, str]]:
     """Per backend: its name, its version, and where it is or why it cannot run."""
     for name in dict.fromkeys([*BACKENDS, *config.environments, *made_environments()]):
-        place = place_of_backend(name, environments)
+        place = place_of_backend(name, config.environments)
         python = f" (Python {place.python})" if place.python else ""
         state = f"{place.interpreter or 'here'}{python}"
         if place.problem:
@@ -115,17 +111,17 @@ _IN_CASE = re.compile(rf"@(({'|'.join(BACKENDS)})(@[^@]+)?)$")
 
 
 def chosen_backends(
-    names: Sequence[str], ids: Sequence[str] = (), permission: Permission | None = None, required: bool = True
+    names: Sequence[str], ids: Sequence[str] = (), config: Config | None = None, required: bool = True
 ) -> dict[str, BackendPlace]:
     """Those of ``-b``, or of the case names among `ids`, or of the configuration, or numpy; commas separate as well.
 
-    `permission` has the project's settings.
+    `config` has the project's settings.
 
     Raises:
         UserError: there is no such backend, or one that ``-b`` names, that is `required`, or that needs nothing
             further, cannot be used.
     """
-    config = permission.project.config if permission is not None else Config.model_construct()
+    config = config or Config.model_construct()
     environments = config.environments
     named = split_names(names)
     for name in ids:

@@ -136,7 +136,7 @@ def case_to_explore(name: str, backend: str, seed: int, allow_code: bool) -> Cas
     """
     permission = permission_of(load_project(), allow_code)
     specs, ids = read_specs([name])
-    places = chosen_backends((backend,), permission=permission)
+    places = chosen_backends((backend,), config=permission.project.config)
     case = select_ids(plan(specs, list(places), seed=seed, places=places), ids)[0]
     if problem := why_not_explored(case.scenario):
         raise UserError(f"{case.scenario.id} cannot be explored: {problem}")

@@ -12,7 +12,7 @@ from gradcheck.codes import CODES
 from gradcheck.commands.backends import backend_rows
 from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.shared_options import bundled_option, selection_options
-from gradcheck.commands.specs import read_bundled, read_specs
+from gradcheck.commands.specs import bundled_scenarios, read_specs
 from gradcheck.config import load_project
 from gradcheck.conformance.catalogue import iterate_rules, load_catalogue, scenarios_citing
 from gradcheck.run.plan import plan
@@ -57,7 +57,7 @@ def list_all(
         rows = [{"code": code, "title": row.title} for code, row in CODES.items()]
     else:
         config = load_project().config
-        rows = [{"backend": a, "version": b, "state": c} for a, b, c in backend_rows(config, config.environments)]
+        rows = [{"backend": a, "version": b, "state": c} for a, b, c in backend_rows(config)]
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     else:
@@ -92,17 +92,17 @@ def row_of(scenario: Scenario) -> dict[str, Any]:
 
 def rule_rows() -> list[dict[str, Any]]:
     """Return what is listed of each rule."""
-    scenarios = [scenario for spec in read_bundled() for scenario in spec.scenarios]
+    scenarios = bundled_scenarios()
     rows = []
     for rule, document in iterate_rules(load_catalogue()):
-        count = len(scenarios_citing(rule, scenarios))
-        rows.append({"rule": rule.id, "says": rule.says, "document": document.document, "scenarios": count})
+        number = len(scenarios_citing(rule, scenarios))
+        rows.append({"rule": rule.id, "says": rule.says, "document": document.document, "scenarios": number})
     return rows
 
 
 def uncovered_rules() -> list[dict[str, Any]]:
     """Return a row for each rule that no scenario cites, and for each scenario that cites none."""
-    scenarios = [scenario for spec in read_bundled() for scenario in spec.scenarios]
+    scenarios = bundled_scenarios()
     rules = list(iterate_rules(load_catalogue()))
     missing = [f"{rule.id}: no scenario cites it" for rule, _ in rules if not scenarios_citing(rule, scenarios)]
     ids = {rule.id for rule, _ in rules}

@@ -16,7 +16,6 @@ from gradcheck.backends.base import missing
 from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
 from gradcheck.commands.backends import check_backend, chosen_backends, split_names
-from gradcheck.commands.permission import permission_of
 from gradcheck.commands.run_cases import exit_code, make_executor, run_all
 from gradcheck.commands.shared_options import backends_option, number_of_jobs, report_files
 from gradcheck.commands.specs import read_bundled
@@ -63,7 +62,7 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
     Exit code: as `gradcheck run`; 1 where a backend does neither what is documented nor what is pinned of it.
     """
     files = report_files(reports, [*FILES, "badges"], in_folder="badges")
-    permission = permission_of(load_project(), False)
+    config = load_project().config
     specs = read_bundled()
     chosen = split_names(backends) or installed_backends()
     if pinned:
@@ -73,7 +72,7 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
         results: Sequence[Result] = [result_as_pinned(case) for case in cases]
         status, made = 0, None
     else:
-        places = chosen_backends(chosen, permission=permission)
+        places = chosen_backends(chosen, config=config)
         cases = plan(specs, list(places), places=places)
         results, interrupted = run_all(cases, make_executor(jobs=number_of_jobs(jobs)), ProgressOnly())
         status = exit_code(results, interrupted)

@@ -83,7 +83,7 @@ def case_of(record: journal.Record, seed: int | None, permission: Permission) ->
         raise UserError(f"{result.path} is no longer there")
     specs, _ = read_specs([result.path])
     used = record.seed if seed is None else seed
-    at = chosen_backends((result.backend,), permission=permission)
+    at = chosen_backends((result.backend,), config=permission.project.config)
     cases = plan(specs, list(at), seed=used, timeout=record.timeout, memory=record.memory, places=at)
     found = next((case for case in cases if case.name == result.name), None)
     if found is None:

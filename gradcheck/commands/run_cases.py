@@ -98,7 +98,7 @@ def run_scenarios(
         names = (*names, *(path for path in dict.fromkeys(failed.values()) if not Path(path).is_dir()))
     specs, ids = read_specs(names, project, bundled=bundled)
     in_cases = [*ids, *(failed if lf else ())]
-    places = chosen_backends(backends, in_cases, permission, require_backend)
+    places = chosen_backends(backends, in_cases, config, require_backend)
     try:
         size = parse_size(memory) if memory else MEMORY
     except ValueError as error:
@@ -315,7 +315,7 @@ def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune
 
 
 def leave_at_once(number: int, frame: object) -> None:
-    """End this process, which ends its workers, with the cursor that a progress bar hides."""
+    """End this process, which ends its servers, with the cursor that a progress bar hides."""
     if os.isatty(2):
         os.write(2, SHOW_CURSOR)
     os._exit(128 + number)

@@ -11,7 +11,7 @@ import click
 
 from gradcheck.codes import CODES, explained
 from gradcheck.commands.shared_options import codes_and_scenarios
-from gradcheck.commands.specs import read_bundled, read_specs, scenario_of
+from gradcheck.commands.specs import bundled_scenarios, read_specs, scenario_of
 from gradcheck.conformance.catalogue import Document, Rule, iterate_rules, load_catalogue, scenarios_citing
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
@@ -40,7 +40,7 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     rules = {rule.id: (rule, document) for rule, document in iterate_rules(load_catalogue())}
     texts = ["\n".join(explained(name.upper())) for name in names if name.upper() in CODES]
     if wanted := [name for name in names if name in rules]:
-        scenarios = [scenario for spec in read_bundled() for scenario in spec.scenarios]
+        scenarios = bundled_scenarios()
         texts += ["\n".join(rule_lines(*rules[name], scenarios)) for name in wanted]
     others = [name for name in names if name.upper() not in CODES and name not in rules]
     if texts:

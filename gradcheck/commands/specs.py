@@ -22,7 +22,7 @@ from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
     from gradcheck.config import Project
-    from gradcheck.spec.model import SpecFile
+    from gradcheck.spec.model import Scenario, SpecFile
 
 
 def read_specs(
@@ -100,10 +100,15 @@ def read_bundled() -> list[SpecFile]:
     return read_or_exit(bundled_files(), ())
 
 
+def bundled_scenarios() -> list[Scenario]:
+    """The scenarios of those files."""
+    return [scenario for spec in read_bundled() for scenario in spec.scenarios]
+
+
 def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[SpecFile]:
     """The spec files. Raises SystemExit: there are `mistakes`, or a file has some; all are shown."""
     try:
-        from gradcheck.spec.read import read_all  # here: it loads the model, which `list` has no need of
+        from gradcheck.spec.read import read_all  # here: completing ids needs no model
 
         return read_all(files, mistakes)
     except SpecError as error:

@@ -252,14 +252,14 @@ def input_words_of(case: Case) -> dict[str, InputWord]:
     return words
 
 
-def case_of_example(case: Case, example: Example, **changed: Any) -> Case:
+def case_of_example(case: Case, example: Example) -> Case:
     """Return a case with the sizes and the values of an example."""
     inputs = {name: one.at(case.parameters) for name, one in case.scenario.inputs.items()}
     for name, one in inputs.items():
         if not one.alias_of:
             inputs[name] = drawn_input(one, example.inputs[name])
     update = {"sizes": {**case.scenario.sizes, **example.sizes}, "inputs": inputs}
-    return case.model_copy(update={"scenario": case.scenario.model_copy(update=update), **changed})
+    return case.model_copy(update={"scenario": case.scenario.model_copy(update=update)})
 
 
 def is_drawn(spec: Input) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from gradcheck.checking.precision import NumpyArray
+from gradcheck.checking.precision import SMALLEST, NumpyArray
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.literals import Layout
 
@@ -107,10 +107,7 @@ KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], Numpy
     "zeros": lambda shape, random: np.zeros(shape),
     "subnormal": lambda shape, random: random.choice([-1.0, 1.0], shape) * random.uniform(0.125, 0.75, shape),
 }
-"""What floating values may be like, the plainest first; subnormal ones in units of `SMALLEST_NORMAL`."""
-
-SMALLEST_NORMAL = {"float16": 2.0**-14, "float32": 2.0**-126, "bfloat16": 2.0**-126, "complex64": 2.0**-126}
-"""By dtype (IEEE 754, and for bfloat16 the exponents of float32); that of others is float64's."""
+"""What floating values may be like, the plainest first; subnormal ones in units of `SMALLEST`."""
 
 
 def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: RandomGenerator, dtype: str) -> NumpyArray:
@@ -128,7 +125,7 @@ def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: Random
     values = KINDS_OF_VALUES[kind](shape, random)
     if word.dtype.startswith("complex"):
         values = values + 1j * KINDS_OF_VALUES[kind](shape, random)
-    return values * SMALLEST_NORMAL.get(dtype, 2.0**-1022) if kind == "subnormal" else values
+    return values * SMALLEST[dtype] if kind == "subnormal" else values
 
 
 MOST_NUMBERS = 4096

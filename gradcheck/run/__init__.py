@@ -1,1 +1,1 @@
-"""Many cases: the plan, the workers that run them, the record of their results."""
+"""Many cases: the plan, the processes that run them, the record of their results."""

@@ -66,6 +66,6 @@ def users_folders() -> list[str]:
 
 
 def environment(interpreter: str = "") -> dict[str, str]:
-    """The environment of a worker: this one's, with one thread per case and the same hashes in every run."""
+    """The environment of a server: this one's, with one thread per case and the same hashes in every run."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {**threads, "PYTHONHASHSEED": "0", **(without_our_paths() if interpreter else os.environ)}

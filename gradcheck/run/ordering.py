@@ -21,7 +21,7 @@ class Executor(Protocol):
         """Return a future that will hold the result of `case`."""
 
     def stop(self) -> None:
-        """OrderedRun no further cases, and end those that run."""
+        """Run no further cases, and end those that run."""
 
 
 OnDone = Callable[[Case, Result, bool], None]

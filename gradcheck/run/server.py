@@ -29,7 +29,6 @@ def main() -> None:
     """
     execute, backend, start, descriptor = sys.argv[1:5]
     use_default_signals()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler would make it an exception of the case
     connection = socket.socket(fileno=int(descriptor))
     function = prepare_process(execute, backend, warm_up=start == "fork")
     # A forked process shares memory pages until it writes to them: keep its garbage collector off ours.

@@ -1,4 +1,4 @@
-"""What a document holds, apart from its parser: workers in other environments have none."""
+"""What a document holds, apart from its parser: servers in other environments have none."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from gradcheck.spec import model
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.document import Map, Seq, Span, describe, locate
 from gradcheck.spec.text import Place, SpecText
@@ -20,9 +21,6 @@ from gradcheck.support.suggest import nearest
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-Location = tuple[int | str, ...]
-"""Where pydantic finds a mistake."""
 
 # Key -> the model of what is under it, and what to call that; under `NAMED` keys, of what is under
 # each name.
@@ -162,7 +160,7 @@ class InvalidValue(NamedTuple):
 def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
     """Report all that pydantic and the rules of the model find in the document of a file."""
     details = error.errors(include_url=False, include_input=False)
-    keys: dict[tuple[str, Location], list[str]] = {}
+    keys: dict[tuple[str, DataPath], list[str]] = {}
     for detail in details:
         *above, last = detail["loc"]
         keys.setdefault((detail["type"], tuple(above)), []).append(str(last))
@@ -186,7 +184,7 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
             _report_missing(location, root, text)
 
 
-def report_mistake(mistake: Violation, location: Location, root: Map, text: SpecText) -> None:
+def report_mistake(mistake: Violation, location: DataPath, root: Map, text: SpecText) -> None:
     """Report a mistake that a rule of the model finds in the value at a location."""
     value, mark, key_mark, steps = locate(root, (*location, *mistake.path))
     place, help = mark.place, mistake.help
@@ -261,7 +259,7 @@ def _report_unknown_key(
     )
 
 
-def _report_extra(location: Location, root: Map, text: SpecText, lacking: Sequence[str]) -> None:
+def _report_extra(location: DataPath, root: Map, text: SpecText, lacking: Sequence[str]) -> None:
     """Report a key that the model at a location does not have."""
     value, mark, key_mark, steps = locate(root, location)
     is_layer = location[-2] in ("(ref)", "(op)") if len(location) > 1 else False
@@ -269,7 +267,7 @@ def _report_extra(location: Location, root: Map, text: SpecText, lacking: Sequen
     _report_unknown_key(value, (key_mark or mark, mark), place, text, lacking)
 
 
-def _report_missing(location: Location, root: Map, text: SpecText) -> None:
+def _report_missing(location: DataPath, root: Map, text: SpecText) -> None:
     """Report a missing key, or that a list has too few entries."""
     value, mark, _, steps = locate(root, location)
     key = location[-1]

@@ -153,7 +153,7 @@ class Input(Format):
 
     model_config = ConfigDict(
         populate_by_name=True
-    )  # as workers write it; the reader takes no `from_`
+    )  # as a server is sent it; the reader takes no `from_`
 
     shape: Annotated[tuple[Size, ...], LAX] | None = Field(
         default=None,
@@ -652,7 +652,7 @@ class LayerOp(Format):
 
 
 Citation = Annotated[
-    Annotated[str, Tag("(rule)"), Field(pattern=KEBAB, max_length=60)]
+    Annotated[TagName, Tag("(rule)")]
     | Annotated[
         dict[TagName, Annotated[str, Field(min_length=1)]],
         Tag("(passage)"),
@@ -681,7 +681,7 @@ Layer = Annotated[
     | Annotated[LayerOp, Tag("(op)")],
     Discriminator(_layer_kind),
 ]
-LayerName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
+LayerName = TagName
 MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
 Matrix = Annotated[
     dict[str, Annotated[tuple[MatrixValue, ...], LAX]],

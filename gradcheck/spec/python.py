@@ -39,7 +39,7 @@ class TooLargeError(Exception):
 
 
 class PythonCode:
-    """Python, as far as `check_python` has seen; `mode` is that of `compile`."""
+    """Python, as far as `check` has seen; `mode` is that of `compile`."""
 
     def __init__(self, source: str, mode: CompileMode) -> None:
         self.source, self.mode = source, mode

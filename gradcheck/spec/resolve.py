@@ -16,6 +16,7 @@ from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.document import Map, Seq, Span, describe
 from gradcheck.spec.literals import ELEMENT_TYPES
 from gradcheck.spec.messages import report_reserved_keys
+from gradcheck.spec.model import KEBAB
 from gradcheck.spec.text import SpecText
 
 _OF_WORLDS = {"world", "outputs", "random"}
@@ -52,7 +53,7 @@ _REPLACES_IN_CASE = {**_REPLACES, "script": {"call", *_OF_INPUTS, *_OF_WORLDS}, 
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYER_NAME = re.compile(r"[\w.-]+")
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_NAME = re.compile(KEBAB)
 _CODE = ("layer", "script", "call")
 _POSITION_DEPTH = 4
 """Depth of the positions that a scenario has: backends.paddle.expect.gradient."""

@@ -66,20 +66,8 @@ class ScenarioRules:
     def _mistakes(self, scenario: Scenario) -> Iterator[Violation]:
         yield from self.code.find_program_mistakes(scenario)
         for name in scenario.inputs:
-            yield from below(
-                (
-                    "inputs",
-                    name,
-                ),
-                name_mistakes(variable(name), "an input"),
-            )
-            yield from below(
-                (
-                    "inputs",
-                    name,
-                ),
-                find_input_mistakes(name, scenario),
-            )
+            yield from below(("inputs", name), name_mistakes(variable(name), "an input"))
+            yield from below(("inputs", name), find_input_mistakes(name, scenario))
         yield from find_alias_mistakes(scenario.inputs, in_world=bool(world_path(scenario)))
         yield from find_matrix_mistakes(scenario)
         yield from find_size_mistakes(scenario)
@@ -136,13 +124,7 @@ def find_matrix_mistakes(scenario: Scenario) -> Iterator[Violation]:
     """Yield names of parameters and sizes that cannot be used, and too many combinations."""
     taken = dict.fromkeys(variables(scenario.inputs), "an input")
     for name in scenario.matrix:
-        yield from below(
-            (
-                "matrix",
-                name,
-            ),
-            name_mistakes(name, "a matrix parameter"),
-        )
+        yield from below(("matrix", name), name_mistakes(name, "a matrix parameter"))
         if name in taken:
             message = f"matrix parameter {quote(name)} has the name of an input"
             yield Violation(("matrix", name), message, "rename one of the two", "key")
@@ -153,13 +135,7 @@ def find_matrix_mistakes(scenario: Scenario) -> Iterator[Violation]:
 
     taken |= dict.fromkeys(scenario.matrix, "a parameter of the matrix")
     for name in scenario.sizes:
-        yield from below(
-            (
-                "sizes",
-                name,
-            ),
-            name_mistakes(name, "a size"),
-        )
+        yield from below(("sizes", name), name_mistakes(name, "a size"))
         if name in taken:
             message = f"the size {quote(name)} has the name of {taken[name]}"
             yield Violation(("sizes", name), message, "remove one of the two", "key")

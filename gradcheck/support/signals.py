@@ -12,14 +12,15 @@ IGNORED_BY_PYTHON = frozenset(
 
 
 def use_default_signals() -> None:
-    """Have every signal do in this process what it does in one that a terminal started, and block none.
+    """Have every signal do in this process what the system does with it by default, and block none.
 
     A signal that is ignored, or blocked, stays so in the programs that a process starts: nohup ignores SIGHUP, a shell
-    SIGINT in the background, a supervisor SIGCHLD, which takes the exit statuses of all children away.
+    SIGINT in the background, a supervisor SIGCHLD, which takes the exit statuses of all children away. Where SIGINT is
+    not ignored, Python has a handler for it, which would make it an exception in a case.
     """
     if os.name != "posix":
         return
     for number in signal.valid_signals() - IGNORED_BY_PYTHON:
-        if signal.getsignal(number) is signal.SIG_IGN:
+        if signal.getsignal(number) in (signal.SIG_IGN, signal.default_int_handler):
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

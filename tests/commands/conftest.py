@@ -36,10 +36,9 @@ def script(id: str, code: str, extra: str = "") -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty current folder, a user who trusts nothing, and nothing in the environment that changes colours."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder, and nothing in the environment that changes colours."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
     for name in ("NO_COLOR", "FORCE_COLOR", "GRADCHECK_TRACEBACK"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path

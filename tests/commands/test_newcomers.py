@@ -217,7 +217,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("line", MISTAKES)
 def test_it_is_told_in_one_message_with_what_to_write(line, project, monkeypatch):
     monkeypatch.chdir(project)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
     done = CliRunner().invoke(main, shlex.split(line), prog_name="gradcheck")
     assert isinstance(done.exception, SystemExit)
     assert done.exit_code == (5 if line in NOTHING_LEFT else 2)

@@ -292,19 +292,6 @@ def test_replay_needs_a_record_and_the_case_in_its_file(spec, gradcheck):
     assert gradcheck("replay", "--allow-code").err == "gradcheck: bad@numpy is no longer in a.grad.yaml\n"
 
 
-# ------------------------------------------------------------------------------ a record that is not ours
-FORGES = """\
-  - id: forges
-    title: A case that reports another one's success
-    source: {document: d}
-    script: |
-      import json, re
-      text = open(".gradcheck/last.jsonl").read()
-      forged = re.sub('"seal":"."', '"seal":"0"', text.replace("FAIL", "PASS"))
-      open(".gradcheck/last.jsonl", "a").write(forged + text.replace("FAIL", "PASS"))
-"""
-
-
 def test_a_report_goes_where_the_user_says_be_it_through_a_link(spec, gradcheck, folder, tmp_path_factory):
     spec(LAYER)
     target = tmp_path_factory.mktemp("elsewhere") / "r.json"

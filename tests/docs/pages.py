@@ -77,8 +77,7 @@ class Reader:
         command.chmod(0o755)
         self.environment = {
             "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "NO_COLOR": "1",
-            "XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state"),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
         self.place = folder / "project"
         self.place.mkdir()
