@@ -43,7 +43,7 @@ from gradcheck.spec.model import Axis
 from gradcheck.strategies import arrays_of, inputs_from, words_by_input
 from gradcheck.support.display_paths import count
 from gradcheck.support.foreign import described
-from pylayer.py_layer import as_releases
+from pylayer.layer.py_layer import as_releases
 
 MOST_SEED = 2**32 - 1
 WORDS = {

@@ -12,7 +12,7 @@ FACADE = """
 import sys
 del sys.modules["paddle"]
 import pylayer
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 pylayer.install_paddle()
 Tensor.data_ptr = lambda self: self.array.ctypes.data
 Tensor.element_size = lambda self: self.array.itemsize

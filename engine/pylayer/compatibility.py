@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from pylayer.array import no
-from pylayer.dtype import as_dtype, bfloat16, float16
 from pylayer.ops.arguments import as_ints
 from pylayer.static import variable as static
 from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mode
-from pylayer.tensor import Tensor
+from pylayer.tensor.array import no
+from pylayer.tensor.dtype import as_dtype, bfloat16, float16
+from pylayer.tensor.tensor import Tensor
 
 
 def dygraph_tracer() -> object | None:

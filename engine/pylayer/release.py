@@ -18,8 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pylayer.invalid import Unsupported, UnsupportedError
-from pylayer.tensor import Tensor
+from pylayer.tensor.invalid import Unsupported, UnsupportedError
+from pylayer.tensor.tensor import Tensor
 
 FACADE = "pylayer.paddle"
 
@@ -296,7 +296,7 @@ def uninstall_paddle() -> None:
 
 # --------------------------------------------------------------------------- errors
 CLASSES = {
-    "pylayer.tensor.Tensor": "paddle.Tensor",
+    "pylayer.tensor.tensor.Tensor": "paddle.Tensor",
     "pylayer.nn.layer.Layer": "paddle.nn.Layer",
     "pylayer.static.program.Program": "paddle.static.Program",
     "pylayer.static.program.Block": "paddle.pir.Block",

@@ -22,19 +22,19 @@ import numpy as np
 
 import pylayer
 from gradcheck.backends.base import Backend, Spot, Tensors, WorldRanks, is_differentiable
-from pylayer.array import XP, Array, default_module, set_device, to_numpy
-from pylayer.autograd import gradients_of
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
-from pylayer.grad_mode import enable_grad
-from pylayer.graph import Node, Output
-from pylayer.op_node import OpNode, PackedSaved, SeveralOutputs, apply_rule, parent_of, unbroadcast
+from pylayer.layer.py_layer import as_releases
 from pylayer.ops.creation import to_tensor
-from pylayer.py_layer import as_releases
 from pylayer.release import missing_name, stand_ins_refused
-from pylayer.symbol import at_once
-from pylayer.tensor import Tensor
-from pylayer.vjp import Row, Vjp, raw_ops
+from pylayer.tape.autograd import gradients_of
+from pylayer.tape.grad_mode import enable_grad
+from pylayer.tape.graph import Node, Output
+from pylayer.tape.node import OpNode, PackedSaved, SeveralOutputs, apply_rule, parent_of, unbroadcast
+from pylayer.tape.symbol import at_once
+from pylayer.tape.vjp import Row, Vjp, raw_ops
+from pylayer.tensor.array import XP, Array, default_module, set_device, to_numpy
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import Watch, watched
 from pylayer.watch.layers import LayerObserver, observing_layers
 from pylayer.watch.numpy_recording import Code, is_users, recording_numpy

@@ -30,7 +30,7 @@ from pylayer.distributed.experts import from_experts, to_experts
 from pylayer.distributed.meeting import Meeting
 from pylayer.distributed.rank import Rank, equal
 from pylayer.distributed.world import first_of, stuck
-from pylayer.tensor import Tensor as EngineTensor
+from pylayer.tensor.tensor import Tensor as EngineTensor
 
 
 class RankOfProcess(Rank):

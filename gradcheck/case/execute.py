@@ -32,7 +32,7 @@ from gradcheck.case.world_call import WorldLayer
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.model import is_static
 from gradcheck.support.foreign import described, text_of
-from pylayer.py_layer import as_releases
+from pylayer.layer.py_layer import as_releases
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case

@@ -110,7 +110,7 @@ Namespace = dict[str, Any]
 
 GRADIENT_FUNCTIONS = frozenset({"append_backward", "backward", "grad", "gradients"})
 """Paddle's public functions that take gradients."""
-GRADIENT_MODULE = "pylayer.autograd"
+GRADIENT_MODULE = "pylayer.tape.autograd"
 """Where the engine takes them, whatever its own functions are called."""
 ENGINES = frozenset({"pylayer", "paddle"})
 

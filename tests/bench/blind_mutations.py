@@ -16,9 +16,9 @@ from typing import NamedTuple
 import yaml
 
 FILES = (
-    "autograd.py", "fast/walk.py", "grad_mode.py", "graph.py", "hooks.py", "op_node.py",
-    "py_layer.py", "recompute.py", "symbol.py",
-    "versions.py", "static/backward.py", "static/pylayer_op.py", "static/structure.py", "static/values.py",
+    "fast/walk.py", "layer/py_layer.py", "layer/recompute.py", "static/backward.py", "static/pylayer_op.py",
+    "static/structure.py", "static/values.py", "tape/autograd.py", "tape/grad_mode.py", "tape/graph.py",
+    "tape/hooks.py", "tape/node.py", "tape/symbol.py", "tape/versions.py",
 )  # fmt: skip
 """What a PyLayer, a static_pylayer and the taking of gradients consist of."""
 

@@ -178,7 +178,7 @@ def looked_at(tracing: bool, plain: bool) -> tuple[dict[str, Reach], set[tuple[s
 
 def alone(execute: Callable[[Case], Result], case: Case) -> Result:
     """The result of a case as in a process of its own: programs and changes in place of others are not its own."""
-    import_module("pylayer.versions").changes.clear()
+    import_module("pylayer.tape.versions").changes.clear()
     return contextvars.copy_context().run(execute, case)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pylayer import uninstall_paddle
-from pylayer.py_layer import PyLayer
+from pylayer.layer.py_layer import PyLayer
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pylayer.paddle  # noqa: F401 - fills the table
 from gradcheck.causes.words import explained_by_tape
 from gradcheck.checking.kinks import kinks
 from gradcheck.checking.point import Point
-from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.tensor import Tensor
 
 CALLS = [(name, arguments) for name, rows in SAMPLES.items() if OPS[name].differentiable for arguments in rows]
 

@@ -13,7 +13,7 @@ import pytest
 import gradcheck
 import pylayer.paddle as paddle
 from gradcheck.result import Status
-from pylayer.recompute import recompute
+from pylayer.layer.recompute import recompute
 
 X = np.random.default_rng(0).standard_normal((2, 3))
 nn: Any = paddle.nn

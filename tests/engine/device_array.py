@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pylayer.array
-from pylayer.array import XP
+import pylayer.tensor.array
+from pylayer.tensor.array import XP
 
 
 class HostMixingError(TypeError):
@@ -194,4 +194,4 @@ def plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
     special: Any = SimpleNamespace(**{n: on_device(np.vectorize(f, otypes="d")) for n, f in functions.items()})
     monkeypatch.setitem(sys.modules, "devicex.scipy.special", special)
     monkeypatch.setitem(XP, DeviceArray, module)
-    monkeypatch.setattr(pylayer.array, "_import_cupy", lambda: module)
+    monkeypatch.setattr(pylayer.tensor.array, "_import_cupy", lambda: module)

@@ -9,9 +9,9 @@ import numpy as np
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
-from pylayer.op import Op
-from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
+from pylayer.tape.op import Op
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.tensor import Tensor
 
 CASES = [(op, k) for op in OPS.values() for k in range(len(SAMPLES.get(op.name, [])))]
 

@@ -13,7 +13,7 @@ import pylayer.paddle as paddle
 from gradcheck.case.gradient_check import check_gradient
 from gradcheck.result import Status
 from pylayer.ops.indexing import add_at
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 F = paddle.nn.functional
 

@@ -11,8 +11,8 @@ from device_suite import CASES, case_id, check
 
 import pylayer
 import pylayer.paddle as paddle
-from pylayer.op import Op
-from pylayer.tensor import Tensor
+from pylayer.tape.op import Op
+from pylayer.tensor.tensor import Tensor
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -21,8 +21,8 @@ from test_ops import DIFFERENTIABLE, OTHERS, Call, expected, first_order, second
 
 from gradcheck.case.gradient_check import check_gradient
 from gradcheck.result import Status
-from pylayer.op import Op
-from pylayer.vjp import OPS
+from pylayer.tape.op import Op
+from pylayer.tape.vjp import OPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -40,10 +40,10 @@ def test_all_ways_to_import_give_the_same_objects():
         import paddle.nn.functional as F
         from paddle.autograd import PyLayer, PyLayerContext
         from paddle.autograd.py_layer import PyLayer as again
-        import pylayer.paddle, pylayer.py_layer
+        import pylayer.paddle, pylayer.layer.py_layer
         assert paddle is pylayer.paddle
         assert F is paddle.nn.functional
-        assert PyLayer is again is paddle.autograd.PyLayer is pylayer.py_layer.PyLayer
+        assert PyLayer is again is paddle.autograd.PyLayer is pylayer.layer.py_layer.PyLayer
         assert isinstance(F.relu(paddle.ones([1])), paddle.Tensor)
     """)
 

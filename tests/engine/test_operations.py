@@ -10,12 +10,12 @@ from types import FunctionType
 import pytest
 
 import pylayer.paddle as facade
-from pylayer.invalid import UnsupportedError
+from pylayer.tensor.invalid import UnsupportedError
 
 FILE = Path(__file__).parents[2] / "gradcheck" / "spec" / "operations.txt"
 MODULES = {"": facade, "linalg.": facade.linalg, "nn.functional.": facade.nn.functional}
 """Where the documents have functions of Tensors."""
-DEFINED_IN = ("pylayer.fast", "pylayer.op", "pylayer.ops.", "pylayer.nn.")
+DEFINED_IN = ("pylayer.fast", "pylayer.tape.op", "pylayer.ops.", "pylayer.nn.")
 """Where the engine defines operations. Devices, modes, dtypes, parameters and programs are elsewhere."""
 NOT_THE_SAME_TWICE = (
     "pylayer.ops.random", "pylayer.nn.initializer", "dropout", "dropout2d", "dropout3d", "alpha_dropout", "rrelu",
@@ -82,7 +82,7 @@ def test_what_a_line_says(line: str) -> None:
 
 def test_every_operation_of_the_table_that_the_facade_shows_is_on_the_list() -> None:
     """Of those that are differentiable: a gradient that could not be checked would be one that nobody sees."""
-    from pylayer.vjp import OPS
+    from pylayer.tape.vjp import OPS
 
     listed = {name.rpartition(".")[2] for name in operations()}
     public = {name for found in MODULES.values() for name in vars(found)}

@@ -20,10 +20,10 @@ from gradcheck.case.function import Reruns
 from gradcheck.case.gradient_check import check_gradient
 from gradcheck.checking.problem import Problem
 from gradcheck.result import Status
-from pylayer.array import XP
-from pylayer.op import Op
-from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
+from pylayer.tape.op import Op
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.array import XP
+from pylayer.tensor.tensor import Tensor
 
 DIFFERENTIABLE = [(op, k) for op in OPS.values() if op.differentiable for k in range(len(SAMPLES.get(op.name, [])))]
 OTHERS = [(op, k) for op in OPS.values() if not op.differentiable for k in range(len(SAMPLES.get(op.name, [])))]

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from random_programs import digest
 
-from pylayer import fast, graph
+from pylayer import fast
+from pylayer.tape import graph
 
 COUNT = 400
 

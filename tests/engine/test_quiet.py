@@ -16,9 +16,9 @@ from samples import SAMPLES
 
 import pylayer.paddle as paddle
 from pylayer.fast import run_alone
-from pylayer.op import Op
-from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
+from pylayer.tape.op import Op
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.tensor import Tensor
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324]
 ROWS = [(op, k) for op in OPS.values() for k in range(len(SAMPLES[op.name]))]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pylayer.paddle as paddle
-from pylayer.py_layer import as_releases
+from pylayer.layer.py_layer import as_releases
 
 PyLayer: Any = paddle.autograd.PyLayer
 NEEDED, STOPPED = ([1.0, 2.0], False, "float64"), ([1.0, 2.0], True, "float64")

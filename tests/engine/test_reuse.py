@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pylayer.paddle as paddle
-from pylayer.array import own
 from pylayer.fast import puller
-from pylayer.vjp import OPS
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.array import own
 
 VALUES, COPIES = 8, 8192
 """64 bytes, never overwritten, and 512 KiB."""

@@ -8,8 +8,8 @@ import textwrap
 import pytest
 
 import pylayer
-from pylayer.invalid import UnsupportedError
 from pylayer.release import StandIn, missing_name
+from pylayer.tensor.invalid import UnsupportedError
 
 NAMES = {
     "": (

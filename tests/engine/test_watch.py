@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 import pylayer.paddle as paddle
-from pylayer.graph import Node, Output
-from pylayer.op import Op
-from pylayer.op_node import OpNode
-from pylayer.tensor import Tensor
+from pylayer.tape.graph import Node, Output
+from pylayer.tape.node import OpNode
+from pylayer.tape.op import Op
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import records_all, watched
 
 

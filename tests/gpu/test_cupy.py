@@ -12,8 +12,8 @@ from device_suite import CASES, case_id, check
 
 import pylayer.paddle as paddle
 from gradcheck.commands import main
-from pylayer.array import XP
-from pylayer.op import Op
+from pylayer.tape.op import Op
+from pylayer.tensor.array import XP
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install '.[cupy]'")
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pylayer.place import user_place
-from pylayer.tensor import Tensor
+from pylayer.tape.location import user_location
+from pylayer.tensor.tensor import Tensor
 
 SUM, MAX, MIN, PROD, AVG = range(5)
 """The values of Paddle's ReduceOp."""
@@ -91,4 +91,4 @@ def snapshot(tensor: Tensor) -> Tensor:
 
 def users_line() -> str:
     """``file:line`` of the innermost code that is not the engine's, below the current folder from there."""
-    return user_place().removeprefix(f"{os.getcwd()}{os.sep}")
+    return user_location().removeprefix(f"{os.getcwd()}{os.sep}")

@@ -12,7 +12,7 @@ from pylayer.distributed.rows import all_gather, all_reduce, all_to_all, broadca
 from pylayer.ops.elementwise import maximum, minimum, multiply
 from pylayer.ops.joining import stack, unbind
 from pylayer.ops.shape import clone, reshape
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 Results = Sequence[Sequence[Any]]
 """Per member, what it gets."""

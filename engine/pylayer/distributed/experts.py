@@ -10,10 +10,10 @@ from pylayer.distributed import communication
 from pylayer.distributed.call import MismatchError, users_line
 from pylayer.distributed.group import Group, world_group
 from pylayer.distributed.rank import current
+from pylayer.layer.py_layer import PyLayer
 from pylayer.ops.creation import zeros
 from pylayer.ops.joining import concat
-from pylayer.py_layer import PyLayer
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 Sizes = Sequence[int]
 

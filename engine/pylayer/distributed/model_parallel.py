@@ -7,11 +7,11 @@ from typing import Any
 from pylayer.distributed import communication
 from pylayer.distributed.group import Group, world_group
 from pylayer.distributed.topology import get_hybrid_communicate_group
+from pylayer.layer.py_layer import PyLayer
 from pylayer.ops.creation import empty
 from pylayer.ops.joining import concat, split
 from pylayer.ops.shape import clone
-from pylayer.py_layer import PyLayer
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- what they do to a Tensor

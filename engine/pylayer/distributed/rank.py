@@ -7,12 +7,12 @@ from contextvars import ContextVar
 from math import nan
 from typing import Any
 
-from pylayer.array import Array, to_numpy
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError, snapshot
 from pylayer.distributed.meeting import Meeting
 from pylayer.ops.inplace import set_value
 from pylayer.ops.joining import concat, stack
-from pylayer.tensor import Tensor
+from pylayer.tensor.array import Array, to_numpy
+from pylayer.tensor.tensor import Tensor
 
 
 class Rank:

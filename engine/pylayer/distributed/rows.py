@@ -6,8 +6,8 @@ import functools
 from collections.abc import Sequence
 from types import ModuleType
 
-from pylayer.array import Array
-from pylayer.op import op
+from pylayer.tape.op import op
+from pylayer.tensor.array import Array
 
 
 @op(many=True, x=lambda g, F: F.add_n(list(g)))

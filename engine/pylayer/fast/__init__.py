@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import Array, as_array, in_order, run_alone
-from pylayer.grad_mode import grad_mode
-from pylayer.graph import Target
-from pylayer.op_node import OpNode
-from pylayer.tensor import Tensor
-from pylayer.versions import clock
-from pylayer.vjp import Function, Row, raw_ops
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tape.graph import Target
+from pylayer.tape.node import OpNode
+from pylayer.tape.versions import clock
+from pylayer.tape.vjp import Function, Row, raw_ops
+from pylayer.tensor.array import Array, as_array, in_order, run_alone
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, watching
 
 ON = os.environ.get("PYLAYER_PLAIN") != "1"

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
-from pylayer import graph
-from pylayer.array import as_array, gradient_in_order, in_order
 from pylayer.fast import ON, ElementwiseNode
-from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
-from pylayer.versions import changes
+from pylayer.tape import graph
+from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.tape.versions import changes
+from pylayer.tensor.array import as_array, gradient_in_order, in_order
 
 
 def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool = False) -> Gradients:

@@ -20,7 +20,7 @@ from pylayer.ops.padding import pad
 from pylayer.ops.reduction import max as largest
 from pylayer.ops.shape import astype, cast, moveaxis, reshape, unsqueeze
 from pylayer.ops.sorting import argmax, one_hot
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 
 def hardshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Tensor:

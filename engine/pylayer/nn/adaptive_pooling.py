@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pylayer.array import XP
 from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import FORMATS, channels_back, channels_first, check_space
 from pylayer.ops.indexing import getitem
@@ -14,7 +13,8 @@ from pylayer.ops.linalg import matmul
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import moveaxis, reshape
 from pylayer.ops.sorting import argmax
-from pylayer.tensor import Tensor
+from pylayer.tensor.array import XP
+from pylayer.tensor.tensor import Tensor
 
 Space = Sequence[int]
 

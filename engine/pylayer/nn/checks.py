@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pylayer.dtype import float32
-from pylayer.invalid import invalid
 from pylayer.ops.elementwise import check_same_dtype
-from pylayer.symbol import Symbol
-from pylayer.tensor import Tensor
+from pylayer.tape.symbol import Symbol
+from pylayer.tensor.dtype import float32
+from pylayer.tensor.invalid import invalid
+from pylayer.tensor.tensor import Tensor
 
 REDUCTIONS = ("sum", "mean", "none")
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.dtype import int64
 from pylayer.nn.checks import check_label_shape, check_parameters, check_reduction
 from pylayer.nn.functional import check_range
 from pylayer.ops.activation import log_softmax, softplus
@@ -21,8 +20,9 @@ from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
-from pylayer.symbol import Symbol
-from pylayer.tensor import Tensor
+from pylayer.tape.symbol import Symbol
+from pylayer.tensor.dtype import int64
+from pylayer.tensor.tensor import Tensor
 
 
 def _reduced(loss: Tensor, reduction: str) -> Tensor:

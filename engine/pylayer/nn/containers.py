@@ -9,8 +9,8 @@ from typing import Any
 from pylayer.nn.layer import Layer
 from pylayer.nn.words import also
 from pylayer.ops.inplace import assign
-from pylayer.symbol import Parameter
-from pylayer.tensor import Tensor
+from pylayer.tape.symbol import Parameter
+from pylayer.tensor.tensor import Tensor
 
 
 class _Layers(Layer):

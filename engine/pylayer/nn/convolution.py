@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pylayer.invalid import invalid
 from pylayer.nn.checks import check_positive
 from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import channels_back, channels_first, check_space, pads_of, per_axis
 from pylayer.nn.windows import conv, conv_input
 from pylayer.ops.elementwise import check_same_dtype
 from pylayer.ops.shape import reshape
-from pylayer.tensor import Tensor
+from pylayer.tensor.invalid import invalid
+from pylayer.tensor.tensor import Tensor
 
 
 def _biased(out: Tensor, bias: Tensor | None) -> Tensor:

@@ -13,7 +13,7 @@ from pylayer.nn.layer import Layer
 from pylayer.nn.spatial import ALL_FORMATS, FORMATS, per_axis
 from pylayer.nn.words import also
 from pylayer.ops.padding import pad
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 
 class _Convolution(Layer):

@@ -16,9 +16,9 @@ from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, broadcast_tensors, clone, reshape, unsqueeze
 from pylayer.ops.sorting import one_hot
-from pylayer.symbol import Symbol
-from pylayer.tensor import Tensor
-from pylayer.versions import mark_changed
+from pylayer.tape.symbol import Symbol
+from pylayer.tape.versions import mark_changed
+from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- layers

@@ -17,7 +17,7 @@ from pylayer.nn.initializer import (
 )
 from pylayer.ops import random
 from pylayer.ops.shape import astype
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 _LINEAR = "sigmoid linear conv1d conv2d conv3d conv1d_transpose conv2d_transpose conv3d_transpose"
 _LINEAR += " conv_transpose1d conv_transpose2d conv_transpose3d"

@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.grad_mode import no_grad
-from pylayer.invalid import check_supported
 from pylayer.ops import creation, random
 from pylayer.ops.inplace import check_changeable
 from pylayer.ops.shape import astype
 from pylayer.optimizer.regularizer import Regularizer
-from pylayer.symbol import Parameter, at_once
-from pylayer.tensor import Tensor
-from pylayer.unique_names import generate
-from pylayer.versions import mark_changed
+from pylayer.tape.grad_mode import no_grad
+from pylayer.tape.symbol import Parameter, at_once
+from pylayer.tape.versions import mark_changed
+from pylayer.tensor.invalid import check_supported
+from pylayer.tensor.tensor import Tensor
+from pylayer.tensor.unique_names import generate
 
 
 class Initializer:

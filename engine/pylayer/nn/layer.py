@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pylayer.array import check_place
-from pylayer.dtype import as_dtype
-from pylayer.hooks import HookHandle
 from pylayer.nn.members import Members
 from pylayer.ops.inplace import set_value
-from pylayer.tensor import Tensor
+from pylayer.tape.hooks import HookHandle
+from pylayer.tensor.array import check_place
+from pylayer.tensor.dtype import as_dtype
+from pylayer.tensor.tensor import Tensor
 
 
 class _IncompatibleKeys(NamedTuple):

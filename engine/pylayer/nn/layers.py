@@ -16,7 +16,7 @@ from pylayer.nn.words import also, in_own_words
 from pylayer.ops import activation, elementwise
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.spellings import SPELLINGS
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 
 class Linear(Layer):

@@ -20,8 +20,8 @@ from pylayer.ops.reduction import cumprod, mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
-from pylayer.symbol import Symbol
-from pylayer.tensor import Tensor
+from pylayer.tape.symbol import Symbol
+from pylayer.tensor.tensor import Tensor
 
 Distance = Callable[[Tensor, Tensor], Tensor]
 

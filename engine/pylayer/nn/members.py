@@ -8,15 +8,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pylayer.array import check_place
-from pylayer.dtype import as_dtype, default_dtype
-from pylayer.invalid import check_supported
 from pylayer.nn.initializer import parameter_of
 from pylayer.nn.words import also
 from pylayer.ops.creation import empty
-from pylayer.symbol import Parameter
-from pylayer.tensor import Tensor
-from pylayer.unique_names import generate
+from pylayer.tape.symbol import Parameter
+from pylayer.tensor.array import check_place
+from pylayer.tensor.dtype import as_dtype, default_dtype
+from pylayer.tensor.invalid import check_supported
+from pylayer.tensor.tensor import Tensor
+from pylayer.tensor.unique_names import generate
 
 
 @functools.cache

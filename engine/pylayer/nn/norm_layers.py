@@ -10,7 +10,7 @@ from pylayer.nn.normalization import batch_norm, group_norm, instance_norm
 from pylayer.nn.spatial import ALL_FORMATS
 from pylayer.nn.words import also
 from pylayer.ops import activation, elementwise
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 _FIXED = ParamAttr(trainable=False)
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pylayer.array import XP
-from pylayer.invalid import UnsupportedError
 from pylayer.nn.checks import check_format, check_parameters, check_positive
 from pylayer.nn.functional import dropout
 from pylayer.nn.spatial import ALL_FORMATS, channels_back, channels_first
@@ -21,9 +19,11 @@ from pylayer.ops.linalg import matmul
 from pylayer.ops.positions import repeat_interleave
 from pylayer.ops.reduction import mean
 from pylayer.ops.shape import reshape, squeeze, transpose, unsqueeze
-from pylayer.symbol import Symbol
-from pylayer.tensor import Tensor
-from pylayer.versions import mark_changed
+from pylayer.tape.symbol import Symbol
+from pylayer.tape.versions import mark_changed
+from pylayer.tensor.array import XP
+from pylayer.tensor.invalid import UnsupportedError
+from pylayer.tensor.tensor import Tensor
 
 
 def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:

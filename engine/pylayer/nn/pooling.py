@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pylayer.array import XP
 from pylayer.nn.checks import check_format, check_positive
 from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import FORMATS, channels_back, channels_first, check_space, pads_of, per_axis
@@ -18,7 +17,8 @@ from pylayer.ops.elementwise import pow, sign
 from pylayer.ops.indexing import setitem, where_
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import reshape
-from pylayer.tensor import Tensor
+from pylayer.tensor.array import XP
+from pylayer.tensor.tensor import Tensor
 
 Space = Sequence[int]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pylayer.grad_mode import no_grad
 from pylayer.nn.layer import Layer
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import maximum, sqrt
 from pylayer.ops.inplace import assign
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import reshape
-from pylayer.tensor import Tensor
+from pylayer.tape.grad_mode import no_grad
+from pylayer.tensor.tensor import Tensor
 
 LEAST = 1e-12
 """What Paddle adds to sums of squares, and the least norm by which it divides."""

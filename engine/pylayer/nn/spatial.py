@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pylayer.invalid import invalid
 from pylayer.nn.checks import check_format
 from pylayer.ops.arguments import as_int, as_ints
 from pylayer.ops.shape import moveaxis
-from pylayer.tensor import Tensor
+from pylayer.tensor.invalid import invalid
+from pylayer.tensor.tensor import Tensor
 
 FORMATS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 """Where channels stand unless said otherwise, by the number of spatial axes."""

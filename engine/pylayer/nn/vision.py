@@ -11,7 +11,7 @@ from pylayer.ops.arguments import as_ints, require
 from pylayer.ops.joining import concat
 from pylayer.ops.padding import pad_
 from pylayer.ops.shape import reshape, transpose
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- windows as columns

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
-from pylayer.op import op
+from pylayer.tape.op import op
+from pylayer.tensor.array import Array
 
 LOWEST = -3.4028234663852886e38
 """What Paddle begins the search for the largest element of a window with, in every dtype: float32's least number."""

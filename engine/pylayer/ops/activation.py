@@ -7,8 +7,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
-from pylayer.op import composed, op, unary
 from pylayer.ops.arguments import normal_axis, one_of, require
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import check_same_dtype, erf, expm1, sigmoid, tanh
@@ -16,7 +14,9 @@ from pylayer.ops.indexing import where_
 from pylayer.ops.inplace import in_place
 from pylayer.ops.joining import chunk
 from pylayer.ops.shape import astype, reshape
-from pylayer.tensor import Tensor
+from pylayer.tape.op import composed, op, unary
+from pylayer.tensor.array import Array
+from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- rectifiers
 # A gradient that is NaN or infinite is passed on as NaN where the slope is 0, as in Paddle: it is a product. It is also

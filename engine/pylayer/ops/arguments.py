@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.array import Array
-from pylayer.invalid import invalid
-from pylayer.tensor import Tensor
+from pylayer.tensor.array import Array
+from pylayer.tensor.invalid import invalid
+from pylayer.tensor.tensor import Tensor
 
 
 def require(holds: bool, what: str, *tensors: Tensor, error: type[Exception] = ValueError) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from types import ModuleType
 
-from pylayer.array import Array
-from pylayer.op import Operation, composed, op, unary
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import ones_like
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import atan2, cos, floating, sign, sin
 from pylayer.ops.indexing import where_
 from pylayer.ops.shape import cast
-from pylayer.tensor import Tensor
-from pylayer.vjp import Function
+from pylayer.tape.op import Operation, composed, op, unary
+from pylayer.tape.vjp import Function
+from pylayer.tensor.array import Array
+from pylayer.tensor.tensor import Tensor
 
 
 @op(real=lambda g, F: F.real(g), imag=lambda g, F: F.imag(g))

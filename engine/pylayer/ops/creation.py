@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import XP, check_place, default_module, to_numpy
-from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
-from pylayer.invalid import check_supported, invalid
-from pylayer.op import composed, unwrap
 from pylayer.ops.arguments import Ints, as_ints, require
 from pylayer.ops.shape import broadcast_to, cast, reshape
-from pylayer.symbol import creates, creates_like
-from pylayer.tensor import Tensor
+from pylayer.tape.op import composed, unwrap
+from pylayer.tape.symbol import creates, creates_like
+from pylayer.tensor.array import XP, check_place, default_module, to_numpy
+from pylayer.tensor.dtype import BY_NUMPY, DType, as_dtype, default_dtype
+from pylayer.tensor.invalid import check_supported, invalid
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import records_all, taken, watching
 from pylayer.watch.casts import leaves_out
 

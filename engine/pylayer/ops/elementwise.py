@@ -13,16 +13,16 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from pylayer.array import Array
-from pylayer.invalid import as_floating, check_supported, invalid
-from pylayer.op import Operation, binary, composed, op, unary
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import where_
 from pylayer.ops.shape import astype, broadcast_tensors, cast
-from pylayer.symbol import named
-from pylayer.tensor import Tensor
-from pylayer.vjp import Derivative, Function
+from pylayer.tape.op import Operation, binary, composed, op, unary
+from pylayer.tape.symbol import named
+from pylayer.tape.vjp import Derivative, Function
+from pylayer.tensor.array import Array
+from pylayer.tensor.invalid import as_floating, check_supported, invalid
+from pylayer.tensor.tensor import Tensor
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 

@@ -9,8 +9,6 @@ import math
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import XP, Array
-from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import one_of, require
 from pylayer.ops.complexes import as_complex_numbers
 from pylayer.ops.creation import arange, eye, full
@@ -21,7 +19,9 @@ from pylayer.ops.padding import pad_
 from pylayer.ops.positions import diag, take_along_axis
 from pylayer.ops.shape import broadcast_to, cast, reshape, tril, triu, unsqueeze
 from pylayer.ops.sorting import of_graph, one_hot
-from pylayer.tensor import Tensor
+from pylayer.tape.op import Operation, composed, op
+from pylayer.tensor.array import XP, Array
+from pylayer.tensor.tensor import Tensor
 
 
 @op(x=lambda g, F, out: -F.matmul(F.matmul(_adjoint(F, out), g), _adjoint(F, out)))  # Giles, 2008, section 2.2.3

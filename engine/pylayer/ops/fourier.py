@@ -11,8 +11,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array, default_module
-from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis, one_of, require
 from pylayer.ops.complexes import as_complex_numbers, conj, real
 from pylayer.ops.creation import _wanted
@@ -20,7 +18,9 @@ from pylayer.ops.indexing import along
 from pylayer.ops.joining import concat
 from pylayer.ops.padding import pad_
 from pylayer.ops.shape import cast, roll
-from pylayer.tensor import Tensor
+from pylayer.tape.op import composed, op
+from pylayer.tensor.array import Array, default_module
+from pylayer.tensor.tensor import Tensor
 
 
 @op(x=lambda g, F, axis, inverse: F.fourier(g, axis, not inverse))

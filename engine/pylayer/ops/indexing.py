@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from types import EllipsisType, ModuleType
 from typing import Any, NamedTuple
 
-from pylayer.array import Array
-from pylayer.dtype import common_dtype
-from pylayer.invalid import invalid
-from pylayer.op import composed, op
 from pylayer.ops.arguments import OutOfRangeError, require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.shape import astype, reshape
-from pylayer.tensor import Tensor
+from pylayer.tape.op import composed, op
+from pylayer.tensor.array import Array
+from pylayer.tensor.dtype import common_dtype
+from pylayer.tensor.invalid import invalid
+from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- an index

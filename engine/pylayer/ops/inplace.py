@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import Array, owner
-from pylayer.grad_mode import grad_mode, grad_mode_set
-from pylayer.invalid import UnsupportedError, invalid, no_tensor
-from pylayer.op import composed, op
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import setitem
 from pylayer.ops.shape import clone
-from pylayer.symbol import Symbol, at_once, is_of_a_program, recording
-from pylayer.tensor import Tensor
-from pylayer.versions import clock, mark_changed, version_of
+from pylayer.tape.grad_mode import grad_mode, grad_mode_set
+from pylayer.tape.op import composed, op
+from pylayer.tape.symbol import Symbol, at_once, is_of_a_program, recording
+from pylayer.tape.versions import clock, mark_changed, version_of
+from pylayer.tensor.array import Array, owner
+from pylayer.tensor.invalid import UnsupportedError, invalid, no_tensor
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import records_all, take_place
 
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
-from pylayer.invalid import check_supported, invalid
-from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis, require
 from pylayer.ops.creation import meshgrid, zeros
 from pylayer.ops.indexing import along, getitem
 from pylayer.ops.shape import broadcast_shape, clone, flip, reshape, swapaxes, transpose, view
-from pylayer.tensor import Tensor
+from pylayer.tape.op import composed, op
+from pylayer.tensor.array import Array
+from pylayer.tensor.invalid import check_supported, invalid
+from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- together

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
-from pylayer.invalid import invalid
-from pylayer.op import composed, op
 from pylayer.ops.arguments import OutOfRangeError, normal_axis, require
 from pylayer.ops.elementwise import check_one_dtype, check_same_dtype, multiply
 from pylayer.ops.indexing import along
 from pylayer.ops.positions import diag_embed, diagonal
 from pylayer.ops.reduction import sum
 from pylayer.ops.shape import broadcast_shape, moveaxis, reshape, transpose
-from pylayer.tensor import Tensor
+from pylayer.tape.op import composed, op
+from pylayer.tensor.array import Array
+from pylayer.tensor.invalid import invalid
+from pylayer.tensor.tensor import Tensor
 
 
 @op(view=True, view_gradient=True, x=lambda g, F: F.swapped(g))

@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import XP, Place, check_place, owner, set_device, to_numpy
-from pylayer.autograd import backward_from
-from pylayer.dtype import bfloat16
 from pylayer.fast import ON, beside_number, fast_binary
-from pylayer.hooks import register_hook, retain_grads
-from pylayer.invalid import plain_number
-from pylayer.op import composed
 from pylayer.ops import complexes, creation, elementwise, indexing, joining, linalg, positions, random, shape
 from pylayer.ops.arguments import as_ints, require, spread
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, set_, set_items, zero_
 from pylayer.ops.shape import astype, cast, strides
 from pylayer.release import defined, release_names, shared_names
-from pylayer.tensor import Tensor
-from pylayer.vjp import OPS, Row
+from pylayer.tape.autograd import backward_from
+from pylayer.tape.hooks import register_hook, retain_grads
+from pylayer.tape.op import composed
+from pylayer.tape.vjp import OPS, Row
+from pylayer.tensor.array import XP, Place, check_place, owner, set_device, to_numpy
+from pylayer.tensor.dtype import bfloat16
+from pylayer.tensor.invalid import plain_number
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import taken, watching
 
 DTYPE_METHODS = {

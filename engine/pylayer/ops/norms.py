@@ -6,9 +6,6 @@ import math
 from typing import Any
 
 import pylayer.ops.reduction as reduction
-from pylayer.array import XP
-from pylayer.invalid import invalid
-from pylayer.op import composed
 from pylayer.ops.arguments import as_ints, normal_axis, one_of, require
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import equal, maximum, pow
@@ -18,7 +15,10 @@ from pylayer.ops.inplace import fill
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import matmul, swapped
 from pylayer.ops.shape import cast, moveaxis, reshape, squeeze, unsqueeze
-from pylayer.tensor import Tensor
+from pylayer.tape.op import composed
+from pylayer.tensor.array import XP
+from pylayer.tensor.invalid import invalid
+from pylayer.tensor.tensor import Tensor
 
 
 def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> Tensor:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
-from pylayer.op import op
 from pylayer.ops.arguments import as_ints, one_of, require
 from pylayer.ops.indexing import getitem
-from pylayer.tensor import Tensor
+from pylayer.tape.op import op
+from pylayer.tensor.array import Array
+from pylayer.tensor.tensor import Tensor
 
 
 @op(

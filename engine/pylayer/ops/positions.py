@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import XP, Array
-from pylayer.dtype import bool_
-from pylayer.invalid import invalid, no_tensor
-from pylayer.op import composed, op
 from pylayer.ops.arguments import as_int, as_ints, normal_axis, one_of, require
 from pylayer.ops.creation import full, full_like, ones_like, zeros
 from pylayer.ops.indexing import add_at, getitem, parsed, setitem, where_
 from pylayer.ops.joining import _slices
 from pylayer.ops.shape import broadcast_shape, broadcast_to, cast, moveaxis, reshape
-from pylayer.tensor import Tensor
+from pylayer.tape.op import composed, op
+from pylayer.tensor.array import XP, Array
+from pylayer.tensor.dtype import bool_
+from pylayer.tensor.invalid import invalid, no_tensor
+from pylayer.tensor.tensor import Tensor
 
 
 def _at(x: Tensor, index: Any, axis: Any) -> tuple[Any, ...]:

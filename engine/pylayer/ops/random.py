@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import XP, Array, default_module, get_device
-from pylayer.dtype import as_dtype, default_dtype
-from pylayer.op import composed, unwrap
 from pylayer.ops.arguments import Ints, require
 from pylayer.ops.creation import DTypeLike, sizes_of
 from pylayer.ops.shape import broadcast_shape
-from pylayer.symbol import draws
-from pylayer.tensor import Tensor
+from pylayer.tape.op import composed, unwrap
+from pylayer.tape.symbol import draws
+from pylayer.tensor.array import XP, Array, default_module, get_device
+from pylayer.tensor.dtype import as_dtype, default_dtype
+from pylayer.tensor.tensor import Tensor
 
 
 class Generator:

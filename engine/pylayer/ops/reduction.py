@@ -10,10 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import Array
-from pylayer.dtype import as_dtype
-from pylayer.invalid import as_floating
-from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import axes_of, kept, normal_axis, require
 from pylayer.ops.creation import arange
 from pylayer.ops.elementwise import check_same_dtype, logaddexp, maximum, minimum, multiply, sqrt, square, subtract
@@ -22,7 +18,11 @@ from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import astype, cast, clone, reshape, transpose
 from pylayer.ops.sorting import index_dtype, of_graph
-from pylayer.tensor import Tensor
+from pylayer.tape.op import Operation, composed, op
+from pylayer.tensor.array import Array
+from pylayer.tensor.dtype import as_dtype
+from pylayer.tensor.invalid import as_floating
+from pylayer.tensor.tensor import Tensor
 
 
 def _spread(g: Any, F: Any, x_shape: Sequence[int], axis: Any) -> Any:

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import Array, owner
-from pylayer.dtype import DType, as_dtype
-from pylayer.invalid import invalid
-from pylayer.op import Operation, composed, op, unary
 from pylayer.ops.arguments import Ints, as_ints, exchange, normal_axis, spread
-from pylayer.size import Size
-from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
+from pylayer.tape.op import Operation, composed, op, unary
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.array import Array, owner
+from pylayer.tensor.dtype import DType, as_dtype
+from pylayer.tensor.invalid import invalid
+from pylayer.tensor.size import Size
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, watching
 from pylayer.watch.casts import leaves_out
 

@@ -6,15 +6,15 @@ import math
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, Array
-from pylayer.dtype import as_dtype
-from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import normal_axis, one_of, require
 from pylayer.ops.elementwise import isnan
 from pylayer.ops.indexing import along, where_
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import cast, clone, reshape, squeeze
-from pylayer.tensor import Tensor
+from pylayer.tape.op import Operation, composed, op
+from pylayer.tensor.array import XP, Array
+from pylayer.tensor.dtype import as_dtype
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, watching
 
 

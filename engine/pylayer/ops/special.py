@@ -10,14 +10,14 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
-from pylayer.dtype import float64
-from pylayer.op import composed, op, unary
 from pylayer.ops.arguments import require
 from pylayer.ops.elementwise import clip, erf, floating, from_math
 from pylayer.ops.indexing import where_
-from pylayer.tensor import Tensor
-from pylayer.vjp import Function
+from pylayer.tape.op import composed, op, unary
+from pylayer.tape.vjp import Function
+from pylayer.tensor.array import Array
+from pylayer.tensor.dtype import float64
+from pylayer.tensor.tensor import Tensor
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 """B₂, B₄ … B₁₆: with arguments above `_FAR`, the terms of Stirling's series left out are below 1e-17."""

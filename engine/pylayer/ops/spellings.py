@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 _ARGUMENTS: dict[str, str] = {
     "input=x": (

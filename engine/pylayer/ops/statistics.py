@@ -6,8 +6,6 @@ import math
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import XP, Array
-from pylayer.op import composed, op
 from pylayer.ops.arguments import kept, normal_axis, one_of, require
 from pylayer.ops.creation import full_like, ones, to_tensor
 from pylayer.ops.elementwise import clip, divide, isnan, lerp, logical_not, sqrt
@@ -19,7 +17,9 @@ from pylayer.ops.reduction import at_the_end
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, moveaxis, reshape, squeeze, transpose, unsqueeze
 from pylayer.ops.sorting import argmax, sort
-from pylayer.tensor import Tensor
+from pylayer.tape.op import composed, op
+from pylayer.tensor.array import XP, Array
+from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- without NaN
 nansum = composed(

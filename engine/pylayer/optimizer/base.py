@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pylayer.array import XP, Array, to_numpy
-from pylayer.invalid import check_supported
 from pylayer.optimizer.clip import GradientClip
 from pylayer.optimizer.regularizer import L1Decay, L2Decay, Regularizer
 from pylayer.static.backward import append_backward, minimized, stepped
-from pylayer.symbol import Symbol, recording
-from pylayer.tensor import Tensor
-from pylayer.versions import mark_changed
+from pylayer.tape.symbol import Symbol, recording
+from pylayer.tape.versions import mark_changed
+from pylayer.tensor.array import XP, Array, to_numpy
+from pylayer.tensor.invalid import check_supported
+from pylayer.tensor.tensor import Tensor
 
 State = dict[str, Any]
 """What a rule keeps for one parameter, by name: arrays and numbers."""

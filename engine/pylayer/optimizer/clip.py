@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pylayer.array import XP, Array
-from pylayer.tensor import Tensor
+from pylayer.tensor.array import XP, Array
+from pylayer.tensor.tensor import Tensor
 
 Pairs = list[tuple[Tensor, Array]]
 """Parameters and their gradients."""

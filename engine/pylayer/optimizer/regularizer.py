@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylayer.array import XP, Array
+from pylayer.tensor.array import XP, Array
 
 
 class Regularizer:

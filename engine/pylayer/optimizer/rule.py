@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from pylayer.optimizer.base import Optimizer
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 SHARED = ("learning_rate", "parameters", "weight_decay", "grad_clip")
 """What all optimizers take."""

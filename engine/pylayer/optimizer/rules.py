@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pylayer.array import XP, Array
 from pylayer.optimizer.base import State, step_number
 from pylayer.optimizer.rule import Rule
-from pylayer.tensor import Tensor
+from pylayer.tensor.array import XP, Array
+from pylayer.tensor.tensor import Tensor
 
 
 class SGD(

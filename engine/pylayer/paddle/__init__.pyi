@@ -3,6 +3,6 @@
 from typing import Any
 
 from pylayer import __version__ as __version__
-from pylayer.tensor import Tensor as Tensor
+from pylayer.tensor.tensor import Tensor as Tensor
 
 def __getattr__(name: str) -> Any: ...

@@ -17,33 +17,45 @@ from pylayer.release import FACADE, StandIn, defined, paddles, release_names, sh
 
 MODULES = {
     "": (
-        "ops array autograd compatibility dtype grad_mode nn.initializer saving size "
-        "static.recorder tensor dtype=dtype:DType bool=dtype:bool_ half=dtype:float16 float=dtype:float32 "
-        "double=dtype:float64 short=dtype:int16 int=dtype:int32 long=dtype:int64 cfloat=dtype:complex64 "
-        "cdouble=dtype:complex128 complex=ops.complexes:complex_ as_tensor=ops.creation:to_tensor "
-        "asarray=ops.creation:to_tensor from_numpy=ops.creation:to_tensor broadcast_shapes=ops.shape:broadcast_shape"
+        "ops tensor.array tape.autograd compatibility tensor.dtype tape.grad_mode "
+        "nn.initializer layer.saving tensor.size static.recorder tensor.tensor "
+        "dtype=tensor.dtype:DType bool=tensor.dtype:bool_ half=tensor.dtype:float16 "
+        "float=tensor.dtype:float32 double=tensor.dtype:float64 short=tensor.dtype:int16 "
+        "int=tensor.dtype:int32 long=tensor.dtype:int64 cfloat=tensor.dtype:complex64 "
+        "cdouble=tensor.dtype:complex128 complex=ops.complexes:complex_ "
+        "as_tensor=ops.creation:to_tensor asarray=ops.creation:to_tensor "
+        "from_numpy=ops.creation:to_tensor broadcast_shapes=ops.shape:broadcast_shape"
     ),
-    "amp": "compatibility array",
-    "autograd": "autograd derivatives grad_mode py_layer op_node:saved_tensors_hooks Function=py_layer:PyLayer",
-    "autograd.py_layer": "py_layer",
+    "amp": "compatibility tensor.array",
+    "autograd": (
+        "tape.autograd tape.derivatives tape.grad_mode layer.py_layer "
+        "tape.node:saved_tensors_hooks Function=layer.py_layer:PyLayer"
+    ),
+    "autograd.py_layer": "layer.py_layer",
     "base": (
-        "compatibility array nn.initializer:ParamAttr static.backward static.executor static.in_use "
-        "static.program static.scope tensor"
+        "compatibility tensor.array nn.initializer:ParamAttr static.backward static.executor "
+        "static.in_use static.program static.scope tensor.tensor"
     ),
-    "base.core": ("compatibility:grad_var_suffix array ops.random:Generator static.scope:Scope DataType=dtype:DType"),
-    "base.core.eager": "py_layer:PyLayer tensor:Tensor _add_backward_final_hook=hooks:at_end_of_backward",
-    "base.dygraph": "no_grad=grad_mode:no_grad_around autograd grad_mode compatibility",
-    "base.dygraph.base": "no_grad=grad_mode:no_grad_around autograd grad_mode compatibility",
+    "base.core": (
+        "compatibility:grad_var_suffix tensor.array ops.random:Generator static.scope:Scope DataType=tensor.dtype:DType"
+    ),
+    "base.core.eager": (
+        "layer.py_layer:PyLayer tensor.tensor:Tensor _add_backward_final_hook=tape.hooks:at_end_of_backward"
+    ),
+    "base.dygraph": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"),
+    "base.dygraph.base": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"),
     "base.framework": (
-        "compatibility array static.in_use static.program symbol:Parameter EagerParamBase=symbol:Parameter "
-        "_current_expected_place=array:current_place"
+        "compatibility tensor.array static.in_use static.program tape.symbol:Parameter "
+        "EagerParamBase=tape.symbol:Parameter "
+        "_current_expected_place=tensor.array:current_place"
     ),
-    "base.unique_name": "unique_names:generate guard=unique_names:name_guard",
+    "base.unique_name": "tensor.unique_names:generate guard=tensor.unique_names:name_guard",
     "base.wrapped_decorator": "compatibility:signature_safe_contextmanager,wrap_decorator",
-    "device": "array",
-    "distributed": "distributed.communication distributed.group is_available=array:yes",
+    "device": "tensor.array",
+    "distributed": "distributed.communication distributed.group is_available=tensor.array:yes",
     "distributed.collective": (
-        "distributed.communication distributed.group _get_default_group=distributed.group:world_group "
+        "distributed.communication distributed.group "
+        "_get_default_group=distributed.group:world_group "
         "distributed.model_parallel:_c_concat,_c_identity,_c_split,_mp_allreduce"
     ),
     "distributed.communication": "distributed.communication distributed.group",
@@ -65,31 +77,34 @@ MODULES = {
     "distributed.fleet.layers": "",
     "distributed.fleet.layers.mpu": "",
     "distributed.fleet.layers.mpu.mp_ops": (
+        ""
         "distributed.model_parallel:c_identity_eager,c_split_eager,mp_allreduce_eager,_c_concat,_c_identity,_c_split,_mp_allreduce"
     ),
     "distributed.fleet.meta_parallel": "",
-    "distributed.fleet.recompute": "recompute",
-    "distributed.fleet.utils": "recompute",
+    "distributed.fleet.recompute": "layer.recompute",
+    "distributed.fleet.utils": "layer.recompute",
     "distributed.fleet.utils.sequence_parallel_utils": "distributed.model_parallel",
     "distributed.parallel": "distributed.group",
     "distributed.utils": "",
     "distributed.utils.moe_utils": "distributed.experts:global_gather,global_scatter",
     "fft": "ops.fourier",
     "framework": (
-        "autograd grad_mode compatibility array dtype nn.initializer:ParamAttr ops.random:seed saving "
-        "static.program static.recorder symbol:Parameter dtype=dtype:DType"
+        "tape.autograd tape.grad_mode compatibility tensor.array tensor.dtype "
+        "nn.initializer:ParamAttr ops.random:seed layer.saving static.program static.recorder "
+        "tape.symbol:Parameter dtype=tensor.dtype:DType"
     ),
     "geometric": "ops.positions",
     "incubate": "ops.positions",
     "incubate.autograd": (
-        "Jacobian=derivatives:FunctionJacobian Hessian=derivatives:FunctionHessian derivatives:jvp,vjp"
+        "Jacobian=tape.derivatives:FunctionJacobian Hessian=tape.derivatives:FunctionHessian tape.derivatives:jvp,vjp"
     ),
-    "incubate.autograd.utils": "derivatives:as_tensors",
+    "incubate.autograd.utils": "tape.derivatives:as_tensors",
     "jit": "compatibility",
     "linalg": "ops",
     "nn": (
-        "nn symbol:Parameter optimizer.clip Module=nn.layer:Layer "
-        "ModuleDict=nn.containers:LayerDict ModuleList=nn.containers:LayerList SiLU=nn.layers:Silu"
+        "nn tape.symbol:Parameter optimizer.clip Module=nn.layer:Layer "
+        "ModuleDict=nn.containers:LayerDict ModuleList=nn.containers:LayerList "
+        "SiLU=nn.layers:Silu"
     ),
     "nn.functional": "nn ops logsigmoid=ops.activation:log_sigmoid",
     "nn.init": "nn.gains nn.initializer",
@@ -101,13 +116,15 @@ MODULES = {
     "regularizer": "optimizer.regularizer",
     "special": "softmax=ops.activation:legacy_softmax ops",
     "static": (
-        "compatibility:Variable,InputSpec static.backward static.data static.executor static.in_use static.measures "
-        "static.program static.scope setitem=ops.inplace:set_items"
+        "compatibility:Variable,InputSpec static.backward static.data static.executor "
+        "static.in_use static.measures static.program static.scope "
+        "setitem=ops.inplace:set_items"
     ),
     "static.nn": "static.cond static.nn static.scope static.pylayer_op",
     "tensor": (  # after the first, the names of modules in it
-        "ops ops:erf_,expm1_,fill_diagonal_ ops.creation:logspace,tril_indices,triu_indices ops.norms:pdist "
-        "ops.inplace:assign ops.random:Generator,bernoulli,get_rng_state,seed,set_rng_state "
+        "ops ops:erf_,expm1_,fill_diagonal_ ops.creation:logspace,tril_indices,triu_indices "
+        "ops.norms:pdist ops.inplace:assign "
+        "ops.random:Generator,bernoulli,get_rng_state,seed,set_rng_state "
         "ops.joining:cat,concatenate,crop ops.shape:clone"
     ),
     "utils": "compatibility",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pylayer.py_layer import PyLayer as PyLayer
-from pylayer.py_layer import PyLayerContext as PyLayerContext
+from pylayer.layer.py_layer import PyLayer as PyLayer
+from pylayer.layer.py_layer import PyLayerContext as PyLayerContext
 
 def __getattr__(name: str) -> Any: ...

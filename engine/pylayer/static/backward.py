@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pylayer.grad_mode import grad_mode
 from pylayer.ops.creation import full_like
 from pylayer.static.in_use import default_main_program
 from pylayer.static.program import Operator
 from pylayer.static.recorder import ProgramRecorder, assigned, check_static, current_block_for
 from pylayer.static.update import Update
 from pylayer.static.variable import Variable, current
-from pylayer.symbol import Parameter
-from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tape.symbol import Parameter
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.tensor import Tensor
 
 
 def gradients(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.grad_mode import grad_mode
 from pylayer.ops.creation import to_tensor
 from pylayer.static.backward import filled_like, pull_back
 from pylayer.static.in_use import default_main_program
@@ -15,7 +14,8 @@ from pylayer.static.recorder import current_block_for, in_dynamic_mode
 from pylayer.static.sizes import SymbolicSize, UnknownSize
 from pylayer.static.structure import leaves, rebuilt
 from pylayer.static.variable import Shape, Variable
-from pylayer.tensor import Tensor
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tensor.tensor import Tensor
 
 
 class Conditional(Operator):

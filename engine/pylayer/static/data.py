@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pylayer.dtype import as_dtype
 from pylayer.nn.initializer import create_parameter as new_parameter
 from pylayer.static.in_use import default_main_program, default_startup_program
 from pylayer.static.recorder import check_static
 from pylayer.static.sizes import SymbolicSize, UnknownSize
 from pylayer.static.update import Initialize
 from pylayer.static.variable import Variable
-from pylayer.symbol import Parameter
-from pylayer.tensor import Tensor
+from pylayer.tape.symbol import Parameter
+from pylayer.tensor.dtype import as_dtype
+from pylayer.tensor.tensor import Tensor
 
 
 def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: int = 0) -> Variable:

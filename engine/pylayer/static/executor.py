@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import Place, _device, default_module, to_numpy
-from pylayer.grad_mode import grad_mode
 from pylayer.static.in_use import default_main_program
 from pylayer.static.interpreter import Interpreter
 from pylayer.static.program import Program
 from pylayer.static.structure import leaves
 from pylayer.static.variable import Variable, current
-from pylayer.symbol import recording
-from pylayer.tensor import Tensor
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tape.symbol import recording
+from pylayer.tensor.array import Place, _device, default_module, to_numpy
+from pylayer.tensor.tensor import Tensor
 
 
 class Executor:

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylayer.array import to_numpy
-from pylayer.op import compute
 from pylayer.static.sizes import SymbolicSize, UnknownSize, unknowns_in
 from pylayer.static.values import resolved, tensors_in
 from pylayer.static.variable import Shape, Variable
-from pylayer.symbol import named, recording
-from pylayer.tensor import Tensor
-from pylayer.vjp import Row
+from pylayer.tape.op import compute
+from pylayer.tape.symbol import named, recording
+from pylayer.tape.vjp import Row
+from pylayer.tensor.array import to_numpy
+from pylayer.tensor.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 Numbers = dict[int, int]

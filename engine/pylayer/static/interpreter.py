@@ -6,10 +6,6 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, Array, as_array
-from pylayer.grad_mode import grad_mode_set
-from pylayer.op import compute
-from pylayer.op_node import apply_rule, unbroadcast
 from pylayer.static.cond import Conditional
 from pylayer.static.operators import Assign, Call, FunctionCall, Gradient
 from pylayer.static.program import Operator, Program
@@ -17,8 +13,12 @@ from pylayer.static.pylayer_op import PyLayerCall, PyLayerGradient
 from pylayer.static.sizes import UnknownSize
 from pylayer.static.update import Initialize, Update
 from pylayer.static.values import resolved
-from pylayer.tensor import Tensor
-from pylayer.vjp import Vjp, raw_ops
+from pylayer.tape.grad_mode import grad_mode_set
+from pylayer.tape.node import apply_rule, unbroadcast
+from pylayer.tape.op import compute
+from pylayer.tape.vjp import Vjp, raw_ops
+from pylayer.tensor.array import XP, Array, as_array
+from pylayer.tensor.tensor import Tensor
 
 
 def flatten(ops: Iterable[Operator]) -> Iterator[Operator]:

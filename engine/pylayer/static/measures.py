@@ -9,7 +9,7 @@ from pylayer.ops.reduction import any as any_of
 from pylayer.ops.reduction import mean
 from pylayer.ops.shape import astype
 from pylayer.ops.sorting import topk
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 
 def accuracy(input: Tensor, label: Tensor, k: int = 1, correct: Any = None, total: Any = None) -> Tensor:

@@ -13,7 +13,7 @@ from pylayer.static.data import create_parameter
 from pylayer.static.in_use import default_main_program
 from pylayer.static.recorder import check_static
 from pylayer.static.variable import Variable
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 
 def fc(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pylayer.autograd import grad
 from pylayer.static.in_use import default_main_program
 from pylayer.static.program import Operator
 from pylayer.static.values import show, tensors_in
 from pylayer.static.variable import Variable
-from pylayer.tensor import Tensor
-from pylayer.vjp import Row
+from pylayer.tape.autograd import grad
+from pylayer.tape.vjp import Row
+from pylayer.tensor.tensor import Tensor
 
 
 class Call(Operator):

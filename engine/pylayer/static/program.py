@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pylayer.place import user_place
 from pylayer.static.sizes import UnknownSize
 from pylayer.static.values import show
 from pylayer.static.variable import Shape, Variable
-from pylayer.symbol import Parameter
-from pylayer.tensor import Tensor
+from pylayer.tape.location import user_location
+from pylayer.tape.symbol import Parameter
+from pylayer.tensor.tensor import Tensor
 
 _program_ids = itertools.count()
 
@@ -30,7 +30,7 @@ class Operator:
     def __init__(self, inputs: Sequence[Tensor | None] = ()) -> None:
         self.inputs = list(inputs)
         self.outputs: list[Variable] = []
-        self.where = user_place()
+        self.where = user_location()
 
     def tensors(self) -> list[Tensor]:
         """The Tensors and Variables that it reads, blocks inside it left out."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from pylayer.py_layer import PyLayer
+from pylayer.layer.py_layer import PyLayer
 from pylayer.static.backward import filled_like, fits, needs_gradient
 from pylayer.static.in_use import default_main_program
 from pylayer.static.operators import Assign
@@ -16,7 +16,7 @@ from pylayer.static.recorder import current_block_for, in_dynamic_mode
 from pylayer.static.structure import leaves, rebuilt
 from pylayer.static.values import tensors_in
 from pylayer.static.variable import Variable
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch.layers import observers
 
 

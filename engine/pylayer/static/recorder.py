@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pylayer.grad_mode import grad_mode
-from pylayer.invalid import UnsupportedError
 from pylayer.static.in_use import default_main_program
 from pylayer.static.infer import OutputSpec, explained, infer_call, infer_operation
 from pylayer.static.operators import Assign, Call, Detach, FunctionCall
 from pylayer.static.program import Block, Operator
 from pylayer.static.values import tensors_in
 from pylayer.static.variable import Variable, current
-from pylayer.symbol import leaves_in, recording
-from pylayer.tensor import Tensor
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tape.symbol import leaves_in, recording
+from pylayer.tensor.invalid import UnsupportedError
+from pylayer.tensor.tensor import Tensor
 
 
 class ProgramRecorder:

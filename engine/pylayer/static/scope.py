@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from pylayer.array import CPUPlace, Place
-from pylayer.invalid import UnsupportedError
 from pylayer.static.recorder import in_dynamic_mode
+from pylayer.tensor.array import CPUPlace, Place
+from pylayer.tensor.invalid import UnsupportedError
 
 
 class Scope:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pylayer.ops.creation import to_tensor
-from pylayer.symbol import Symbol, symbols_in
-from pylayer.tensor import Tensor
+from pylayer.tape.symbol import Symbol, symbols_in
+from pylayer.tensor.tensor import Tensor
 
 _keys = itertools.count()
 

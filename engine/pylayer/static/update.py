@@ -7,8 +7,8 @@ from typing import Any
 
 from pylayer.static.program import Operator
 from pylayer.static.variable import Variable
-from pylayer.symbol import Parameter
-from pylayer.tensor import Tensor
+from pylayer.tape.symbol import Parameter
+from pylayer.tensor.tensor import Tensor
 
 
 class Update(Operator):

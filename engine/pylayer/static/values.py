@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.static.sizes import SymbolicSize
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 
 def tensors_in(value: Any) -> list[Tensor]:

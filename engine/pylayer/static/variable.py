@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pylayer.array import XP
-from pylayer.dtype import BY_NUMPY
-from pylayer.place import user_place
-from pylayer.size import Size
 from pylayer.static.sizes import SymbolicSize
-from pylayer.symbol import Symbol, recording
-from pylayer.tensor import Tensor
+from pylayer.tape.location import user_location
+from pylayer.tape.symbol import Symbol, recording
+from pylayer.tensor.array import XP
+from pylayer.tensor.dtype import BY_NUMPY
+from pylayer.tensor.size import Size
+from pylayer.tensor.tensor import Tensor
 
 Shape = tuple[int | SymbolicSize, ...]
 
@@ -83,7 +83,7 @@ class Variable(Tensor, Symbol):
         self.node = None
         self._stop_gradient = stop_gradient
         self.block = block
-        self.where = user_place()
+        self.where = user_location()
         self.is_data, self.fed_as = False, ""
         self.__dict__["name"] = name
         block.program.add_variable(self)

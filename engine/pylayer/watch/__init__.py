@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import Array
-from pylayer.graph import Node, Output
-from pylayer.vjp import Row
+from pylayer.tape.graph import Node, Output
+from pylayer.tape.vjp import Row
+from pylayer.tensor.array import Array
 
 Tensor = Any
 """A Tensor, which itself tells its watch; so it stands above this file."""

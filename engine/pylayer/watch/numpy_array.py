@@ -19,8 +19,8 @@ import numpy as np
 from pylayer.ops.complexes import complex_, imag, real
 from pylayer.ops.indexing import getitem, setitem_
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose
-from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import exchange, in_force, nobody, records_all
 
 Plain = np.ndarray[Any, Any]

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylayer.dtype import BY_NUMPY
 from pylayer.ops.complexes import real
 from pylayer.ops.indexing import where_
 from pylayer.ops.shape import astype, broadcast_to, reshape
-from pylayer.tensor import Tensor
+from pylayer.tensor.dtype import BY_NUMPY
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force
 from pylayer.watch.numpy_array import (
     Dispatched,

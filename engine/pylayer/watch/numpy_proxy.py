@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_array import (
     Dispatched,
     Session,

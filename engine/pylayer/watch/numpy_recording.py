@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import pylayer
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import exchange, scipy_rules, watching
 from pylayer.watch.numpy_array import RecordedArray, Session, session_here
 from pylayer.watch.numpy_proxy import LIBRARIES, stand_in, standing

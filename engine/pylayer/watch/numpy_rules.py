@@ -22,7 +22,7 @@ from pylayer.ops import shape as shapes
 from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_array import Dispatched, RecordedArray, gathered, plain
 from pylayer.watch.numpy_dispatch import (
     FUNCTIONS,

@@ -13,7 +13,7 @@ import pylayer.ops.special as special
 from pylayer.ops.factors import det, inv, solve, triangular_solve
 from pylayer.ops.indexing import where_
 from pylayer.ops.reduction import logsumexp as log_sum_exp
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_dispatch import NAMED
 from pylayer.watch.numpy_rules import axes_of, cholesky, eigh, of_tensors, one, qr, svd, swapped, two
 

@@ -8,9 +8,9 @@ import numpy as np
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
-from pylayer.symbol import recording
-from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
+from pylayer.tape.symbol import recording
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.tensor import Tensor
 
 OF_MATRICES = {"inv", "cholesky"}
 """They refuse the arrays of ones and zeros from which shapes are inferred."""

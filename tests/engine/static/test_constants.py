@@ -9,8 +9,8 @@ import pytest
 from building import data, fetch
 
 import pylayer.paddle as paddle
-from pylayer.invalid import UnsupportedError
 from pylayer.release import missing_name
+from pylayer.tensor.invalid import UnsupportedError
 
 A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 

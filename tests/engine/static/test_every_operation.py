@@ -14,7 +14,7 @@ from samples import SAMPLES
 
 import pylayer.paddle as paddle
 from pylayer.static.operators import Call, Gradient
-from pylayer.vjp import OPS
+from pylayer.tape.vjp import OPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

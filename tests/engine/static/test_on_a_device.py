@@ -10,8 +10,8 @@ from both_ways import CASES, at_once, in_a_program
 from device_array import DeviceArray, plug_in
 from samples import SAMPLES
 
-import pylayer.array
 import pylayer.paddle as paddle
+import pylayer.tensor.array
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     plug_in(monkeypatch)
-    token = pylayer.array._device.set("gpu:0")
+    token = pylayer.tensor.array._device.set("gpu:0")
     yield
-    pylayer.array._device.reset(token)
+    pylayer.tensor.array._device.reset(token)
 
 
 @pytest.mark.parametrize(("name", "k"), [case for case in CASES if case[0] not in ("unbind", "as_complex")])

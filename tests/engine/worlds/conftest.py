@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pylayer.distributed.world import World
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 
 def plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 import pylayer.paddle as paddle
 from pylayer.distributed.topology import CommunicateTopology
-from pylayer.tensor import Tensor
+from pylayer.tensor.tensor import Tensor
 
 dist: Any = paddle.distributed
 fleet = dist.fleet

@@ -17,16 +17,16 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, Array, duplicate
-from pylayer.dtype import BY_NUMPY
-from pylayer.grad_mode import grad_mode, grad_mode_set
-from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
-from pylayer.invalid import check_supported
-from pylayer.op_node import Packed, active_hooks, packed, parent_of
-from pylayer.symbol import is_of_a_program, leaves_in, named, recording
-from pylayer.tensor import Tensor
-from pylayer.versions import changed_since, check_unchanged, clock, mark_changed
-from pylayer.vjp import OPS
+from pylayer.tape.grad_mode import grad_mode, grad_mode_set
+from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.tape.node import Packed, active_hooks, packed, parent_of
+from pylayer.tape.symbol import is_of_a_program, leaves_in, named, recording
+from pylayer.tape.versions import changed_since, check_unchanged, clock, mark_changed
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.array import XP, Array, duplicate
+from pylayer.tensor.dtype import BY_NUMPY
+from pylayer.tensor.invalid import check_supported
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, records_all
 from pylayer.watch.layers import observers
 

@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pylayer.dtype import common_dtype, default_dtype
-from pylayer.tensor import Tensor
-from pylayer.vjp import OPS
+from pylayer.tape.vjp import OPS
+from pylayer.tensor.dtype import common_dtype, default_dtype
+from pylayer.tensor.tensor import Tensor
 
 
 def invalid(text: str) -> ValueError:

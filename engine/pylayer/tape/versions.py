@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, Array, owner
+from pylayer.tensor.array import XP, Array, owner
 
 clock = count(0, -1)
 """Stamps nodes and in-place changes in the order in which they happen: the newest has the smallest."""

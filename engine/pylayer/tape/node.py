@@ -7,12 +7,12 @@ from contextvars import ContextVar, Token
 from itertools import chain
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, Array, as_array, gradient_in_order, in_order, is_broadcast
-from pylayer.grad_mode import grad_mode
-from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
-from pylayer.tensor import Tensor
-from pylayer.versions import changes, check_unchanged
-from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.tape.versions import changes, check_unchanged
+from pylayer.tape.vjp import Row, Vjp, raw_ops, recorded_ops
+from pylayer.tensor.array import XP, Array, as_array, gradient_in_order, in_order, is_broadcast
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, records_all, watching
 
 Parents = Sequence[Target | None]

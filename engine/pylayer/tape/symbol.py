@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from pylayer.array import Array, check_place
-from pylayer.grad_mode import grad_mode
-from pylayer.tensor import Tensor
-from pylayer.vjp import Row
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tape.vjp import Row
+from pylayer.tensor.array import Array, check_place
+from pylayer.tensor.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pylayer.array import XP, Array, Place, as_array, constructed, place_of, to_numpy
-from pylayer.dtype import BY_NUMPY, DType
-from pylayer.graph import Cotangent, Node, summed
-from pylayer.printing import text_of
-from pylayer.size import Size, TensorSize
-from pylayer.versions import version_of
+from pylayer.tape.graph import Cotangent, Node, summed
+from pylayer.tape.versions import version_of
+from pylayer.tensor.array import XP, Array, Place, as_array, constructed, place_of, to_numpy
+from pylayer.tensor.dtype import BY_NUMPY, DType
+from pylayer.tensor.printing import text_of
+from pylayer.tensor.size import Size, TensorSize
 from pylayer.watch import handed, in_force, records_all, watching
 
 _names, _NOTHING = itertools.count(), np.empty(0, np.float32)

@@ -7,11 +7,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from pylayer.array import duplicate
-from pylayer.grad_mode import grad_mode_set
-from pylayer.graph import Cotangent, Node, Output
-from pylayer.op_node import SeveralOutputs
-from pylayer.tensor import Tensor
+from pylayer.tape.grad_mode import grad_mode_set
+from pylayer.tape.graph import Cotangent, Node, Output
+from pylayer.tape.node import SeveralOutputs
+from pylayer.tensor.array import duplicate
+from pylayer.tensor.tensor import Tensor
 
 _hook_ids = itertools.count()
 

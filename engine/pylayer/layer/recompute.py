@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pylayer.autograd import backward
-from pylayer.grad_mode import enable_grad
-from pylayer.op_node import saved_tensors_hooks
+from pylayer.layer.py_layer import PyLayer
 from pylayer.ops.random import generator
-from pylayer.py_layer import PyLayer
-from pylayer.tensor import Tensor
+from pylayer.tape.autograd import backward
+from pylayer.tape.grad_mode import enable_grad
+from pylayer.tape.node import saved_tensors_hooks
+from pylayer.tensor.tensor import Tensor
 
 
 class _Recomputed(PyLayer):

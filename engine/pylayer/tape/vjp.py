@@ -7,7 +7,7 @@ from itertools import repeat
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, ByArrayType
+from pylayer.tensor.array import XP, ByArrayType
 
 Function = Callable[..., Any]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, as_array, in_order
-from pylayer.versions import clock
+from pylayer.tape.versions import clock
+from pylayer.tensor.array import XP, as_array, in_order
 
 Cotangent = Any
 """A raw array in an ordinary walk; a Tensor with ``create_graph``."""

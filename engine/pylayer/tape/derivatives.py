@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.autograd import grad
 from pylayer.ops.creation import ones_like, zeros_like
 from pylayer.ops.indexing import getitem
 from pylayer.ops.inplace import assign
 from pylayer.ops.joining import concat, stack
 from pylayer.ops.shape import reshape
 from pylayer.static.backward import gradients as static_gradients
-from pylayer.symbol import recording
-from pylayer.tensor import Tensor
+from pylayer.tape.autograd import grad
+from pylayer.tape.symbol import recording
+from pylayer.tensor.tensor import Tensor
 
 
 def gradients(ys: Any, xs: Any, cotangents: Any = None, create_graph: bool = True) -> Sequence[Tensor | None]:

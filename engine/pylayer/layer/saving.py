@@ -17,11 +17,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pylayer.array import XP, to_numpy
-from pylayer.dtype import as_dtype
 from pylayer.ops.creation import to_tensor
-from pylayer.symbol import Parameter, at_once
-from pylayer.tensor import Tensor
+from pylayer.tape.symbol import Parameter, at_once
+from pylayer.tensor.array import XP, to_numpy
+from pylayer.tensor.dtype import as_dtype
+from pylayer.tensor.tensor import Tensor
 
 _PLAIN = (bool, int, float, str, type(None))
 _FORMAT = "gradcheck state 1"

@@ -21,15 +21,15 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import XP, as_array, in_order, quietly
 from pylayer.fast import ON, fast_binary, fast_unary
-from pylayer.grad_mode import grad_mode
-from pylayer.graph import Output
-from pylayer.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
-from pylayer.op_node import OpNode, SeveralOutputs, parent_of
-from pylayer.symbol import Symbol, is_of_a_program, recording
-from pylayer.tensor import Tensor
-from pylayer.vjp import Function, Row, Rule
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tape.graph import Output
+from pylayer.tape.node import OpNode, SeveralOutputs, parent_of
+from pylayer.tape.symbol import Symbol, is_of_a_program, recording
+from pylayer.tape.vjp import Function, Row, Rule
+from pylayer.tensor.array import XP, as_array, in_order, quietly
+from pylayer.tensor.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, taken, watching
 
 Operation = Callable[..., Tensor]

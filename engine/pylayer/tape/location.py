@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-ENGINE = str(Path(__file__).resolve().parent)
+ENGINE = str(Path(__file__).resolve().parents[1])
 
 
-def user_place() -> str:
+def user_location() -> str:
     """File and line of the innermost running code that is not the engine's."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(ENGINE) and frame.f_back is not None:

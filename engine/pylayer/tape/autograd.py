@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import XP, in_order, own
 from pylayer.fast.walk import backward_walk
-from pylayer.grad_mode import grad_mode, grad_mode_set
-from pylayer.graph import Cotangent, Held, Node, Target, nodes_between, walk
-from pylayer.hooks import final_hooks
-from pylayer.invalid import check_switches, checked_cotangents, checked_tensors, repeated, wrong_shape
-from pylayer.op_node import with_array_in_order
-from pylayer.symbol import recording
-from pylayer.tensor import Tensor
-from pylayer.vjp import recorded_ops
+from pylayer.tape.grad_mode import grad_mode, grad_mode_set
+from pylayer.tape.graph import Cotangent, Held, Node, Target, nodes_between, walk
+from pylayer.tape.hooks import final_hooks
+from pylayer.tape.node import with_array_in_order
+from pylayer.tape.symbol import recording
+from pylayer.tape.vjp import recorded_ops
+from pylayer.tensor.array import XP, in_order, own
+from pylayer.tensor.invalid import check_switches, checked_cotangents, checked_tensors, repeated, wrong_shape
+from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, records_all, watching
 
 

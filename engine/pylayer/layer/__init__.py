@@ -1,0 +1,1 @@
+"""PyLayer, its context, what it saves, saved-tensor hooks and recompute."""

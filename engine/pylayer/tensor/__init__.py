@@ -1,0 +1,1 @@
+"""Tensor and what it is made of: arrays, dtypes, sizes, and how it prints."""
