@@ -71,7 +71,9 @@ def wrap_decorator(decorator: Callable[..., Any]) -> Callable[..., Any]:
     return decorate
 
 
-in_dygraph_mode = in_dynamic_or_pir_mode = enabled = in_dynamic_mode  # there is no new intermediate representation
+in_dygraph_mode = in_dynamic_or_pir_mode = enabled = (
+    in_dynamic_mode  # there is no new intermediate representation
+)
 enable_dygraph, disable_dygraph = disable_static, enable_static
 _dygraph_guard, _dygraph_tracer = dygraph_guard, dygraph_tracer
 convert_np_dtype_to_dtype_ = as_dtype
@@ -121,7 +123,10 @@ def auto_cast(
 
 
 def autocast(
-    device_type: str | None, dtype: Any = "float16", enabled: bool = True, cache_enabled: bool = True
+    device_type: str | None,
+    dtype: Any = "float16",
+    enabled: bool = True,
+    cache_enabled: bool = True,
 ) -> contextlib.AbstractContextManager[None]:
     """`auto_cast` in torch's words: Paddle reads neither the device nor the cache's switch."""
     return auto_cast(enabled, dtype=dtype)
@@ -194,7 +199,11 @@ class GradScaler:
 
 # --------------------------------------------------------------------------- compiling
 def to_static(
-    function: Any = None, input_spec: Any = None, build_strategy: Any = None, backend: Any = None, **kwargs: Any
+    function: Any = None,
+    input_spec: Any = None,
+    build_strategy: Any = None,
+    backend: Any = None,
+    **kwargs: Any,
 ) -> Any:
     """The function, or the layer, as it is: the bundled engine runs it eagerly, and compiles nothing.
 

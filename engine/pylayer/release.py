@@ -33,13 +33,21 @@ def _table() -> dict[str, list[str]]:
 @functools.cache
 def release_names() -> dict[str, frozenset[str]]:
     """By module or class of Paddle 3.3.1, its names; not every module is there."""
-    return {owner: frozenset(name.removesuffix("/") for name in names) for owner, names in _table().items()}
+    return {
+        owner: frozenset(name.removesuffix("/") for name in names)
+        for owner, names in _table().items()
+    }
 
 
 @functools.cache
 def release_modules() -> frozenset[str]:
     """The modules that are in those there, by their dotted names."""
-    return frozenset(f"{owner}.{name[:-1]}" for owner, names in _table().items() for name in names if name[-1] == "/")
+    return frozenset(
+        f"{owner}.{name[:-1]}"
+        for owner, names in _table().items()
+        for name in names
+        if name[-1] == "/"
+    )
 
 
 OTHERS = frozenset({"paddle.softmax", "paddle.tensor.softmax", "paddle.Tensor.softmax"})
@@ -69,11 +77,16 @@ def defined(source: str) -> dict[str, Any]:
     found = {
         name: value
         for name, value in vars(module).items()
-        if not isinstance(value, ModuleType) and (getattr(value, "__module__", "") or "").partition(".")[0] == "pylayer"
+        if not isinstance(value, ModuleType)
+        and (getattr(value, "__module__", "") or "").partition(".")[0] == "pylayer"
     }
     for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
         names = defined(f"{source}.{inner.name}").items()
-        found |= {n: v for n, v in names if hasattr(v, "op") or v.__module__.startswith(f"pylayer.{source}.")}
+        found |= {
+            n: v
+            for n, v in names
+            if hasattr(v, "op") or v.__module__.startswith(f"pylayer.{source}.")
+        }
     return found
 
 
@@ -146,13 +159,19 @@ class StandIn(ModuleType, Unsupported):
     __hash__ = object.__hash__
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__all__":  # of a star import, after which a name would be missing without a reason
+        if (
+            name == "__all__"
+        ):  # of a star import, after which a name would be missing without a reason
             self.unsupported()
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"{self!r} has no attribute {name!r}", name=name, obj=self)
         found = named(f"{self.__name__}.{name}")
         owner, _, last = self.__name__.rpartition(".")
-        if isinstance(found, StandIn) and in_release(owner, last) and self.__name__ not in release_modules():
+        if (
+            isinstance(found, StandIn)
+            and in_release(owner, last)
+            and self.__name__ not in release_modules()
+        ):
             return self.unsupported() if name in DATA_OF_TENSORS else self  # of a class or function
         return found
 
@@ -277,7 +296,9 @@ def install_paddle() -> None:
         )
     if imported is None:
         import_module(FACADE)
-        for name in [name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")]:
+        for name in [
+            name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")
+        ]:
             sys.modules[paddles(name)] = sys.modules[name]
     if _finder not in sys.meta_path:
         sys.meta_path.append(_finder)
@@ -323,7 +344,9 @@ def missing_name(error: BaseException) -> str:
     elif isinstance(error, ImportError) and (match := NOT_IMPORTED.match(str(error))):
         found = in_release(paddles(match[2]), match[1])
     elif isinstance(error, AttributeError) and error.name:
-        found = next((path for owner in owners(error.obj) if (path := in_release(owner, error.name))), "")
+        found = next(
+            (path for owner in owners(error.obj) if (path := in_release(owner, error.name))), ""
+        )
     return found or (missing_name(error.__cause__) if error.__cause__ is not None else "")
 
 
@@ -337,4 +360,6 @@ def owners(value: Any) -> list[str]:
     if isinstance(value, ModuleType):
         return [paddles(value.__name__)]
     bases = (value if isinstance(value, type) else type(value)).__mro__
-    return [CLASSES[base] for kind in bases if (base := f"{kind.__module__}.{kind.__name__}") in CLASSES]
+    return [
+        CLASSES[base] for kind in bases if (base := f"{kind.__module__}.{kind.__name__}") in CLASSES
+    ]

@@ -74,9 +74,16 @@ class Call:
     def told(self, peers: bool) -> str:
         """In words: with the ranks that take part, or as any rank would say it."""
         if self.kind == "message":
-            other = f" {'from' if self.place else 'to'} rank {self.members[1 - self.place]}" if peers else ""
+            other = (
+                f" {'from' if self.place else 'to'} rank {self.members[1 - self.place]}"
+                if peers
+                else ""
+            )
             return f"{'recv' if self.place else 'send'}{other} in {self.where}"
-        said = ", ".join(f"{name}={NAMES[value] if name == 'op' else value}" for name, value in self.agreed.items())
+        said = ", ".join(
+            f"{name}={NAMES[value] if name == 'op' else value}"
+            for name, value in self.agreed.items()
+        )
         group = f" of group {list(self.members)}" if self.key[0] and peers else ""
         return f"{self.kind}({said}){group} in {self.where}"
 

@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pylayer.distributed.call import AVG, MAX, MIN, PROD, SUM, Call, MismatchError
-from pylayer.distributed.rows import all_gather, all_reduce, all_to_all, broadcast_ranks, reduce_scatter
+from pylayer.distributed.rows import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    broadcast_ranks,
+    reduce_scatter,
+)
 from pylayer.ops.elementwise import maximum, minimum, multiply
 from pylayer.ops.joining import stack, unbind
 from pylayer.ops.shape import clone, reshape
@@ -58,7 +64,8 @@ def in_parts(call: Call, count: int) -> Tensor:
     if len(call.given) > 1:
         if len(call.given) != count:
             raise MismatchError(
-                f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank]
+                f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}",
+                [call.rank],
             )
         return stack(call.given)
     whole = call.given[0]
@@ -76,7 +83,9 @@ def gathered(calls: Sequence[Call]) -> Results:
 def gathered_for_one(calls: Sequence[Call]) -> Results:
     """The Tensors of all, for the rank `dst`."""
     dst = calls[0].agreed["dst"]
-    return [[clone(other.given[0]) for other in calls] if call.rank == dst else [] for call in calls]
+    return [
+        [clone(other.given[0]) for other in calls] if call.rank == dst else [] for call in calls
+    ]
 
 
 def scattered(calls: Sequence[Call]) -> Results:
@@ -84,7 +93,8 @@ def scattered(calls: Sequence[Call]) -> Results:
     root = root_of(calls)
     if len(root.given) != len(calls):
         raise MismatchError(
-            f"rank {root.rank} scatters {len(root.given)} Tensors to {len(calls)} ranks: {root}", [root.rank]
+            f"rank {root.rank} scatters {len(root.given)} Tensors to {len(calls)} ranks: {root}",
+            [root.rank],
         )
     return [[clone(part)] for part in root.given]
 
@@ -107,14 +117,16 @@ def exchanged(calls: Sequence[Call]) -> Results:
     for call in calls:
         if len(call.given) != count:
             raise MismatchError(
-                f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank]
+                f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}",
+                [call.rank],
             )
     for sender, receiver in itertools.product(calls, calls):
         sent, room = list(sender.given[receiver.place].shape), receiver.likes
         if len(room) == count and sent != list(room[sender.place][0]):
             says = f"rank {sender.rank} sends shape {sent} to rank {receiver.rank}, which has room for shape "
             raise MismatchError(
-                f"{says}{list(room[sender.place][0])}: {sender}; {receiver}", [sender.rank, receiver.rank]
+                f"{says}{list(room[sender.place][0])}: {sender}; {receiver}",
+                [sender.rank, receiver.rank],
             )
     if len({tuple(part.shape) for call in calls for part in call.given}) == 1:
         return [list(unbind(one)) for one in all_to_all([stack(call.given) for call in calls])]
@@ -160,5 +172,13 @@ COLLECTIVES: dict[str, Callable[[Sequence[Call]], Results]] = {
 }
 """By the name of the call."""
 
-OF_ONE_SHAPE = {"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter", "message"}
+OF_ONE_SHAPE = {
+    "all_reduce",
+    "reduce",
+    "broadcast",
+    "all_gather",
+    "gather",
+    "reduce_scatter",
+    "message",
+}
 """Those to which all members must bring Tensors of one shape."""

@@ -76,15 +76,23 @@ class Plan(NamedTuple):
     """The Tensors whose shape and dtype the others must fit; those given unless said."""
 
 
-def called(kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_stream: bool = False) -> Task | None:
+def called(
+    kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_stream: bool = False
+) -> Task | None:
     """Make a call, and wait for it if it is synchronous; None, with a warning, if this rank is no member."""
     members, rank = group or world_group(), current()
     if members.rank < 0:
-        warnings.warn(f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3)
+        warnings.warn(
+            f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3
+        )
         return None
     for root in ("src", "dst"):
         found_inside(plan.agreed.get(root, rank.number), members)
-    tensors = [one for one in (plan.given if plan.takes is None else plan.takes) if isinstance(one, rank.tensor_type)]
+    tensors = [
+        one
+        for one in (plan.given if plan.takes is None else plan.takes)
+        if isinstance(one, rank.tensor_type)
+    ]
     call = Call(
         kind,
         rank.number,
@@ -101,7 +109,9 @@ def called(kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_s
 
 def found_inside(number: int, members: Group) -> None:
     """Whether a rank of the world is in a group. Raises AssertionError, as Paddle."""
-    assert number in members.ranks, f"The input rank {number} can not be found inside the group {members.name}"
+    assert number in members.ranks, (
+        f"The input rank {number} can not be found inside the group {members.name}"
+    )
 
 
 def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
@@ -174,7 +184,11 @@ def check_room(target: Any, results: Sequence[Any]) -> None:
 
 # --------------------------------------------------------------------------- collectives
 def all_reduce(
-    tensor: Any, op: int = SUM, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+    tensor: Any,
+    op: int = SUM,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
 ) -> Task | None:
     """Reduce over the ranks, in place, on all of them."""
     plan = Plan([tensor], into(tensor), [tensor], {"op": op})
@@ -195,10 +209,20 @@ def reduce(
 
 
 def broadcast(
-    tensor: Any, src: int, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+    tensor: Any,
+    src: int,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
 ) -> Task | None:
     """The values of rank `src` of the world, in place, on all."""
-    return called("broadcast", Plan([tensor], into(tensor), [tensor], {"src": src}), group, sync_op, use_calc_stream)
+    return called(
+        "broadcast",
+        Plan([tensor], into(tensor), [tensor], {"src": src}),
+        group,
+        sync_op,
+        use_calc_stream,
+    )
 
 
 def all_gather(
@@ -314,7 +338,11 @@ def parts_for(members: Group, tensor: Any, sizes: Sequence[int] | None, name: st
     """The parts of a Tensor along its first axis, one for each member. Raises MismatchError: it has no such parts."""
     count, shape = members.nranks, current().like(tensor)[0]
     rows = shape[0] if shape else 0
-    wanted = [int(size) for size in sizes] if sizes is not None and len(sizes) else [rows // count] * count
+    wanted = (
+        [int(size) for size in sizes]
+        if sizes is not None and len(sizes)
+        else [rows // count] * count
+    )
     if members.rank < 0:
         return []
     if len(wanted) != count or sum(wanted) != rows or not shape:
@@ -335,7 +363,9 @@ def stream_alltoall_single(
     use_calc_stream: bool = False,
 ) -> Task | None:
     """`alltoall_single` as ``paddle.distributed.stream`` has it: the sizes in the other order."""
-    return alltoall_single(out_tensor, in_tensor, in_split_sizes, out_split_sizes, group, sync_op, use_calc_stream)
+    return alltoall_single(
+        out_tensor, in_tensor, in_split_sizes, out_split_sizes, group, sync_op, use_calc_stream
+    )
 
 
 stream_alltoall_single.__name__ = "alltoall_single"
@@ -348,7 +378,9 @@ def barrier(group: Group | None = None) -> None:
 
 def wait(tensor: Any, group: Group | None = None, use_calc_stream: bool = True) -> None:
     """Wait for the calls under way that fill `tensor`."""
-    for task in [one for one in current().unwaited if any(target is tensor for target in one.targets)]:
+    for task in [
+        one for one in current().unwaited if any(target is tensor for target in one.targets)
+    ]:
         task.wait()
 
 
@@ -364,11 +396,16 @@ def broadcast_object_list(object_list: list[Any], src: int, group: Group | None 
     def fill(results: list[Any]) -> None:
         object_list[:] = results
 
-    called("broadcast_object_list", Plan(object_list, fill, agreed={"src": src}, takes=[]), group, True)
+    called(
+        "broadcast_object_list", Plan(object_list, fill, agreed={"src": src}, takes=[]), group, True
+    )
 
 
 def scatter_object_list(
-    out_object_list: list[Any], in_object_list: Sequence[Any] | None = None, src: int = 0, group: Group | None = None
+    out_object_list: list[Any],
+    in_object_list: Sequence[Any] | None = None,
+    src: int = 0,
+    group: Group | None = None,
 ) -> None:
     """One object of rank `src` of the world for each."""
 
@@ -384,7 +421,9 @@ def message(tensor: Any, other: int, sends: bool, group: Group | None, waits: bo
     """One side of a message between this rank and rank `other` of the world."""
     members, rank = group or world_group(), current()
     if members.rank < 0:
-        warnings.warn(f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3)
+        warnings.warn(
+            f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3
+        )
         return None
     found_inside(other, members)
     pair = (rank.number, other) if sends else (other, rank.number)
@@ -404,14 +443,22 @@ def message(tensor: Any, other: int, sends: bool, group: Group | None, waits: bo
 
 
 def send(
-    tensor: Any, dst: int = 0, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+    tensor: Any,
+    dst: int = 0,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
 ) -> Task | None:
     """Send to rank `dst` of the world, and wait until it receives."""
     return message(tensor, dst, True, group, sync_op or use_calc_stream)
 
 
 def recv(
-    tensor: Any, src: int = 0, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+    tensor: Any,
+    src: int = 0,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
 ) -> Task | None:
     """Receive from rank `src` of the world, in place."""
     return message(tensor, src, False, group, sync_op or use_calc_stream)
@@ -430,9 +477,13 @@ def irecv(tensor: Any, src: int | None = None, group: Group | None = None) -> Ta
 class P2POp:
     """A message to be sent or received, for `batch_isend_irecv`."""
 
-    def __init__(self, op: Callable[..., Any], tensor: Any, peer: int, group: Group | None = None) -> None:
+    def __init__(
+        self, op: Callable[..., Any], tensor: Any, peer: int, group: Group | None = None
+    ) -> None:
         if op not in (isend, irecv):
-            raise RuntimeError("Invalid ``op`` function. Expected ``op`` to be of type ``isend`` or ``irecv``.")
+            raise RuntimeError(
+                "Invalid ``op`` function. Expected ``op`` to be of type ``isend`` or ``irecv``."
+            )
         self.op, self.tensor, self.peer, self.group = op, tensor, peer, group
 
 
@@ -449,7 +500,9 @@ def _coalescing_manager(group: Group | None = None, tasks: Any = None) -> Iterat
 
 
 # --------------------------------------------------------------------------- groups
-def new_group(ranks: Sequence[int] | None = None, backend: str | None = None, **options: Any) -> Group:
+def new_group(
+    ranks: Sequence[int] | None = None, backend: str | None = None, **options: Any
+) -> Group:
     """A group of some ranks; all ranks of the world make it.
 
     Raises:
@@ -461,7 +514,9 @@ def new_group(ranks: Sequence[int] | None = None, backend: str | None = None, **
     return group
 
 
-def split_group(parent: Group | None = None, split_ranks: Sequence[Sequence[int]] = ()) -> Group | None:
+def split_group(
+    parent: Group | None = None, split_ranks: Sequence[Sequence[int]] = ()
+) -> Group | None:
     """One group for each list of ranks; that which this rank is in."""
     groups = [new_group(ranks) for ranks in split_ranks]
     return next((group for group in groups if group.rank >= 0), None)

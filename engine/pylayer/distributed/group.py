@@ -29,9 +29,19 @@ class Group:
     """Makes `process_group`; `pylayer.distributed.process_group`, which needs groups, sets it."""
 
     def __init__(
-        self, rank_in_group: int, id: int, ranks: Sequence[int], pg: Any = None, name: str | None = None
+        self,
+        rank_in_group: int,
+        id: int,
+        ranks: Sequence[int],
+        pg: Any = None,
+        name: str | None = None,
     ) -> None:
-        self.rank, self.id, self.ranks, self.name = rank_in_group, id, list(ranks), name or f"_default_pg{id}"
+        self.rank, self.id, self.ranks, self.name = (
+            rank_in_group,
+            id,
+            list(ranks),
+            name or f"_default_pg{id}",
+        )
         self._pg = pg
 
     @property

@@ -53,8 +53,13 @@ def check(calls: Sequence[Call]) -> None:
             raise apart(first, call, "different calls meet")
         for name, value in first.agreed.items():
             if call.agreed.get(name) != value:
-                shown = [NAMES[c.agreed[name]] if name == "op" else c.agreed.get(name) for c in (first, call)]
-                raise apart(first, call, f"{first.kind} with {name} {shown[0]} meets {name} {shown[1]}")
+                shown = [
+                    NAMES[c.agreed[name]] if name == "op" else c.agreed.get(name)
+                    for c in (first, call)
+                ]
+                raise apart(
+                    first, call, f"{first.kind} with {name} {shown[0]} meets {name} {shown[1]}"
+                )
         kinds = [{dtype for _, dtype in c.likes} for c in (first, call)]
         if kinds[0] and kinds[1] and kinds[0] != kinds[1]:
             texts = [" and ".join(sorted(kind)) for kind in kinds]

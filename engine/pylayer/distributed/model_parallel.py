@@ -51,7 +51,9 @@ class c_identity_eager(PyLayer):  # noqa: N801 - Paddle's name
     """The Tensor itself; its gradient is summed over the group."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, group: Group, skip_c_identity_dynamic: bool = False) -> Tensor:
+    def forward(
+        ctx: Any, tensor: Tensor, group: Group, skip_c_identity_dynamic: bool = False
+    ) -> Tensor:
         ctx.group = group
         return clone(tensor)
 
@@ -98,11 +100,15 @@ class _Concat(PyLayer):
         return own_part(dy, ctx.group, -1)
 
 
-def _c_identity(tensor: Tensor, group: Group | None = None, skip_c_identity_dynamic: bool = False) -> Any:
+def _c_identity(
+    tensor: Tensor, group: Group | None = None, skip_c_identity_dynamic: bool = False
+) -> Any:
     return c_identity_eager.apply(tensor, group or world_group())
 
 
-def _mp_allreduce(tensor: Tensor, op: int = 0, group: Group | None = None, *args: Any, **kwargs: Any) -> Any:
+def _mp_allreduce(
+    tensor: Tensor, op: int = 0, group: Group | None = None, *args: Any, **kwargs: Any
+) -> Any:
     return mp_allreduce_eager.apply(tensor, group or world_group())
 
 

@@ -76,7 +76,11 @@ class Rank:
 
     def unknown(self, held: Any) -> Any:
         """In place of what a Tensor held: NaN, where its dtype has that."""
-        return held.detach() * nan if held.dtype.name.startswith(("float", "bfloat", "complex")) else held
+        return (
+            held.detach() * nan
+            if held.dtype.name.startswith(("float", "bfloat", "complex"))
+            else held
+        )
 
     def taken(self, tensor: Any) -> Any:
         """What is handed over of a Tensor."""

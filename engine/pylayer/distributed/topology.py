@@ -18,7 +18,9 @@ class DistributedStrategy:
     """The degrees of parallelism, as ``hybrid_configs``: ``{"dp_degree": 2, "mp_degree": 4}``."""
 
     def __init__(self) -> None:
-        self._hybrid: dict[str, Any] = {f"{axis}_degree": -1 if axis == "dp" else 1 for axis in AXES}
+        self._hybrid: dict[str, Any] = {
+            f"{axis}_degree": -1 if axis == "dp" else 1 for axis in AXES
+        }
 
     @property
     def hybrid_configs(self) -> dict[str, Any]:
@@ -39,7 +41,9 @@ class CommunicateTopology:
     """
 
     def __init__(
-        self, hybrid_group_names: Sequence[str] = tuple(AXES.values()), dims: Sequence[int] = (1, 1, 1, 1, 1)
+        self,
+        hybrid_group_names: Sequence[str] = tuple(AXES.values()),
+        dims: Sequence[int] = (1, 1, 1, 1, 1),
     ) -> None:
         self.names, self.dims = list(hybrid_group_names), list(dims)
         self.coordinates = list(itertools.product(*map(range, dims)))
@@ -121,7 +125,9 @@ class HybridCommunicateGroup:
 
     def get_expert_parallel_group(self) -> Group:
         """The ranks among which experts are spread: those of the data and sharding axes, the one that is used."""
-        return self.groups["sharding"] if self.groups["sharding"].nranks > 1 else self.groups["data"]
+        return (
+            self.groups["sharding"] if self.groups["sharding"].nranks > 1 else self.groups["data"]
+        )
 
     def get_expert_parallel_world_size(self) -> int:
         """How many."""
@@ -169,7 +175,9 @@ def init(
         degrees["dp"] = max(size // others, 1)
     if others * degrees["dp"] != size:
         said = ", ".join(f"{axis}_degree {degree}" for axis, degree in degrees.items())
-        raise ValueError(f"{said}: these multiply to {others * degrees['dp']}, but there are {size} ranks")
+        raise ValueError(
+            f"{said}: these multiply to {others * degrees['dp']}, but there are {size} ranks"
+        )
     rank = current()
     rank.strategy = strategy
     rank.topology = HybridCommunicateGroup(CommunicateTopology(dims=list(degrees.values())))

@@ -104,21 +104,32 @@ class LeftError(CommunicationError):
     """Another rank has raised: what it raised is the error."""
 
 
-def stuck(waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int) -> dict[int, CommunicationError]:
+def stuck(
+    waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int
+) -> dict[int, CommunicationError]:
     """What each rank that waits is to raise where nobody is left who could answer."""
 
     def state(number: int) -> tuple[str, str, str]:
         if number in waiting:
             return "waits", "wait", f"in {waiting[number]}"
-        return "has", "have", f"raised {type(errors[number]).__name__}" if number in errors else "returned"
+        return (
+            "has",
+            "have",
+            f"raised {type(errors[number]).__name__}" if number in errors else "returned",
+        )
 
     alike: dict[tuple[str, str, str], list[int]] = {}
     for number in range(size):
         alike.setdefault(state(number), []).append(number)
-    rows = [f"{listed(some)} {verbs[len(some) > 1]} {what}" for (*verbs, what), some in alike.items()]
+    rows = [
+        f"{listed(some)} {verbs[len(some) > 1]} {what}" for (*verbs, what), some in alike.items()
+    ]
     said = "; ".join(rows[:MOST_STATES]) + "; …" * (len(rows) > MOST_STATES)
     if errors:
-        return {k: LeftError(f"a rank has raised, and others wait for it: {said}", sorted(errors)) for k in waiting}
+        return {
+            k: LeftError(f"a rank has raised, and others wait for it: {said}", sorted(errors))
+            for k in waiting
+        }
     return {k: DeadlockError(f"no rank can go on: {said}", sorted(waiting)) for k in waiting}
 
 
@@ -132,10 +143,14 @@ def apart(function: Callable[[], Any]) -> Any:
 
 def first_of(errors: Mapping[int, BaseException], size: int) -> BaseException:
     """The error to raise for all: of those that do not follow from others the lowest rank's, with who raised it."""
-    own = {number: error for number, error in errors.items() if not isinstance(error, LeftError)} or dict(errors)
+    own = {
+        number: error for number, error in errors.items() if not isinstance(error, LeftError)
+    } or dict(errors)
     number = min(own)
     error = own[number]
-    alike = sorted(k for k, other in own.items() if type(other) is type(error) and str(other) == str(error))
+    alike = sorted(
+        k for k, other in own.items() if type(other) is type(error) and str(other) == str(error)
+    )
     if size > 1 and not isinstance(error, CommunicationError):
         error.add_note(f"on {ranks_text(alike, size)}")
     return error

@@ -46,7 +46,12 @@ FLOAT64, FLOAT32 = np.dtype("float64"), np.dtype("float32")
 
 def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation of one Tensor: the usual case at once, any other through `general`."""
-    kernels, differentiable, floating, grad_enabled = row.kernels, row.differentiable, row.floating, grad_mode.get
+    kernels, differentiable, floating, grad_enabled = (
+        row.kernels,
+        row.differentiable,
+        row.floating,
+        grad_mode.get,
+    )
     row.pull = puller(row)
     keeps_x, keeps_out = "x" in row.reads, "out" in row.reads
     (pick,) = [vjp.pick for vjp in row.vjps] or [row.apply]  # which without a vjp is not called
@@ -71,7 +76,9 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
         parent = x if x.node is None else x.node
         if not (usual and axes) or watching:
             out = as_array(out, type(array))
-            return Tensor(out, OpNode(row, (parent,), (pick(array, out, 0),), (array.shape,), out), False)
+            return Tensor(
+                out, OpNode(row, (parent,), (pick(array, out, 0),), (array.shape,), out), False
+            )
         node = ElementwiseNode()
         node.age = next(clock)
         node.parent_x = parent
@@ -90,7 +97,12 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
 
 def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation that `binary` made: the usual case at once, any other through `general`."""
-    kernels, differentiable, floating, grad_enabled = row.kernels, row.differentiable, row.floating, grad_mode.get
+    kernels, differentiable, floating, grad_enabled = (
+        row.kernels,
+        row.differentiable,
+        row.floating,
+        grad_mode.get,
+    )
     row.pull = puller(row)
     keeps, (keeps_x, keeps_y, keeps_out) = bool(row.reads), [name in row.reads for name in SAVED]
     pick_x, pick_y = [vjp.pick for vjp in row.vjps] or [row.apply] * 2
@@ -114,17 +126,31 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
         if (parent_x is None and parent_y is None) or not differentiable or not grad_enabled():
             return unrecorded(row, (x, y), as_array(out, type(a)))
         shape = a.shape
-        if not (usual and shape and shape == b.shape) or parent_x is None or parent_y is None or watching:
+        if (
+            not (usual and shape and shape == b.shape)
+            or parent_x is None
+            or parent_y is None
+            or watching
+        ):
             out = as_array(out, type(a))
-            saved = () if parent_x is None else pick_x(a, b, out, 0), () if parent_y is None else pick_y(a, b, out, 1)
-            return Tensor(out, OpNode(row, (parent_x, parent_y), saved, (shape, b.shape), out), False)
+            saved = (
+                () if parent_x is None else pick_x(a, b, out, 0),
+                () if parent_y is None else pick_y(a, b, out, 1),
+            )
+            return Tensor(
+                out, OpNode(row, (parent_x, parent_y), saved, (shape, b.shape), out), False
+            )
         node = ElementwiseNode()
         node.age = next(clock)
         node.parent_x = parent_x
         node.parent_y = parent_y
         node.hooks = None
         node.op = row
-        node.saved = (a if keeps_x else None, b if keeps_y else None, out if keeps_out else None) if keeps else ()
+        node.saved = (
+            (a if keeps_x else None, b if keeps_y else None, out if keeps_out else None)
+            if keeps
+            else ()
+        )
         tensor = new(Tensor)
         tensor.array = out
         tensor.node = node
@@ -149,7 +175,11 @@ def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Ten
 
     def call(x: Any, y: Any) -> Tensor:
         tensor, number = (y, x) if type(y) is Tensor else (x, y)
-        if type(tensor) is not Tensor or type(number) not in (float, int) or tensor.array.dtype.kind != "f":
+        if (
+            type(tensor) is not Tensor
+            or type(number) not in (float, int)
+            or tensor.array.dtype.kind != "f"
+        ):
             return general(x, y)
         array = tensor.array
         a, b = (array, number) if tensor is x else (number, array)
@@ -211,8 +241,12 @@ def puller(op: Row) -> Function:
         values = ["raw_ops[type(held[0])]"] * vjp.takes_ops + saved
         cotangent = "held.pop()" if taken and vjp is vjps[-1] else "held[0]"
         given = values if vjp.multiplies else [cotangent, *values]
-        value = given[0] if vjp.rule.__code__.co_code == IDENTITY else f"rule{k}({', '.join(given)})"
-        lines.append(f"{SAVED[k]} = {value} * {cotangent}" if vjp.multiplies else f"{SAVED[k]} = {value}")
+        value = (
+            given[0] if vjp.rule.__code__.co_code == IDENTITY else f"rule{k}({', '.join(given)})"
+        )
+        lines.append(
+            f"{SAVED[k]} = {value} * {cotangent}" if vjp.multiplies else f"{SAVED[k]} = {value}"
+        )
         names[f"rule{k}"] = vjp.rule
     lines += ["held.append(x)" if taken else "held[0] = x", *["return y"] * (len(vjps) > 1)]
     exec("\n ".join(lines), names)

@@ -13,7 +13,9 @@ from pylayer.tape.versions import changes
 from pylayer.tensor.array import as_array, gradient_in_order, in_order
 
 
-def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool = False) -> Gradients:
+def spelled_out(
+    roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool = False
+) -> Gradients:
     """What `graph.walk` does of arrays; from one elementwise call straight on to the next, as in a chain, by `pull`."""
     pending: dict[Target, Held] = {}
     heap: list[tuple[int, Node]] = []
@@ -26,7 +28,9 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
                 heappush(heap, (target.age, target))
             return
         held = pending[target]
-        held.append(held.pop() + cotangent)  # NumPy adds in place to a large array that nobody else holds
+        held.append(
+            held.pop() + cotangent
+        )  # NumPy adds in place to a large array that nobody else holds
         held[0] = in_order(as_array(held[0], type(cotangent)))
 
     for target, cotangent in roots:
@@ -36,7 +40,9 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
         held = pending.pop(node)
         cotangent = None
         simple = shaped and not changes
-        while simple and type(node) is ElementwiseNode and not node.hooks and node.saved is not None:
+        while (
+            simple and type(node) is ElementwiseNode and not node.hooks and node.saved is not None
+        ):
             other = node.op.pull(held, node.saved)
             if not retain_graph:
                 node.saved = None

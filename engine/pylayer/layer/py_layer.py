@@ -57,7 +57,9 @@ class Slot(NamedTuple):
     is_list: bool
 
 
-def input_slots(layer: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Slot], list[str]]:
+def input_slots(
+    layer: str, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[list[Slot], list[str]]:
     """The arguments that own a gradient slot, in call order, and the names of the others (observed rules 9 and 10).
 
     Warns:
@@ -128,7 +130,10 @@ class Like(NamedTuple):
 
 def likes(slots: Sequence[Slot]) -> list[list[Like]]:
     """The shape and dtype of every Tensor, slot by slot, without holding the Tensors."""
-    return [[Like(t.array.shape, t.array.dtype, XP[type(t.array)]) for t in slot.tensors] for slot in slots]
+    return [
+        [Like(t.array.shape, t.array.dtype, XP[type(t.array)]) for t in slot.tensors]
+        for slot in slots
+    ]
 
 
 # --------------------------------------------------------------------------- the context
@@ -167,7 +172,9 @@ class PyLayerContext:
         """
         self._allow("save_for_backward", once=True)
         hooks = active_hooks.get()
-        self._saved = tensors if hooks is None else tuple(_packed_argument(t, hooks) for t in tensors)
+        self._saved = (
+            tensors if hooks is None else tuple(_packed_argument(t, hooks) for t in tensors)
+        )
         self.age = next(clock)
 
     def saved_tensor(self) -> tuple[Any, ...] | None:
@@ -212,7 +219,9 @@ class PyLayerContext:
 
     def _allow(self, method: str, once: bool = False) -> None:
         if not self._in_forward:
-            raise RuntimeError(f"{self._layer}: ctx.{method} must be called inside forward, but forward has returned.")
+            raise RuntimeError(
+                f"{self._layer}: ctx.{method} must be called inside forward, but forward has returned."
+            )
         if once and method in self._called:
             raise RuntimeError(
                 f"{self._layer}: ctx.{method} must be called at most once. Pass all Tensors to one call."
@@ -222,7 +231,9 @@ class PyLayerContext:
 
 def _bool(method: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"(InvalidType) {method}: argument (position 1) must be bool, but got {type(value).__name__}")
+        raise TypeError(
+            f"(InvalidType) {method}: argument (position 1) must be bool, but got {type(value).__name__}"
+        )
     return value
 
 
@@ -277,7 +288,9 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
     if ctx._saved:
         this = weakref.ref(node)
         ctx._saved = tuple(
-            _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)]) if id(v) in positions else v
+            _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)])
+            if id(v) in positions
+            else v
             for v in ctx._saved
         )
 
@@ -286,7 +299,17 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
 class PyLayerNode(Node):
     """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the rules."""
 
-    __slots__ = ("inputs", "layer", "misfits", "names", "output_likes", "output_lists", "outputs", "slotless", "where")
+    __slots__ = (
+        "inputs",
+        "layer",
+        "misfits",
+        "names",
+        "output_likes",
+        "output_lists",
+        "outputs",
+        "slotless",
+        "where",
+    )
 
     def __init__(
         self,
@@ -297,7 +320,9 @@ class PyLayerNode(Node):
         slotless: Sequence[str],
         where: str,
     ) -> None:
-        super().__init__([parent_of(tensor) for slot in inputs for tensor in slot.tensors], saved=ctx)
+        super().__init__(
+            [parent_of(tensor) for slot in inputs for tensor in slot.tensors], saved=ctx
+        )
         self.layer = layer
         self.names = [(slot.name, slot.is_list) for slot in inputs]
         self.inputs = likes(inputs)
@@ -336,12 +361,20 @@ class PyLayerNode(Node):
             if self.misfits:
                 raise self.misfits[0] from error
             raise
-        pairs = zip(self.parents, self.checked(returned, found.barred if found else ()), strict=True)
-        given = [(parent, gradient) for parent, gradient in pairs if parent is not None and gradient is not None]
+        pairs = zip(
+            self.parents, self.checked(returned, found.barred if found else ()), strict=True
+        )
+        given = [
+            (parent, gradient)
+            for parent, gradient in pairs
+            if parent is not None and gradient is not None
+        ]
         return given if create_graph else [(parent, gradient.array) for parent, gradient in given]
 
     # ----------------------------------------------------------------- what backward gets
-    def cotangent_arguments(self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext) -> list[Any]:
+    def cotangent_arguments(
+        self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext
+    ) -> list[Any]:
         """One Tensor, or list of Tensors, per output slot."""
         remaining = iter(cotangents)
         arguments: list[Any] = []
@@ -350,11 +383,17 @@ class PyLayerNode(Node):
             arguments.append(tensors if is_list else tensors[0])
         return arguments
 
-    def cotangent_tensor(self, cotangent: Cotangent | None, like: Like, ctx: PyLayerContext) -> Tensor | None:
+    def cotangent_tensor(
+        self, cotangent: Cotangent | None, like: Like, ctx: PyLayerContext
+    ) -> Tensor | None:
         """One cotangent as backward sees it: a copy, since backward may change it in place (observed rule 43)."""
         if cotangent is None:
             return like.zeros() if ctx._materialize_grads else None
-        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(duplicate(cotangent), None, False)
+        tensor = (
+            cotangent
+            if isinstance(cotangent, Tensor)
+            else Tensor(duplicate(cotangent), None, False)
+        )
         return as_dtype_of(tensor, like) if ctx._grad_in_dtype_consistent else tensor
 
     # ----------------------------------------------------------------- what backward returns
@@ -365,7 +404,10 @@ class PyLayerNode(Node):
         gradient, is one that needs none.
         """
         parents = iter(self.parents)
-        targets = [[None if (parent := next(parents)) in barred else parent for _ in slot] for slot in self.inputs]
+        targets = [
+            [None if (parent := next(parents)) in barred else parent for _ in slot]
+            for slot in self.inputs
+        ]
         values = self.per_slot(returned)
         if len(values) != len(self.names):
             values = self.completed(values, targets)
@@ -378,10 +420,14 @@ class PyLayerNode(Node):
             if value is None:
                 value = [None] * len(slot)
             if not isinstance(value, (list, tuple)):
-                raise self.error(k, name, f"argument must be list or tuple, but got {type(value).__name__}")
+                raise self.error(
+                    k, name, f"argument must be list or tuple, but got {type(value).__name__}"
+                )
             if len(value) != len(slot):
                 raise self.error(
-                    k, name, f"the list has {len(slot)} Tensors, but backward returned {len(value)} gradients"
+                    k,
+                    name,
+                    f"the list has {len(slot)} Tensors, but backward returned {len(value)} gradients",
                 )
             gradients += [
                 self.checked_gradient(k, f"{name}[{j}]", item, like, parent)
@@ -395,7 +441,11 @@ class PyLayerNode(Node):
         if not isinstance(returned, (list, tuple)):
             return [returned]
         single_list = len(self.names) == 1 and self.names[0][1]
-        if single_list and isinstance(returned, list) and not any(isinstance(v, (list, tuple)) for v in returned):
+        if (
+            single_list
+            and isinstance(returned, list)
+            and not any(isinstance(v, (list, tuple)) for v in returned)
+        ):
             return [returned]
         return list(returned)
 
@@ -407,12 +457,18 @@ class PyLayerNode(Node):
         """
         count = len(values)
         left_out = zip(self.inputs[count:], targets[count:], strict=True)
-        missed = any(needs(like, to) for slot, parents in left_out for like, to in zip(slot, parents, strict=True))
+        missed = any(
+            needs(like, to)
+            for slot, parents in left_out
+            for like, to in zip(slot, parents, strict=True)
+        )
         if not 0 < count < len(targets) or missed or not reads_as_releases.get():
             raise self.wrong_count(values)
         return values + [None] * (len(targets) - count)
 
-    def checked_gradient(self, k: int, name: str, value: Any, like: Like, parent: Target | None) -> Tensor | None:
+    def checked_gradient(
+        self, k: int, name: str, value: Any, like: Like, parent: Target | None
+    ) -> Tensor | None:
         """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34).
 
         One that goes to a PyLayer may have another shape, as in Paddle (observed rule 33): the two may agree on that.
@@ -432,13 +488,19 @@ class PyLayerNode(Node):
                 f"(zeros if the gradient is zero)"
             )  # fmt: skip
         check_supported(value)
-        if not isinstance(value, Tensor) or not hasattr(value, "array"):  # of a subclass that left out Tensor.__init__
+        if not isinstance(value, Tensor) or not hasattr(
+            value, "array"
+        ):  # of a subclass that left out Tensor.__init__
             raise self.error(
-                k, name, f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"
+                k,
+                name,
+                f"We can only support Tensor or None for backward output, , but got {type(value).__name__}",
             )
         if value.array.shape != like.shape:
             misfit = self.error(
-                k, name, f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}"
+                k,
+                name,
+                f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}",
             )
             layer = layer_behind(parent)
             if layer is None:
@@ -491,7 +553,9 @@ def needs(like: Like, parent: Target | None) -> bool:
 def takes_any_dtype(target: Target) -> bool:
     """Whether a cotangent goes to a PyLayer that asked for cotangents as they are."""
     layer = layer_behind(target)
-    return layer is not None and layer.saved is not None and not layer.saved._grad_in_dtype_consistent
+    return (
+        layer is not None and layer.saved is not None and not layer.saved._grad_in_dtype_consistent
+    )
 
 
 def layer_behind(target: Target) -> PyLayerNode | None:
@@ -561,7 +625,9 @@ class PyLayer:
                 return cls.forward(ctx, *args, **kwargs)
         slots, slotless = input_slots(cls.__name__, args, kwargs)
         inputs = [tensor for slot in slots for tensor in slot.tensors]
-        recorded = grad_mode.get() and not all(t._stop_gradient for t in inputs)  # before forward can change that
+        recorded = grad_mode.get() and not all(
+            t._stop_gradient for t in inputs
+        )  # before forward can change that
         token = grad_mode.set(watch is not None)
         try:
             returned = cls.forward(ctx, *args, **kwargs)
@@ -608,7 +674,10 @@ def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) ->
     """
     if not any(output.array is tensor.array for tensor in inputs):
         return output
-    if any(output is tensor or output.array is getattr(tensor, "array", None) for tensor in ctx.not_inplace_tensors):
+    if any(
+        output is tensor or output.array is getattr(tensor, "array", None)
+        for tensor in ctx.not_inplace_tensors
+    ):
         return Tensor(output.array.copy())
     if output.is_leaf:
         raise ValueError(

@@ -19,7 +19,9 @@ class _Recomputed(PyLayer):
     """The function as a layer of the Tensors among its arguments, those in tuples too."""
 
     @staticmethod
-    def forward(ctx: Any, function: Callable[..., Any], random: Any, kwargs: Any, *args: Any) -> Any:
+    def forward(
+        ctx: Any, function: Callable[..., Any], random: Any, kwargs: Any, *args: Any
+    ) -> Any:
         ctx.function, ctx.random, ctx.kwargs, ctx.args = function, random, kwargs, args
         ctx.save_for_backward(*(t for given in args for t in _tensors(given)))
         return function(*args, **kwargs)
@@ -33,24 +35,38 @@ class _Recomputed(PyLayer):
             for tensor in _tensors(given):
                 leaves.append(next(saved).detach())
                 leaves[-1].stop_gradient = tensor.stop_gradient
-            inputs.append(given if not leaves else tuple(leaves) if isinstance(given, tuple) else leaves[0])
+            inputs.append(
+                given if not leaves else tuple(leaves) if isinstance(given, tuple) else leaves[0]
+            )
         with _random_from(ctx.random), enable_grad():
             outputs = ctx.function(*inputs, **ctx.kwargs)
         tensors = _tensors(tuple(outputs) if isinstance(outputs, list) else outputs)
         pairs = [(o, g) for o, g in zip(tensors, cotangents, strict=True) if not o.stop_gradient]
         if not pairs:
-            raise RuntimeError("none of output has stop_gradient=False, this recompute() is not necessary")
+            raise RuntimeError(
+                "none of output has stop_gradient=False, this recompute() is not necessary"
+            )
         backward([o for o, _ in pairs], [g for _, g in pairs])
         found = [[None if t.stop_gradient else t.grad for t in _tensors(value)] for value in inputs]
-        return tuple(g if isinstance(value, tuple) else g[0] for value, g in zip(inputs, found, strict=True) if g)
+        return tuple(
+            g if isinstance(value, tuple) else g[0]
+            for value, g in zip(inputs, found, strict=True)
+            if g
+        )
 
 
 def _tensors(given: Any) -> list[Tensor]:
     """The Tensors that an argument is, or that are in it if it is a tuple."""
-    return [value for value in (given if isinstance(given, tuple) else (given,)) if isinstance(value, Tensor)]
+    return [
+        value
+        for value in (given if isinstance(given, tuple) else (given,))
+        if isinstance(value, Tensor)
+    ]
 
 
-def _recorded(function: Callable[..., Any], random: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _recorded(
+    function: Callable[..., Any], random: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """The function, recorded; what it saves is numbered, and made again when the first of it is read."""
     numbers = itertools.count()
     again: dict[int, Tensor] = {}
@@ -106,8 +122,16 @@ def recompute(
     if not use_reentrant:
         return _recorded(function, random, args, kwargs)
     for given in args:
-        if 0 < len(tensors := _tensors(given)) < len(given if isinstance(given, tuple) else tensors):
-            raise ValueError("Recompute receive a tuple containing tensor and non-tensor at same time.")
+        if (
+            0
+            < len(tensors := _tensors(given))
+            < len(given if isinstance(given, tuple) else tensors)
+        ):
+            raise ValueError(
+                "Recompute receive a tuple containing tensor and non-tensor at same time."
+            )
         if len({t.stop_gradient for t in tensors}) > 1:
-            raise ValueError("Recompute receive a tuple containing tensor holds different stop gradient.")
+            raise ValueError(
+                "Recompute receive a tuple containing tensor holds different stop gradient."
+            )
     return _Recomputed.apply(function, random, kwargs, *args)

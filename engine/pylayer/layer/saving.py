@@ -33,13 +33,21 @@ def _packed(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
         array = to_numpy(value.array) if isinstance(value, Tensor) else np.asarray(value)
         low = array.dtype.name == "bfloat16"  # which NumPy's files do not know
         arrays.append(array.view(np.uint16) if low else array)
-        kind = "parameter" if isinstance(value, Parameter) else "tensor" if isinstance(value, Tensor) else "array"
+        kind = (
+            "parameter"
+            if isinstance(value, Parameter)
+            else "tensor"
+            if isinstance(value, Tensor)
+            else "array"
+        )
         name = value.name if isinstance(value, Parameter) else None
         return {kind: len(arrays) - 1, "bfloat16": low, "name": name}
     if isinstance(value, Mapping):
         return {"mapping": [[_packed(k, arrays), _packed(v, arrays)] for k, v in value.items()]}
     if isinstance(value, (list, tuple)):
-        return {"tuple" if isinstance(value, tuple) else "list": [_packed(v, arrays) for v in value]}
+        return {
+            "tuple" if isinstance(value, tuple) else "list": [_packed(v, arrays) for v in value]
+        }
     if isinstance(value, _PLAIN):
         return value
     raise TypeError(
@@ -48,7 +56,9 @@ def _packed(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     )
 
 
-def save(obj: Any, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4, **configs: Any) -> None:
+def save(
+    obj: Any, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4, **configs: Any
+) -> None:
     """Write Tensors, arrays, numbers and texts, also inside dicts, lists and tuples, to a file or a binary stream.
 
     Args:
@@ -80,7 +90,10 @@ def _unpacked(value: Any, take: Callable[[int], np.ndarray[Any, Any]], as_arrays
     if not isinstance(value, dict):
         return value
     if "mapping" in value:
-        return {_unpacked(k, take, as_arrays): _unpacked(v, take, as_arrays) for k, v in value["mapping"]}
+        return {
+            _unpacked(k, take, as_arrays): _unpacked(v, take, as_arrays)
+            for k, v in value["mapping"]
+        }
     if "list" in value:
         return [_unpacked(v, take, as_arrays) for v in value["list"]]
     if "tuple" in value:
@@ -96,7 +109,9 @@ def _unpacked(value: Any, take: Callable[[int], np.ndarray[Any, Any]], as_arrays
     return tensor
 
 
-def load(path: str | os.PathLike[str] | BinaryIO, return_numpy: bool = False, **configs: Any) -> Any:
+def load(
+    path: str | os.PathLike[str] | BinaryIO, return_numpy: bool = False, **configs: Any
+) -> Any:
     """What `save` wrote; with `return_numpy`, arrays in the place of Tensors.
 
     Raises:

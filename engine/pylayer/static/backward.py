@@ -18,7 +18,10 @@ from pylayer.tensor.tensor import Tensor
 
 
 def gradients(
-    targets: Any, inputs: Any, target_gradients: Any = None, no_grad_set: Iterable[Any] | None = None
+    targets: Any,
+    inputs: Any,
+    target_gradients: Any = None,
+    no_grad_set: Iterable[Any] | None = None,
 ) -> list[Variable | None]:
     """The gradients of the sum of `targets`, each times its target gradient, with respect to `inputs`.
 
@@ -38,9 +41,15 @@ def gradients(
     check_static("paddle.static.gradients")
     targets, inputs, target_gradients = current(targets), current(inputs), current(target_gradients)
     ends, wanted = _as_list(targets, "targets"), _as_list(inputs, "inputs")
-    given = [None] * len(ends) if target_gradients is None else _as_list(target_gradients, "target_gradients", True)
+    given = (
+        [None] * len(ends)
+        if target_gradients is None
+        else _as_list(target_gradients, "target_gradients", True)
+    )
     if len(given) != len(ends):
-        raise ValueError(f"gradients: {len(ends)} targets need as many target_gradients, but got {len(given)}.")
+        raise ValueError(
+            f"gradients: {len(ends)} targets need as many target_gradients, but got {len(given)}."
+        )
     for end, cotangent in zip(ends, given, strict=True):
         if cotangent is not None and not fits(cotangent, end):
             raise ValueError(
@@ -48,7 +57,11 @@ def gradients(
                 f"{_described(end)}."
             )
     current_block_for([*ends, *wanted, *given])
-    seeds = [(end, cotangent) for end, cotangent in zip(ends, given, strict=True) if not end._stop_gradient]
+    seeds = [
+        (end, cotangent)
+        for end, cotangent in zip(ends, given, strict=True)
+        if not end._stop_gradient
+    ]
     found = pull_back(_operators_so_far(), seeds, wanted, _barred(no_grad_set))
     return [_named_gradient(tensor, found.get(tensor)) for tensor in wanted]
 
@@ -72,9 +85,13 @@ def append_backward(
     """
     check_static("paddle.static.append_backward")
     if not isinstance(loss, Variable):
-        raise TypeError(f"The loss of append_backward must be a Variable, but received {type(loss).__name__}.")
+        raise TypeError(
+            f"The loss of append_backward must be a Variable, but received {type(loss).__name__}."
+        )
     program = default_main_program()
-    parameters = [_by_name(p) for p in (program.persistables() if parameter_list is None else parameter_list)]
+    parameters = [
+        _by_name(p) for p in (program.persistables() if parameter_list is None else parameter_list)
+    ]
     return list(zip(parameters, gradients([loss], parameters, None, no_grad_set), strict=True))
 
 
@@ -82,12 +99,16 @@ def _as_list(value: Any, what: str, none_allowed: bool = False) -> list[Any]:
     items = list(value) if isinstance(value, (list, tuple)) else [value]
     for item in items:
         if not isinstance(item, Tensor) and not (none_allowed and item is None):
-            raise TypeError(f"The {what} of gradients must be Variables, but received {type(item).__name__}.")
+            raise TypeError(
+                f"The {what} of gradients must be Variables, but received {type(item).__name__}."
+            )
     return items
 
 
 def _described(tensor: Tensor) -> str:
-    return tensor.described() if isinstance(tensor, Variable) else f"a Tensor of shape {tensor.shape}"
+    return (
+        tensor.described() if isinstance(tensor, Variable) else f"a Tensor of shape {tensor.shape}"
+    )
 
 
 def _by_name(value: Any) -> Tensor:
@@ -133,7 +154,11 @@ def pull_back(
     reach = {t for t in wanted if not t._stop_gradient}
     through: list[tuple[Operator, list[int]]] = []
     for op in flat:
-        positions = [k for k, t in enumerate(op.inputs) if t is not None and not t._stop_gradient and t in reach]
+        positions = [
+            k
+            for k, t in enumerate(op.inputs)
+            if t is not None and not t._stop_gradient and t in reach
+        ]
         if positions:
             through.append((op, positions))
             reach.update(out for out in op.outputs if not out._stop_gradient and out not in barred)
@@ -172,7 +197,11 @@ class Sums:
             return
         parts = (self.sums[tensor], part)
         for one in parts:
-            if isinstance(one, Variable) and one.name.startswith(f"{tensor.name}@GRAD") and one not in self.given:
+            if (
+                isinstance(one, Variable)
+                and one.name.startswith(f"{tensor.name}@GRAD")
+                and one not in self.given
+            ):
                 one.block.program.rename(one, f"{tensor.name}@PART")
         self.sums[tensor] = OPS["add"].function(*parts)
         self.added.add(tensor)
@@ -192,14 +221,24 @@ def _named_gradient(tensor: Tensor, gradient: Tensor | None) -> Variable | None:
         return None
     name = f"{tensor.name}@GRAD"
     program = default_main_program()
-    if isinstance(gradient, Variable) and gradient.block is program.current and gradient.name.startswith(name):
+    if (
+        isinstance(gradient, Variable)
+        and gradient.block is program.current
+        and gradient.name.startswith(name)
+    ):
         return gradient
     return assigned(gradient, name)
 
 
-def minimized(loss: Any, optimizer: Any, parameters: Sequence[Any] | None) -> tuple[list[Operator], list[Any]]:
+def minimized(
+    loss: Any, optimizer: Any, parameters: Sequence[Any] | None
+) -> tuple[list[Operator], list[Any]]:
     """Record the gradients of `loss` and the optimizer's step; what ``optimizer.minimize(loss)`` does."""
-    pairs = [(p, g) for p, g in append_backward(loss, parameters) if isinstance(p, Parameter) and g is not None]
+    pairs = [
+        (p, g)
+        for p, g in append_backward(loss, parameters)
+        if isinstance(p, Parameter) and g is not None
+    ]
     return stepped(optimizer, pairs), pairs
 
 

@@ -47,7 +47,9 @@ class Conditional(Operator):
     def blocks(self) -> list[tuple[str, Block]]:
         return list(zip(("true", "false"), self.branches, strict=True))
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> list[Tensor | None]:
         """Record a conditional on the same condition whose blocks are the gradients of this one's blocks."""
         around = default_main_program().current
         sources = [t for k in wanted if (t := self.inputs[k]) is not None]
@@ -55,14 +57,18 @@ class Conditional(Operator):
         made = Conditional(self.condition, [])
         for source in sources:
             spec = source.array
-            made.outputs.append(around.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, False))
+            made.outputs.append(
+                around.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, False)
+            )
         for branch in self.branches:
             block = Block(around.program, around, branch=True, sees=[branch])
             with block.recorded():
                 found = pull_back(run_in(branch), seeds, sources)
                 for source, out in zip(sources, made.outputs, strict=True):
                     gradient = found.get(source)
-                    block.append(Assign(filled_like(source, 0.0) if gradient is None else gradient, out))
+                    block.append(
+                        Assign(filled_like(source, 0.0) if gradient is None else gradient, out)
+                    )
             made.branches.append(block)
         made.close()
         around.append(made)
@@ -74,7 +80,11 @@ class Conditional(Operator):
 
 def run_in(branch: Block) -> list[Operator]:
     """The operators of a branch; for the gradient of a branch, after those of the branch itself."""
-    return [op for block in (*branch.sees, branch) for op in (block.ops if block is branch else run_in(block))]
+    return [
+        op
+        for block in (*branch.sees, branch)
+        for op in (block.ops if block is branch else run_in(block))
+    ]
 
 
 def cond(
@@ -100,7 +110,9 @@ def cond(
     """
     for role, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if function is not None and not callable(function):
-            raise TypeError(f"The {role} in cond must be callable, but received {type(function).__name__}.")
+            raise TypeError(
+                f"The {role} in cond must be callable, but received {type(function).__name__}."
+            )
     if in_dynamic_mode() or not isinstance(pred, Variable):
         chosen = true_fn if bool(pred) else false_fn
         return None if chosen is None else chosen()
@@ -161,7 +173,9 @@ def _as_tensor(block: Block, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if not isinstance(value, (bool, int, float)):
-        raise ValueError(f"a function of cond must return Variables or numbers, but got {type(value).__name__}.")
+        raise ValueError(
+            f"a function of cond must return Variables or numbers, but got {type(value).__name__}."
+        )
     with block.recorded():
         return to_tensor(value)
 

@@ -34,13 +34,19 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
     if not isinstance(name, str):
         raise TypeError(f"The name of data must be a str, but received {type(name).__name__}.")
     if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"The shape of data {name!r} must be a list or tuple, but received {type(shape).__name__}.")
+        raise TypeError(
+            f"The shape of data {name!r} must be a list or tuple, but received {type(shape).__name__}."
+        )
     sizes: list[int | SymbolicSize] = []
     for n in shape:
         if n is not None and (not isinstance(n, int) or isinstance(n, bool)):
-            raise TypeError(f"The shape of data {name!r} must hold ints and None, but received {n!r} in {list(shape)}.")
+            raise TypeError(
+                f"The shape of data {name!r} must hold ints and None, but received {n!r} in {list(shape)}."
+            )
         if n is not None and n < -1:
-            raise ValueError(f"The sizes of data {name!r} must not be below -1, but the shape is {list(shape)}.")
+            raise ValueError(
+                f"The sizes of data {name!r} must not be below -1, but the shape is {list(shape)}."
+            )
         sizes.append(UnknownSize() if n is None or n == -1 else n)
     program = default_main_program()
     wanted = as_dtype("float32" if dtype is None else dtype)

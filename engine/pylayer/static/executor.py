@@ -30,7 +30,9 @@ class Executor:
 
     def __init__(self, place: Place | None = None) -> None:
         if place is not None and not isinstance(place, Place):
-            raise TypeError(f"The place of an Executor must be CPUPlace() or CUDAPlace(id), but got {place!r}.")
+            raise TypeError(
+                f"The place of an Executor must be CPUPlace() or CUDAPlace(id), but got {place!r}."
+            )
         self.place = place
 
     def run(
@@ -61,7 +63,9 @@ class Executor:
         """
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
-            raise TypeError(f"Executor requires Program as its Parameter. But you passed in {type(program)}.")
+            raise TypeError(
+                f"Executor requires Program as its Parameter. But you passed in {type(program)}."
+            )
         if feed is not None and not isinstance(feed, Mapping):
             raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}.")
         fetches = [fetched(program, k, item) for k, item in enumerate(as_list(fetch_list))]
@@ -73,7 +77,11 @@ class Executor:
             recording.reset(recorder)
             grad_mode.reset(recorded)
             _device.reset(device)
-        return [np.array(to_numpy(v)) for v in values] if return_numpy else [Tensor(v.copy()) for v in values]
+        return (
+            [np.array(to_numpy(v)) for v in values]
+            if return_numpy
+            else [Tensor(v.copy()) for v in values]
+        )
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -101,7 +109,9 @@ def fetched(program: Program, index: int, item: Any) -> Tensor:
         )
     if isinstance(item, Variable):
         if item.block.program is not program:
-            raise ValueError(f"fetch_list[{index}] is not of the program that is run: {item.described()}.")
+            raise ValueError(
+                f"fetch_list[{index}] is not of the program that is run: {item.described()}."
+            )
         block = item.block
         while block.parent is not None:
             if block.branch:
@@ -135,7 +145,9 @@ def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:
     """
     if variable.fed_as not in feed:
         given = ", ".join(map(repr, feed)) or "nothing"
-        raise KeyError(f"{variable.fed_as}: the feed lacks {variable.described()}; it holds {given}")
+        raise KeyError(
+            f"{variable.fed_as}: the feed lacks {variable.described()}; it holds {given}"
+        )
     value = feed[variable.fed_as]
     spec = variable._spec
     if isinstance(value, Tensor):

@@ -39,7 +39,11 @@ MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
 """How many known sizes are tried in place of an unknown one that must equal one of them, and up to which."""
 
 
-VALUES: tuple[Callable[[Array], Array], ...] = (lambda k: k * 0, lambda k: (k + 1) % 2, lambda k: k % 2 + 1)
+VALUES: tuple[Callable[[Array], Array], ...] = (
+    lambda k: k * 0,
+    lambda k: (k + 1) % 2,
+    lambda k: k % 2 + 1,
+)
 """The values of a row that are tried, of the elements' numbers: the last differ from the first in every element, those
 between are refused by fewer operations."""
 
@@ -72,7 +76,9 @@ class Trial(NamedTuple):
         if tensor.constant is not None:
             return tensor.constant
         spec = tensor._spec
-        shape = tuple(n.value(self.number) if isinstance(n, SymbolicSize) else n for n in spec.shape)
+        shape = tuple(
+            n.value(self.number) if isinstance(n, SymbolicSize) else n for n in spec.shape
+        )
         last = shape[-1] if shape else 1
         row = VALUES[self.values](np.arange(last)).astype(spec.dtype)
         return np.broadcast_to(row, shape) if shape else row.reshape(())
@@ -98,7 +104,9 @@ def infer_operation(op: Row, arguments: Sequence[Any]) -> tuple[type | None, lis
     return kind[0], specs
 
 
-def infer_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[OutputSpec, bool]:
+def infer_call(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[OutputSpec, bool]:
     """The spec of the one Tensor that a function makes, and its stop_gradient.
 
     Raises:
@@ -126,7 +134,9 @@ def inferred(run: Callable[[Trial], list[Array]], arguments: Any) -> list[Output
     """The specs of what `run` gives, from several trials."""
     tensors = tensors_in(arguments)
     sizes = [n for t in tensors if isinstance(t, Variable) for n in t._spec.shape]
-    unknown = [u for n in sizes if isinstance(n, SymbolicSize) for u in n.unknowns()] + list(unknowns_in(arguments))
+    unknown = [u for n in sizes if isinstance(n, SymbolicSize) for u in n.unknowns()] + list(
+        unknowns_in(arguments)
+    )
     known = {n for n in sizes if isinstance(n, int)}
     known |= {n for t in tensors if not isinstance(t, Variable) for n in t.shape}
     known |= {n for n in plain_ints(arguments) if 0 < n < LARGEST_KNOWN}
@@ -142,13 +152,18 @@ def inferred(run: Callable[[Trial], list[Array]], arguments: Any) -> list[Output
         else:
             assert first is not None
             raise explained(first, arguments)
-        constant = not unknown and all(isinstance(t, Variable) and t.constant is not None for t in tensors)
+        constant = not unknown and all(
+            isinstance(t, Variable) and t.constant is not None for t in tensors
+        )
         others = [] if constant else list(further(run, trial, arguments))
     if any(len(results) != len(one) for _, results in others):
         raise undecided("the number of results", arguments)
     specs = []
     for k, array in enumerate(one):
-        shapes = [(trial.numbers, array.shape), *((numbers, results[k].shape) for numbers, results in others)]
+        shapes = [
+            (trial.numbers, array.shape),
+            *((numbers, results[k].shape) for numbers, results in others),
+        ]
         if any(len(shape) != array.ndim for _, shape in shapes):
             raise undecided("the number of dimensions of the result", arguments)
         value = array.copy() if constant and array.size <= LARGEST_CONSTANT else None
@@ -171,18 +186,25 @@ def explained(error: Exception, arguments: Any) -> Exception:
     return type(error)(text.partition(" (shapes ")[0].removesuffix(".") + named(arguments) + ".")
 
 
-def further(run: Callable[[Trial], list[Array]], trial: Trial, arguments: Any) -> Iterator[tuple[Numbers, list[Array]]]:
+def further(
+    run: Callable[[Trial], list[Array]], trial: Trial, arguments: Any
+) -> Iterator[tuple[Numbers, list[Array]]]:
     """The results for larger sizes in the opposite order, with other values, and for sizes of 1: (sizes, results) each.
 
     Sizes in the same order would pass the smaller of two for one of them, those above a bound all for the bound.
     """
     free = sorted((n, key) for key, n in trial.numbers.items() if key not in trial.fixed)
     bound = max((abs(n) for n in slice_bounds(arguments)), default=0)
-    factor = 2 + (2 * bound // free[0][0] if free and len(free) <= 2 and bound < LARGEST_BOUND else 0)
+    factor = 2 + (
+        2 * bound // free[0][0] if free and len(free) <= 2 and bound < LARGEST_BOUND else 0
+    )
     larger = {key: n * factor for (_, key), (n, _) in zip(free, reversed(free), strict=True)}
     for values in reversed(range(len(VALUES))):  # an operation may refuse the values
         try:
-            yield trial.numbers | larger, run(trial._replace(numbers=trial.numbers | larger, values=values))
+            yield (
+                trial.numbers | larger,
+                run(trial._replace(numbers=trial.numbers | larger, values=values)),
+            )
             break
         except (ValueError, IndexError, TypeError):
             continue
@@ -236,11 +258,15 @@ def trials(unknown: Sequence[int], known: set[int]) -> Iterator[Trial]:
     primes = [free[k % len(free)] for k in range(len(unknown))]
     distinct = len(unknown) <= len(free)
     for multiple in MULTIPLES:
-        yield Trial({key: p * multiple for key, p in zip(unknown, primes, strict=True)}, distinct=distinct)
+        yield Trial(
+            {key: p * multiple for key, p in zip(unknown, primes, strict=True)}, distinct=distinct
+        )
     for multiple in MULTIPLES:
         yield Trial(dict.fromkeys(unknown, free[0] * multiple), distinct=len(unknown) == 1)
     candidates = sorted({*known, 1}, reverse=True)[:MOST_KNOWN]
     for fixed in [*((key,) for key in unknown if len(unknown) > 1), tuple(unknown)]:
         for n in candidates:
-            numbers = {key: n if key in fixed else p for key, p in zip(unknown, primes, strict=True)}
+            numbers = {
+                key: n if key in fixed else p for key, p in zip(unknown, primes, strict=True)
+            }
             yield Trial(numbers, frozenset(fixed), distinct)

@@ -144,7 +144,9 @@ class Interpreter:
         row, inputs = op.op, {}
         given = arguments[0] if row.many else [arguments[k] for k in row.positions]
         out = outputs if op.several else outputs[0]
-        for k, (vjp, value) in enumerate(zip(row.vjps, given, strict=False)):  # `many` repeats its vjp
+        for k, (vjp, value) in enumerate(
+            zip(row.vjps, given, strict=False)
+        ):  # `many` repeats its vjp
             if k in self.wanted[op]:
                 inputs[k] = SavedInput(vjp, vjp.pick(*arguments, out, k), value.shape)
         return SavedCall(inputs, [(o.shape, o.dtype) for o in outputs])
@@ -163,7 +165,9 @@ class Interpreter:
             vjp, reads, shape = saved.inputs[position]
             gradient = apply_rule(vjp, cotangents if op.of.several else cotangents[0], F, reads)
             gradient = as_array(gradient, self.array_type)
-            gradients.append(gradient if gradient.shape == shape else unbroadcast(F, gradient, shape))
+            gradients.append(
+                gradient if gradient.shape == shape else unbroadcast(F, gradient, shape)
+            )
         return gradients
 
     def gradient_of_gradient(self, op: Gradient) -> Sequence[Array]:
@@ -174,7 +178,9 @@ class Interpreter:
             if t is not None
         ]  # fmt: skip
         with grad_mode_set(True):
-            gradients = op.on_tensors(inputs, lambda value: resolved(value, self.as_tensor, self.size))
+            gradients = op.on_tensors(
+                inputs, lambda value: resolved(value, self.as_tensor, self.size)
+            )
         return [gradient.array for gradient in gradients]
 
     @compute.register

@@ -12,7 +12,9 @@ from pylayer.ops.sorting import topk
 from pylayer.tensor.tensor import Tensor
 
 
-def accuracy(input: Tensor, label: Tensor, k: int = 1, correct: Any = None, total: Any = None) -> Tensor:
+def accuracy(
+    input: Tensor, label: Tensor, k: int = 1, correct: Any = None, total: Any = None
+) -> Tensor:
     """The share of rows whose label, of size 1 in the last axis, is among the `k` largest."""
     _, places = topk(input, k)
     found: Tensor = mean(astype(any_of(equal(places, label), -1), "float32"))

@@ -19,7 +19,9 @@ class Call(Operator):
 
     def __init__(self, op: Row, arguments: list[Any], several: bool) -> None:
         given = list(arguments[0]) if op.many else [arguments[k] for k in op.positions]
-        super().__init__([t if op.differentiable and isinstance(t, Tensor) else None for t in given])
+        super().__init__(
+            [t if op.differentiable and isinstance(t, Tensor) else None for t in given]
+        )
         self.op = op
         self.arguments = arguments
         self.several = several
@@ -52,14 +54,18 @@ class Call(Operator):
         out = self.op.apply(*self.with_inputs(inputs, resolve))
         return list(out) if isinstance(out, (list, tuple)) else [out]
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> list[Tensor | None]:
         return Gradient.recorded(self, cotangents, wanted)
 
 
 class Gradient(Operator):
     """The vjp of a call, or of such a gradient in turn: run on arrays, whatever their sizes turn out to be."""
 
-    def __init__(self, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> None:
+    def __init__(
+        self, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> None:
         super().__init__([*of.inputs, *cotangents])
         self.of = of
         self.cotangents = list(cotangents)
@@ -78,7 +84,9 @@ class Gradient(Operator):
             source = of.inputs[k]
             assert source is not None
             spec = source.array
-            out = block.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop_gradient=False)
+            out = block.variable(
+                f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop_gradient=False
+            )
             made.outputs.append(out)
             gradients[k] = out
         block.append(made)
@@ -98,7 +106,9 @@ class Gradient(Operator):
         sources = [None if t is None else next(by_position) for t in self.of.inputs]
         pairs = [
             (out, next(given))
-            for out, cotangent in zip(self.of.on_tensors(own, resolve), self.cotangents, strict=True)
+            for out, cotangent in zip(
+                self.of.on_tensors(own, resolve), self.cotangents, strict=True
+            )
             if cotangent is not None
         ]
         wanted = [source for k in self.wanted if (source := sources[k]) is not None]
@@ -109,14 +119,18 @@ class Gradient(Operator):
             found = grad(list(outs), wanted, list(starts), create_graph=True, allow_unused=True)
         return [t * 0 if g is None else g for t, g in zip(wanted, found, strict=True)]
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> list[Tensor | None]:
         return Gradient.recorded(self, cotangents, wanted)
 
 
 class FunctionCall(Operator):
     """A call of a function that makes a Tensor from sizes, numbers or random draws: no gradient flows through it."""
 
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
         super().__init__()
         self.function, self.args, self.kwargs = function, list(args), dict(kwargs)
         self.type = function.__name__.strip("_")
@@ -125,7 +139,12 @@ class FunctionCall(Operator):
         return tensors_in((self.args, self.kwargs))
 
     def shown(self) -> str:
-        return ", ".join([*map(show, self.args), *(f"{name}={show(value)}" for name, value in self.kwargs.items())])
+        return ", ".join(
+            [
+                *map(show, self.args),
+                *(f"{name}={show(value)}" for name, value in self.kwargs.items()),
+            ]
+        )
 
 
 class Assign(Operator):
@@ -145,7 +164,9 @@ class Assign(Operator):
     def tensors(self) -> list[Tensor]:
         return [t for t in (*self.inputs, self.like) if t is not None]
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> list[Tensor | None]:
         return [cotangents[0]]
 
 

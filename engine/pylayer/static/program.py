@@ -44,7 +44,9 @@ class Operator:
         """The operators that a gradient goes through in its place: itself, unless it is only a list of others."""
         yield self
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> list[Tensor | None]:
         """Record the computation of the gradients of the inputs at the positions `wanted`.
 
         Args:
@@ -81,7 +83,12 @@ class Block:
     """
 
     def __init__(
-        self, program: Program, parent: Block | None = None, *, branch: bool = False, sees: Sequence[Block] = ()
+        self,
+        program: Program,
+        parent: Block | None = None,
+        *,
+        branch: bool = False,
+        sees: Sequence[Block] = (),
     ) -> None:
         self.program = program
         self.parent = parent
@@ -246,7 +253,11 @@ class Program:
 
     def __str__(self) -> str:
         lines = [f"Program {self.number}: {self.num_blocks} blocks {{"]
-        lines += [f"  {variable.typed()} = data()" for variable in self.variables.values() if variable.is_data]
+        lines += [
+            f"  {variable.typed()} = data()"
+            for variable in self.variables.values()
+            if variable.is_data
+        ]
         for tensor in self.captured():
             kind = "parameter()" if isinstance(tensor, Parameter) else "constant()"
             lines.append(f"  {tensor.name} : {tensor.dtype.name}{list(tensor.shape)} = {kind}")

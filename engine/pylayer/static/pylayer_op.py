@@ -25,7 +25,9 @@ class PyLayerCall(Operator):
 
     type = "pylayer"
 
-    def __init__(self, inputs: list[Tensor], forward: Block, backward_fn: Callable[..., Any] | None) -> None:
+    def __init__(
+        self, inputs: list[Tensor], forward: Block, backward_fn: Callable[..., Any] | None
+    ) -> None:
         super().__init__(inputs)
         self.forward = forward
         self.backward_fn = backward_fn
@@ -33,7 +35,9 @@ class PyLayerCall(Operator):
     def blocks(self) -> list[tuple[str, Block]]:
         return [("forward", self.forward)]
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> list[Tensor | None]:
         """Trace `backward_fn`.
 
         Raises:
@@ -138,7 +142,9 @@ def running_eagerly() -> Iterator[None]:
         eager.reset(token)
 
 
-def computed(forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn: Callable[..., Any] | None) -> Any:
+def computed(
+    forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn: Callable[..., Any] | None
+) -> Any:
     """What a PyLayer of both functions gives, lists and tuples as `forward_fn` returned them."""
     returned: Any = None
 
@@ -195,7 +201,9 @@ def static_pylayer(
         if not callable(function) and not (function is None and role == "backward_fn"):
             raise ValueError(f"`{role}` should be callable, but got {type(function).__name__}.")
     if not isinstance(inputs, list):  # observed rule 56
-        raise AssertionError(f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for one.")
+        raise AssertionError(
+            f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for one."
+        )
     tensors = tensors_in(list(inputs))
     around = current_block_for(tensors)
     if backward_fn is None:

@@ -35,7 +35,9 @@ class ProgramRecorder:
             raise explained(error, arguments) from None
         kind, specs = infer_operation(op, values)
         call = Call(op, values, kind is not None)
-        needed = grad_mode.get() and any(not t._stop_gradient for t in leaves_in(values) if isinstance(t, Tensor))
+        needed = grad_mode.get() and any(
+            not t._stop_gradient for t in leaves_in(values) if isinstance(t, Tensor)
+        )
         outs = record(block, call, op.name, specs, stop_gradient=not needed)
         if (
             not op.differentiable
@@ -45,7 +47,11 @@ class ProgramRecorder:
         return outs[0] if kind is None else kind(outs)
 
     def call(
-        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], repeatable: bool = True
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        repeatable: bool = True,
     ) -> Any:
         """Record the call of a function that makes one Tensor."""
         args, kwargs = current(args), current(kwargs)
@@ -54,7 +60,11 @@ class ProgramRecorder:
         if not repeatable:
             spec = spec._replace(value=None)
         return record(
-            block, FunctionCall(function, args, kwargs), function.__name__, [spec], stop_gradient=stop_gradient
+            block,
+            FunctionCall(function, args, kwargs),
+            function.__name__,
+            [spec],
+            stop_gradient=stop_gradient,
         )[0]
 
     def detached(self, value: Any) -> Variable:
@@ -69,7 +79,9 @@ class ProgramRecorder:
         """
         old = old.current()
         if old.block is not new.block:
-            raise UnsupportedError("paddle.Tensor.__setitem__ of a Variable from outside, in a branch of static mode")
+            raise UnsupportedError(
+                "paddle.Tensor.__setitem__ of a Variable from outside, in a branch of static mode"
+            )
         old.replaced = new
         return new
 
@@ -91,7 +103,9 @@ def assigned(value: Tensor, name: str | None = None, kind: type[Assign] = Assign
     block = current_block_for(value)
     spec = value.array
     stem = name or f"{kind.type}_{block.program.version}.tmp_0"
-    out = block.variable(stem, tuple(spec.shape), spec.dtype, value._stop_gradient or kind is Detach)
+    out = block.variable(
+        stem, tuple(spec.shape), spec.dtype, value._stop_gradient or kind is Detach
+    )
     block.append(kind(value, out))
     return out
 
@@ -157,4 +171,6 @@ def check_static(what: str) -> None:
     """
     if in_dynamic_mode():
         name = what.rpartition(".")[2]
-        raise AssertionError(f"'{name}()' is only supported in static graph mode. Call paddle.enable_static() first.")
+        raise AssertionError(
+            f"'{name}()' is only supported in static graph mode. Call paddle.enable_static() first."
+        )

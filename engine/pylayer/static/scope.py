@@ -82,7 +82,9 @@ def while_loop(
     if not callable(cond) or not callable(body):
         raise TypeError("cond and body in while_loop should be callable.")
     if not isinstance(loop_vars, (list, tuple)):
-        raise TypeError(f"loop_vars in while_loop should be a list or tuple, but got {type(loop_vars).__name__}.")
+        raise TypeError(
+            f"loop_vars in while_loop should be a list or tuple, but got {type(loop_vars).__name__}."
+        )
     if not loop_vars:
         raise ValueError("loop_vars in while_loop should not be empty.")
     _eager("while_loop")
@@ -98,7 +100,9 @@ def while_loop(
     return values
 
 
-def case(pred_fn_pairs: Sequence[tuple[Any, Callable[[], Any]]], default: Any = None, name: Any = None) -> Any:
+def case(
+    pred_fn_pairs: Sequence[tuple[Any, Callable[[], Any]]], default: Any = None, name: Any = None
+) -> Any:
     """What the function of the first condition that holds returns; else that of `default`, or of the last pair.
 
     Raises:
@@ -117,6 +121,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: A
     """
     _eager("switch_case")
     numbered = branch_fns and not isinstance(branch_fns, Mapping) and not callable(branch_fns[0])
-    functions = dict(branch_fns if numbered or isinstance(branch_fns, Mapping) else enumerate(branch_fns))
+    functions = dict(
+        branch_fns if numbered or isinstance(branch_fns, Mapping) else enumerate(branch_fns)
+    )
     last = functions[max(functions)]
     return functions.get(int(branch_index), default or last)()

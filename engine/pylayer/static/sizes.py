@@ -86,7 +86,9 @@ class ComputedSize(SymbolicSize):
         self.function, self.operands = function, operands
 
     def value(self, size_of: Callable[[UnknownSize], int]) -> Any:
-        return self.function(*(o.value(size_of) if isinstance(o, SymbolicSize) else o for o in self.operands))
+        return self.function(
+            *(o.value(size_of) if isinstance(o, SymbolicSize) else o for o in self.operands)
+        )
 
     def unknowns(self) -> Iterator[UnknownSize]:
         for operand in self.operands:
@@ -94,7 +96,9 @@ class ComputedSize(SymbolicSize):
                 yield from operand.unknowns()
 
     def described(self) -> str:
-        return f"a number computed from {' and '.join(size.described() for size in self.unknowns())}"
+        return (
+            f"a number computed from {' and '.join(size.described() for size in self.unknowns())}"
+        )
 
 
 def _computes(function: Callable[..., Any], reflected: bool) -> Callable[[SymbolicSize, Any], Any]:

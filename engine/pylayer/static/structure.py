@@ -13,7 +13,9 @@ def leaves(value: Any) -> list[Any]:
         TypeError: there is a dict, whose order would be left to chance.
     """
     if isinstance(value, dict):
-        raise TypeError("a nest structure of Variables is made of lists and tuples, but got a dict. Return its values.")
+        raise TypeError(
+            "a nest structure of Variables is made of lists and tuples, but got a dict. Return its values."
+        )
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in leaves(item)]
     return [value]

@@ -40,7 +40,9 @@ def resolved(value: Any, tensor: Callable[[Tensor], Any], size: Callable[..., in
         items = [resolved(item, tensor, size) for item in value]
         return tuple(items) if isinstance(value, tuple) else items
     if type(value) is slice:
-        return slice(*(resolved(item, tensor, size) for item in (value.start, value.stop, value.step)))
+        return slice(
+            *(resolved(item, tensor, size) for item in (value.start, value.stop, value.step))
+        )
     return value
 
 

@@ -78,7 +78,9 @@ class Variable(Tensor, Symbol):
     replaced: Variable | None = None
     """What stands for it from now on in the program that is built: its values, some of them set (``x[0] = y``)."""
 
-    def __init__(self, block: Any, name: str, shape: Shape, dtype: Any, stop_gradient: bool = True) -> None:
+    def __init__(
+        self, block: Any, name: str, shape: Shape, dtype: Any, stop_gradient: bool = True
+    ) -> None:
         self._spec = Spec(self, tuple(shape), np.dtype(dtype))
         self.node = None
         self._stop_gradient = stop_gradient
@@ -186,4 +188,8 @@ def current(value: Any) -> Any:
         kind: Any = type(value)
         items = value.items() if kind is dict else value
         return kind(map(current, items))
-    return slice(*map(current, (value.start, value.stop, value.step))) if type(value) is slice else value
+    return (
+        slice(*map(current, (value.start, value.stop, value.step)))
+        if type(value) is slice
+        else value
+    )

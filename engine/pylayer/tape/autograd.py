@@ -15,7 +15,13 @@ from pylayer.tape.node import with_array_in_order
 from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import recorded_ops
 from pylayer.tensor.array import XP, in_order, own
-from pylayer.tensor.invalid import check_switches, checked_cotangents, checked_tensors, repeated, wrong_shape
+from pylayer.tensor.invalid import (
+    check_switches,
+    checked_cotangents,
+    checked_tensors,
+    repeated,
+    wrong_shape,
+)
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, records_all, watching
 
@@ -42,10 +48,14 @@ def backward(
             "The argument 'tensors' of paddle.autograd.backward contains duplicate paddle.Tensor object."
         )
     check_switches(retain_graph=retain_graph)
-    run_backward(outputs, checked_cotangents("tensors", "grad_tensors", outputs, grad_tensors), retain_graph)
+    run_backward(
+        outputs, checked_cotangents("tensors", "grad_tensors", outputs, grad_tensors), retain_graph
+    )
 
 
-def backward_from(tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
+def backward_from(
+    tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False
+) -> None:
     """Accumulate the gradient of every leaf that this Tensor depends on; see `backward`.
 
     Raises:
@@ -53,7 +63,9 @@ def backward_from(tensor: Tensor, grad_tensor: Tensor | None = None, retain_grap
         RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed in place.
     """
     if grad_tensor is not None and not isinstance(grad_tensor, Tensor):
-        raise AssertionError(f"The type of grad_tensor must be paddle.Tensor, but got {type(grad_tensor).__name__}.")
+        raise AssertionError(
+            f"The type of grad_tensor must be paddle.Tensor, but got {type(grad_tensor).__name__}."
+        )
     if grad_tensor is not None and grad_tensor.array.shape != tensor.array.shape:
         raise wrong_shape(tensor, grad_tensor)
     run_backward([tensor], [grad_tensor], retain_graph)
@@ -62,7 +74,9 @@ def backward_from(tensor: Tensor, grad_tensor: Tensor | None = None, retain_grap
 backward_from.__name__ = backward_from.__qualname__ = "backward"
 
 
-def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], retain_graph: bool) -> None:
+def run_backward(
+    outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], retain_graph: bool
+) -> None:
     """`backward`, of checked arguments."""
     if watching:
         in_force.get().left(outputs[0], "backward()")
@@ -133,9 +147,19 @@ def grad(
                 f"(AlreadyExists) {name} contain duplicate tensor {tensor.name}, please check {name} carefully. "
                 f"Give each Tensor once."
             )
-    held = [no_grad_vars] if isinstance(no_grad_vars, Tensor) else [] if no_grad_vars is None else no_grad_vars
-    if not isinstance(held, (list, tuple, set, frozenset)) or not all(isinstance(t, Tensor) for t in held):
-        raise AssertionError(f"no_grad_vars must be None, Tensor or list/tuple/set of Tensors, but got {held!r}.")
+    held = (
+        [no_grad_vars]
+        if isinstance(no_grad_vars, Tensor)
+        else []
+        if no_grad_vars is None
+        else no_grad_vars
+    )
+    if not isinstance(held, (list, tuple, set, frozenset)) or not all(
+        isinstance(t, Tensor) for t in held
+    ):
+        raise AssertionError(
+            f"no_grad_vars must be None, Tensor or list/tuple/set of Tensors, but got {held!r}."
+        )
     return gradients_of(ends, wanted, given, create_graph, allow_unused, held)
 
 
@@ -159,7 +183,12 @@ def gradients_of(
     barred = {target_of(t) for t in held or ()} - {root for root, _ in roots}
     enter = nodes_between([node for node, _ in roots if isinstance(node, Node)], targets, barred)
     if held is not None:
-        barred |= {p for node in enter for p in node.parents if p is not None and p not in enter and p not in targets}
+        barred |= {
+            p
+            for node in enter
+            for p in node.parents
+            if p is not None and p not in enter and p not in targets
+        }
     with grad_mode_set(create_graph), np.errstate(all="ignore"):
         found = walk(
             roots,
@@ -170,7 +199,9 @@ def gradients_of(
             barred=barred,
         )
         arrived: dict[Any, Held] = {node: [cotangent] for node, cotangent in found.nodes.items()}
-        arrived |= {leaf: found.leaves[leaf] for leaf in wanted if leaf.is_leaf and leaf in found.leaves}
+        arrived |= {
+            leaf: found.leaves[leaf] for leaf in wanted if leaf.is_leaf and leaf in found.leaves
+        }
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
         here = arrived.get(target_of(tensor), [None])
@@ -185,9 +216,13 @@ def gradients_of(
         elif not isinstance(here[0], Tensor):
             results.append(Tensor(own(here)))
         elif here[0].is_leaf and any(tensor is end for end in ends):
-            results.append(Tensor(here[0].array, here[0], here[0]._stop_gradient))  # the same leaf, as in Paddle
+            results.append(
+                Tensor(here[0].array, here[0], here[0]._stop_gradient)
+            )  # the same leaf, as in Paddle
         elif here[0].is_leaf or any(here[0] is earlier for earlier in results):
-            with grad_mode_set(True):  # a Tensor of its own, also where it is a cotangent or another gradient
+            with grad_mode_set(
+                True
+            ):  # a Tensor of its own, also where it is a cotangent or another gradient
                 results.append(recorded_ops.clone(here[0]))
         else:
             results.append(here[0])
@@ -207,10 +242,16 @@ def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool = Fal
         return Tensor(ones, None, False) if create_graph else ones
     if given.array.size != output.array.size:
         raise wrong_shape(output, given)
-    shaped: Tensor = given if given.array.shape == output.array.shape else given.reshape(output.shape)
+    shaped: Tensor = (
+        given if given.array.shape == output.array.shape else given.reshape(output.shape)
+    )
     if not create_graph:
         return in_order(shaped.array)
-    return Tensor(in_order(shaped.array), None, False) if shaped._stop_gradient else with_array_in_order(shaped)
+    return (
+        Tensor(in_order(shaped.array), None, False)
+        if shaped._stop_gradient
+        else with_array_in_order(shaped)
+    )
 
 
 def target_of(tensor: Tensor) -> Target:

@@ -16,7 +16,9 @@ from pylayer.tape.symbol import recording
 from pylayer.tensor.tensor import Tensor
 
 
-def gradients(ys: Any, xs: Any, cotangents: Any = None, create_graph: bool = True) -> Sequence[Tensor | None]:
+def gradients(
+    ys: Any, xs: Any, cotangents: Any = None, create_graph: bool = True
+) -> Sequence[Tensor | None]:
     """The gradients of what was computed; in static mode as further operators of the program."""
     if recording.get() is not None:
         return static_gradients(ys, xs, cotangents)
@@ -47,12 +49,16 @@ class _Matrix:
         return self._found
 
     def _flat(self, tensors: Sequence[Tensor]) -> Tensor:
-        return concat([reshape(t, [t.shape[0], -1] if self._batched else [-1]) for t in tensors], -1)
+        return concat(
+            [reshape(t, [t.shape[0], -1] if self._batched else [-1]) for t in tensors], -1
+        )
 
     def _row(self, y: Tensor) -> Tensor:
         """The gradient of one output; zeros for what it does not depend on."""
         found = [None] * len(self._xs) if y.stop_gradient else gradients(y, self._xs)
-        return self._flat([zeros_like(x) if g is None else g for x, g in zip(self._xs, found, strict=True)])
+        return self._flat(
+            [zeros_like(x) if g is None else g for x, g in zip(self._xs, found, strict=True)]
+        )
 
     def __getitem__(self, index: Any) -> Tensor:
         if any(part is Ellipsis for part in (index if isinstance(index, tuple) else (index,))):
@@ -97,12 +103,29 @@ class Hessian(Jacobian):
 
 def _delegated(name: str) -> Callable[..., Any]:
     def operator(self: Jacobian, other: Any) -> Any:
-        return getattr(self.evaluated(), name)(other.evaluated() if isinstance(other, Jacobian) else other)
+        return getattr(self.evaluated(), name)(
+            other.evaluated() if isinstance(other, Jacobian) else other
+        )
 
     return operator
 
 
-for _name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "matmul", "eq", "ne", "lt", "le", "gt", "ge"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "pow",
+    "mod",
+    "floordiv",
+    "matmul",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+):
     setattr(Jacobian, f"__{_name}__", _delegated(f"__{_name}__"))
 
 
@@ -132,7 +155,9 @@ def hessian(ys: Tensor, xs: Any, batch_axis: int | None = None) -> Any:
     batched = batch_axis is not None
     name, one = ("ys[0]", ys[0]) if batched else ("ys", ys)
     if one.size > 1:
-        raise ValueError(f"Only support {name}.numel()({one.size})==1 when batch_axis is {'int' if batched else None}.")
+        raise ValueError(
+            f"Only support {name}.numel()({one.size})==1 when batch_axis is {'int' if batched else None}."
+        )
     ys = reshape(ys, [-1] if batched else [])
     if isinstance(xs, (list, tuple)):
         return tuple(tuple(Hessian(Jacobian(ys, x, batched), z, batched) for z in xs) for x in xs)

@@ -180,6 +180,8 @@ def nodes_between(roots: Iterable[Node], targets: set[Any], barred: set[Any]) ->
             stack.extend(parent for parent in node.parents if isinstance(parent, Node))
     between: set[Node] = set()
     for node in sorted(reachable, key=lambda n: -n.age):  # parents before children
-        if any(parent in targets or parent in between for parent in node.parents if parent is not None):
+        if any(
+            parent in targets or parent in between for parent in node.parents if parent is not None
+        ):
             between.add(node)
     return between

@@ -42,13 +42,17 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
 
     def run(cotangent: Cotangent) -> Cotangent:
         recorded = isinstance(cotangent, Tensor)
-        given = cotangent if recorded else Tensor(duplicate(cotangent), None, False)  # a hook may change it in place
+        given = (
+            cotangent if recorded else Tensor(duplicate(cotangent), None, False)
+        )  # a hook may change it in place
         with grad_mode_set(True):
             result = hook(given)
         if result is None:
             result = given
         if not isinstance(result, Tensor):
-            raise TypeError(f"A gradient hook must return a Tensor or None, but got {type(result).__name__}.")
+            raise TypeError(
+                f"A gradient hook must return a Tensor or None, but got {type(result).__name__}."
+            )
         if result.dtype is not given.dtype:
             raise RuntimeError(
                 f"(InvalidArgument) The dtypes of the gradient before ({given.dtype.name}) and after "

@@ -31,7 +31,9 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
         ValueError: others are in force, as in Paddle.
     """
 
-    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
         self.pack, self.unpack = pack_hook, unpack_hook
         self._tokens: list[Token[saved_tensors_hooks | None]] = []
 
@@ -48,7 +50,9 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
         watching.remove(self)
 
 
-active_hooks: ContextVar[saved_tensors_hooks | None] = ContextVar("saved_tensors_hooks", default=None)
+active_hooks: ContextVar[saved_tensors_hooks | None] = ContextVar(
+    "saved_tensors_hooks", default=None
+)
 """The pair in force."""
 
 
@@ -87,11 +91,18 @@ class PackedSaved(list[tuple[Any, ...]]):
         backward can undo, as that of `recompute`, which runs the function again."""
         read = {
             name: v
-            for vjp, values in zip(op.vjps, saved, strict=False)  # of a list of Tensors there is one vjp for all
-            for name, v in zip(vjp.reads, values, strict=False)  # nothing is saved for what needs no gradient
+            for vjp, values in zip(
+                op.vjps, saved, strict=False
+            )  # of a list of Tensors there is one vjp for all
+            for name, v in zip(
+                vjp.reads, values, strict=False
+            )  # nothing is saved for what needs no gradient
             if type(v) in XP
         }
-        needed = {"out", *(name for name, parent in zip(op.inputs, parents, strict=False) if parent is not None)}
+        needed = {
+            "out",
+            *(name for name, parent in zip(op.inputs, parents, strict=False) if parent is not None),
+        }
         self.packs = {
             id(read[name]): packed(Tensor(read[name], None, name not in needed), hooks)
             for name in (*op.arguments, "out")
@@ -125,7 +136,9 @@ class OpNode(Node):
 
     __slots__ = ("op", "shapes")
 
-    def __init__(self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Array | Sequence[Array]) -> None:
+    def __init__(
+        self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Array | Sequence[Array]
+    ) -> None:
         super().__init__(parents, saved)
         self.op = op
         self.shapes = shapes
@@ -163,10 +176,14 @@ class OpNode(Node):
             check_unchanged(chain.from_iterable(self.values()), self.age, self.label)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
         if self.op.view_gradient and not create_graph and is_broadcast(cotangent):
-            cotangent = in_order(cotangent)  # the view is of what Paddle's operation after this one filled
+            cotangent = in_order(
+                cotangent
+            )  # the view is of what Paddle's operation after this one filled
         F = recorded_ops if create_graph else raw_ops[kind]
         gradients = []
-        for vjp, parent, values, shape in zip(self.op.vjps, self.parents, self.values(), self.shapes):  # noqa: B905 - see there
+        for vjp, parent, values, shape in zip(
+            self.op.vjps, self.parents, self.values(), self.shapes
+        ):  # noqa: B905 - see there
             if parent is None:
                 continue
             if create_graph:
@@ -176,8 +193,14 @@ class OpNode(Node):
                 gradient = unbroadcast(F, gradient, shape)
             # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one Paddle makes a Tensor
             if not self.op.view_gradient:
-                gradient = with_array_in_order(gradient) if create_graph else gradient_in_order(gradient)
-            if create_graph and vjp.zeros and not any(type(value) in (int, float) for value in values):
+                gradient = (
+                    with_array_in_order(gradient) if create_graph else gradient_in_order(gradient)
+                )
+            if (
+                create_graph
+                and vjp.zeros
+                and not any(type(value) in (int, float) for value in values)
+            ):
                 gradient = recorded_ops.with_zeros(gradient, Tensor(gradient.array, parent, False))
             gradients.append((parent, gradient))
         return gradients
@@ -209,7 +232,13 @@ class SeveralOutputs(OpNode):
     __slots__ = ("hooked", "like", "listed", "outputs")
 
     def __init__(
-        self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Sequence[Array], listed: bool = False
+        self,
+        op: Row,
+        parents: Parents,
+        saved: Saved,
+        shapes: Shapes,
+        out: Sequence[Array],
+        listed: bool = False,
     ) -> None:
         super().__init__(op, parents, saved, shapes, out)
         self.outputs = len(out)
@@ -243,7 +272,11 @@ def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) ->
 def with_array_in_order(gradient: Tensor) -> Tensor:
     """A recorded gradient, its elements `in_order`: the same Tensor if they are, else one in the same place."""
     array = in_order(gradient.array)
-    return gradient if array is gradient.array else Tensor(array, gradient.node, gradient._stop_gradient)
+    return (
+        gradient
+        if array is gradient.array
+        else Tensor(array, gradient.node, gradient._stop_gradient)
+    )
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:
@@ -254,7 +287,9 @@ def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangen
     extra = gradient.ndim - len(shape)
     if extra < 0:
         return F.broadcast_to(gradient, shape)
-    stretched = [k + extra for k, n in enumerate(shape) if n == 1 and gradient.shape[k + extra] != 1]
+    stretched = [
+        k + extra for k, n in enumerate(shape) if n == 1 and gradient.shape[k + extra] != 1
+    ]
     if extra or stretched:
         keep = bool(stretched) or not shape  # NumPy turns 0-d results into scalars
         gradient = F.sum(gradient, [*range(extra), *stretched], None, keep)

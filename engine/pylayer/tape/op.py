@@ -51,7 +51,9 @@ class Op(Row):
         recorder = recording.get()
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
-        inputs, values, kind = self.checked([taken(value) for value in arguments] if watching else list(arguments))
+        inputs, values, kind = self.checked(
+            [taken(value) for value in arguments] if watching else list(arguments)
+        )
         raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
         out = compute(self, self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
@@ -104,9 +106,16 @@ def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
         text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
         if "broadcast" in text:
             text = "Broadcast dimension mismatch: the shapes do not broadcast together"
-        shapes = [list(a.shape) for value in raw for a in (value if type(value) is list else [value]) if type(a) in XP]
+        shapes = [
+            list(a.shape)
+            for value in raw
+            for a in (value if type(value) is list else [value])
+            if type(a) in XP
+        ]
         kind = ValueError if isinstance(error, OverflowError) else type(error)
-        raise kind(f"(InvalidArgument) {row.name}(): {text} (shapes {', '.join(map(str, shapes))}).") from None
+        raise kind(
+            f"(InvalidArgument) {row.name}(): {text} (shapes {', '.join(map(str, shapes))})."
+        ) from None
 
 
 def unwrap(value: Any) -> Any:
@@ -122,12 +131,19 @@ def unwrap(value: Any) -> Any:
 
 # --------------------------------------------------------------------------- making rows
 def unary(
-    name: str, vjp: Rule | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
+    name: str,
+    vjp: Rule | None = None,
+    forward: Callable[[ModuleType], Function] | None = None,
+    **flags: Any,
 ) -> Operation:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
-    row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
+    row = Op(
+        name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags
+    )
     short = ON and len(row.reads) < 2  # of more a node would have to save a tuple
-    return as_function(fast_unary(row, row.apply) if short else lambda x, name=None: row.apply(x), row)
+    return as_function(
+        fast_unary(row, row.apply) if short else lambda x, name=None: row.apply(x), row
+    )
 
 
 def binary(

@@ -36,7 +36,11 @@ class Recorder(Protocol):
         """Record an operation, its arguments checked and of one dtype; returns the Variables of its outputs."""
 
     def call(
-        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], repeatable: bool = True
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        repeatable: bool = True,
     ) -> Any:
         """Record the call of a function that gives a Tensor through which no gradient flows.
 
@@ -121,7 +125,11 @@ def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
 
     @functools.wraps(function)
     def call(
-        *args: Any, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kwargs: Any
+        *args: Any,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        **kwargs: Any,
     ) -> Any:
         check_place(device)
         recorder = recording.get()
@@ -132,7 +140,9 @@ def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
             return made
         made = recorder.call(function, args, kwargs, repeatable)
         if like:
-            made._stop_gradient = (args[0] if args else kwargs["x"])._stop_gradient or not grad_mode.get()
+            made._stop_gradient = (
+                args[0] if args else kwargs["x"]
+            )._stop_gradient or not grad_mode.get()
         return made
 
     return call  # type: ignore[return-value]

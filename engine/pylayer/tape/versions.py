@@ -80,7 +80,9 @@ def check_unchanged(values: Iterable[Any], age: int, label: str, uncounted: bool
     value = changed_since(values, age, uncounted)
     if value is not None:
         change = changes[id(owner(value))]
-        saved = change.version - sum(stamp < age for stamp in change.stamps)  # at least, of more changes than `STAMPS`
+        saved = change.version - sum(
+            stamp < age for stamp in change.stamps
+        )  # at least, of more changes than `STAMPS`
         raise RuntimeError(
             f"(PermissionDenied) A Tensor of shape {list(value.shape)} used in gradient computation of {label} has "
             f"been modified by an inplace operation since it was saved. Use the out-of-place form, or clone() the "

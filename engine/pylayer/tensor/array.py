@@ -117,7 +117,9 @@ def owner(array: Array) -> Array:
     while base is not None:
         if type(base) in XP:
             array = base
-        base = getattr(base, "base", None)  # NumPy's as_strided puts an object of its own between two arrays
+        base = getattr(
+            base, "base", None
+        )  # NumPy's as_strided puts an object of its own between two arrays
     return array
 
 
@@ -132,7 +134,9 @@ def in_order(array: Array) -> Array:
 
 def is_broadcast(array: Array) -> bool:
     """Whether several elements are one in memory, by a stride of 0."""
-    return any(size > 1 and not stride for size, stride in zip(array.shape, array.strides, strict=True))
+    return any(
+        size > 1 and not stride for size, stride in zip(array.shape, array.strides, strict=True)
+    )
 
 
 def gradient_in_order(gradient: Array) -> Array:
@@ -168,13 +172,19 @@ def constructed(data: Any, *rest: Any) -> Array:
     if isinstance(data, (list, tuple)):
         values = np.asarray(data)
         if values.dtype.kind not in "biufc":
-            raise TypeError(f"paddle.Tensor(): the elements of lists must be numbers, but are {values.dtype}.")
-        return default_module().asarray((values.real if values.dtype.kind == "c" else values).astype(np.float32))
+            raise TypeError(
+                f"paddle.Tensor(): the elements of lists must be numbers, but are {values.dtype}."
+            )
+        return default_module().asarray(
+            (values.real if values.dtype.kind == "c" else values).astype(np.float32)
+        )
     if isinstance(data, np.ndarray) or type(getattr(data, "array", None)) in XP:
         return np.asarray(data) if isinstance(data, np.ndarray) else data.array
     sizes = [data, *rest]
     if any(isinstance(size, bool) for size in sizes):
-        raise TypeError("(InvalidType) empty(): argument (position 1) must be list of int, but got bool.")
+        raise TypeError(
+            "(InvalidType) empty(): argument (position 1) must be list of int, but got bool."
+        )
     if not all(isinstance(size, int) and size >= 0 for size in sizes):
         raise ValueError(
             f"(InvalidArgument) paddle.Tensor() takes sizes, lists, an array or a Tensor, but got "
@@ -257,5 +267,7 @@ def yes(*args: Any, **kwargs: Any) -> bool:
 
 is_compiled_with_xpu = is_compiled_with_rocm = is_compiled_with_cinn = is_compiled_with_ipu = no
 is_compiled_with_custom_device = is_compiled_with_dist = is_compiled_with_distribute = no
-is_float16_supported = is_bfloat16_supported = is_autocast_enabled = supports_bfloat16 = op_support_gpu = no
+is_float16_supported = is_bfloat16_supported = is_autocast_enabled = supports_bfloat16 = (
+    op_support_gpu
+) = no
 _is_fwd_prim_enabled = _is_bwd_prim_enabled = in_pir_mode = use_pir_api = no

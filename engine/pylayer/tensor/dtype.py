@@ -52,7 +52,20 @@ class DType:
 
 NAMES = "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 bool complex64 complex128"
 DTYPES = tuple(DType(name) for name in NAMES.split())
-float16, float32, float64, bfloat16, int8, int16, int32, int64, uint8, bool_, complex64, complex128 = DTYPES
+(
+    float16,
+    float32,
+    float64,
+    bfloat16,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    bool_,
+    complex64,
+    complex128,
+) = DTYPES
 FLOATING = frozenset({float16, float32, float64, bfloat16})
 
 
@@ -64,7 +77,9 @@ def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
     Raises:
         TypeError: the ones with dimensions differ, and are neither all floating nor is one complex.
     """
-    if len(shaped) > 1 and not (all(d.is_floating for d in shaped) or any(d.is_complex for d in shaped)):
+    if len(shaped) > 1 and not (
+        all(d.is_floating for d in shaped) or any(d.is_complex for d in shaped)
+    ):
         names = ", ".join(sorted(d.name for d in shaped))
         raise TypeError(
             f"(InvalidType) {name}(): Type promotion only support calculations between floating-point numbers and "
@@ -139,11 +154,18 @@ class finfo:  # noqa: N801 - Paddle's name
     def __init__(self, dtype: Any) -> None:
         wanted = as_dtype(dtype)
         if not wanted.is_differentiable:
-            raise ValueError(f"finfo(): the dtype must be floating or complex, but is {wanted.name}.")
+            raise ValueError(
+                f"finfo(): the dtype must be floating or complex, but is {wanted.name}."
+            )
         limits: Any = ml_dtypes.finfo  # untyped
         found = limits(np.zeros((), wanted.numpy).real.dtype)
-        self.min, self.max, self.eps, self.tiny = (float(v) for v in (found.min, found.max, found.eps, found.tiny))
-        self.resolution, self.smallest_normal = float(found.resolution), float(found.smallest_normal)
+        self.min, self.max, self.eps, self.tiny = (
+            float(v) for v in (found.min, found.max, found.eps, found.tiny)
+        )
+        self.resolution, self.smallest_normal = (
+            float(found.resolution),
+            float(found.smallest_normal),
+        )
         self.bits, self.dtype = int(found.bits), found.dtype.name
 
     def __repr__(self) -> str:
@@ -161,7 +183,12 @@ class iinfo:  # noqa: N801 - Paddle's name
         if wanted.rank != 1:
             raise ValueError(f"iinfo(): the dtype must be an integer one, but is {wanted.name}.")
         found = np.iinfo(wanted.numpy)
-        self.min, self.max, self.bits, self.dtype = int(found.min), int(found.max), found.bits, wanted.name
+        self.min, self.max, self.bits, self.dtype = (
+            int(found.min),
+            int(found.max),
+            found.bits,
+            wanted.name,
+        )
 
     def __repr__(self) -> str:
         return f"paddle.iinfo(min={self.min}, max={self.max}, bits={self.bits}, dtype={self.dtype})"

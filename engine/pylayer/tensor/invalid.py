@@ -108,7 +108,10 @@ def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     if name == "floor_divide" and not all(t.ndim for t in tensors):
         shaped = set()  # a 0-d Tensor counts, and may be of another kind
     common = common_dtype(name, shaped, dtypes - shaped)
-    return [OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v for v in inputs]
+    return [
+        OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v
+        for v in inputs
+    ]
 
 
 # --------------------------------------------------------------------------- of backward and grad
@@ -118,13 +121,17 @@ def checked_tensors(name: str, value: Any) -> list[Tensor]:
         raise AssertionError(f"{name} should not be None")
     check_supported(value)
     if not isinstance(value, (Tensor, list, tuple)):
-        raise AssertionError(f"{name} must be Tensor or list of Tensor, but got {type(value).__name__}.")
+        raise AssertionError(
+            f"{name} must be Tensor or list of Tensor, but got {type(value).__name__}."
+        )
     tensors = [value] if isinstance(value, Tensor) else list(value)
     if not tensors:
         raise AssertionError(f"{name} cannot be empty")
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise AssertionError(f"Elements of {name} must be paddle.Tensor, but got {type(tensor).__name__}.")
+            raise AssertionError(
+                f"Elements of {name} must be paddle.Tensor, but got {type(tensor).__name__}."
+            )
     return tensors
 
 
@@ -140,7 +147,9 @@ def repeated(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [t for k, t in enumerate(tensors) if any(t is earlier for earlier in tensors[:k])]
 
 
-def checked_cotangents(name: str, own: str, outputs: Sequence[Tensor], value: Any) -> list[Tensor | None]:
+def checked_cotangents(
+    name: str, own: str, outputs: Sequence[Tensor], value: Any
+) -> list[Tensor | None]:
     """One cotangent or None per output, of the argument `own`; none at all for None and an empty list.
 
     Raises AssertionError if they are not as many, or one is neither a Tensor nor None.
@@ -149,7 +158,9 @@ def checked_cotangents(name: str, own: str, outputs: Sequence[Tensor], value: An
     if not isinstance(cotangents, (list, tuple, type(None))) or not all(
         isinstance(c, (Tensor, type(None))) for c in cotangents or ()
     ):
-        raise AssertionError(f"{own} must be None, a Tensor or a list containing None or Tensors, but got {value!r}.")
+        raise AssertionError(
+            f"{own} must be None, a Tensor or a list containing None or Tensors, but got {value!r}."
+        )
     if not cotangents:
         return [None] * len(outputs)
     if len(cotangents) != len(outputs):

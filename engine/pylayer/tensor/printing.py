@@ -38,13 +38,19 @@ def at_the_edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def item_text(item: Any) -> str:
     """One element, not padded."""
     if item.dtype.kind == "f":
-        return f"{item:.{PRECISION}f}" if math.isnan(item) or item != np.ceil(item) else f"{item:.0f}."
+        return (
+            f"{item:.{PRECISION}f}" if math.isnan(item) or item != np.ceil(item) else f"{item:.0f}."
+        )
     if item.dtype.kind == "c":
-        return f"({item.real:.{PRECISION}f}{'+' if item.imag >= 0 else ''}{item.imag:.{PRECISION}f}j)"
+        return (
+            f"({item.real:.{PRECISION}f}{'+' if item.imag >= 0 else ''}{item.imag:.{PRECISION}f}j)"
+        )
     return str(item)
 
 
-def nested_text(values: np.ndarray[Any, Any], indent: int, width: int, signed: bool, cut: bool) -> str:
+def nested_text(
+    values: np.ndarray[Any, Any], indent: int, width: int, signed: bool, cut: bool
+) -> str:
     """A list of elements, broken into lines; or of lists, with an empty line for every further axis between them.
 
     Elements have `width` columns, the first of them for the sign if `signed`.

@@ -28,7 +28,9 @@ class Tensor:
 
     __slots__ = ("__dict__", "__weakref__", "_stop_gradient", "array", "node")
 
-    _grad: Tensor | None = None  # class attributes: few Tensors ever have either, and each is one write less to make
+    _grad: Tensor | None = (
+        None  # class attributes: few Tensors ever have either, and each is one write less to make
+    )
     _hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     persistable = False
@@ -37,9 +39,15 @@ class Tensor:
     __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
     __array_ufunc__ = None
 
-    def __init__(self, array: Any = _NOTHING, node: Any = None, stop_gradient: bool = True, *sizes: int) -> None:
+    def __init__(
+        self, array: Any = _NOTHING, node: Any = None, stop_gradient: bool = True, *sizes: int
+    ) -> None:
         if type(array) is not np.ndarray and type(array) not in XP:  # as users call it
-            rest = [given for given, default in ((node, None), (stop_gradient, True)) if given is not default]
+            rest = [
+                given
+                for given, default in ((node, None), (stop_gradient, True))
+                if given is not default
+            ]
             array, node, stop_gradient = constructed(array, *rest, *sizes), None, True
         self.array = array
         self.node = node
@@ -51,8 +59,12 @@ class Tensor:
 
         def _operator(self, other: Any) -> Tensor: ...
 
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operator
-        __floordiv__ = __mod__ = __pow__ = __rpow__ = __matmul__ = __and__ = __or__ = __xor__ = _operator
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = (
+            __rtruediv__
+        ) = _operator
+        __floordiv__ = __mod__ = __pow__ = __rpow__ = __matmul__ = __and__ = __or__ = __xor__ = (
+            _operator
+        )
         __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = _operator
         __eq__ = __ne__ = _operator  # type: ignore[assignment]
 
@@ -134,8 +146,12 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None and not isinstance(value, Tensor):
-            raise ValueError(f"(InvalidArgument) grad must be Tensor or None, but got {type(value).__name__}.")
-        stops = value is not None and (value if self._grad is None else self._grad)._stop_gradient  # as in Paddle
+            raise ValueError(
+                f"(InvalidArgument) grad must be Tensor or None, but got {type(value).__name__}."
+            )
+        stops = (
+            value is not None and (value if self._grad is None else self._grad)._stop_gradient
+        )  # as in Paddle
         self._grad = None if value is None else Tensor(value.array, None, stops)
 
     # ----------------------------------------------------------------- its values
@@ -165,7 +181,9 @@ class Tensor:
         """As `item`, handed out by the method `how`."""
         values = self._values(how)
         if not index and values.size != 1:
-            raise ValueError(f"item() needs an index for a Tensor of {values.size} elements (shape {self.shape}).")
+            raise ValueError(
+                f"item() needs an index for a Tensor of {values.size} elements (shape {self.shape})."
+            )
         try:
             return values.item(*index)
         except IndexError as error:
@@ -213,7 +231,9 @@ class Tensor:
         if not self.ndim:
             return format(to_numpy(self.array).item(), spec)
         if spec:
-            raise TypeError(f"unsupported format string {spec!r} for a Tensor of shape {self.shape}.")
+            raise TypeError(
+                f"unsupported format string {spec!r} for a Tensor of shape {self.shape}."
+            )
         return str(self)
 
     def __repr__(self) -> str:
@@ -226,7 +246,9 @@ class Tensor:
     def __deepcopy__(self, memo: Any) -> Tensor:
         copy = type(self).__new__(type(self))
         copy.array, copy.node, copy._stop_gradient = self.array.copy(), None, self._stop_gradient
-        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_grad", "_hooks", "name")})
+        copy.__dict__.update(
+            {k: v for k, v in self.__dict__.items() if k not in ("_grad", "_hooks", "name")}
+        )
         return copy
 
     # ----------------------------------------------------------------- its gradient
@@ -258,5 +280,8 @@ class Tensor:
             self._grad = self._grad._replaced(summed(self._grad.array, gradient))
 
     def _replaced(self, array: Any) -> Tensor:
-        self.array, self.node = array if type(array) in XP else as_array(array, type(self.array)), None
+        self.array, self.node = (
+            array if type(array) in XP else as_array(array, type(self.array)),
+            None,
+        )
         return self

@@ -49,7 +49,9 @@ class Session:
     def handed(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
         copy = as_it_is(tensor)
-        copy.array = tensor.array if records_all() else tensor.array.copy()  # which in-place operations write to
+        copy.array = (
+            tensor.array if records_all() else tensor.array.copy()
+        )  # which in-place operations write to
         return fresh(copy, np.array(tensor.array), self)
 
     def taken(self, value: Any, whole: bool) -> Any:
@@ -66,12 +68,18 @@ class Session:
 def session_here() -> Session | None:
     """The session in force in this thread."""
     session = exchange.get()
-    return session if isinstance(session, Session) and session.thread == threading.get_ident() else None
+    return (
+        session
+        if isinstance(session, Session) and session.thread == threading.get_ident()
+        else None
+    )
 
 
 def as_it_is(tensor: Tensor) -> Tensor:
     """A Tensor of the same value and place in the graph, which in-place operations on the other leave alone."""
-    return Tensor(tensor.array, tensor if tensor.node is None else tensor.node, tensor._stop_gradient)
+    return Tensor(
+        tensor.array, tensor if tensor.node is None else tensor.node, tensor._stop_gradient
+    )
 
 
 def recorded_in(value: Any) -> Iterator[RecordedArray]:
@@ -209,7 +217,13 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return np.zeros(mine.shape, np.intp)
         numbers, step = self._buffer.numbered(), base.itemsize
         first = 0 if mine is base else (address(mine) - address(base)) // step * numbers.itemsize
-        return np.ndarray(mine.shape, np.intp, numbers, first, [n // step * numbers.itemsize for n in mine.strides])
+        return np.ndarray(
+            mine.shape,
+            np.intp,
+            numbers,
+            first,
+            [n // step * numbers.itemsize for n in mine.strides],
+        )
 
     def _part(self) -> Any:
         """The function that gives its values of those in the buffer, if these are complex and it is a part of them."""
@@ -231,7 +245,10 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _at(self, where: Any) -> Tensor:
         """The values at positions of the buffer."""
-        found, part = getitem(reshape(self._buffer.values(), [-1]), np.array(where, order="C")), self._part()
+        found, part = (
+            getitem(reshape(self._buffer.values(), [-1]), np.array(where, order="C")),
+            self._part(),
+        )
         return found if part is None else part(found)
 
     def _moved(self, where: Any) -> Tensor:
@@ -241,8 +258,14 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             if np.array_equal(np.ravel(where), mine.ravel()):
                 return now if np.shape(where) == mine.shape else reshape(now, list(np.shape(where)))
             before = list(zip(mine.shape, mine.strides, strict=True))
-            axes = [before.index(axis) for axis in zip(where.shape, where.strides, strict=True) if axis in before]
-            if sorted(axes) == list(range(where.ndim)) and np.array_equal(mine.transpose(axes), where):
+            axes = [
+                before.index(axis)
+                for axis in zip(where.shape, where.strides, strict=True)
+                if axis in before
+            ]
+            if sorted(axes) == list(range(where.ndim)) and np.array_equal(
+                mine.transpose(axes), where
+            ):
                 return transpose(now, axes)
         return self._at(where)
 
@@ -255,17 +278,23 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if memory is self._memory:
             return self
         whole, session = self._buffer.memory, self._buffer.session
-        if memory.dtype.kind in "biu" and type(memory) is np.ndarray:  # through which it may be written to as well
+        if (
+            memory.dtype.kind in "biu" and type(memory) is np.ndarray
+        ):  # through which it may be written to as well
             if self._buffer.tensor is not None:
                 session.leak(self._tensor(), f".view({memory.dtype.name})")
                 self._buffer.tensor = None
             return memory
-        apart = memory.dtype not in (whole.dtype, whole.real.dtype) or any(n % whole.itemsize for n in memory.strides)
+        apart = memory.dtype not in (whole.dtype, whole.real.dtype) or any(
+            n % whole.itemsize for n in memory.strides
+        )
         if apart or type(memory) is not np.ndarray:
             return memory.copy(order="K")
         found = RecordedArray(self._buffer, memory)
         if self._buffer.tensor is not None and memory.dtype == self.dtype:
-            moved = self._moved(found._positions()) if index is None else getitem(self._tensor(), index)
+            moved = (
+                self._moved(found._positions()) if index is None else getitem(self._tensor(), index)
+            )
             found._seen, found._version = moved, self._buffer.version
         return found
 
@@ -288,9 +317,19 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def _assign(self, value: Any, index: Any = ...) -> None:
         """Write a value at an index, cast and broadcast as NumPy does it."""
         session, dtype = self._here(), self.dtype
-        value = session.handed(value) if isinstance(value, Tensor) and session is not None else gathered(value)
-        live = type(value) is RecordedArray and value._buffer.tensor is not None and session is not None
-        given = astype(value._tensor(), dtype) if live else None  # which is told of, if it is one to integers
+        value = (
+            session.handed(value)
+            if isinstance(value, Tensor) and session is not None
+            else gathered(value)
+        )
+        live = (
+            type(value) is RecordedArray
+            and value._buffer.tensor is not None
+            and session is not None
+        )
+        given = (
+            astype(value._tensor(), dtype) if live else None
+        )  # which is told of, if it is one to integers
         self._memory[index] = plain(value)
         if (given is None and self._buffer.tensor is None) or not is_live(dtype):
             return
@@ -301,14 +340,18 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             given = Tensor(staged)
         extra = given.ndim - at.ndim
         given = reshape(given, given.shape[extra:]) if extra > 0 else given
-        self._write(given if given.array.shape == at.shape else broadcast_to(given, list(at.shape)), at)
+        self._write(
+            given if given.array.shape == at.shape else broadcast_to(given, list(at.shape)), at
+        )
 
     def _left(self, what: str) -> Any:
         """Its values as an array that nobody else holds, for code outside the recording."""
         session = self._here()
         if session is not None and self._buffer.tensor is not None:
             session.leak(self._tensor(), what)
-        return self._memory.copy(order="K") if isinstance(self._memory, np.ndarray) else self._memory
+        return (
+            self._memory.copy(order="K") if isinstance(self._memory, np.ndarray) else self._memory
+        )
 
     # ----------------------------------------------------------------- what NumPy code asks of an array
     @property  # type: ignore[misc]
@@ -317,7 +360,9 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(f"'{type(self._memory).__name__}' object has no attribute '{name}'")
+            raise AttributeError(
+                f"'{type(self._memory).__name__}' object has no attribute '{name}'"
+            )
         found = getattr(self._memory, name)
         if callable(found):
             return functools.partial(self._call, name)
@@ -338,8 +383,12 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return self if name == "real" else found
         return fresh((real if name == "real" else imag)(self._tensor()), found, session)
 
-    real = property(lambda self: self._part_of("real"), lambda self, value: self.real.__setitem__(..., value))
-    imag = property(lambda self: self._part_of("imag"), lambda self, value: self.imag.__setitem__(..., value))
+    real = property(
+        lambda self: self._part_of("real"), lambda self, value: self.real.__setitem__(..., value)
+    )
+    imag = property(
+        lambda self: self._part_of("imag"), lambda self, value: self.imag.__setitem__(..., value)
+    )
     flat = property(lambda self: Flat(self), lambda self, value: self.flat.__setitem__(..., value))
 
     def _set_shape(self, shape: Any) -> None:
@@ -359,13 +408,18 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         index, session = plain(index), self._here()
         found = self._memory[index]
         parts = index if isinstance(index, tuple) else (index,)
-        parts = tuple(int(v) if isinstance(v, (np.ndarray, np.integer)) and not np.ndim(v) else v for v in parts)
+        parts = tuple(
+            int(v) if isinstance(v, (np.ndarray, np.integer)) and not np.ndim(v) else v
+            for v in parts
+        )
         if isinstance(found, np.ndarray) and np.may_share_memory(found, self._memory):
             return self._view(found, parts)
         if session is None:
             return found
         if self._buffer.tensor is None:
-            if not is_live(self._memory.dtype):  # what is read off indices or truths is a choice, as they are
+            if not is_live(
+                self._memory.dtype
+            ):  # what is read off indices or truths is a choice, as they are
                 found = np.array(found)
                 in_force.get().computed(OPS["getitem"], (self._tensor(), index), found)
                 found = found[()]
@@ -446,7 +500,9 @@ class Flat:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         at = np.arange(self.array.size)[plain(index)]
-        self.array[np.unravel_index(at, self.array.shape)] = np.resize(value, at.shape) if np.ndim(value) else value
+        self.array[np.unravel_index(at, self.array.shape)] = (
+            np.resize(value, at.shape) if np.ndim(value) else value
+        )
 
 
 def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]) -> Any:

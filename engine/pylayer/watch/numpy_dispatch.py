@@ -48,7 +48,15 @@ UFUNCS: dict[Any, Rule] = {}
 """By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and plain values."""
 METHODS: dict[str, Rule] = {}
 """By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
-MAKES = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "astype"}
+MAKES = {
+    "array",
+    "asarray",
+    "asanyarray",
+    "ascontiguousarray",
+    "asfortranarray",
+    "asarray_chkfinite",
+    "astype",
+}
 """The names of functions and methods that make an array of anything, perhaps of another dtype."""
 PLACES = {
     "copy", "view", "flatten", "ravel", "reshape", "transpose", "squeeze", "take", "repeat", "compress", "choose",
@@ -100,7 +108,10 @@ def unruled(*args: Any) -> Any:
 
 # --------------------------------------------------------------------------- results
 def wrapped(
-    value: Any, session: Session | None, arrays: Sequence[RecordedArray] = (), given: Sequence[Any] = ()
+    value: Any,
+    session: Session | None,
+    arrays: Sequence[RecordedArray] = (),
+    given: Sequence[Any] = (),
 ) -> Any:
     """Plain results as arrays that may take recorded values, of a constant, which nothing depends on; what is memory of
     one of the `arrays` as a view of it, and what is memory of a plain array among what was `given` as it is."""
@@ -109,7 +120,12 @@ def wrapped(
     if isinstance(value, (list, tuple)):
         return like(value, [wrapped(v, session, arrays, given) for v in value])
     view = view_of(value, arrays)
-    if view is not None or type(value) is not np.ndarray or value.dtype not in BY_NUMPY or not value.flags.writeable:
+    if (
+        view is not None
+        or type(value) is not np.ndarray
+        or value.dtype not in BY_NUMPY
+        or not value.flags.writeable
+    ):
         return value if view is None else view
     foreign = any(type(v) is np.ndarray and np.may_share_memory(value, v) for v in given)
     return value if foreign else constant(value, session)
@@ -131,17 +147,27 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
     if isinstance(expected, (list, tuple)):
         if not isinstance(result, (list, tuple)):
             raise Unruled
-        return like(expected, [settled(*one, session, arrays) for one in zip(result, expected, strict=True)])
+        return like(
+            expected, [settled(*one, session, arrays) for one in zip(result, expected, strict=True)]
+        )
     if not isinstance(expected, (np.ndarray, np.generic)):
         return expected
     view = view_of(expected, arrays)
     if type(view) is RecordedArray:
         return view
     own = type(result) is RecordedArray
-    tensor = result._tensor() if own else result if isinstance(result, Tensor) else Tensor(np.asarray(result))
+    tensor = (
+        result._tensor()
+        if own
+        else result
+        if isinstance(result, Tensor)
+        else Tensor(np.asarray(result))
+    )
     if tensor.array.shape != expected.shape or expected.dtype not in BY_NUMPY:
         raise Unruled
-    if isinstance(expected, np.ndarray) and type(expected) is not np.ndarray:  # a subclass, with a meaning of its own
+    if (
+        isinstance(expected, np.ndarray) and type(expected) is not np.ndarray
+    ):  # a subclass, with a meaning of its own
         raise Unruled
     tensor = tensor if tensor.array.dtype == expected.dtype else astype(tensor, expected.dtype)
     if not alike(tensor.array, expected, session.exact):
@@ -184,16 +210,28 @@ def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: An
     """
     array = np.asarray(made) if isinstance(made, (np.ndarray, np.generic)) else None
     read = dict(
-        zip("xyz", [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands], strict=False)
+        zip(
+            "xyz",
+            [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands],
+            strict=False,
+        )
     )
     read |= {} if axis is None else {"axis": axis}
-    in_force.get().computed(Choice(DECISIONS.get(name, name), tuple(read)), list(read.values()), array)  # type: ignore[arg-type]
+    in_force.get().computed(
+        Choice(DECISIONS.get(name, name), tuple(read)), list(read.values()), array
+    )  # type: ignore[arg-type]
     return array[()] if array is not None and isinstance(made, np.generic) else made
 
 
 # --------------------------------------------------------------------------- an operation
 def performed(
-    run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any], written: Any, out: Any
+    run: Callable[..., Any],
+    name: str,
+    rule: Rule,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    written: Any,
+    out: Any,
 ) -> Any:
     """What an operation of NumPy's, or of anybody's, gives for arguments with recorded arrays in them.
 
@@ -218,7 +256,10 @@ def performed(
         copies = [now.get(id(one), one.copy()) for one in as_tuple(expected)]
         expected = like(expected, copies) if isinstance(expected, tuple) else copies[0]
     result, done = wrapped(expected, session, arrays, args), False
-    buffers, items = [array._buffer for array in arrays], result if isinstance(result, (list, tuple)) else [result]
+    buffers, items = (
+        [array._buffer for array in arrays],
+        result if isinstance(result, (list, tuple)) else [result],
+    )
     views = all(type(one) is RecordedArray and one._buffer in buffers for one in items)
     rest = {k: v for k, v in kwargs.items() if k != "out" or "where" in kwargs}
     read = [array for array in recorded_in((args, rest)) if array._buffer.tensor is not None]
@@ -227,7 +268,9 @@ def performed(
     if read and (others or not views or not items):
         try:
             result = settled(rule(expected, args, kwargs), expected, session, arrays)
-            done = not session.exact or all(alike(array._memory, values) for array, values in others)
+            done = not session.exact or all(
+                alike(array._memory, values) for array, values in others
+            )
         except Exception:  # whatever it is, there is no rule for it
             pass
         for array in [] if done else read:
@@ -236,14 +279,18 @@ def performed(
         array._assign(values)
     if not given_out:
         return result
-    found = [delivered(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)]
+    found = [
+        delivered(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)
+    ]
     return like(expected, found) if isinstance(expected, tuple) else found[0]
 
 
 def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
     """What a call gives, and the arrays among `written` that it writes to, with what they hold then. They hold what
     they did before: it is what is recorded that writes."""
-    before = [(a, a._memory.copy()) for a in recorded_in(written) if isinstance(a._memory, np.ndarray)]
+    before = [
+        (a, a._memory.copy()) for a in recorded_in(written) if isinstance(a._memory, np.ndarray)
+    ]
     after: list[tuple[RecordedArray, Any]] = []
     try:
         return run(), after
@@ -281,7 +328,10 @@ def named(function: Any) -> Rule | None:
     """The rule of a function or ufunc of SciPy's."""
     for module, rules in NAMED.items():
         rule = rules.get(function.__name__)
-        if rule is not None and getattr(sys.modules.get(module), function.__name__, None) is function:
+        if (
+            rule is not None
+            and getattr(sys.modules.get(module), function.__name__, None) is function
+        ):
             return rule
     return None
 
@@ -294,7 +344,11 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return wrapped(function(*plain(args), **plain(kwargs)), session)
     if session is not None and function.__name__ in CALL_USERS:
         return FUNCTIONS[None](function, *args, **kwargs)
-    module = str(getattr(function, "__module__", None) or "numpy").replace("numpy", "np").replace("np._core", "np")
+    module = (
+        str(getattr(function, "__module__", None) or "numpy")
+        .replace("numpy", "np")
+        .replace("np._core", "np")
+    )
     name = f"{module}.{function.__name__}"
     out = as_tuple(with_keywords(function, args, kwargs)[1].get("out"))
     rule = functools.partial(by_function, function)
@@ -313,7 +367,9 @@ def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> A
     method.__name__ = name
     rule = functools.partial(by_function, method) if name in MAKES | PLACES else unruled
     given = (array, *args)
-    return performed(method, f".{name}", rule, given, kwargs, (given, kwargs), as_tuple(kwargs.get("out")))
+    return performed(
+        method, f".{name}", rule, given, kwargs, (given, kwargs), as_tuple(kwargs.get("out"))
+    )
 
 
 def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -327,8 +383,12 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
         told, given = DECISIONS.get(name, name), [*args, *kwargs.values()]
         operands = given[:2] if told in OF_TWO else list(recorded_in(given))[:1]
         axis = kwargs.get("axis", args[1] if name in ALONG and len(args) > 1 else ALONG.get(told))
-        return tell_decision(told, operands[::-1] if name == "digitize" else operands, axis, expected)
-    rule = FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
+        return tell_decision(
+            told, operands[::-1] if name == "digitize" else operands, axis, expected
+        )
+    rule = (
+        FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
+    )
     return called(rule, *with_keywords(function, args, kwargs))
 
 
@@ -343,11 +403,17 @@ def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
     """The keywords of a call that are given and change something; an `order` that is a number is that of a spline."""
-    idle = {k for k, v in kwargs.items() if k in CHANGE_NOTHING and (k != "order" or isinstance(v, str | None))}
+    idle = {
+        k
+        for k, v in kwargs.items()
+        if k in CHANGE_NOTHING and (k != "order" or isinstance(v, str | None))
+    }
     return {k: v for k, v in kwargs.items() if k not in idle and v is not np._NoValue}
 
 
-def with_keywords(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+def with_keywords(
+    function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
     """Arguments of a call with `out` and `dtype` as keywords, if it is known where these stand."""
     if len(args) < 3:  # they are not among the first two
         return args, kwargs
@@ -355,14 +421,18 @@ def with_keywords(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         bound = signature_of(function).bind(*args, **kwargs)
     except (ValueError, TypeError):
         return args, kwargs
-    named = {name: bound.arguments.pop(name) for name in ("out", "dtype") if name in bound.arguments}
+    named = {
+        name: bound.arguments.pop(name) for name in ("out", "dtype") if name in bound.arguments
+    }
     return bound.args, bound.kwargs | named
 
 
 signature_of = functools.cache(inspect.signature)
 
 
-def array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def array_function(
+    self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """NumPy's protocol for functions (NEP 18)."""
     return call(function, args, kwargs)
 
@@ -370,7 +440,9 @@ def array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kw
 # --------------------------------------------------------------------------- ufuncs
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for ufuncs and their methods (NEP 13)."""
-    if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):  # it sees to that itself, as Tensors do
+    if any(
+        getattr(type(v), "__array_ufunc__", "") is None for v in inputs
+    ):  # it sees to that itself, as Tensors do
         return NotImplemented
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
     given = [gathered(v) for v in inputs]
@@ -380,7 +452,9 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     return performed(getattr(ufunc, method), name, rule, given, kwargs, written, out)
 
 
-def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def by_ufunc(
+    ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """The result by the rule of a ufunc, or of one of its methods."""
     if method != "__call__":
         return called(functools.partial(METHODS[method], ufunc), inputs, kwargs)
@@ -390,7 +464,9 @@ def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any],
     where = options.pop("where", True)
     if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
         raise Unruled
-    tensors = replaced(inputs, lambda array: array._memory if array._buffer.tensor is None else array._tensor())
+    tensors = replaced(
+        inputs, lambda array: array._memory if array._buffer.tensor is None else array._tensor()
+    )
     found = rule(as_tuple(expected)[0].dtype, *tensors)
     if where is True:
         return found

@@ -33,7 +33,14 @@ class StandIn(ModuleType):
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)
         self.__dict__["__wrapped__"] = module
-        for name in ("__file__", "__path__", "__spec__", "__version__", "__package__", "__loader__"):
+        for name in (
+            "__file__",
+            "__path__",
+            "__spec__",
+            "__version__",
+            "__package__",
+            "__loader__",
+        ):
             if hasattr(module, name):
                 self.__dict__[name] = getattr(module, name)
 
@@ -61,7 +68,9 @@ def stand_in(value: Any) -> Any:
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     if id(value) in made:
         return made[id(value)][1]
-    if not issubclass(type(value), (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched)):
+    if not issubclass(
+        type(value), (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched)
+    ):
         return value  # known by its type: a user's object may answer anything to what it is asked
     of_ufunc = isinstance(getattr(value, "__self__", None), np.ufunc)
     if of_ufunc or id(value) in standing or not of_libraries(value):
@@ -108,7 +117,11 @@ class Joiner:
         self.real = real
 
     def __getitem__(self, items: Any) -> Any:
-        return replay(type(self.real).__getitem__, self.real, items) if session_here() else self.real[items]
+        return (
+            replay(type(self.real).__getitem__, self.real, items)
+            if session_here()
+            else self.real[items]
+        )
 
 
 def iterator(*args: Any, **kwargs: Any) -> np.nditer:
@@ -127,7 +140,9 @@ for _joiner in (np.r_, np.c_):
 
 def with_tensors(value: Any, session: Session) -> Any:
     """A value, or lists of them, with recorded arrays in place of Tensors."""
-    if isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple, Tensor)) for v in value):
+    if isinstance(value, (list, tuple)) and any(
+        isinstance(v, (list, tuple, Tensor)) for v in value
+    ):
         return like(value, [with_tensors(v, session) for v in value])
     return session.handed(value) if isinstance(value, Tensor) else value
 
@@ -162,14 +177,18 @@ def replay(function: Any, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(code, FunctionType) or not of_libraries(code):
         raise Unruled
     cells = tuple(CellType(replayed(cell.cell_contents)) for cell in code.__closure__ or ())
-    copy = FunctionType(code.__code__, namespace(code), code.__name__, code.__defaults__, cells or None)
+    copy = FunctionType(
+        code.__code__, namespace(code), code.__name__, code.__defaults__, cells or None
+    )
     copy.__kwdefaults__ = code.__kwdefaults__
     return copy(*args, **kwargs)
 
 
 def namespace(function: FunctionType) -> dict[str, Any]:
     """The globals of a function with stand-ins."""
-    name = function.__globals__["__name__"]  # where it is written: its own module may be set to another
+    name = function.__globals__[
+        "__name__"
+    ]  # where it is written: its own module may be set to another
     if name not in namespaces:
         found = namespaces[name] = dict(function.__globals__)
         for key, value in function.__globals__.items():

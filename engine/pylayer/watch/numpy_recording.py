@@ -42,7 +42,10 @@ ENGINE = f"{Path(pylayer.__file__).parent}/"
 STANDARD = sysconfig.get_path("stdlib")
 INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib")})
 OWN = tuple(
-    f"{folder}/" for spec in map(find_spec, LIBRARIES) if spec for folder in spec.submodule_search_locations or ()
+    f"{folder}/"
+    for spec in map(find_spec, LIBRARIES)
+    if spec
+    for folder in spec.submodule_search_locations or ()
 )
 """The folders of NumPy and SciPy."""
 WRITTEN_IN_PYTHON = 1 << 9
@@ -96,7 +99,9 @@ class Code:
                 places = list(self.held_by(value))
                 found += [place for place in places if stand_in(there(*place)) is not there(*place)]
                 waiting += [there(*place) for place in places]
-                waiting += [cell.cell_contents for cell in cells_of(value)]  # what it calls may be there
+                waiting += [
+                    cell.cell_contents for cell in cells_of(value)
+                ]  # what it calls may be there
                 waiting.append(value.__dict__.get("__wrapped__"))
             else:
                 waiting += self.within(value)
@@ -129,7 +134,12 @@ class Code:
             names = ("__self__", "__func__", "func", "args", "keywords", "fget")
             return [getattr(value, name, None) for name in names]
         if is_a(value, type):
-            return [held for cls in value.__mro__ if self.is_users(cls) for held in list(vars(cls).values())]
+            return [
+                held
+                for cls in value.__mro__
+                if self.is_users(cls)
+                for held in list(vars(cls).values())
+            ]
         if is_a(value, (list, tuple, set, dict)):
             return list(value.values() if is_a(value, dict) else value)[:MOST_LISTED]
         if self.reaches(type(value)) or type(value) in WRAPPERS:
@@ -142,11 +152,15 @@ class Code:
         """Whether a class is the user's, or one of the harness or the engine, whose objects hold what the user has
         made."""
         path = file_of(cls)
-        return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (path.startswith(self.others) or self.is_users(cls))
+        return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (
+            path.startswith(self.others) or self.is_users(cls)
+        )
 
     def is_users(self, cls: type) -> bool:
         """Whether a class is the user's."""
-        return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (not file_of(cls) or self.holds(file_of(cls)))
+        return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (
+            not file_of(cls) or self.holds(file_of(cls))
+        )
 
 
 def file_of(cls: type) -> str:
@@ -208,7 +222,9 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[None]:
         exact: nothing changes the values that operations give, so a rule whose result is not NumPy's is not believed.
     """
     session = Session(code.holds, exact)
-    places = [(place, stand_in(there(*place))) for place in code.places]  # nothing is changed yet that an error leaves
+    places = [
+        (place, stand_in(there(*place))) for place in code.places
+    ]  # nothing is changed yet that an error leaves
     with lock:
         if not recordings:
             replace(vars(builtins), "__import__", functools.partial(imported, builtins.__import__))
@@ -251,4 +267,8 @@ def imported(real: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     if name.partition(".")[0] not in LIBRARIES or session is None:
         return module
     code = sys._getframe(1).f_code
-    return stand_in(module) if code.co_name != "<module>" and session.is_users(code.co_filename) else module
+    return (
+        stand_in(module)
+        if code.co_name != "<module>" and session.is_users(code.co_filename)
+        else module
+    )

@@ -57,7 +57,11 @@ def as_tensor(value: Any, dtype: Any) -> Any:
 
 def number(value: Any, dtype: Any) -> Any:
     """A plain operand without axes as a number that follows the dtype of the other; any other as a Tensor."""
-    if isinstance(value, (int, float, np.generic)) and not is_recorded(value) and np.dtype(dtype).kind in "fc":
+    if (
+        isinstance(value, (int, float, np.generic))
+        and not is_recorded(value)
+        and np.dtype(dtype).kind in "fc"
+    ):
         found = np.asarray(value).item()
         if isinstance(found, (int, float)) and not isinstance(found, bool):
             return found
@@ -73,7 +77,9 @@ def axes_of(axis: Any, ndim: int) -> list[int]:
 # --------------------------------------------------------------------------- ufuncs
 def one(function: Callable[..., Any]) -> Rule:
     """A ufunc of one operand."""
-    return lambda dtype, x: function(x if dtype.kind == "f" and x.array.dtype.kind == "c" else as_tensor(x, dtype))
+    return lambda dtype, x: function(
+        x if dtype.kind == "f" and x.array.dtype.kind == "c" else as_tensor(x, dtype)
+    )
 
 
 def two(function: Callable[..., Any], numbers: bool = False) -> Rule:
@@ -86,7 +92,11 @@ def _power(dtype: Any, x: Any, y: Any) -> Any:
     base, exponent = number(x, dtype), number(y, dtype)
     if not isinstance(base, Tensor):
         return ops.power(base if base > 0 else as_tensor(x, dtype), exponent)
-    return ops.square(base) if not isinstance(exponent, Tensor) and exponent == 2 else ops.power(base, exponent)
+    return (
+        ops.square(base)
+        if not isinstance(exponent, Tensor) and exponent == 2
+        else ops.power(base, exponent)
+    )
 
 
 def _magnitude(dtype: Any, x: Any) -> Any:
@@ -99,9 +109,16 @@ def _mantissa(dtype: Any, x: Any) -> Any:
     return x * Tensor(np.ldexp(1.0, -exponent).astype(x.array.dtype)), Tensor(exponent)
 
 
-for _name, _function in {**vars(ops), "conj": complexes.conj, "matmul": linalg.matmul, "vecdot": linalg.vecdot}.items():
+for _name, _function in {
+    **vars(ops),
+    "conj": complexes.conj,
+    "matmul": linalg.matmul,
+    "vecdot": linalg.vecdot,
+}.items():
     _ufunc = getattr(np, _name, None)  # by the names of the array API, which are the engine's
-    if isinstance(_ufunc, np.ufunc) and getattr(getattr(_function, "op", None), "differentiable", True):
+    if isinstance(_ufunc, np.ufunc) and getattr(
+        getattr(_function, "op", None), "differentiable", True
+    ):
         UFUNCS[_ufunc] = one(_function) if _ufunc.nin == 1 else two(_function)
 UFUNCS |= {
     np.add: two(operator.add, True), np.subtract: two(operator.sub, True), np.multiply: two(operator.mul, True),
@@ -126,11 +143,18 @@ RUNNING: dict[Any, Callable[..., Any]] = {np.add: reduction.cumsum, np.multiply:
 
 
 def _reduce(
-    ufunc: Any, array: Any, axis: Any = 0, keepdims: Any = False, initial: Any = None, where: Any = True
+    ufunc: Any,
+    array: Any,
+    axis: Any = 0,
+    keepdims: Any = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> Any:
     if where is not True:
         neutral = initial if ufunc.identity is None else ufunc.identity
-        array = np.where(where, array, array.dtype.type(neutral)) if neutral is not None else unruled()
+        array = (
+            np.where(where, array, array.dtype.type(neutral)) if neutral is not None else unruled()
+        )
     axes = axes_of(axis, array.ndim)
     if not array.ndim:
         found = array
@@ -148,14 +172,20 @@ def _accumulate(ufunc: Any, array: Any, axis: Any = 0) -> Any:
     if ufunc in RUNNING:
         return RUNNING[ufunc](array._tensor(), int(plain(axis)))
     rows = np.moveaxis(array, axis, 0)
-    return np.stack(list(itertools.accumulate(rows, ufunc)), axis) if len(rows) <= LONGEST else unruled()
+    return (
+        np.stack(list(itertools.accumulate(rows, ufunc)), axis)
+        if len(rows) <= LONGEST
+        else unruled()
+    )
 
 
 def _reduceat(ufunc: Any, array: Any, indices: Any, axis: Any = 0) -> Any:
     rows = np.moveaxis(array, axis, 0)
     starts = [int(k) for k in np.atleast_1d(plain(indices))]
     ends = [*starts[1:], len(rows)]
-    found = [ufunc.reduce(rows[i:j], 0) if i < j else rows[i] for i, j in zip(starts, ends, strict=True)]
+    found = [
+        ufunc.reduce(rows[i:j], 0) if i < j else rows[i] for i, j in zip(starts, ends, strict=True)
+    ]
     return np.stack(found, axis)
 
 
@@ -167,7 +197,9 @@ def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
     """``ufunc.at``: as often as a place is named, once each time."""
     at = np.array(np.arange(array.size).reshape(array.shape)[plain(index)])
     places = at.ravel()
-    given: Any = None if value is None else np.broadcast_to(value, at.shape).astype(array.dtype).ravel()
+    given: Any = (
+        None if value is None else np.broadcast_to(value, at.shape).astype(array.dtype).ravel()
+    )
     if ufunc in (np.add, np.subtract):
         added = as_tensor(given if ufunc is np.add else -given, array.dtype)
         flat = add_at(shapes.reshape(array._tensor(), [-1]), places, added)
@@ -178,7 +210,13 @@ def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
         array[one] = ufunc(array[one]) if given is None else ufunc(array[one], given[k])
 
 
-METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat, "outer": _outer, "at": _at}
+METHODS |= {
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "reduceat": _reduceat,
+    "outer": _outer,
+    "at": _at,
+}
 
 
 # --------------------------------------------------------------------------- reductions
@@ -192,7 +230,9 @@ def _running(ufunc: Any) -> Rule:
 
 def _count(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
     """How many elements a mean is of."""
-    return np.broadcast_to(plain(where), a.shape).sum(axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims)
+    return np.broadcast_to(plain(where), a.shape).sum(
+        axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims
+    )
 
 
 def _mean(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
@@ -214,7 +254,9 @@ def _sort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> An
 
 
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect") -> Any:
-    return _in_order(a, axis, lambda values, along: np.argpartition(values, plain(kth), along, kind))
+    return _in_order(
+        a, axis, lambda values, along: np.argpartition(values, plain(kth), along, kind)
+    )
 
 
 def _in_order(a: Any, axis: Any, by: Callable[[Any, int], Any]) -> Any:
@@ -225,7 +267,9 @@ def _in_order(a: Any, axis: Any, by: Callable[[Any, int], Any]) -> Any:
 
 
 def _quantile(function: Any) -> Rule:
-    def rule(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:  # of a list: NumPy's code writes into its result
+    def rule(
+        a: Any, q: Any, *args: Any, **kwargs: Any
+    ) -> Any:  # of a list: NumPy's code writes into its result
         found = FUNCTIONS[None](function, a, np.atleast_1d(q), *args, **kwargs)
         return found if np.ndim(q) else found[0]
 
@@ -244,7 +288,9 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     sizes = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
     if is_recorded(condition) and condition.dtype.kind in "fc":
         tell_decision("nonzero", [condition])
-    mask = Tensor(np.array(plain(condition), dtype=bool))  # a copy, for the code may change its own later
+    mask = Tensor(
+        np.array(plain(condition), dtype=bool)
+    )  # a copy, for the code may change its own later
     return shapes.broadcast_to(where_(mask, as_tensor(x, dtype), as_tensor(y, dtype)), list(sizes))
 
 
@@ -302,7 +348,9 @@ def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     places = np.asarray(plain(x))
-    total = np.zeros_like(weights, shape=max(int(places.max(initial=-1)) + 1, minlength), dtype=float)
+    total = np.zeros_like(
+        weights, shape=max(int(places.max(initial=-1)) + 1, minlength), dtype=float
+    )
     np.add.at(total, places, weights)
     return total
 
@@ -320,7 +368,9 @@ def of_tensors(function: Callable[..., Any]) -> Rule:
     def rule(*args: Any, **kwargs: Any) -> Any:
         arrays = [v for v in args if is_recorded(v) or isinstance(v, np.ndarray)]
         dtype = np.result_type(*(v.dtype for v in arrays), np.float32)
-        return function(*(as_tensor(v, dtype) if any(v is a for a in arrays) else v for v in args), **kwargs)
+        return function(
+            *(as_tensor(v, dtype) if any(v is a for a in arrays) else v for v in args), **kwargs
+        )
 
     return rule
 
@@ -354,7 +404,9 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
     return eigh(a, UPLO.upper() == "L", np.linalg.eigh(a._memory, UPLO)[1])
 
 
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
     """U, S and Vᴴ, or S alone; not believed where U or V has more columns than S has values."""
     if hermitian:  # of which one triangle is read
         raise Unruled

@@ -15,7 +15,17 @@ from pylayer.ops.indexing import where_
 from pylayer.ops.reduction import logsumexp as log_sum_exp
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_dispatch import NAMED
-from pylayer.watch.numpy_rules import axes_of, cholesky, eigh, of_tensors, one, qr, svd, swapped, two
+from pylayer.watch.numpy_rules import (
+    axes_of,
+    cholesky,
+    eigh,
+    of_tensors,
+    one,
+    qr,
+    svd,
+    swapped,
+    two,
+)
 
 
 def _times_log(x: Tensor, y: Tensor) -> Any:
@@ -82,7 +92,9 @@ def _cho_factor(a: Any, lower: bool = False) -> Any:
     return (root + np.triu(a, 1) if lower else root + np.tril(a, -1)), lower
 
 
-def _solve_triangular(a: Tensor, b: Tensor, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
+def _solve_triangular(
+    a: Tensor, b: Tensor, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False
+) -> Any:
     return triangular_solve(a, b, not lower, trans in (1, "T"), unit_diagonal)
 
 
