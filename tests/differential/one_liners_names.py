@@ -54,9 +54,9 @@ _SAME = {
     "base.append_backward": "static.append_backward", "base.gradients": "static.gradients", "base.Executor": "static.Executor", "base.default_main_program": "static.default_main_program",
     "base.default_startup_program": "static.default_startup_program", "base.program_guard": "static.program_guard", "base.Variable": "static.Variable", "base.scope_guard": "static.scope_guard", "base.name_scope": "static.name_scope",
     "base.device_guard": "static.device_guard", "base.global_scope": "static.global_scope", "base.cpu_places": "static.cpu_places", "base.get_flags": "get_flags", "base.set_flags": "set_flags", "framework.get_flags": "get_flags", "framework.set_flags": "set_flags",
-    "base.framework.Variable": "static.Variable", "base.framework.get_flags": "get_flags", "base.framework.set_flags": "set_flags", "framework.Block": "base.framework.Block", "base.dygraph.base.guard": "base.dygraph.guard", "base.framework.convert_np_dtype_to_dtype_": "framework.convert_np_dtype_to_dtype_",
-    "base.dygraph.base.enabled": "base.dygraph.enabled", "base.dygraph.base.enable_dygraph": "base.dygraph.enable_dygraph", "base.dygraph.base.disable_dygraph": "base.dygraph.disable_dygraph", "base.dygraph.base.wrap_decorator": "base.wrapped_decorator.wrap_decorator",
-    "base.framework.wrap_decorator": "base.wrapped_decorator.wrap_decorator", "nn.functional.pdist": "pdist", "eigvalsh": "linalg.eigvalsh", "cholesky": "linalg.cholesky",
+    "base.framework.Variable": "static.Variable", "base.framework.get_flags": "get_flags", "base.framework.set_flags": "set_flags", "framework.Block": "base.framework.Block",
+    "base.dygraph.base.enabled": "base.dygraph.enabled", "base.dygraph.base.enable_dygraph": "base.dygraph.enable_dygraph", "base.dygraph.base.disable_dygraph": "base.dygraph.disable_dygraph",
+    "nn.functional.pdist": "pdist", "eigvalsh": "linalg.eigvalsh", "cholesky": "linalg.cholesky",
 }  # fmt: skip
 
 _CALLED = (
@@ -96,11 +96,11 @@ PROGRAMS: dict[str, str] = {
     **{f"{base}.disable_dygraph": f"paddle.{base}.disable_dygraph(); out = paddle.in_dynamic_mode(); paddle.disable_static()" for base in ("base", "base.dygraph")}, "base.core.is_compiled_with_custom_device": "paddle.base.core.is_compiled_with_custom_device('a')", "is_compiled_with_custom_device": "paddle.is_compiled_with_custom_device('a')", "device.is_compiled_with_custom_device": "paddle.device.is_compiled_with_custom_device('a')",
     "base.core.is_compiled_with_dist": "callable(paddle.base.core.is_compiled_with_dist)", "base.core.is_float16_supported": "callable(paddle.base.core.is_float16_supported)", "base.core.is_bfloat16_supported": "callable(paddle.base.core.is_bfloat16_supported)",
     "base.framework.Block": "isinstance(paddle.base.framework.Block, type)", "base.framework.EagerParamBase": "isinstance(paddle.create_parameter([1], 'float32'), paddle.base.framework.EagerParamBase)", "base.framework.use_pir_api": "callable(paddle.base.framework.use_pir_api)", "framework.use_pir_api": "callable(paddle.framework.use_pir_api)",
-    "framework.convert_np_dtype_to_dtype_": "callable(paddle.framework.convert_np_dtype_to_dtype_)", "base.unique_name.guard": "with paddle.base.unique_name.guard():\n    out = paddle.base.unique_name.generate('q')",
-    "is_empty": "[paddle.is_empty(x), paddle.is_empty(x[:0])]", "Tensor.is_empty": "x.is_empty()", "base.core.grad_var_suffix": "paddle.base.core.grad_var_suffix()", "base.core.supports_bfloat16": "callable(paddle.base.core.supports_bfloat16)", "base.core.op_support_gpu": "paddle.base.core.op_support_gpu('relu')",
+    "base.unique_name.guard": "with paddle.base.unique_name.guard():\n    out = paddle.base.unique_name.generate('q')",
+    "is_empty": "[paddle.is_empty(x), paddle.is_empty(x[:0])]", "Tensor.is_empty": "x.is_empty()", "base.core.supports_bfloat16": "callable(paddle.base.core.supports_bfloat16)", "base.core.op_support_gpu": "paddle.base.core.op_support_gpu('relu')",
     "base.core.DataType": "[paddle.base.core.DataType is paddle.dtype, paddle.base.core.DataType.FLOAT32 is paddle.float32, paddle.base.core.DataType.BOOL is paddle.bool]",
     "base.framework._current_expected_place": "paddle.base.framework._current_expected_place() == paddle.CPUPlace()", "CPUPlace isinstance": "[isinstance(paddle.CPUPlace(), paddle.CPUPlace), isinstance(paddle.CPUPlace(), paddle.CUDAPlace)]",
-    "base.framework._dygraph_guard": "with paddle.base.framework._dygraph_guard(None): out = [paddle.in_dynamic_mode(), paddle.base.framework._dygraph_tracer() is None]", "pir_utils.IrGuard": "with paddle.pir_utils.IrGuard(): out = paddle.in_dynamic_mode()",
+    "pir_utils.IrGuard": "with paddle.pir_utils.IrGuard(): out = paddle.in_dynamic_mode()",
     "static.Variable isinstance": "[isinstance(x, paddle.static.Variable), isinstance(3, paddle.base.framework.Variable)]", "tensor.fill_constant": "[paddle.tensor.fill_constant([2], 'float64', 1.5), paddle.tensor.add_(x * 1, y)]",
 }  # fmt: skip
 

@@ -149,16 +149,6 @@ def test_recomputing_without_reentrance_gives_gradients_of_whatever_is_read(way)
         np.testing.assert_allclose(recomputed.numpy(), plain.numpy())
 
 
-def test_whole_derivatives():
-    v = leaf(np.array([0.5, -1.0, 2.0]))
-    np.testing.assert_allclose(paddle.autograd.jacobian(paddle.sin(v), v)[:].numpy(), np.diag(np.cos(v.numpy())))
-    np.testing.assert_allclose(paddle.autograd.hessian((v * v * v).sum(), v)[:].numpy(), np.diag(6 * v.numpy()))
-    direction = np.array([1.0, 2.0, 3.0])
-    for product in (paddle.incubate.autograd.vjp, paddle.incubate.autograd.jvp):
-        _, found = product(paddle.exp, v, paddle.to_tensor(direction))
-        np.testing.assert_allclose(found.numpy(), np.exp(v.numpy()) * direction)
-
-
 def test_a_function_made_static_runs_eagerly():
     seen = []
 

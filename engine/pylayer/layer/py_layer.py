@@ -10,24 +10,25 @@ import inspect
 import sys
 import warnings
 import weakref
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
 from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.tape.node import Packed, active_hooks, packed, parent_of
-from pylayer.tape.symbol import is_of_a_program, leaves_in, named, recording
+from pylayer.tape.symbol import is_of_a_program, named, recording
 from pylayer.tape.versions import changed_since, check_unchanged, clock, mark_changed
 from pylayer.tape.vjp import OPS
 from pylayer.tensor.array import XP, Array, duplicate
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.invalid import check_supported
+from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, records_all
+from pylayer.watch import in_force, nobody, records_all
 from pylayer.watch.layers import observers
 
 reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=False)
@@ -69,7 +70,7 @@ def input_slots(
     slotless: list[str] = []
     for name, value in [*((f"#{k}", value) for k, value in enumerate(args)), *kwargs.items()]:
         slot = as_slot(name, value)
-        if slot:
+        if slot.tensors:
             slots.append(slot)
         else:
             slotless.append(name)
@@ -93,7 +94,8 @@ def output_slots(layer: str, returned: Any) -> list[Slot]:
         ValueError: there is no Tensor in it.
     """
     values = returned if isinstance(returned, (list, tuple)) else [returned]
-    slots = [slot for k, value in enumerate(values) if (slot := as_slot(f"output {k}", value))]
+    slots = [as_slot(f"output {k}", value) for k, value in enumerate(values)]
+    slots = [slot for slot in slots if slot.tensors]
     if not slots:
         for value in values:
             check_supported(value)
@@ -105,35 +107,44 @@ def output_slots(layer: str, returned: Any) -> list[Slot]:
     return slots
 
 
-def as_slot(name: str, value: Any) -> Slot | None:
-    """The slot that `value` owns, if any."""
-    if isinstance(value, Tensor):
-        return Slot(name, [value], False)
-    if isinstance(value, (list, tuple)):
-        tensors = [v for v in value if isinstance(v, Tensor)]
-        if tensors:
-            return Slot(name, tensors, True)
-    return None
+def as_slot(name: str, value: Any) -> Slot:
+    """The slot that `value` owns; one without Tensors if it owns none."""
+    is_list = isinstance(value, (list, tuple))
+    return Slot(
+        name, [v for v in (value if is_list else [value]) if isinstance(v, Tensor)], is_list
+    )
 
 
 class Like(NamedTuple):
-    """What the gradient of one Tensor must look like."""
+    """What a Tensor of a slot is like, and where a gradient of it goes, without holding the Tensor."""
 
+    name: str
     shape: tuple[int, ...]
     dtype: Any
     xp: ModuleType
+    target: Target | None
 
-    def zeros(self) -> Tensor:
-        """A gradient of zeros."""
-        return Tensor(self.xp.zeros(self.shape, self.dtype))
+    @property
+    def is_needed(self) -> bool:
+        """Whether a gradient is asked for: one goes on from here, and it holds no integers or booleans."""
+        return self.target is not None and BY_NUMPY[self.dtype].is_differentiable
 
 
-def likes(slots: Sequence[Slot]) -> list[list[Like]]:
-    """The shape and dtype of every Tensor, slot by slot, without holding the Tensors."""
-    return [
-        [Like(t.array.shape, t.array.dtype, XP[type(t.array)]) for t in slot.tensors]
-        for slot in slots
-    ]
+class SlotLike(NamedTuple):
+    """A slot, without holding its Tensors."""
+
+    name: str
+    tensors: list[Like]
+    is_list: bool
+
+
+def without_tensors(slot: Slot) -> SlotLike:
+    """What a node keeps of a slot."""
+    found = []
+    for j, tensor in enumerate(slot.tensors):
+        array, name = tensor.array, f"{slot.name}[{j}]" if slot.is_list else slot.name
+        found.append(Like(name, array.shape, array.dtype, XP[type(array)], parent_of(tensor)))
+    return SlotLike(slot.name, found, slot.is_list)
 
 
 # --------------------------------------------------------------------------- the context
@@ -171,10 +182,7 @@ class PyLayerContext:
         Raises ValueError where saved_tensors_hooks are in force and something is not a Tensor or a list of Tensors.
         """
         self._allow("save_for_backward", once=True)
-        hooks = active_hooks.get()
-        self._saved = (
-            tensors if hooks is None else tuple(_packed_argument(t, hooks) for t in tensors)
-        )
+        self._saved = tensors if active_hooks.get() is None else mapped(tensors, _packed_argument)
         self.age = next(clock)
 
     def saved_tensor(self) -> tuple[Any, ...] | None:
@@ -185,7 +193,7 @@ class PyLayerContext:
         if self._saved is None:
             return None
         check_unchanged(_arrays(self._saved), self.age, self.label, uncounted=True)
-        return tuple(_restored(value) for value in self._saved)
+        return mapped(self._saved, _restored)  # type: ignore[no-any-return]
 
     def mark_not_inplace(self, *args: Any) -> None:
         """Have an input that forward returns unchanged returned as a new Tensor (PyLayerContext.mark_not_inplace)."""
@@ -237,7 +245,8 @@ def _bool(method: str, value: Any) -> bool:
     return value
 
 
-class _SavedOutput(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _SavedOutput:
     """An output of forward kept for backward: not the Tensor itself, whose node holds what is saved."""
 
     tensor: weakref.ref[Tensor]
@@ -253,33 +262,19 @@ class _SavedOutput(NamedTuple):
         return Tensor(self.array, Output(node, self.slot) if node else None, node is None)
 
 
-def _packed_argument(value: Any, hooks: Any) -> Any:
-    if isinstance(value, (list, tuple)) and all(isinstance(v, Tensor) for v in value):
-        return type(value)(packed(v, hooks) for v in value)
+def _packed_argument(value: Any) -> Packed:
     if value is not None and not isinstance(value, Tensor):
         raise ValueError("save_for_backward only support Tensor, list of Tensor, tuple of Tensor.")
-    return packed(value, hooks)  # None goes to the hook too (observed rule 53)
+    return packed(value)  # None goes to the hook too (observed rule 53)
 
 
 def _restored(value: Any) -> Any:
-    if type(value) is _SavedOutput:
-        return value.restored()
-    if type(value) is Packed:
-        return value.unpack(value.value)
-    if type(value) in (list, tuple) and any(type(v) is Packed for v in value):
-        return type(value)(_restored(v) for v in value)
-    return value
+    return value.restored() if isinstance(value, (Packed, _SavedOutput)) else value
 
 
-def _arrays(values: Iterable[Any]) -> Iterator[Array]:
+def _arrays(values: Any) -> Iterator[Array]:
     """The arrays of the Tensors among saved values, in containers too; what a hook packed is the hook's business."""
-    for value in values:
-        if isinstance(value, (Tensor, _SavedOutput)):
-            yield value.array
-        elif isinstance(value, Mapping):
-            yield from _arrays(value.values())
-        elif isinstance(value, (list, tuple, Set, deque)) and not isinstance(value, Packed):
-            yield from _arrays(value)
+    return (v.array for v in leaves_in(values) if isinstance(v, (Tensor, _SavedOutput)))
 
 
 def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) -> None:
@@ -299,17 +294,7 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
 class PyLayerNode(Node):
     """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the rules."""
 
-    __slots__ = (
-        "inputs",
-        "layer",
-        "misfits",
-        "names",
-        "output_likes",
-        "output_lists",
-        "outputs",
-        "slotless",
-        "where",
-    )
+    __slots__ = ("inputs", "layer", "misfits", "output_slots", "outputs", "slotless", "where")
 
     def __init__(
         self,
@@ -320,21 +305,18 @@ class PyLayerNode(Node):
         slotless: Sequence[str],
         where: str,
     ) -> None:
-        super().__init__(
-            [parent_of(tensor) for slot in inputs for tensor in slot.tensors], saved=ctx
-        )
+        self.inputs = [without_tensors(slot) for slot in inputs]
+        super().__init__([like.target for slot in self.inputs for like in slot.tensors], saved=ctx)
         self.layer = layer
-        self.names = [(slot.name, slot.is_list) for slot in inputs]
-        self.inputs = likes(inputs)
-        self.output_lists = [slot.is_list for slot in outputs]
-        self.output_likes = likes(outputs)
+        self.output_slots = [without_tensors(slot) for slot in outputs]
         self.outputs = sum(len(slot.tensors) for slot in outputs)
         self.slotless = slotless
         """The arguments that own no slot, for the error of a layer that returns None for them."""
         self.where = where
         """File and line of the call of `apply`."""
         self.misfits: list[ValueError] = []
-        """What is wrong with cotangents that other layers returned in another shape than the outputs have."""
+        """What is wrong with cotangents of this backward that other layers returned in another shape than the outputs
+        have."""
 
     @property
     def label(self) -> str:
@@ -351,6 +333,7 @@ class PyLayerNode(Node):
             Exception: whatever backward raised, with a note that names the layer and where it was applied.
         """
         ctx: PyLayerContext = self.saved
+        misfits, self.misfits = self.misfits, []
         arguments = self.cotangent_arguments(held[0], ctx)
         for observer in observers:
             observer.pulled_back(self.layer)
@@ -358,18 +341,11 @@ class PyLayerNode(Node):
             returned = self.layer.backward(ctx, *arguments)
         except Exception as error:
             error.add_note(f"in backward of {self.label}, applied at {self.where}")
-            if self.misfits:
-                raise self.misfits[0] from error
+            if misfits:
+                raise misfits[0] from error
             raise
-        pairs = zip(
-            self.parents, self.checked(returned, found.barred if found else ()), strict=True
-        )
-        given = [
-            (parent, gradient)
-            for parent, gradient in pairs
-            if parent is not None and gradient is not None
-        ]
-        return given if create_graph else [(parent, gradient.array) for parent, gradient in given]
+        pairs = self.checked(returned, found.barred if found else ())
+        return pairs if create_graph else [(parent, gradient.array) for parent, gradient in pairs]
 
     # ----------------------------------------------------------------- what backward gets
     def cotangent_arguments(
@@ -378,140 +354,118 @@ class PyLayerNode(Node):
         """One Tensor, or list of Tensors, per output slot."""
         remaining = iter(cotangents)
         arguments: list[Any] = []
-        for is_list, slot in zip(self.output_lists, self.output_likes, strict=True):
-            tensors = [self.cotangent_tensor(next(remaining), like, ctx) for like in slot]
-            arguments.append(tensors if is_list else tensors[0])
+        for slot in self.output_slots:
+            tensors = [cotangent_tensor(next(remaining), like, ctx) for like in slot.tensors]
+            arguments.append(tensors if slot.is_list else tensors[0])
         return arguments
 
-    def cotangent_tensor(
-        self, cotangent: Cotangent | None, like: Like, ctx: PyLayerContext
-    ) -> Tensor | None:
-        """One cotangent as backward sees it: a copy, since backward may change it in place (observed rule 43)."""
-        if cotangent is None:
-            return like.zeros() if ctx._materialize_grads else None
-        tensor = (
-            cotangent
-            if isinstance(cotangent, Tensor)
-            else Tensor(duplicate(cotangent), None, False)
-        )
-        return as_dtype_of(tensor, like) if ctx._grad_in_dtype_consistent else tensor
-
     # ----------------------------------------------------------------- what backward returns
-    def checked(self, returned: Any, barred: Collection[Target] = ()) -> list[Tensor | None]:
-        """The gradients of all input Tensors, in order, by the reading in force (`reads_as_releases`).
+    def checked(
+        self, returned: Any, barred: Collection[Target] = ()
+    ) -> list[tuple[Target, Tensor]]:
+        """The gradients of the input Tensors that have one, in order, by the reading in force (`reads_as_releases`).
 
         Integers and booleans are never asked for one. An input among `barred`, those of which ``paddle.grad`` wants no
         gradient, is one that needs none.
         """
-        parents = iter(self.parents)
-        targets = [
-            [None if (parent := next(parents)) in barred else parent for _ in slot]
+        slots = [
+            slot._replace(
+                tensors=[
+                    like._replace(target=None) if like.target in barred else like
+                    for like in slot.tensors
+                ]
+            )
             for slot in self.inputs
         ]
-        values = self.per_slot(returned)
-        if len(values) != len(self.names):
-            values = self.completed(values, targets)
-        gradients: list[Tensor | None] = []
-        rows = zip(self.names, self.inputs, targets, values, strict=True)
-        for k, ((name, is_list), slot, wanted, value) in enumerate(rows):
-            if not is_list:
-                gradients.append(self.checked_gradient(k, name, value, slot[0], wanted[0]))
-                continue
-            if value is None:
-                value = [None] * len(slot)
-            if not isinstance(value, (list, tuple)):
-                raise self.error(
-                    k, name, f"argument must be list or tuple, but got {type(value).__name__}"
-                )
-            if len(value) != len(slot):
-                raise self.error(
-                    k,
-                    name,
-                    f"the list has {len(slot)} Tensors, but backward returned {len(value)} gradients",
-                )
-            gradients += [
-                self.checked_gradient(k, f"{name}[{j}]", item, like, parent)
-                for j, (item, like, parent) in enumerate(zip(value, slot, wanted, strict=True))
-            ]
-        return gradients
+        pairs: list[tuple[Target, Tensor]] = []
+        for k, (slot, value) in enumerate(zip(slots, self.per_slot(returned, slots), strict=True)):
+            values = self.per_tensor(k, value, slot) if slot.is_list else [value]
+            for like, item in zip(slot.tensors, values, strict=True):
+                gradient = self.checked_gradient(k, item, like)
+                if gradient is not None:
+                    pairs.append((like.target, gradient))
+        return pairs
 
-    def per_slot(self, returned: Any) -> list[Any]:
+    def per_slot(self, returned: Any, slots: Sequence[SlotLike]) -> list[Any]:
         """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list slot, a list of
-        gradients is that slot's value."""
-        if not isinstance(returned, (list, tuple)):
-            return [returned]
-        single_list = len(self.names) == 1 and self.names[0][1]
-        if (
-            single_list
-            and isinstance(returned, list)
-            and not any(isinstance(v, (list, tuple)) for v in returned)
-        ):
-            return [returned]
-        return list(returned)
-
-    def completed(self, values: list[Any], targets: Sequence[Sequence[Target | None]]) -> list[Any]:
-        """As releases read it: those left out at the end are None, if there are others and these need no gradient.
+        gradients is that slot's value. As releases read it, those left out at the end are None, if there are others
+        and these need no gradient.
 
         Raises:
             ValueError: there are too many, or too few; by the documents always.
         """
-        count = len(values)
-        left_out = zip(self.inputs[count:], targets[count:], strict=True)
-        missed = any(
-            needs(like, to)
-            for slot, parents in left_out
-            for like, to in zip(slot, parents, strict=True)
-        )
-        if not 0 < count < len(targets) or missed or not reads_as_releases.get():
-            raise self.wrong_count(values)
-        return values + [None] * (len(targets) - count)
+        if not isinstance(returned, (list, tuple)):
+            returned = [returned]
+        elif len(slots) == 1 and slots[0].is_list and isinstance(returned, list):
+            if not any(isinstance(v, (list, tuple)) for v in returned):
+                returned = [returned]
+        left_out = slots[len(returned) :]
+        missed = any(like.is_needed for slot in left_out for like in slot.tensors)
+        if len(returned) != len(slots) and (
+            not returned or not left_out or missed or not reads_as_releases.get()
+        ):
+            raise self.wrong_count(returned)
+        return [*returned, *(None for _ in left_out)]
 
-    def checked_gradient(
-        self, k: int, name: str, value: Any, like: Like, parent: Target | None
-    ) -> Tensor | None:
+    def per_tensor(self, k: int, value: Any, slot: SlotLike) -> Sequence[Any]:
+        """One value per Tensor of a list slot. Raises ValueError where there are others, or no list."""
+        if value is None:
+            return [None] * len(slot.tensors)
+        if not isinstance(value, (list, tuple)):
+            raise self.error(
+                k, slot.name, f"argument must be list or tuple, but got {type(value).__name__}"
+            )
+        if len(value) != len(slot.tensors):
+            text = f"the list has {len(slot.tensors)} Tensors, but backward returned {len(value)} gradients"
+            raise self.error(k, slot.name, text)
+        return value
+
+    def checked_gradient(self, k: int, value: Any, like: Like) -> Tensor | None:
         """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34).
 
         One that goes to a PyLayer may have another shape, as in Paddle (observed rule 33): the two may agree on that.
         """
-        if parent is None:
+        if like.target is None:
             if value is None:
                 return None
             raise self.error(
-                k, name, f"should return None at {k} position, because it's forward Tensor's stopgradient is true, or "
-                f"paddle.grad is asked for no gradient of it (backward() asks for all)"
-            )  # fmt: skip
+                k,
+                like.name,
+                f"should return None at {k} position, because it's forward Tensor's stopgradient is true, or "
+                f"paddle.grad is asked for no gradient of it (backward() asks for all)",
+            )
         if value is None:
-            if reads_as_releases.get() or not needs(like, parent):
+            if reads_as_releases.get() or not like.is_needed:
                 return None
             raise self.error(
-                k, name, f"should not return empty at {k} position: the input needs a gradient, so return a Tensor "
-                f"(zeros if the gradient is zero)"
-            )  # fmt: skip
+                k,
+                like.name,
+                f"should not return empty at {k} position: the input needs a gradient, so return a Tensor "
+                f"(zeros if the gradient is zero)",
+            )
         check_supported(value)
-        if not isinstance(value, Tensor) or not hasattr(
-            value, "array"
-        ):  # of a subclass that left out Tensor.__init__
-            raise self.error(
-                k,
-                name,
-                f"We can only support Tensor or None for backward output, , but got {type(value).__name__}",
-            )
+        # a subclass that left out Tensor.__init__ has no array
+        if not isinstance(value, Tensor) or not hasattr(value, "array"):
+            text = f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"
+            raise self.error(k, like.name, text)
+        layer = layer_behind(like.target)
         if value.array.shape != like.shape:
-            misfit = self.error(
-                k,
-                name,
-                f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}",
-            )
-            layer = layer_behind(parent)
+            text = f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}"
+            misfit = self.error(k, like.name, text)
             if layer is None:
                 raise misfit
             layer.misfits.append(misfit)
-        return value if takes_any_dtype(parent) else as_dtype_of(value, like)
+        takes_any_dtype = (
+            layer is not None
+            and layer.saved is not None
+            and not layer.saved._grad_in_dtype_consistent
+        )
+        return value if takes_any_dtype else as_dtype_of(value, like)
 
     def wrong_count(self, values: Sequence[Any]) -> ValueError:
         """The error for a wrong number of gradients, saying which inputs own the slots."""
-        expected, received = len(self.names), len(values)
-        owners = ", ".join(f"`{self.argument(name)}`" for name, _ in self.names)
+        expected, received = len(self.inputs), len(values)
+        owners = ", ".join(f"`{self.argument(slot.name)}`" for slot in self.inputs)
         text = (
             f"{self.label} : The number of outputs of `PyLayer.backward` should be {expected}, but received "
             f"{received}. One gradient per Tensor argument of apply: {owners}"
@@ -545,17 +499,13 @@ class PyLayerNode(Node):
         return f"{parameters[k].name}{bracket}{index}" if k < len(parameters) else name
 
 
-def needs(like: Like, parent: Target | None) -> bool:
-    """Whether a gradient is asked for: one goes on from this input, and it holds no integers or booleans."""
-    return parent is not None and BY_NUMPY[like.dtype].is_differentiable
-
-
-def takes_any_dtype(target: Target) -> bool:
-    """Whether a cotangent goes to a PyLayer that asked for cotangents as they are."""
-    layer = layer_behind(target)
-    return (
-        layer is not None and layer.saved is not None and not layer.saved._grad_in_dtype_consistent
-    )
+def cotangent_tensor(cotangent: Cotangent | None, like: Like, ctx: PyLayerContext) -> Tensor | None:
+    """One cotangent as backward sees it: a copy, since backward may change it in place (observed rule 43)."""
+    if cotangent is None:
+        return Tensor(like.xp.zeros(like.shape, like.dtype)) if ctx._materialize_grads else None
+    if not isinstance(cotangent, Tensor):
+        cotangent = Tensor(duplicate(cotangent), None, False)
+    return as_dtype_of(cotangent, like) if ctx._grad_in_dtype_consistent else cotangent
 
 
 def layer_behind(target: Target) -> PyLayerNode | None:
@@ -618,17 +568,15 @@ class PyLayer:
         ctx = PyLayerContext(cls.__name__)
         for observer in observers:
             observer.applied(cls, ctx)
-        watch = in_force.get() if records_all() else None
-        if watch is not None:
-            watch.applied(cls)
-            if not watch.backwards:
-                return cls.forward(ctx, *args, **kwargs)
+        watch = in_force.get() if records_all() else nobody
+        watch.applied(cls)
+        if watch.records and not watch.backwards:
+            return cls.forward(ctx, *args, **kwargs)
         slots, slotless = input_slots(cls.__name__, args, kwargs)
         inputs = [tensor for slot in slots for tensor in slot.tensors]
-        recorded = grad_mode.get() and not all(
-            t._stop_gradient for t in inputs
-        )  # before forward can change that
-        token = grad_mode.set(watch is not None)
+        # before forward can change that
+        recorded = grad_mode.get() and not all(t._stop_gradient for t in inputs)
+        token = grad_mode.set(watch.records)
         try:
             returned = cls.forward(ctx, *args, **kwargs)
         finally:
@@ -649,21 +597,8 @@ class PyLayer:
             made_by = parent_of(tensor)
             output.node = Output(node, index)
             output._stop_gradient = id(tensor) in marked
-            if watch is not None:
-                watch.stands_for(output.node, made_by)
-        return _with_replaced(returned, replaced)
-
-
-def _with_replaced(returned: Any, replaced: dict[int, Tensor]) -> Any:
-    """What forward returned, in its own container, with new Tensors where inputs were marked not in place."""
-    if all(id_ == id(tensor) for id_, tensor in replaced.items()):
-        return returned
-    if isinstance(returned, Tensor):
-        return replaced[id(returned)]
-    if isinstance(returned, (list, tuple)):
-        items = [_with_replaced(item, replaced) for item in returned]
-        return type(returned)(*items) if hasattr(returned, "_fields") else type(returned)(items)
-    return returned
+            watch.stands_for(output.node, made_by)
+        return mapped(returned, lambda v: replaced.get(id(v), v))
 
 
 def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) -> Tensor:
@@ -684,7 +619,7 @@ def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) ->
             f"{ctx._layer} : Leaf Var ({output.name}) that doesn't stop gradient can't use inplace strategy. forward "
             f"returned an input unchanged: call ctx.mark_not_inplace on it to get a new Tensor, or return a clone()."
         )
-    changed_before = changed_since(_arrays(ctx._saved or ()), ctx.age) is not None
+    changed_before = changed_since(_arrays(ctx._saved), ctx.age) is not None
     mark_changed(output.array)
     if not changed_before:
         ctx.age = next(clock)

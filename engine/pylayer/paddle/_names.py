@@ -17,7 +17,7 @@ from pylayer.release import FACADE, StandIn, defined, paddles, release_names, sh
 
 MODULES = {
     "": (
-        "ops tensor.array tape.autograd compatibility tensor.dtype tape.grad_mode "
+        "ops tensor.array tape.autograd paddle._compatibility tensor.dtype tape.grad_mode "
         "nn.initializer layer.saving tensor.size static.recorder tensor.tensor "
         "dtype=tensor.dtype:DType bool=tensor.dtype:bool_ half=tensor.dtype:float16 "
         "float=tensor.dtype:float32 double=tensor.dtype:float64 short=tensor.dtype:int16 "
@@ -26,31 +26,31 @@ MODULES = {
         "as_tensor=ops.creation:to_tensor asarray=ops.creation:to_tensor "
         "from_numpy=ops.creation:to_tensor broadcast_shapes=ops.shape:broadcast_shape"
     ),
-    "amp": "compatibility tensor.array",
+    "amp": "paddle._compatibility tensor.array",
     "autograd": (
-        "tape.autograd tape.derivatives tape.grad_mode layer.py_layer "
+        "tape.autograd tape.grad_mode layer.py_layer "
         "tape.node:saved_tensors_hooks Function=layer.py_layer:PyLayer"
     ),
     "autograd.py_layer": "layer.py_layer",
     "base": (
-        "compatibility tensor.array nn.initializer:ParamAttr static.backward static.executor "
+        "paddle._compatibility tensor.array nn.initializer:ParamAttr static.backward static.executor "
         "static.in_use static.program static.scope tensor.tensor"
     ),
     "base.core": (
-        "compatibility:grad_var_suffix tensor.array ops.random:Generator static.scope:Scope DataType=tensor.dtype:DType"
+        "tensor.array ops.random:Generator static.scope:Scope DataType=tensor.dtype:DType"
     ),
     "base.core.eager": (
         "layer.py_layer:PyLayer tensor.tensor:Tensor _add_backward_final_hook=tape.hooks:at_end_of_backward"
     ),
-    "base.dygraph": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"),
-    "base.dygraph.base": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"),
+    "base.dygraph": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode paddle._compatibility"),
+    "base.dygraph.base": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode paddle._compatibility"),
+    "base.wrapped_decorator": "",
     "base.framework": (
-        "compatibility tensor.array static.in_use static.program tape.symbol:Parameter "
+        "paddle._compatibility tensor.array static.in_use static.program tape.symbol:Parameter "
         "EagerParamBase=tape.symbol:Parameter "
         "_current_expected_place=tensor.array:current_place"
     ),
     "base.unique_name": "tensor.unique_names:generate guard=tensor.unique_names:name_guard",
-    "base.wrapped_decorator": "compatibility:signature_safe_contextmanager,wrap_decorator",
     "device": "tensor.array",
     "distributed": "distributed.communication distributed.group is_available=tensor.array:yes",
     "distributed.collective": (
@@ -89,17 +89,15 @@ MODULES = {
     "distributed.utils.moe_utils": "distributed.experts:global_gather,global_scatter",
     "fft": "ops.fourier",
     "framework": (
-        "tape.autograd tape.grad_mode compatibility tensor.array tensor.dtype "
+        "tape.autograd tape.grad_mode paddle._compatibility tensor.array tensor.dtype "
         "nn.initializer:ParamAttr ops.random:seed layer.saving static.program static.recorder "
         "tape.symbol:Parameter dtype=tensor.dtype:DType"
     ),
     "geometric": "ops.positions",
     "incubate": "ops.positions",
-    "incubate.autograd": (
-        "Jacobian=tape.derivatives:FunctionJacobian Hessian=tape.derivatives:FunctionHessian tape.derivatives:jvp,vjp"
-    ),
-    "incubate.autograd.utils": "tape.derivatives:as_tensors",
-    "jit": "compatibility",
+    "incubate.autograd": "",
+    "incubate.autograd.utils": "",
+    "jit": "paddle._compatibility",
     "linalg": "ops",
     "nn": (
         "nn tape.symbol:Parameter optimizer.clip Module=nn.layer:Layer "
@@ -112,11 +110,11 @@ MODULES = {
     "nn.utils": "nn.reparametrisation",
     "optimizer": "optimizer",
     "pir": "static.program Value=static.variable:Variable",
-    "pir_utils": "IrGuard=compatibility:static_guard DygraphPirGuard=compatibility:nullcontext",
+    "pir_utils": "IrGuard=paddle._compatibility:static_guard",
     "regularizer": "optimizer.regularizer",
     "special": "softmax=ops.activation:legacy_softmax ops",
     "static": (
-        "compatibility:Variable,InputSpec static.backward static.data static.executor "
+        "paddle._compatibility:Variable,InputSpec static.backward static.data static.executor "
         "static.in_use static.measures static.program static.scope "
         "setitem=ops.inplace:set_items"
     ),
@@ -127,7 +125,7 @@ MODULES = {
         "ops.random:Generator,bernoulli,get_rng_state,seed,set_rng_state "
         "ops.joining:cat,concatenate,crop ops.shape:clone"
     ),
-    "utils": "compatibility",
+    "utils": "",
 }
 """By module, below ``paddle``, where its names come from, the first that has one:
 

@@ -12,7 +12,7 @@ from pylayer.static.program import Block, Operator
 from pylayer.static.values import tensors_in
 from pylayer.static.variable import Variable, current
 from pylayer.tape.grad_mode import grad_mode
-from pylayer.tape.symbol import leaves_in, recording
+from pylayer.tape.symbol import recording
 from pylayer.tensor.invalid import UnsupportedError
 from pylayer.tensor.tensor import Tensor
 
@@ -35,9 +35,7 @@ class ProgramRecorder:
             raise explained(error, arguments) from None
         kind, specs = infer_operation(op, values)
         call = Call(op, values, kind is not None)
-        needed = grad_mode.get() and any(
-            not t._stop_gradient for t in leaves_in(values) if isinstance(t, Tensor)
-        )
+        needed = grad_mode.get() and not all(t._stop_gradient for t in tensors_in(values))
         outs = record(block, call, op.name, specs, stop_gradient=not needed)
         if (
             not op.differentiable

@@ -12,6 +12,7 @@ from pylayer.tape.location import user_location
 from pylayer.tape.symbol import Symbol, recording
 from pylayer.tensor.array import XP
 from pylayer.tensor.dtype import BY_NUMPY
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.size import Size
 from pylayer.tensor.tensor import Tensor
 
@@ -181,15 +182,5 @@ class Variable(Tensor, Symbol):
 
 
 def current(value: Any) -> Any:
-    """A value with what stands now for the Variables in it, also inside lists, tuples, dicts and slices."""
-    if isinstance(value, Variable):
-        return value.current()
-    if type(value) in (list, tuple, dict):
-        kind: Any = type(value)
-        items = value.items() if kind is dict else value
-        return kind(map(current, items))
-    return (
-        slice(*map(current, (value.start, value.stop, value.step)))
-        if type(value) is slice
-        else value
-    )
+    """A value with what stands now for the Variables in it, also inside containers."""
+    return mapped(value, lambda v: v.current() if isinstance(v, Variable) else v)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
@@ -56,15 +57,20 @@ active_hooks: ContextVar[saved_tensors_hooks | None] = ContextVar(
 """The pair in force."""
 
 
-class Packed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Packed:
     """One saved Tensor as its pack hook left it."""
 
     value: Any
     unpack: Callable[[Any], Tensor]
 
+    def restored(self) -> Any:
+        """What the unpack hook returns."""
+        return self.unpack(self.value)
+
     def unpacked(self) -> Tensor:
         """The Tensor again. Raises TypeError where the unpack hook returned something else."""
-        tensor = self.unpack(self.value)
+        tensor = self.restored()
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 f"The unpack hook of saved_tensors_hooks must return a Tensor, but got {type(tensor).__name__}."
@@ -72,8 +78,9 @@ class Packed(NamedTuple):
         return tensor
 
 
-def packed(tensor: Any, hooks: saved_tensors_hooks) -> Packed:
-    """`tensor` through the pack hook, which records nothing."""
+def packed(tensor: Any) -> Packed:
+    """`tensor` through the pack hook in force, which records nothing."""
+    hooks: Any = active_hooks.get()
     token = grad_mode.set(False)
     try:
         return Packed(hooks.pack(tensor), hooks.unpack)
@@ -85,7 +92,7 @@ class PackedSaved(list[tuple[Any, ...]]):
     """What the vjps of one operation read, every array through the pack hook in force: once, in the order of the
     arguments, with the stop_gradient of what it is; so they are unpacked."""
 
-    def __init__(self, op: Row, parents: Parents, saved: Saved, hooks: saved_tensors_hooks) -> None:
+    def __init__(self, op: Row, parents: Parents, saved: Saved) -> None:
         self.plain = saved if records_all() else None
         """The values as they were saved, where everything is recorded: a pack may be one that only the walk of
         backward can undo, as that of `recompute`, which runs the function again."""
@@ -104,7 +111,7 @@ class PackedSaved(list[tuple[Any, ...]]):
             *(name for name, parent in zip(op.inputs, parents, strict=False) if parent is not None),
         }
         self.packs = {
-            id(read[name]): packed(Tensor(read[name], None, name not in needed), hooks)
+            id(read[name]): packed(Tensor(read[name], None, name not in needed))
             for name in (*op.arguments, "out")
             if name in read
         }
@@ -143,8 +150,8 @@ class OpNode(Node):
         self.op = op
         self.shapes = shapes
         if watching:
-            if hooks := active_hooks.get():
-                self.saved = PackedSaved(op, parents, saved, hooks)
+            if active_hooks.get() is not None:
+                self.saved = PackedSaved(op, parents, saved)
             in_force.get().made(self, out)
 
     @property

@@ -29,6 +29,7 @@ from pylayer.tape.symbol import Symbol, is_of_a_program, recording
 from pylayer.tape.vjp import Function, Row, Rule
 from pylayer.tensor.array import XP, as_array, in_order, quietly
 from pylayer.tensor.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, taken, watching
 
@@ -120,13 +121,7 @@ def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
 
 def unwrap(value: Any) -> Any:
     """The raw array of a Tensor and the plain number of a number, also inside lists, tuples and slices."""
-    if isinstance(value, Tensor):
-        return value.array
-    if type(value) in (list, tuple):
-        return type(value)(unwrap(v) for v in value)
-    if type(value) is slice:
-        return slice(unwrap(value.start), unwrap(value.stop), unwrap(value.step))
-    return plain_number(value)
+    return mapped(value, lambda v: v.array if isinstance(v, Tensor) else plain_number(v))
 
 
 # --------------------------------------------------------------------------- making rows

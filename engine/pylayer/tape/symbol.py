@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.vjp import Row
 from pylayer.tensor.array import Array, check_place
+from pylayer.tensor.nested import leaves_in
 from pylayer.tensor.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,19 +87,6 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
-
-
-def leaves_in(value: Any) -> Iterable[Any]:
-    """What is in lists, tuples, dicts and slices, themselves left out."""
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from leaves_in(item)
-    elif isinstance(value, dict):
-        yield from leaves_in(list(value.values()))
-    elif type(value) is slice:
-        yield from leaves_in((value.start, value.stop, value.step))
-    else:
-        yield value
 
 
 def symbols_in(value: Any) -> Iterable[Symbol]:

@@ -20,6 +20,7 @@ from pylayer.ops.complexes import complex_, imag, real
 from pylayer.ops.indexing import getitem, setitem_
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose
 from pylayer.tape.vjp import OPS
+from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import exchange, in_force, nobody, records_all
 
@@ -83,12 +84,8 @@ def as_it_is(tensor: Tensor) -> Tensor:
 
 
 def recorded_in(value: Any) -> Iterator[RecordedArray]:
-    """The recorded arrays in a value: itself, or in lists, tuples and dicts at any depth."""
-    if type(value) is RecordedArray:
-        yield value
-    elif isinstance(value, (list, tuple, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from recorded_in(item)
+    """The recorded arrays in a value: itself, or in containers at any depth."""
+    return (leaf for leaf in leaves_in(value) if type(leaf) is RecordedArray)
 
 
 def holds_recorded(value: Any) -> bool:
@@ -96,21 +93,9 @@ def holds_recorded(value: Any) -> bool:
     return next(recorded_in(value), None) is not None
 
 
-def like(value: Any, items: list[Any]) -> Any:
-    """Items in the same kind of list or tuple."""
-    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-
-
 def replaced(value: Any, by: Callable[[RecordedArray], Any]) -> Any:
     """`value` with something else in place of each recorded array in it."""
-    if type(value) is RecordedArray:
-        return by(value)
-    if isinstance(value, dict):
-        return {k: replaced(v, by) for k, v in value.items()}
-    if not isinstance(value, (list, tuple)):
-        return value
-    items = [replaced(v, by) for v in value]
-    return value if all(a is b for a, b in zip(items, value, strict=True)) else like(value, items)
+    return mapped(value, lambda leaf: by(leaf) if type(leaf) is RecordedArray else leaf)
 
 
 def plain(value: Any) -> Any:

@@ -20,6 +20,7 @@ from pylayer.ops.complexes import real
 from pylayer.ops.indexing import where_
 from pylayer.ops.shape import astype, broadcast_to, reshape
 from pylayer.tensor.dtype import BY_NUMPY
+from pylayer.tensor.nested import like
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force
 from pylayer.watch.numpy_array import (
@@ -30,7 +31,6 @@ from pylayer.watch.numpy_array import (
     fresh,
     gathered,
     is_live,
-    like,
     plain,
     recorded_in,
     replaced,

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from pylayer.tensor.nested import like
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_array import (
     Dispatched,
     Session,
     holds_recorded,
-    like,
     plain,
     recorded_in,
     session_here,

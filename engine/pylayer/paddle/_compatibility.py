@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext as nullcontext
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from pylayer.ops.arguments import as_ints
@@ -18,29 +16,15 @@ from pylayer.tensor.dtype import as_dtype, bfloat16, float16
 from pylayer.tensor.tensor import Tensor
 
 
-def dygraph_tracer() -> object | None:
-    """What records operations in Paddle's dynamic mode: something there, None in static mode."""
-    return dygraph_tracer if in_dynamic_mode() else None
-
-
 @contextlib.contextmanager
-def dygraph_guard(tracer: Any) -> Iterator[None]:
-    """A block in dynamic mode, or for no tracer in static mode, whatever the mode around it."""
-    before = dygraph_tracer()
-    (disable_static if tracer else enable_static)()
+def static_guard() -> Iterator[None]:
+    """A block in static mode, whatever the mode around it."""
+    before = in_dynamic_mode()
+    enable_static()
     try:
         yield
     finally:
         (disable_static if before else enable_static)()
-
-
-def guard(place: Any = None) -> contextlib.AbstractContextManager[None]:
-    """A block in dynamic mode."""
-    return dygraph_guard(dygraph_tracer)
-
-
-static_guard = functools.partial(dygraph_guard, None)
-"""A block in static mode."""
 
 
 class _AnyVariable(type):
@@ -55,29 +39,9 @@ class Variable(static.Variable, metaclass=_AnyVariable):
     """What the mode computes with: Tensors are instances in dynamic mode, the Variables of programs in static mode."""
 
 
-def grad_var_suffix() -> str:
-    """What the names of gradients end in."""
-    return "@GRAD"
-
-
-def wrap_decorator(decorator: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator whose results keep the name and the signature of what is decorated."""
-
-    @functools.wraps(decorator)
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        decorated = decorator(function)
-        return functools.wraps(function)(lambda *args, **kwargs: decorated(*args, **kwargs))
-
-    return decorate
-
-
-in_dygraph_mode = in_dynamic_or_pir_mode = enabled = (
-    in_dynamic_mode  # there is no new intermediate representation
-)
+# there is no new intermediate representation
+in_dygraph_mode = in_dynamic_or_pir_mode = enabled = in_dynamic_mode
 enable_dygraph, disable_dygraph = disable_static, enable_static
-_dygraph_guard, _dygraph_tracer = dygraph_guard, dygraph_tracer
-convert_np_dtype_to_dtype_ = as_dtype
-signature_safe_contextmanager = wrap_decorator(contextlib.contextmanager)
 
 _flags: dict[str, Any] = {}
 
@@ -90,14 +54,6 @@ def set_flags(flags: dict[str, Any]) -> None:
 def get_flags(flags: Any) -> dict[str, Any]:
     """The flags that were set; None for others."""
     return {name: _flags.get(name) for name in ([flags] if isinstance(flags, str) else flags)}
-
-
-def try_import(module_name: str, err_msg: str | None = None) -> Any:
-    """The module of that name. Raises ImportError where there is none; with `err_msg` if given."""
-    try:
-        return import_module(module_name)
-    except ImportError:
-        raise ImportError(err_msg or f"Failed importing {module_name}. Install it first.") from None
 
 
 # --------------------------------------------------------------------------- casting
@@ -218,21 +174,6 @@ def to_static(
 def not_to_static(func: Callable[..., Any] | None = None) -> Any:
     """The function as it is."""
     return not_to_static if func is None else func
-
-
-def enable_to_static(enable_to_static_bool: bool) -> None:
-    """Accepted: nothing is ever compiled."""
-
-
-def set_verbosity(level: int = 0, also_to_stdout: bool = False) -> None:
-    """Accepted: nothing is ever compiled, and nothing is said of it."""
-
-
-set_code_level = set_verbosity
-
-
-def ignore_module(modules: Sequence[Any]) -> None:
-    """Accepted: nothing is ever compiled."""
 
 
 @dataclass(repr=False, unsafe_hash=True)
