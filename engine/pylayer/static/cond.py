@@ -44,6 +44,11 @@ class Conditional(Operator):
     def shown(self) -> str:
         return self.condition.name
 
+    def compute(self, run: Any) -> Sequence[Any]:
+        condition = run.values[self.condition].reshape(-1)[0].item()
+        run.run(self.branches[0 if condition else 1].ops)
+        return [run.values[out] for out in self.outputs]
+
     def blocks(self) -> list[tuple[str, Block]]:
         return list(zip(("true", "false"), self.branches, strict=True))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pylayer.static.in_use import default_main_program
-from pylayer.static.interpreter import Interpreter
+from pylayer.static.interpreter import Interpreter, uses
 from pylayer.static.program import Program
 from pylayer.static.structure import leaves
 from pylayer.static.variable import Variable, current
@@ -126,13 +126,14 @@ def fetched(program: Program, index: int, item: Any) -> Tensor:
 def run(program: Program, feed: Mapping[str, Any], fetches: list[Tensor]) -> list[Any]:
     """The fetched arrays of one run."""
     xp = default_module()
-    interpreter = Interpreter(program, type(xp.empty(0)))
-    for tensor in dict.fromkeys((*interpreter.tensors(), *fetches)):
-        if not isinstance(tensor, Variable):
-            interpreter.values[tensor] = xp.asarray(tensor.array)
-        elif tensor.is_data:
-            interpreter.values[tensor] = xp.asarray(fed(tensor, feed))
-    interpreter.run(keep=fetches)
+    interpreter, ops = Interpreter(type(xp.empty(0))), program.global_block().ops
+    for used in {*fetches, *(used for op in ops for used in uses(op))}:
+        if isinstance(used, Variable):
+            if used.is_data:
+                interpreter.values[used] = xp.asarray(fed(used, feed))
+        elif isinstance(used, Tensor):
+            interpreter.values[used] = xp.asarray(used.array)
+    interpreter.run_program(ops, set(fetches))
     return [interpreter.values[tensor] for tensor in fetches]
 
 

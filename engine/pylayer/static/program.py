@@ -36,6 +36,10 @@ class Operator:
         """The Tensors and Variables that it reads, blocks inside it left out."""
         return [t for t in self.inputs if t is not None]
 
+    def reads(self) -> Sequence[Any]:
+        """What it reads in a run: those, or a call whose saved values a gradient reads."""
+        return self.tensors()
+
     def blocks(self) -> list[tuple[str, Block]]:
         """The blocks inside it that it runs, each with its role."""
         return []
@@ -53,6 +57,15 @@ class Operator:
             cotangents: one per output, None where it takes no part.
         """
         raise NotImplementedError
+
+    def compute(self, run: Any) -> Sequence[Any]:
+        """The arrays of the outputs, from what an `Interpreter` has computed so far.
+
+        By default what the blocks inside assign to the outputs.
+        """
+        for _, block in self.blocks():
+            run.run(block.ops)
+        return [run.values[out] for out in self.outputs]
 
     def shown(self) -> str:
         """The arguments, as a printed program shows them."""

@@ -66,15 +66,24 @@ class Op(Row):
             if watching:
                 in_force.get().computed(self, values, raw_out)
             return type(out)(map(Tensor, raw_out)) if several else Tensor(raw_out)
+        node = self.recorded(parents, raw, raw_out, type(out) is list)
+        if not several:
+            return Tensor(raw_out, node, False)
+        return type(out)(Tensor(o, Output(node, k), False) for k, o in enumerate(raw_out))
+
+    def recorded(
+        self, parents: Sequence[Any], raw: Sequence[Any], out: Any, listed: bool = False
+    ) -> OpNode:
+        """The node of a call on these arrays and other values, whose gradients go to `parents`."""
+        inputs = raw[0] if self.many else [raw[k] for k in self.positions]
+        shapes = [getattr(value, "shape", ()) for value in inputs]
         saved = [
-            () if parent is None else vjp.pick(*raw, raw_out, i)
+            () if parent is None else vjp.pick(*raw, out, i)
             for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
         ]
-        shapes = [t.array.shape if isinstance(t, Tensor) else () for t in inputs]
-        if not several:
-            return Tensor(raw_out, OpNode(self, parents, saved, shapes, raw_out), False)
-        node = SeveralOutputs(self, parents, saved, shapes, raw_out, type(out) is list)
-        return type(out)(Tensor(o, Output(node, k), False) for k, o in enumerate(raw_out))
+        if isinstance(out, list):
+            return SeveralOutputs(self, parents, saved, shapes, out, listed)
+        return OpNode(self, parents, saved, shapes, out)
 
     def checked(self, arguments: list[Any]) -> tuple[list[Any], list[Any], type]:
         """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and the arrays' type."""
