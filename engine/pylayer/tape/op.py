@@ -144,10 +144,12 @@ def unary(
     row = Op(
         name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags
     )
-    short = ON and len(row.reads) < 2  # of more a node would have to save a tuple
-    return as_function(
-        fast_unary(row, row.apply) if short else lambda x, name=None: row.apply(x), row
-    )
+
+    def general(x: Tensor, name: str | None = None) -> Tensor:
+        return row.apply(x)  # type: ignore[no-any-return]
+
+    # a node of more would have to save a tuple
+    return as_function(fast_unary(row, general) if ON and len(row.reads) < 2 else general, row)
 
 
 def binary(
