@@ -78,10 +78,10 @@ PROGRAMS: dict[str, str] = {
     "amp.decorate": "l = paddle.nn.Linear(2, 2); out = paddle.amp.decorate(l, level='O1') is l", "amp.is_float16_supported": "paddle.amp.is_float16_supported()",
     "amp.GradScaler": "s = paddle.amp.GradScaler(); l = s.scale((x * x).sum()); out = [l, s.is_enable()]",
     "amp.is_autocast_enabled": "paddle.is_autocast_enabled()",
-    "save": "import tempfile, os\nwith tempfile.TemporaryDirectory() as folder:\n    name = os.path.join(folder, 'a', 'state.pdparams')\n    paddle.save({'w': x.detach(), 'list': [1, 2.5, 'text', (k, None)]}, name)\n    found = paddle.load(name)\nout = [found['w'], found['list'][:3], found['list'][3][0], found['list'][3][1]]",
-    "load": "import io\nstream = io.BytesIO()\npaddle.save({'a': x.detach()}, stream)\nstream.seek(0)\nout = paddle.load(stream)['a']", "load raises": "paddle.load('/nowhere/at/all')",
-    "load arrays": "import io\nstream = io.BytesIO()\npaddle.save({'a': x.detach()}, stream)\nstream.seek(0)\nout = paddle.load(stream, return_numpy=True)['a']",
-    "framework.save": "callable(paddle.framework.save)", "framework.load": "callable(paddle.framework.load)",
+
+
+
+
     # ------------------------------------------------------------------- clipping and vectors
     # ------------------------------------------------------------------- the process
     "base.core.is_compiled_with_cuda": "paddle.base.core.is_compiled_with_cuda()", "base.core.is_compiled_with_xpu": "paddle.base.core.is_compiled_with_xpu()",

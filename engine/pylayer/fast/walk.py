@@ -14,8 +14,8 @@ from pylayer.tensor.array import as_array, gradient_in_order, in_order
 
 
 def spelled_out(
-    roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool = False
-) -> Gradients:
+    roots: Iterable[tuple[Target, Cotangent]], found: Gradients, *, retain_graph: bool = False
+) -> None:
     """What `graph.walk` does of arrays; from one elementwise call straight on to the next, as in a chain, by `pull`."""
     pending: dict[Target, Held] = {}
     heap: list[tuple[int, Node]] = []
@@ -74,11 +74,11 @@ def spelled_out(
             if type(node) is Output:
                 graph.arrive_at_output(node, held[0], pending, heap)
                 continue
-            for target, cotangent in node.pullback(held, False):
+            for target, cotangent in node.pullback(held, False, found):
                 arrive(target, cotangent)
             if not retain_graph:
                 node.saved = None
-    return Gradients(pending, {}, ())
+    found.arrived.update(pending)
 
 
 backward_walk = spelled_out if ON else graph.walk

@@ -323,7 +323,7 @@ class PyLayerNode(Node):
         return f"GradNodePyLayer_{self.layer.__name__}"
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients | None = None
+        self, held: Held, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         """Call backward.
 
@@ -344,7 +344,7 @@ class PyLayerNode(Node):
             if misfits:
                 raise misfits[0] from error
             raise
-        pairs = self.checked(returned, found.barred if found else ())
+        pairs = self.checked(returned, found.barred)
         return pairs if create_graph else [(parent, gradient.array) for parent, gradient in pairs]
 
     # ----------------------------------------------------------------- what backward gets

@@ -18,7 +18,7 @@ from pylayer.release import FACADE, StandIn, defined, paddles, release_names, sh
 MODULES = {
     "": (
         "ops tensor.array tape.autograd paddle._compatibility tensor.dtype tape.grad_mode "
-        "nn.initializer layer.saving tensor.size static.recorder tensor.tensor "
+        "nn.initializer tensor.size static.recorder tensor.tensor "
         "dtype=tensor.dtype:DType bool=tensor.dtype:bool_ half=tensor.dtype:float16 "
         "float=tensor.dtype:float32 double=tensor.dtype:float64 short=tensor.dtype:int16 "
         "int=tensor.dtype:int32 long=tensor.dtype:int64 cfloat=tensor.dtype:complex64 "
@@ -90,7 +90,7 @@ MODULES = {
     "fft": "ops.fourier",
     "framework": (
         "tape.autograd tape.grad_mode paddle._compatibility tensor.array tensor.dtype "
-        "nn.initializer:ParamAttr ops.random:seed layer.saving static.program static.recorder "
+        "nn.initializer:ParamAttr ops.random:seed static.program static.recorder "
         "tape.symbol:Parameter dtype=tensor.dtype:DType"
     ),
     "geometric": "ops.positions",

@@ -11,6 +11,7 @@ from pylayer.static.values import show, tensors_in
 from pylayer.static.variable import Variable
 from pylayer.tape.autograd import gradients_of
 from pylayer.tape.grad_mode import grad_mode_set
+from pylayer.tape.graph import Gradients
 from pylayer.tape.op import Op, compute
 from pylayer.tensor.array import as_array
 from pylayer.tensor.tensor import Tensor
@@ -116,7 +117,7 @@ class Gradient(Operator):
         if isinstance(self.of, Call):
             cotangents = [None if t is None else run.values[t] for t in self.cotangents]
             held = [cotangents if self.of.several else cotangents[0]]
-            gradients = dict(run.values[self.of].pullback(held, False))
+            gradients = dict(run.values[self.of].pullback(held, False, Gradients()))
             return [gradients[k] for k in self.wanted]
         inputs = [
             Tensor(run.values[t], None, not t.dtype.is_differentiable)

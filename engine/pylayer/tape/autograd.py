@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from pylayer.fast.walk import backward_walk
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Held, Node, Target, nodes_between, walk
+from pylayer.tape.graph import Cotangent, Gradients, Held, Target, nodes_between, walk
 from pylayer.tape.hooks import final_hooks
 from pylayer.tape.node import with_array_in_order
 from pylayer.tape.symbol import recording
@@ -80,16 +79,13 @@ def run_backward(
     """`backward`, of checked arguments."""
     if watching:
         in_force.get().left(outputs[0], "backward()")
-    roots = [
-        (target_of(output), cotangent_for(output, given))
-        for output, given in zip(outputs, cotangents, strict=True)
-        if not output._stop_gradient
-    ]
+    found = Gradients()
+    roots = roots_of(outputs, cotangents, create_graph=False)
     token = grad_mode.set(bool(watching) and records_all())
     try:
         with np.errstate(all="ignore"):
-            found = backward_walk(roots, retain_graph=retain_graph)
-            for leaf, held in found.leaves.items():
+            backward_walk(roots, found, retain_graph=retain_graph)
+            for leaf, held in found.arrived.items():
                 for hook in tuple((leaf._hooks or {}).values()):
                     held[0] = hook(held[0])
                 leaf.accumulate(own(held))
@@ -97,6 +93,17 @@ def run_backward(
         grad_mode.reset(token)
     while final_hooks:
         final_hooks.pop(0)()
+
+
+def roots_of(
+    outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], create_graph: bool
+) -> list[tuple[Target, Cotangent]]:
+    """Where a walk starts: the outputs that gradients flow through, with their cotangents."""
+    return [
+        (target_of(output), cotangent_for(output, given, create_graph))
+        for output, given in zip(outputs, cotangents, strict=True)
+        if not output._stop_gradient
+    ]
 
 
 def grad(
@@ -147,13 +154,7 @@ def grad(
                 f"(AlreadyExists) {name} contain duplicate tensor {tensor.name}, please check {name} carefully. "
                 f"Give each Tensor once."
             )
-    held = (
-        [no_grad_vars]
-        if isinstance(no_grad_vars, Tensor)
-        else []
-        if no_grad_vars is None
-        else no_grad_vars
-    )
+    held = [no_grad_vars] if isinstance(no_grad_vars, Tensor) else no_grad_vars or ()
     if not isinstance(held, (list, tuple, set, frozenset)) or not all(
         isinstance(t, Tensor) for t in held
     ):
@@ -175,61 +176,47 @@ def gradients_of(
     if watching:
         in_force.get().left(ends[0], "grad(create_graph=True)" if create_graph else "grad()")
     targets = {target_of(t) for t in wanted}
-    roots = [
-        (target_of(end), cotangent_for(end, cotangent, create_graph))
-        for end, cotangent in zip(ends, given, strict=True)
-        if not end._stop_gradient
-    ]
-    barred = {target_of(t) for t in held or ()} - {root for root, _ in roots}
-    enter = nodes_between([node for node, _ in roots if isinstance(node, Node)], targets, barred)
+    roots = roots_of(ends, given, create_graph)
+    barred = {target_of(t) for t in held or ()}.difference(root for root, _ in roots)
+    enter = nodes_between([root for root, _ in roots], targets, barred)
     if held is not None:
-        barred |= {
-            p
-            for node in enter
-            for p in node.parents
-            if p is not None and p not in enter and p not in targets
-        }
+        parents = {parent for node in enter for parent in node.parents if parent is not None}
+        barred |= parents - enter - targets
+    found = Gradients(targets, barred)
     with grad_mode_set(create_graph), np.errstate(all="ignore"):
-        found = walk(
-            roots,
-            create_graph=create_graph,
-            retain_graph=True,
-            enter=enter,
-            capture=[t for t in targets if isinstance(t, Node)],
-            barred=barred,
-        )
-        arrived: dict[Any, Held] = {node: [cotangent] for node, cotangent in found.nodes.items()}
-        arrived |= {
-            leaf: found.leaves[leaf] for leaf in wanted if leaf.is_leaf and leaf in found.leaves
-        }
+        walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
-        here = arrived.get(target_of(tensor), [None])
-        if here[0] is None and not allow_unused:
+        arrived = found.arrived.get(target_of(tensor))
+        if arrived is not None:
+            results.append(own_gradient(arrived, tensor, ends, results))
+        elif allow_unused:
+            results.append(None)
+        else:
             stopped = ", because its stop_gradient is True" if tensor._stop_gradient else ""
             raise ValueError(  # observed rule 79
                 f"The {k}-th input does not appear in the backward graph: no output depends on it{stopped}. "
                 f"Pass allow_unused=True to get None for it."
             )
-        if here[0] is None:
-            results.append(None)
-        elif not isinstance(here[0], Tensor):
-            results.append(Tensor(own(here)))
-        elif here[0].is_leaf and any(tensor is end for end in ends):
-            results.append(
-                Tensor(here[0].array, here[0], here[0]._stop_gradient)
-            )  # the same leaf, as in Paddle
-        elif here[0].is_leaf or any(here[0] is earlier for earlier in results):
-            with grad_mode_set(
-                True
-            ):  # a Tensor of its own, also where it is a cotangent or another gradient
-                results.append(recorded_ops.clone(here[0]))
-        else:
-            results.append(here[0])
     return results
 
 
-def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool = False) -> Cotangent:
+def own_gradient(
+    held: Held, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
+) -> Tensor:
+    """What arrived at `tensor` as a Tensor of its own, also where it is a cotangent or another gradient."""
+    gradient = held[0]
+    if not isinstance(gradient, Tensor):
+        return Tensor(own(held))
+    if gradient.is_leaf and any(tensor is end for end in ends):  # the same leaf, as in Paddle
+        return Tensor(gradient.array, gradient, gradient._stop_gradient)
+    if gradient.is_leaf or any(gradient is other for other in earlier):
+        with grad_mode_set(True):
+            return recorded_ops.clone(gradient)  # type: ignore[no-any-return]
+    return gradient
+
+
+def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool) -> Cotangent:
     """The cotangent to start from, ones unless given, in the shape of `output`: an array.
 
     With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph, as in Paddle.
@@ -242,16 +229,12 @@ def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool = Fal
         return Tensor(ones, None, False) if create_graph else ones
     if given.array.size != output.array.size:
         raise wrong_shape(output, given)
-    shaped: Tensor = (
-        given if given.array.shape == output.array.shape else given.reshape(output.shape)
-    )
+    shaped: Tensor = given.reshape(output.shape) if given.shape != output.shape else given
     if not create_graph:
         return in_order(shaped.array)
-    return (
-        Tensor(in_order(shaped.array), None, False)
-        if shaped._stop_gradient
-        else with_array_in_order(shaped)
-    )
+    if shaped._stop_gradient:
+        return Tensor(in_order(shaped.array), None, False)
+    return with_array_in_order(shaped)
 
 
 def target_of(tensor: Tensor) -> Target:

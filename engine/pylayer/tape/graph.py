@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any
 
 from pylayer.tape.versions import clock
 from pylayer.tensor.array import XP, as_array, in_order
@@ -50,7 +50,7 @@ class Node:
         raise NotImplementedError
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients | None = None
+        self, held: Held, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         """The parents that need a gradient, each with its cotangent, for a walk that has `found` others.
 
@@ -87,34 +87,42 @@ class Output(Node):
         return self.parents[0].label  # type: ignore[no-any-return, union-attr]
 
 
-class Gradients(NamedTuple):
-    """What a walk found: the cotangents of leaves and of the nodes asked for, and what no gradient flows through."""
+class Gradients:
+    """What a walk finds, and what it is asked for.
 
-    leaves: dict[Target, Held]
-    nodes: dict[Node, Cotangent]
-    barred: Collection[Target]
+    `arrived` has the cotangents of leaves and of the nodes in `capture`; no gradient flows through what is `barred`.
+    """
+
+    def __init__(self, capture: Iterable[Node] = (), barred: Collection[Target] = ()) -> None:
+        self.arrived: dict[Target, Held] = {}
+        self.capture = frozenset(capture)
+        self.barred = barred
+
+    def settle(self, node: Node, held: Held) -> None:
+        """Have the hooks of a node see its complete cotangent, and keep that if it is wanted."""
+        for hook in tuple((node.hooks or {}).values()):
+            held[0] = hook(held[0])
+        if node in self.capture:
+            self.arrived[node] = [held[0]]
 
 
 def walk(
     roots: Iterable[tuple[Target, Cotangent]],
+    found: Gradients,
     *,
     create_graph: bool = False,
     retain_graph: bool = False,
     enter: set[Node] | None = None,
-    capture: Iterable[Node] = (),
-    barred: Collection[Target] = (),
-) -> Gradients:
+) -> None:
     """Pull the cotangents of `roots` back to the leaves, each node once, after all its outputs' cotangents are in.
 
     Args:
+        found: takes the cotangents that arrive.
         enter: the only nodes to pull back through; None for all.
-        capture: nodes whose accumulated cotangent is wanted.
-        barred: what no gradient flows through.
 
     Raises:
         RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
     """
-    found = Gradients({}, dict.fromkeys(capture), barred)
     pending: dict[Target, Held] = {}
     heap: list[tuple[int, Node]] = []
 
@@ -131,10 +139,7 @@ def walk(
     while heap:
         _, node = heappop(heap)
         held = pending.pop(node)
-        for hook in tuple((node.hooks or {}).values()):
-            held[0] = hook(held[0])
-        if node in found.nodes:
-            found.nodes[node] = held[0]
+        found.settle(node, held)
         if enter is not None and node not in enter:
             continue
         if node.saved is None:
@@ -146,8 +151,7 @@ def walk(
             arrive(target, cotangent)
         if not retain_graph:
             node.saved = None
-    found.leaves.update(pending)
-    return found
+    found.arrived.update(pending)
 
 
 def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
@@ -169,19 +173,17 @@ def arrive_at_output(
     cotangents[node.index] = cotangent if before is None else summed(before, cotangent)
 
 
-def nodes_between(roots: Iterable[Node], targets: set[Any], barred: set[Any]) -> set[Node]:
+def nodes_between(roots: Iterable[Target], targets: set[Any], barred: set[Any]) -> set[Node]:
     """The nodes through which a gradient flows from `roots` to `targets`, none of them in `barred`."""
     reachable: set[Node] = set()
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if node not in reachable and node not in barred:
+        if isinstance(node, Node) and node not in reachable and node not in barred:
             reachable.add(node)
-            stack.extend(parent for parent in node.parents if isinstance(parent, Node))
+            stack.extend(node.parents)
     between: set[Node] = set()
     for node in sorted(reachable, key=lambda n: -n.age):  # parents before children
-        if any(
-            parent in targets or parent in between for parent in node.parents if parent is not None
-        ):
+        if not targets.isdisjoint(node.parents) or not between.isdisjoint(node.parents):
             between.add(node)
     return between

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.tape.grad_mode import grad_mode_set
-from pylayer.tape.graph import Cotangent, Node, Output
-from pylayer.tape.node import SeveralOutputs
+from pylayer.tape.graph import Cotangent, Node
 from pylayer.tensor.array import duplicate
 from pylayer.tensor.tensor import Tensor
 
@@ -37,8 +36,6 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
     if hooks is None:
         hooks = {}
         setattr(holder, attribute, hooks)
-        if type(holder) is Output and isinstance(call := holder.parents[0], SeveralOutputs):
-            call.hooked[holder.index] = hooks
 
     def run(cotangent: Cotangent) -> Cotangent:
         recorded = isinstance(cotangent, Tensor)

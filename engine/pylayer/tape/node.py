@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
@@ -176,7 +177,7 @@ class OpNode(Node):
         return self.values()
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients | None = None
+        self, held: Held, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         cotangent = held[0]
         if changes and type(self.saved) is not PackedSaved:
@@ -236,38 +237,29 @@ class SeveralOutputs(OpNode):
     see nothing.
     """
 
-    __slots__ = ("hooked", "like", "listed", "outputs")
+    __slots__ = ("like", "listed", "outputs")
 
     def __init__(
-        self,
-        op: Row,
-        parents: Parents,
-        saved: Saved,
-        shapes: Shapes,
-        out: Sequence[Array],
-        listed: bool = False,
+        self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Sequence[Array]
     ) -> None:
         super().__init__(op, parents, saved, shapes, out)
         self.outputs = len(out)
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
-        self.listed = listed
-        self.hooked: dict[int, dict[int, Callable[[Cotangent], Cotangent]]] = {}
-        """The hooks of outputs, by index."""
+        self.listed: Sequence[weakref.ref[Output]] = ()
+        """The nodes of outputs in a list."""
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients | None = None
+        self, held: Held, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         filled = list(held[0])
         for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:
             shape, dtype, xp = self.like[k]
-            filled[k] = Tensor(xp.zeros(shape, dtype)) if create_graph else xp.zeros(shape, dtype)
-            if self.listed:
-                for hook in tuple(self.hooked.get(k, {}).values()):
-                    filled[k] = hook(filled[k])
-                for output in found.nodes if found else ():
-                    if type(output) is Output and output.parents[0] is self and output.index == k:
-                        found.nodes[output] = filled[k]  # type: ignore[union-attr]
-        return super().pullback([filled], create_graph)
+            zeros = xp.zeros(shape, dtype)
+            undefined = [Tensor(zeros) if create_graph else zeros]
+            if self.listed and (output := self.listed[k]()):
+                found.settle(output, undefined)
+            filled[k] = undefined[0]
+        return super().pullback([filled], create_graph, found)
 
 
 def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) -> Any:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -66,14 +67,15 @@ class Op(Row):
             if watching:
                 in_force.get().computed(self, values, raw_out)
             return type(out)(map(Tensor, raw_out)) if several else Tensor(raw_out)
-        node = self.recorded(parents, raw, raw_out, type(out) is list)
-        if not several:
+        node = self.recorded(parents, raw, raw_out)
+        if not isinstance(node, SeveralOutputs):
             return Tensor(raw_out, node, False)
-        return type(out)(Tensor(o, Output(node, k), False) for k, o in enumerate(raw_out))
+        tensors = [Tensor(o, Output(node, k), False) for k, o in enumerate(raw_out)]
+        if type(out) is list:
+            node.listed = [weakref.ref(tensor.node) for tensor in tensors]
+        return type(out)(tensors)
 
-    def recorded(
-        self, parents: Sequence[Any], raw: Sequence[Any], out: Any, listed: bool = False
-    ) -> OpNode:
+    def recorded(self, parents: Sequence[Any], raw: Sequence[Any], out: Any) -> OpNode:
         """The node of a call on these arrays and other values, whose gradients go to `parents`."""
         inputs = raw[0] if self.many else [raw[k] for k in self.positions]
         shapes = [getattr(value, "shape", ()) for value in inputs]
@@ -82,7 +84,7 @@ class Op(Row):
             for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
         ]
         if isinstance(out, list):
-            return SeveralOutputs(self, parents, saved, shapes, out, listed)
+            return SeveralOutputs(self, parents, saved, shapes, out)
         return OpNode(self, parents, saved, shapes, out)
 
     def checked(self, arguments: list[Any]) -> tuple[list[Any], list[Any], type]:
