@@ -8,7 +8,7 @@ from typing import Any
 from pylayer.nn.initializer import create_parameter as new_parameter
 from pylayer.static.in_use import default_main_program, default_startup_program
 from pylayer.static.recorder import check_static
-from pylayer.static.sizes import SymbolicSize, UnknownSize
+from pylayer.static.sizes import UnknownSize
 from pylayer.static.update import Initialize
 from pylayer.static.variable import Variable
 from pylayer.tape.symbol import Parameter
@@ -37,9 +37,8 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
         raise TypeError(
             f"The shape of data {name!r} must be a list or tuple, but received {type(shape).__name__}."
         )
-    sizes: list[int | SymbolicSize] = []
     for n in shape:
-        if n is not None and (not isinstance(n, int) or isinstance(n, bool)):
+        if n is not None and type(n) is not int:
             raise TypeError(
                 f"The shape of data {name!r} must hold ints and None, but received {n!r} in {list(shape)}."
             )
@@ -47,7 +46,7 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
             raise ValueError(
                 f"The sizes of data {name!r} must not be below -1, but the shape is {list(shape)}."
             )
-        sizes.append(UnknownSize() if n is None or n == -1 else n)
+    sizes = [UnknownSize() if n in (None, -1) else n for n in shape]
     program = default_main_program()
     wanted = as_dtype("float32" if dtype is None else dtype)
     made = program.global_block().variable(name, tuple(sizes), wanted.numpy, True)

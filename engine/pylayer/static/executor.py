@@ -10,6 +10,7 @@ import numpy as np
 from pylayer.static.in_use import default_main_program
 from pylayer.static.interpreter import Interpreter, uses
 from pylayer.static.program import Program
+from pylayer.static.sizes import may_be_equal
 from pylayer.static.structure import leaves
 from pylayer.static.variable import Variable, current
 from pylayer.tape.grad_mode import grad_mode
@@ -99,10 +100,7 @@ def fetched(program: Program, index: int, item: Any) -> Tensor:
         TypeError: it is neither a Variable nor a name (key phrase: observed rule 70).
         ValueError: the program has no such Variable, or it may not have run.
     """
-    if isinstance(item, str):
-        named = [t for t in program.captured() if t.name == item]
-        item = named[0] if named else program.variable(item)
-    item = current(item)
+    item = current(program.tensor(item) if isinstance(item, str) else item)
     if not isinstance(item, Tensor):
         raise TypeError(
             f"Require fetch_list[{index}] 's type shall be one of (Variable, str), but received {type(item).__name__}."
@@ -112,14 +110,11 @@ def fetched(program: Program, index: int, item: Any) -> Tensor:
             raise ValueError(
                 f"fetch_list[{index}] is not of the program that is run: {item.described()}."
             )
-        block = item.block
-        while block.parent is not None:
-            if block.branch:
-                raise ValueError(
-                    f"fetch_list[{index}] was made in a branch of cond, which may not run: {item.described()}. "
-                    f"Return it from the branch."
-                )
-            block = block.parent
+        if not item.block.is_certain_to_run():
+            raise ValueError(
+                f"fetch_list[{index}] was made in a branch of cond, which may not run: {item.described()}. "
+                f"Return it from the branch."
+            )
     return item
 
 
@@ -160,9 +155,7 @@ def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:
             f"({variable.dtype.name}) does not match the type of data ({array.dtype}) currently contained in the "
             f"container: {variable.described()}. Cast it with astype()."
         )
-    if len(array.shape) != len(spec.shape) or any(
-        isinstance(n, int) and m != n for m, n in zip(array.shape, spec.shape, strict=True)
-    ):
+    if not may_be_equal(array.shape, spec.shape):
         raise ValueError(
             f"(InvalidArgument) feed {variable.fed_as!r}: the shape {list(array.shape)} does not fit: "
             f"{variable.described()}."

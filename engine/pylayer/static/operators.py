@@ -65,7 +65,7 @@ class Call(Operator):
 
     def differentiated(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
-    ) -> list[Tensor | None]:
+    ) -> Sequence[Tensor]:
         return Gradient.recorded(self, cotangents, wanted)
 
 
@@ -86,22 +86,13 @@ class Gradient(Operator):
     @classmethod
     def recorded(
         cls, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
-    ) -> list[Tensor | None]:
+    ) -> Sequence[Tensor]:
         """Record the gradients of the inputs of `of` at the positions `wanted`."""
         block = default_main_program().current
         made = cls(of, cotangents, wanted)
-        gradients: list[Tensor | None] = [None] * len(of.inputs)
-        for k in wanted:
-            source = of.inputs[k]
-            assert source is not None
-            spec = source.array
-            out = block.variable(
-                f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop_gradient=False
-            )
-            made.outputs.append(out)
-            gradients[k] = out
+        made.outputs = [block.gradient_of(of.inputs[k]) for k in wanted]
         block.append(made)
-        return gradients
+        return made.outputs
 
     def tensors(self) -> list[Tensor]:
         return [*self.of.tensors(), *(t for t in self.cotangents if t is not None)]
@@ -147,7 +138,7 @@ class Gradient(Operator):
 
     def differentiated(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
-    ) -> list[Tensor | None]:
+    ) -> Sequence[Tensor]:
         return Gradient.recorded(self, cotangents, wanted)
 
 
@@ -205,8 +196,8 @@ class Assign(Operator):
 
     def differentiated(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
-    ) -> list[Tensor | None]:
-        return [cotangents[0]]
+    ) -> Sequence[Tensor]:
+        return [t for t in cotangents if t is not None]
 
 
 class Detach(Assign):

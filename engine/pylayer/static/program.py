@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,8 +50,8 @@ class Operator:
 
     def differentiated(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
-    ) -> list[Tensor | None]:
-        """Record the computation of the gradients of the inputs at the positions `wanted`.
+    ) -> Sequence[Tensor]:
+        """Record the computation of the gradients of the inputs at the positions `wanted`; returns those.
 
         Args:
             cotangents: one per output, None where it takes no part.
@@ -85,6 +85,11 @@ class Operator:
             yield from block.lines(indent + "    ")
             yield f"{indent}  }}"
         yield f"{indent}}}"
+
+
+def expanded(ops: Iterable[Operator]) -> Iterator[Operator]:
+    """The operators that a gradient goes through in the place of these."""
+    return itertools.chain.from_iterable(op.expanded() for op in ops)
 
 
 class Block:
@@ -125,19 +130,23 @@ class Block:
                 yield from seen.around()
             block = block.parent
 
-    def variable(
-        self, name: str, shape: Shape, dtype: Any, stop_gradient: bool, *, new_sizes: bool = False
-    ) -> Variable:
-        """A new Variable with a name like `name`.
+    def is_certain_to_run(self, within: Collection[Block] = ()) -> bool:
+        """Whether neither it nor a block around it is a branch, those left out that are among `within`."""
+        runs = not self.branch or self in within
+        return runs and (self.parent is None or self.parent.is_certain_to_run(within))
 
-        Args:
-            new_sizes: the unknown sizes among `shape` that have no Variable yet are this one's.
-        """
+    def variable(self, name: str, shape: Shape, dtype: Any, stop_gradient: bool) -> Variable:
+        """A new Variable with a name like `name`; unknown sizes that have no Variable yet are this one's."""
         made = Variable(self, self.program.unique(name), shape, dtype, stop_gradient)
         for axis, size in enumerate(made._spec.shape):
             if isinstance(size, UnknownSize) and size.variable is None:
                 size.variable, size.axis = made, axis
         return made
+
+    def gradient_of(self, source: Any, stop_gradient: bool = False) -> Variable:
+        """A new Variable for the gradient of a Tensor."""
+        spec = source.array
+        return self.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop_gradient)
 
     @contextmanager
     def recorded(self) -> Iterator[Block]:
@@ -237,6 +246,11 @@ class Program:
         near = difflib.get_close_matches(name, self.variables, n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"The program has no Variable named {name!r}.{hint}")
+
+    def tensor(self, name: str) -> Tensor:
+        """The captured Tensor or the Variable called `name`. Raises ValueError where there is none."""
+        named = [t for t in self.captured() if t.name == name]
+        return named[0] if named else self.variable(name)
 
     def list_vars(self) -> Iterator[Variable]:
         """Its Variables."""

@@ -8,14 +8,15 @@ from contextvars import ContextVar
 from typing import Any
 
 from pylayer.layer.py_layer import PyLayer
-from pylayer.static.backward import filled_like, fits, needs_gradient
+from pylayer.static.backward import filled_like, needs_gradient
 from pylayer.static.in_use import default_main_program
 from pylayer.static.operators import Assign
 from pylayer.static.program import Block, Operator
 from pylayer.static.recorder import current_block_for, in_dynamic_mode
+from pylayer.static.sizes import may_be_equal
 from pylayer.static.structure import leaves, rebuilt
 from pylayer.static.values import tensors_in
-from pylayer.static.variable import Variable
+from pylayer.static.variable import described
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch.layers import observers
 
@@ -37,7 +38,7 @@ class PyLayerCall(Operator):
 
     def differentiated(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
-    ) -> list[Tensor | None]:
+    ) -> Sequence[Tensor]:
         """Trace `backward_fn`.
 
         Raises:
@@ -61,21 +62,15 @@ class PyLayerCall(Operator):
             except Exception as error:
                 error.add_note(f"in backward_fn of the static_pylayer at {self.where}")
                 raise
-            found = self.checked(returned, wanted)
-            gradients: list[Tensor | None] = [None] * len(self.inputs)
+            gradients = self.checked(returned, wanted)
             made = PyLayerGradient(self, given, block)
+            stop = not needs_gradient([*given, *(t for op in block.ops for t in op.inputs)])
             for k in wanted:
-                source, gradient = self.inputs[k], found[k]
-                assert source is not None
-                assert gradient is not None
-                spec = source.array
-                stop = not needs_gradient([*given, *(t for op in block.ops for t in op.inputs)])
-                out = around.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop)
-                block.append(Assign(gradient, out, like=source))
+                out = around.gradient_of(self.inputs[k], stop)
+                block.append(Assign(gradients[k], out, like=self.inputs[k]))
                 made.outputs.append(out)
-                gradients[k] = out
         around.append(made)
-        return gradients
+        return made.outputs
 
     def checked(self, returned: Any, wanted: Sequence[int]) -> list[Tensor | None]:
         """What `backward_fn` returned, one gradient per input; key phrases: observed rules 61, 62 and 64."""
@@ -91,7 +86,7 @@ class PyLayerCall(Operator):
             assert source is not None
             if gradient is None and k not in wanted:
                 continue
-            about = source.described() if isinstance(source, Variable) else source.name
+            about = described(source)
             if not isinstance(gradient, Tensor):
                 raise ValueError(
                     f"backward_fn of the {place} returned {'None' if gradient is None else type(gradient).__name__} as "
@@ -102,7 +97,7 @@ class PyLayerCall(Operator):
                     f"dtype of inp_grad({gradient.dtype!r}) and fwd_input({source.dtype!r}) should be the same: "
                     f"gradient {k} of backward_fn of the {place}, for {about}. Cast it with astype()."
                 )
-            if not fits(gradient, source):
+            if not may_be_equal(gradient.array.shape, source.array.shape):
                 raise AssertionError(
                     f"shape of inp_grad({gradient.shape}) and fwd_input({source.shape}) should be the same: "
                     f"gradient {k} of backward_fn of the {place}, for {about}."
@@ -204,17 +199,16 @@ def static_pylayer(
         raise AssertionError(
             f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for one."
         )
-    tensors = tensors_in(list(inputs))
+    tensors = tensors_in(inputs)
     around = current_block_for(tensors)
-    if backward_fn is None:
-        for tensor in tensors:
-            if not tensor._stop_gradient:  # key phrase: observed rule 58
-                about = f" ({tensor.described()})" if isinstance(tensor, Variable) else ""
-                raise ValueError(
-                    f"``stop_gradient`` attr of all inputs to ``forward_fn`` are expected to be True, when "
-                    f"``backward_fn == None``, but {tensor.name}.stop_gradient got {tensor._stop_gradient}{about}. "
-                    f"Give a backward_fn, or set it to True."
-                )
+    flowing = [t for t in tensors if not t._stop_gradient]
+    if backward_fn is None and flowing:  # key phrase: observed rule 58
+        tensor = flowing[0]
+        raise ValueError(
+            f"``stop_gradient`` attr of all inputs to ``forward_fn`` are expected to be True, when "
+            f"``backward_fn == None``, but {tensor.name}.stop_gradient got False ({described(tensor)}). "
+            f"Give a backward_fn, or set it to True."
+        )
     block = Block(around.program, around)
     call = PyLayerCall(tensors, block, backward_fn)
     for observer in observers if backward_fn is not None else ():
@@ -226,10 +220,9 @@ def static_pylayer(
             error.add_note(f"in forward_fn of the static_pylayer at {call.where}")
             raise
         stop = not needs_gradient(tensors)
-        results = leaves(returned)
-        outs: list[Any] = list(results)
+        outs = leaves(returned)
         stem = f"pylayer_{around.program.version}.out"
-        for k, result in enumerate(results):
+        for k, result in enumerate(outs):
             if isinstance(result, Tensor):
                 spec = result.array
                 outs[k] = around.variable(f"{stem}_{k}", tuple(spec.shape), spec.dtype, stop)

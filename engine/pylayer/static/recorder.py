@@ -134,15 +134,11 @@ def check_visible(variable: Variable, block: Block) -> None:
             f"{variable.described()} belongs to another Program than the one that operations are appended to. Use it "
             f"under the program_guard of its own Program."
         )
-    around = list(block.around())
-    outer: Block | None = variable.block
-    while outer is not None:
-        if outer.branch and not any(b is outer for b in around):
-            raise ValueError(
-                f"{variable.described()} was made in a branch of cond and cannot be used outside, where the branch may "
-                f"not have run. Return it from the branch."
-            )
-        outer = outer.parent
+    if not variable.block.is_certain_to_run(list(block.around())):
+        raise ValueError(
+            f"{variable.described()} was made in a branch of cond and cannot be used outside, where the branch may "
+            f"not have run. Return it from the branch."
+        )
 
 
 # --------------------------------------------------------------------------- the mode

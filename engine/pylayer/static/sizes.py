@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pylayer.ops.creation import to_tensor
@@ -99,6 +99,14 @@ class ComputedSize(SymbolicSize):
         return (
             f"a number computed from {' and '.join(size.described() for size in self.unknowns())}"
         )
+
+
+def may_be_equal(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two shapes may be the same: a size known only in the run fits any other."""
+    return len(one) == len(other) and all(
+        m == n or isinstance(m, SymbolicSize) or isinstance(n, SymbolicSize)
+        for m, n in zip(one, other, strict=True)
+    )
 
 
 def _computes(function: Callable[..., Any], reflected: bool) -> Callable[[SymbolicSize, Any], Any]:

@@ -181,6 +181,13 @@ class Variable(Tensor, Symbol):
         raise RuntimeError(f"{self.described()} cannot be copied; use paddle.assign.")
 
 
+def described(tensor: Tensor) -> str:
+    """What messages say of a Variable, or of a Tensor that a program uses."""
+    if isinstance(tensor, Variable):
+        return tensor.described()
+    return f"{tensor.name}, a Tensor of shape {tensor.shape}"
+
+
 def current(value: Any) -> Any:
     """A value with what stands now for the Variables in it, also inside containers."""
     return mapped(value, lambda v: v.current() if isinstance(v, Variable) else v)
