@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pylayer.ops.creation import to_tensor
-from pylayer.tape.symbol import Symbol, symbols_in
+from pylayer.tape.symbol import Symbol
 from pylayer.tensor.tensor import Tensor
 
 _keys = itertools.count()
@@ -125,10 +125,3 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
     _function = getattr(operator, _name)
     setattr(SymbolicSize, f"__{_name}__", _computes(_function, reflected=False))
     setattr(SymbolicSize, f"__r{_name}__", _computes(_function, reflected=True))
-
-
-def unknowns_in(value: Any) -> Iterator[UnknownSize]:
-    """The unknown sizes in a value, also inside lists, tuples and slices, but not those of a Variable's shape."""
-    for symbol in symbols_in(value):
-        if isinstance(symbol, SymbolicSize):
-            yield from symbol.unknowns()
