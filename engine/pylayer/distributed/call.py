@@ -71,21 +71,30 @@ class Call:
     number: int = 0
     """Counted by the rank, where an answer comes from another process."""
 
+    def shown(self, name: str) -> Any:
+        """What it says of something that all members must say alike."""
+        value = self.agreed.get(name)
+        return NAMES[value] if name == "op" and value is not None else value
+
+    def dtypes(self) -> str:
+        """The dtypes of its Tensors, in words."""
+        return " and ".join(sorted({dtype for _, dtype in self.likes}))
+
+    def shapes(self) -> str:
+        """The shapes of its Tensors, in words."""
+        return " and ".join(
+            str(list(shape)) for shape in sorted({shape for shape, _ in self.likes})
+        )
+
     def told(self, peers: bool) -> str:
         """In words: with the ranks that take part, or as any rank would say it."""
         if self.kind == "message":
-            other = (
-                f" {'from' if self.place else 'to'} rank {self.members[1 - self.place]}"
-                if peers
-                else ""
-            )
-            return f"{'recv' if self.place else 'send'}{other} in {self.where}"
-        said = ", ".join(
-            f"{name}={NAMES[value] if name == 'op' else value}"
-            for name, value in self.agreed.items()
-        )
-        group = f" of group {list(self.members)}" if self.key[0] and peers else ""
-        return f"{self.kind}({said}){group} in {self.where}"
+            name, preposition = ("recv", "from") if self.place else ("send", "to")
+            others = f" {preposition} rank {self.members[1 - self.place]}"
+        else:
+            said = ", ".join(f"{name}={self.shown(name)}" for name in self.agreed)
+            name, others = f"{self.kind}({said})", f" of group {list(self.members)}"
+        return f"{name}{others if peers and self.key[0] else ''} in {self.where}"
 
     def __str__(self) -> str:
         return self.told(True)

@@ -6,6 +6,7 @@ place, as Paddle does; with ``sync_op=False`` it returns a `Task`, and the resul
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -82,29 +83,38 @@ def called(
     """Make a call, and wait for it if it is synchronous; None, with a warning, if this rank is no member."""
     members, rank = group or world_group(), current()
     if members.rank < 0:
-        warnings.warn(
-            f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3
-        )
+        warn_of_no_member(members)
         return None
     for root in ("src", "dst"):
         found_inside(plan.agreed.get(root, rank.number), members)
-    tensors = [
-        one
-        for one in (plan.given if plan.takes is None else plan.takes)
-        if isinstance(one, rank.tensor_type)
-    ]
-    call = Call(
+    key = (members.id, *members.ranks)
+    call = made_call(kind, tuple(members.ranks), members.rank, key, plan)
+    return started(call, plan, sync_op or use_calc_stream)
+
+
+def made_call(
+    kind: str, members: tuple[int, ...], place: int, key: tuple[Any, ...], plan: Plan
+) -> Call:
+    """The call of this rank, with its Tensors as they are now."""
+    rank = current()
+    takes = plan.given if plan.takes is None else plan.takes
+    return Call(
         kind,
         rank.number,
-        tuple(members.ranks),
-        members.rank,
-        (members.id, *members.ranks),
+        members,
+        place,
+        key,
         [rank.taken(one) if isinstance(one, rank.tensor_type) else one for one in plan.given],
-        [rank.like(one) for one in tensors],
+        [rank.like(one) for one in takes if isinstance(one, rank.tensor_type)],
         dict(plan.agreed),
         users_line(),
     )
-    return started(rank, call, plan, sync_op or use_calc_stream)
+
+
+def warn_of_no_member(members: Group) -> None:
+    """Warn that this rank takes no part."""
+    text = f"Current global rank {current().number} is not in group {members.name}"
+    warnings.warn(text, stacklevel=4)
 
 
 def found_inside(number: int, members: Group) -> None:
@@ -114,8 +124,9 @@ def found_inside(number: int, members: Group) -> None:
     )
 
 
-def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
+def started(call: Call, plan: Plan, waits: bool) -> Task:
     """A call that is made, and waited for if wanted."""
+    rank = current()
     task = Task(rank, call, plan)
     rank.issue(call)
     if waits:
@@ -168,17 +179,12 @@ def joined_into(target: Any) -> Callable[[list[Any]], None]:
 
 def check_room(target: Any, results: Sequence[Any]) -> None:
     """Whether a Tensor holds as many numbers as results have, of their dtype. Raises ValueError."""
-    wanted, dtype = sum(one.size for one in results), results[0].dtype.name
+    first, count = results[0], len(results)
     shape, own = current().like(target)
-    count = 1
-    for n in shape:
-        count *= n
-    if count != wanted or own != dtype:
-        shapes = " and ".join(str(list(one.shape)) for one in results[:1])
-        each = f"{len(results)} of {shapes}" if len(results) > 1 else shapes
+    if math.prod(shape) != sum(one.size for one in results) or own != first.dtype.name:
         raise ValueError(
-            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but what comes is {dtype}, "
-            f"{each}"
+            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but what comes is "
+            f"{first.dtype.name}, {count} of {list(first.shape)}"
         )
 
 
@@ -336,17 +342,14 @@ def alltoall_single(
 
 def parts_for(members: Group, tensor: Any, sizes: Sequence[int] | None, name: str) -> list[Any]:
     """The parts of a Tensor along its first axis, one for each member. Raises MismatchError: it has no such parts."""
-    count, shape = members.nranks, current().like(tensor)[0]
-    rows = shape[0] if shape else 0
-    wanted = (
-        [int(size) for size in sizes]
-        if sizes is not None and len(sizes)
-        else [rows // count] * count
-    )
     if members.rank < 0:
         return []
+    count, shape = members.nranks, current().like(tensor)[0]
+    rows = shape[0] if shape else 0
+    given = sizes is not None and len(sizes) > 0
+    wanted = [int(size) for size in sizes] if given else [rows // count] * count
     if len(wanted) != count or sum(wanted) != rows or not shape:
-        how = f"by {name} {wanted} " if sizes else ""
+        how = f"by {name} {wanted} " if given else ""
         text = f"a Tensor of shape {list(shape)} is not divisible {how}among {count} ranks along its first axis"
         text += f": alltoall_single in {users_line()}, rank {current().number}"
         raise current().failing(MismatchError(text, [current().number]))
@@ -378,10 +381,9 @@ def barrier(group: Group | None = None) -> None:
 
 def wait(tensor: Any, group: Group | None = None, use_calc_stream: bool = True) -> None:
     """Wait for the calls under way that fill `tensor`."""
-    for task in [
-        one for one in current().unwaited if any(target is tensor for target in one.targets)
-    ]:
-        task.wait()
+    for task in tuple(current().unwaited):
+        if any(target is tensor for target in task.targets):
+            task.wait()
 
 
 # --------------------------------------------------------------------------- objects
@@ -392,13 +394,8 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = No
 
 def broadcast_object_list(object_list: list[Any], src: int, group: Group | None = None) -> None:
     """The objects of rank `src` of the world, in place, on all."""
-
-    def fill(results: list[Any]) -> None:
-        object_list[:] = results
-
-    called(
-        "broadcast_object_list", Plan(object_list, fill, agreed={"src": src}, takes=[]), group, True
-    )
+    plan = Plan(object_list, replacing(object_list), agreed={"src": src}, takes=[])
+    called("broadcast_object_list", plan, group, True)
 
 
 def scatter_object_list(
@@ -408,12 +405,18 @@ def scatter_object_list(
     group: Group | None = None,
 ) -> None:
     """One object of rank `src` of the world for each."""
+    given = list(in_object_list or ())
+    plan = Plan(given, replacing(out_object_list), agreed={"src": src}, takes=[])
+    called("scatter_object_list", plan, group, True)
+
+
+def replacing(objects: list[Any]) -> Callable[[list[Any]], None]:
+    """Have the results in a list, in place of what is there."""
 
     def fill(results: list[Any]) -> None:
-        out_object_list[:] = results
+        objects[:] = results
 
-    plan = Plan(list(in_object_list or ()), fill, agreed={"src": src}, takes=[])
-    called("scatter_object_list", plan, group, True)
+    return fill
 
 
 # --------------------------------------------------------------------------- messages
@@ -421,25 +424,16 @@ def message(tensor: Any, other: int, sends: bool, group: Group | None, waits: bo
     """One side of a message between this rank and rank `other` of the world."""
     members, rank = group or world_group(), current()
     if members.rank < 0:
-        warnings.warn(
-            f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3
-        )
+        warn_of_no_member(members)
         return None
     found_inside(other, members)
-    pair = (rank.number, other) if sends else (other, rank.number)
-    call = Call(
-        "message",
-        rank.number,
-        pair,
-        0 if sends else 1,
-        ("message", members.id, *pair),
-        [rank.taken(tensor)] if sends else [],
-        [rank.like(tensor)],
-        {"src": pair[0], "dst": pair[1]},
-        users_line(),
-    )
-    plan = Plan([tensor]) if sends else Plan([], into(tensor), [tensor])
-    return started(rank, call, plan, waits)
+    if sends:
+        plan, src, dst = Plan([tensor], takes=[tensor]), rank.number, other
+    else:
+        plan, src, dst = Plan([], into(tensor), [tensor], takes=[tensor]), other, rank.number
+    plan = plan._replace(agreed={"src": src, "dst": dst})
+    call = made_call("message", (src, dst), int(not sends), ("message", members.id, src, dst), plan)
+    return started(call, plan, waits)
 
 
 def send(

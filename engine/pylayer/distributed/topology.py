@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -168,16 +169,14 @@ def init(
     """
     configs = (strategy or DistributedStrategy()).hybrid_configs
     degrees = {axis: int(configs[f"{axis}_degree"]) for axis in AXES}
-    size, others = get_world_size(), 1
-    for axis, degree in degrees.items():
-        others *= degree if axis != "dp" else 1
+    size = get_world_size()
     if degrees["dp"] < 1:
-        degrees["dp"] = max(size // others, 1)
-    if others * degrees["dp"] != size:
+        degrees["dp"] = 1
+        degrees["dp"] = max(size // math.prod(degrees.values()), 1)
+    count = math.prod(degrees.values())
+    if count != size:
         said = ", ".join(f"{axis}_degree {degree}" for axis, degree in degrees.items())
-        raise ValueError(
-            f"{said}: these multiply to {others * degrees['dp']}, but there are {size} ranks"
-        )
+        raise ValueError(f"{said}: these multiply to {count}, but there are {size} ranks")
     rank = current()
     rank.strategy = strategy
     rank.topology = HybridCommunicateGroup(CommunicateTopology(dims=list(degrees.values())))
