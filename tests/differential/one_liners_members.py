@@ -118,7 +118,7 @@ PROGRAMS: dict[str, str] = {
     "Tensor.clear_gradient of a number": "a = paddle.to_tensor(float('inf'), stop_gradient=False); (a * a).backward(); a.clear_gradient(); out = a.grad",
 
     "static.create_parameter is": "paddle.enable_static(); out = paddle.static.create_parameter([1], 'float32').is_parameter; paddle.disable_static()",
-    "static.accuracy": "paddle.enable_static()\nprogram = paddle.static.Program()\nwith paddle.static.program_guard(program):\n    a = paddle.static.data('a', [3, 3], 'float32')\n    l = paddle.static.data('l', [3, 1], 'int64')\n    found = [paddle.static.accuracy(a, l, k=n) for n in (1, 2)]\nout = paddle.static.Executor().run(program, feed={'a': np.cos(np.arange(9.0)).reshape(3, 3).astype('float32'), 'l': np.array([[0], [1], [2]])}, fetch_list=found)\npaddle.disable_static()\nout = [float(n) for n in out]",
+
     # ------------------------------------------------------------------- graphs
     "geometric.send_ue_recv edges": "[paddle.geometric.send_ue_recv(m, w, paddle.to_tensor([0, 1, 2]), paddle.to_tensor([1, 2, 1]), a, r) for a in ('add', 'mul') for r in ('sum', 'mean', 'max')]",
     "geometric.send_ue_recv rows": "paddle.geometric.send_ue_recv(v, w, paddle.to_tensor([0, 1, 2]), paddle.to_tensor([1, 2, 1]))",

@@ -63,6 +63,7 @@ REMOVED = {
     "base.framework": "_dygraph_guard",
     "incubate.autograd": "Hessian Jacobian jvp vjp",
     "jit": "enable_to_static ignore_module set_code_level set_verbosity",
+    "static": "InputSpec Scope accuracy cpu_places device_guard global_scope name_scope scope_guard",
     "static.nn": "case switch_case while_loop",
     "utils": "try_import",
     "nn": (

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pylayer.ops.arguments import as_ints
 from pylayer.static import variable as static
 from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mode
 from pylayer.tensor.array import no
@@ -174,45 +173,3 @@ def to_static(
 def not_to_static(func: Callable[..., Any] | None = None) -> Any:
     """The function as it is."""
     return not_to_static if func is None else func
-
-
-@dataclass(repr=False, unsafe_hash=True)
-class InputSpec:
-    """What an input of a program is like: its shape, None or -1 for sizes not known, its dtype and its name."""
-
-    shape: Any
-    dtype: Any = "float32"
-    name: str | None = None
-    stop_gradient: bool = False
-
-    def __post_init__(self) -> None:
-        sizes = [self.shape] if isinstance(self.shape, int) else self.shape
-        self.shape, self.dtype = tuple(-1 if n is None else n for n in sizes), as_dtype(self.dtype)
-
-    @classmethod
-    def from_tensor(cls, tensor: Tensor, name: str | None = None) -> InputSpec:
-        """The specification of a Tensor."""
-        return cls(as_ints(tensor.shape), tensor.dtype, name or tensor.name)
-
-    @classmethod
-    def from_numpy(cls, ndarray: Any, name: str | None = None) -> InputSpec:
-        """The specification of an array."""
-        return cls(ndarray.shape, ndarray.dtype, name)
-
-    def batch(self, batch_size: int) -> InputSpec:
-        """With `batch_size` put before the shape, in place."""
-        self.shape = (int(batch_size), *self.shape)
-        return self
-
-    def unbatch(self) -> InputSpec:
-        """Without the first size, in place. Raises ValueError where there is none."""
-        if not self.shape:
-            raise ValueError("Not support to unbatch a InputSpec when len(shape) == 0.")
-        self.shape = self.shape[1:]
-        return self
-
-    def __repr__(self) -> str:
-        return (
-            f"InputSpec(shape={self.shape}, dtype=paddle.{self.dtype.name}, name={self.name}, "
-            f"stop_gradient={self.stop_gradient})"
-        )

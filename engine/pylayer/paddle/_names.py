@@ -34,10 +34,10 @@ MODULES = {
     "autograd.py_layer": "layer.py_layer",
     "base": (
         "paddle._compatibility tensor.array nn.initializer:ParamAttr static.backward static.executor "
-        "static.in_use static.program static.scope tensor.tensor"
+        "static.in_use static.program tensor.tensor"
     ),
     "base.core": (
-        "tensor.array ops.random:Generator static.scope:Scope DataType=tensor.dtype:DType"
+        "tensor.array ops.random:Generator DataType=tensor.dtype:DType"
     ),
     "base.core.eager": (
         "layer.py_layer:PyLayer tensor.tensor:Tensor _add_backward_final_hook=tape.hooks:at_end_of_backward"
@@ -114,11 +114,11 @@ MODULES = {
     "regularizer": "optimizer.regularizer",
     "special": "softmax=ops.activation:legacy_softmax ops",
     "static": (
-        "paddle._compatibility:Variable,InputSpec static.backward static.data static.executor "
-        "static.in_use static.measures static.program static.scope "
+        "paddle._compatibility:Variable static.backward static.data static.executor "
+        "static.in_use static.program "
         "setitem=ops.inplace:set_items"
     ),
-    "static.nn": "static.cond static.nn static.scope static.pylayer_op",
+    "static.nn": "static.cond static.nn static.pylayer_op",
     "tensor": (  # after the first, the names of modules in it
         "ops ops:erf_,expm1_,fill_diagonal_ ops.creation:logspace,tril_indices,triu_indices "
         "ops.norms:pdist ops.inplace:assign "

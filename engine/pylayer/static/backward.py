@@ -148,7 +148,8 @@ def pull_back(
         if any(cotangent is not None for cotangent in cotangents):
             gradients = op.differentiated(cotangents, positions)
             for k, gradient in zip(positions, gradients, strict=True):
-                sums.add(op.inputs[k], gradient)
+                if op.inputs[k] not in barred:
+                    sums.add(op.inputs[k], gradient)
     totals = {t: sums.total(t) for t in wanted if t in reach}
     return {t: total for t, total in totals.items() if total is not None}
 

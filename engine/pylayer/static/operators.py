@@ -21,10 +21,8 @@ class Call(Operator):
     """A call of an operation of the table."""
 
     def __init__(self, op: Op, arguments: list[Any], several: bool) -> None:
-        given = list(arguments[0]) if op.many else [arguments[k] for k in op.positions]
-        super().__init__(
-            [t if op.differentiable and isinstance(t, Tensor) else None for t in given]
-        )
+        given = op.inputs_in(arguments) if op.differentiable else []
+        super().__init__([t if isinstance(t, Tensor) else None for t in given])
         self.op = op
         self.arguments = arguments
         self.several = several
@@ -55,12 +53,9 @@ class Call(Operator):
     def on_tensors(self, inputs: Sequence[Tensor], run: Any, create_graph: bool) -> list[Tensor]:
         """The outputs for `inputs`, recorded as in dynamic mode, so that their gradients can be taken."""
         arguments, given = run.tensors_in(self.arguments), iter(inputs)
-        if self.op.many:
-            arguments[0] = list(inputs)
-        for position, own in zip(self.op.positions, self.inputs, strict=False):
-            if own is not None and not self.op.many:
-                arguments[position] = next(given)
-        out = self.op.apply(*arguments)
+        numbers = zip(self.op.inputs_in(arguments), self.inputs, strict=True)
+        placed = [number if tensor is None else next(given) for number, tensor in numbers]
+        out = self.op.apply(*self.op.with_inputs(arguments, placed))
         return list(out) if self.several else [out]
 
     def differentiated(

@@ -30,7 +30,7 @@ class ProgramRecorder:
         arguments = current(arguments)
         block = current_block_for(arguments)
         try:
-            _, values, _ = op.checked(list(arguments))
+            _, values, _ = op.checked(arguments)
         except (ValueError, TypeError) as error:
             raise explained(error, arguments) from None
         kind, specs = infer_operation(op, values)

@@ -30,7 +30,7 @@ from pylayer.tape.symbol import Symbol, is_of_a_program, recording
 from pylayer.tape.vjp import Function, Row, Rule
 from pylayer.tensor.array import XP, as_array, in_order, quietly
 from pylayer.tensor.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
-from pylayer.tensor.nested import mapped
+from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, taken, watching
 
@@ -53,17 +53,18 @@ class Op(Row):
         recorder = recording.get()
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
-        inputs, values, kind = self.checked(
-            [taken(value) for value in arguments] if watching else list(arguments)
-        )
+        if watching:
+            arguments = tuple(taken(value) for value in arguments)
+        inputs, values, kind = self.checked(arguments)
         raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
         out = compute(self, self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
-        raw_out = [as_array(o, kind) for o in out] if several else as_array(out, kind)
+        outs = [as_array(o, kind) for o in (out if several else [out])]
         if not self.view:
-            raw_out = [in_order(o) for o in raw_out] if several else in_order(raw_out)
+            outs = [in_order(o) for o in outs]
+        raw_out = outs if several else outs[0]
         parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
-        if not [parent for parent in parents if parent is not None]:
+        if all(parent is None for parent in parents):
             if watching:
                 in_force.get().computed(self, values, raw_out)
             return type(out)(map(Tensor, raw_out)) if several else Tensor(raw_out)
@@ -77,8 +78,7 @@ class Op(Row):
 
     def recorded(self, parents: Sequence[Any], raw: Sequence[Any], out: Any) -> OpNode:
         """The node of a call on these arrays and other values, whose gradients go to `parents`."""
-        inputs = raw[0] if self.many else [raw[k] for k in self.positions]
-        shapes = [getattr(value, "shape", ()) for value in inputs]
+        shapes = [getattr(value, "shape", ()) for value in self.inputs_in(raw)]
         saved = [
             () if parent is None else vjp.pick(*raw, out, i)
             for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
@@ -87,27 +87,37 @@ class Op(Row):
             return SeveralOutputs(self, parents, saved, shapes, out)
         return OpNode(self, parents, saved, shapes, out)
 
-    def checked(self, arguments: list[Any]) -> tuple[list[Any], list[Any], type]:
+    def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
+        """The arguments that must be Tensors, or numbers beside one."""
+        return list(arguments[0]) if self.many else [arguments[k] for k in self.positions]
+
+    def with_inputs(self, arguments: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """The arguments with others in their places."""
+        found = list(arguments)
+        if self.many:
+            found[0] = list(inputs)
+            return found
+        for position, value in zip(self.positions, inputs, strict=True):
+            found[position] = value
+        return found
+
+    def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], list[Any], type]:
         """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and the arrays' type."""
-        inputs = list(arguments[0]) if self.many else [arguments[k] for k in self.positions]
+        inputs = self.inputs_in(arguments)
         tensors = [value for value in inputs if isinstance(value, Tensor)]
-        beside = len(tensors) < len(inputs)
-        for k, value in enumerate(inputs if beside else ()):
-            if not isinstance(value, (Tensor, int, float, complex) if tensors else Tensor):
-                position = 0 if self.many else self.positions[k]
+        allowed = (Tensor, int, float, complex) if tensors else Tensor
+        for k, value in enumerate(inputs):
+            if not isinstance(value, allowed):
+                position = self.positions[0 if self.many else k]
                 raise no_tensor(self.name, self.arguments[position], position, value)
         if not inputs:
             raise invalid(f"{self.name}(): needs at least one Tensor, but got an empty list")
-        if self.promote and (beside or len({tensor.array.dtype for tensor in tensors}) > 1):
+        mixed = len(tensors) < len(inputs) or len({tensor.array.dtype for tensor in tensors}) > 1
+        if self.promote and mixed:
             inputs = reconciled(self.name, inputs)
         if self.floating:
             inputs = [as_floating(value) for value in inputs]
-        if self.many:
-            arguments[0] = inputs
-        else:
-            for position, value in zip(self.positions, inputs, strict=True):
-                arguments[position] = value
-        return inputs, arguments, type(tensors[0].array)
+        return inputs, self.with_inputs(arguments, inputs), type(tensors[0].array)
 
 
 def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
@@ -118,16 +128,9 @@ def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
         text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
         if "broadcast" in text:
             text = "Broadcast dimension mismatch: the shapes do not broadcast together"
-        shapes = [
-            list(a.shape)
-            for value in raw
-            for a in (value if type(value) is list else [value])
-            if type(a) in XP
-        ]
+        shapes = ", ".join(str(list(a.shape)) for a in leaves_in(list(raw)) if type(a) in XP)
         kind = ValueError if isinstance(error, OverflowError) else type(error)
-        raise kind(
-            f"(InvalidArgument) {row.name}(): {text} (shapes {', '.join(map(str, shapes))})."
-        ) from None
+        raise kind(f"(InvalidArgument) {row.name}(): {text} (shapes {shapes}).") from None
 
 
 def unwrap(value: Any) -> Any:

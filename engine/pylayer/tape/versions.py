@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from pylayer.tensor.array import XP, Array, owner
+from pylayer.tensor.nested import leaves_in
 
 clock = count(0, -1)
 """Stamps nodes and in-place changes in the order in which they happen: the newest has the smallest."""
@@ -60,18 +61,12 @@ def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> A
 
     With `uncounted`, also by what counts no version.
     """
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            found = changed_since(value, age, uncounted)
-            if found is not None:
-                return found
+    for value in leaves_in(list(values)):
         change = changes.get(id(owner(value))) if type(value) in XP else None
-        if change is None:
-            continue
-        if change.stamps and change.stamps[-1] < age:
-            return value
-        if uncounted and any(stamp < age for stamp in change.uncounted):
-            return value
+        if change is not None:
+            stamps = change.stamps + change.uncounted if uncounted else change.stamps
+            if any(stamp < age for stamp in stamps):
+                return value
     return None
 
 

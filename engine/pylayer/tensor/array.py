@@ -5,6 +5,7 @@ The only file that imports CuPy, and it does so on demand: without a GPU nothing
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
 from sys import getrefcount
@@ -63,9 +64,9 @@ def set_device(device: str) -> str:
         ValueError: the name is none of these.
         RuntimeError: a GPU is asked for and CuPy or a device is missing; the message says which.
     """
-    name, _, index = device.partition(":")
-    if name not in ("cpu", "gpu") or (index and not index.isdigit()) or (name == "cpu" and index):
+    if not re.fullmatch(r"cpu|gpu(:[0-9]+)?", device):
         raise ValueError(f"The device must be 'cpu', 'gpu' or 'gpu:<index>', but got {device!r}.")
+    name, _, index = device.partition(":")
     if name == "gpu":
         cupy = _import_cupy()
         cupy.cuda.Device(int(index or 0)).use()
@@ -175,11 +176,10 @@ def constructed(data: Any, *rest: Any) -> Array:
             raise TypeError(
                 f"paddle.Tensor(): the elements of lists must be numbers, but are {values.dtype}."
             )
-        return default_module().asarray(
-            (values.real if values.dtype.kind == "c" else values).astype(np.float32)
-        )
-    if isinstance(data, np.ndarray) or type(getattr(data, "array", None)) in XP:
-        return np.asarray(data) if isinstance(data, np.ndarray) else data.array
+        return default_module().asarray(values.real.astype(np.float32))
+    data = np.asarray(data) if isinstance(data, np.ndarray) else getattr(data, "array", data)
+    if type(data) in XP:
+        return data
     sizes = [data, *rest]
     if any(isinstance(size, bool) for size in sizes):
         raise TypeError(
@@ -248,7 +248,7 @@ def check_place(place: Any) -> None:
         return
     name = place.name if isinstance(place, Place) else str(place)
     current = get_device()
-    if name != current and not (name == "gpu" and current.startswith("gpu:")):
+    if name not in (current, current.partition(":")[0]):
         raise ValueError(
             f"Tensors are made on the current device, {current}, but the place is {name}. Call set_device({name!r})."
         )

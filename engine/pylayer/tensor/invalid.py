@@ -70,11 +70,10 @@ def plain_number(value: Any) -> Any:
         return value
     if isinstance(value, np.generic) or (type(value) is np.ndarray and not value.ndim):
         return value if value.dtype.kind == "b" else value.item()
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    return complex(value) if isinstance(value, complex) else value
+    for kind in (int, float, complex):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
 
 
 def as_floating(value: Any) -> Any:
@@ -98,7 +97,7 @@ def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     Raises:
         TypeError: Tensors of different dtypes that are not all floating or complex.
     """
-    inputs = [v if isinstance(v, Tensor) else plain_number(v) for v in inputs]
+    inputs = [plain_number(v) for v in inputs]
     tensors = [t for t in inputs if isinstance(t, Tensor)]
     if len({t.array.dtype for t in tensors}) == 1:
         weak_float = any(isinstance(value, (float, complex)) for value in inputs)
@@ -154,20 +153,18 @@ def checked_cotangents(
 
     Raises AssertionError if they are not as many, or one is neither a Tensor nor None.
     """
-    cotangents = [value] if isinstance(value, Tensor) else value
-    if not isinstance(cotangents, (list, tuple, type(None))) or not all(
-        isinstance(c, (Tensor, type(None))) for c in cotangents or ()
+    cotangents = [value] if isinstance(value, Tensor) else [] if value is None else value
+    if not isinstance(cotangents, (list, tuple)) or not all(
+        isinstance(c, (Tensor, type(None))) for c in cotangents
     ):
         raise AssertionError(
             f"{own} must be None, a Tensor or a list containing None or Tensors, but got {value!r}."
         )
-    if not cotangents:
-        return [None] * len(outputs)
-    if len(cotangents) != len(outputs):
+    if cotangents and len(cotangents) != len(outputs):
         raise AssertionError(
             f"The length of {own} must be equal to {name}: {len(outputs)} outputs, but {len(cotangents)} cotangents."
         )
-    return list(cotangents)
+    return list(cotangents) or [None] * len(outputs)
 
 
 def wrong_shape(output: Tensor, given: Tensor) -> AssertionError:
