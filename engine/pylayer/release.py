@@ -25,29 +25,25 @@ FACADE = "pylayer.paddle"
 
 
 @functools.cache
-def _table() -> dict[str, list[str]]:
-    lines = (Path(__file__).parent / "paddle/release-3.3.1.txt").read_text().splitlines()
-    return {owner: names.split() for owner, names in (line.split(": ", 1) for line in lines)}
+def _release() -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    names: dict[str, frozenset[str]] = {}
+    modules: list[str] = []
+    for line in (Path(__file__).parent / "paddle/release-3.3.1.txt").read_text().splitlines():
+        owner, listed = line.split(": ", 1)
+        words = listed.split()
+        names[owner] = frozenset(word.removesuffix("/") for word in words)
+        modules += [f"{owner}.{word[:-1]}" for word in words if word.endswith("/")]
+    return names, frozenset(modules)
 
 
-@functools.cache
 def release_names() -> dict[str, frozenset[str]]:
     """By module or class of Paddle 3.3.1, its names; not every module is there."""
-    return {
-        owner: frozenset(name.removesuffix("/") for name in names)
-        for owner, names in _table().items()
-    }
+    return _release()[0]
 
 
-@functools.cache
 def release_modules() -> frozenset[str]:
     """The modules that are in those there, by their dotted names."""
-    return frozenset(
-        f"{owner}.{name[:-1]}"
-        for owner, names in _table().items()
-        for name in names
-        if name[-1] == "/"
-    )
+    return _release()[1]
 
 
 OTHERS = frozenset({"paddle.softmax", "paddle.tensor.softmax", "paddle.Tensor.softmax"})
@@ -296,23 +292,27 @@ def install_paddle() -> None:
         )
     if imported is None:
         import_module(FACADE)
-        for name in [
-            name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")
-        ]:
-            sys.modules[paddles(name)] = sys.modules[name]
+        for name, module in _facade().items():
+            sys.modules[paddles(name)] = module
     if _finder not in sys.meta_path:
         sys.meta_path.append(_finder)
 
 
 def uninstall_paddle() -> None:
     """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed one."""
-    for name in [name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")]:
-        if sys.modules.get(paddles(name)) is sys.modules[name]:
-            del sys.modules[paddles(name)]
-    for name in [name for name, module in sys.modules.items() if isinstance(module, StandIn)]:
-        del sys.modules[name]
+    ours = {id(module) for module in _facade().values()}
+    for name, module in list(sys.modules.items()):
+        stands_in = name.startswith("paddle") and id(module) in ours
+        if stands_in or isinstance(module, StandIn):
+            del sys.modules[name]
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
+
+
+def _facade() -> dict[str, ModuleType]:
+    """The modules of the facade that are imported, by their names in the engine."""
+    inside = f"{FACADE}."
+    return {name: module for name, module in sys.modules.items() if f"{name}.".startswith(inside)}
 
 
 # --------------------------------------------------------------------------- errors

@@ -71,7 +71,7 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
         node.age = next(clock)
         node.parent_x = x if x.node is None else x.node
         node.parent_y = None
-        node.hooks = None
+        node._hooks = None
         node.op = row
         node.saved = out if keeps_out else array if keeps_x else ()
         tensor = new(Tensor)
@@ -114,7 +114,7 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
         node.age = next(clock)
         node.parent_x = x if x.node is None else x.node
         node.parent_y = y if y.node is None else y.node
-        node.hooks = None
+        node._hooks = None
         node.op = row
         node.saved = (
             (a if keeps_x else None, b if keeps_y else None, out if keeps_out else None)

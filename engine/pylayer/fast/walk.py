@@ -41,7 +41,7 @@ def spelled_out(
         cotangent = None
         simple = shaped and not changes
         while (
-            simple and type(node) is ElementwiseNode and not node.hooks and node.saved is not None
+            simple and type(node) is ElementwiseNode and not node._hooks and node.saved is not None
         ):
             other = node.op.pull(held, node.saved)
             if not retain_graph:
@@ -66,8 +66,8 @@ def spelled_out(
                 node = heapreplace(heap, (node.age, node))[1]
                 held = pending.pop(node)
         else:
-            for hook in tuple((node.hooks or {}).values()):
-                held[0] = hook(held[0])
+            if node._hooks:
+                found.settle(node, held)
                 shaped = shaped and bool(held[0].ndim)  # NumPy turns 0-d results into scalars
             if node.saved is None:
                 raise node.already_released()

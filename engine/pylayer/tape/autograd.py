@@ -8,7 +8,7 @@ import numpy as np
 
 from pylayer.fast.walk import backward_walk
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Gradients, Held, Target, nodes_between, walk
+from pylayer.tape.graph import Cotangent, Gradients, Held, Target, nodes_between, run_hooks, walk
 from pylayer.tape.hooks import final_hooks
 from pylayer.tape.node import with_array_in_order
 from pylayer.tape.symbol import recording
@@ -86,8 +86,7 @@ def run_backward(
         with np.errstate(all="ignore"):
             backward_walk(roots, found, retain_graph=retain_graph)
             for leaf, held in found.arrived.items():
-                for hook in tuple((leaf._hooks or {}).values()):
-                    held[0] = hook(held[0])
+                run_hooks(leaf, held)
                 leaf.accumulate(own(held))
     finally:
         grad_mode.reset(token)

@@ -29,10 +29,10 @@ class Node:
     `parents` holds, per input, the node it came from, the leaf Tensor itself, or None where no gradient is needed.
     `age` is the creation stamp, which counts down, so that a heap yields the newest node first.
     `saved` is what `pullback` needs; None once a walk released it.
-    `hooks` take the accumulated cotangent of the node's output and return the one to go on with.
+    `_hooks` take the accumulated cotangent of the node's output and return the one to go on with.
     """
 
-    __slots__ = ("__weakref__", "age", "hooks", "parents", "saved")
+    __slots__ = ("__weakref__", "age", "_hooks", "parents", "saved")
 
     outputs = 1
     """How many outputs the call has. With several, each output Tensor belongs to an `Output` node of its own and the
@@ -42,7 +42,7 @@ class Node:
         self.age = next(clock)
         self.parents = parents
         self.saved = saved
-        self.hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
+        self._hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     @property
     def label(self) -> str:
@@ -100,10 +100,38 @@ class Gradients:
 
     def settle(self, node: Node, held: Held) -> None:
         """Have the hooks of a node see its complete cotangent, and keep that if it is wanted."""
-        for hook in tuple((node.hooks or {}).values()):
-            held[0] = hook(held[0])
+        run_hooks(node, held)
         if node in self.capture:
             self.arrived[node] = [held[0]]
+
+
+def run_hooks(holder: Any, held: Held) -> None:
+    """Have the hooks of a node or leaf see its complete cotangent, and put in another."""
+    for hook in tuple((holder._hooks or {}).values()):
+        held[0] = hook(held[0])
+
+
+class Pending:
+    """Cotangents by the targets at which they have arrived, the nodes among these newest first."""
+
+    def __init__(self) -> None:
+        self.held: dict[Target, Held] = {}
+        self.heap: list[tuple[int, Node]] = []
+
+    def arrive(self, target: Target, cotangent: Cotangent) -> None:
+        """Add a cotangent."""
+        if target in self.held:
+            held = self.held[target]
+            held[0] = summed(held[0], cotangent)
+            return
+        self.held[target] = [cotangent]
+        if isinstance(target, Node):
+            heappush(self.heap, (target.age, target))
+
+    def pop(self) -> tuple[Node, Held]:
+        """Take the newest node out, whose cotangents are then all there."""
+        _, node = heappop(self.heap)
+        return node, self.held.pop(node)
 
 
 def walk(
@@ -123,35 +151,24 @@ def walk(
     Raises:
         RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
     """
-    pending: dict[Target, Held] = {}
-    heap: list[tuple[int, Node]] = []
-
-    def arrive(target: Target, cotangent: Cotangent) -> None:
-        if target in pending:
-            pending[target][0] = summed(pending[target][0], cotangent)
-            return
-        pending[target] = [cotangent]
-        if isinstance(target, Node):
-            heappush(heap, (target.age, target))
-
+    pending = Pending()
     for target, cotangent in roots:
-        arrive(target, cotangent)
-    while heap:
-        _, node = heappop(heap)
-        held = pending.pop(node)
+        pending.arrive(target, cotangent)
+    while pending.heap:
+        node, held = pending.pop()
         found.settle(node, held)
         if enter is not None and node not in enter:
             continue
         if node.saved is None:
             raise node.already_released()
         if type(node) is Output:
-            arrive_at_output(node, held[0], pending, heap)
+            arrive_at_output(node, held[0], pending.held, pending.heap)
             continue
         for target, cotangent in node.pullback(held, create_graph, found):
-            arrive(target, cotangent)
+            pending.arrive(target, cotangent)
         if not retain_graph:
             node.saved = None
-    found.arrived.update(pending)
+    found.arrived.update(pending.held)
 
 
 def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:

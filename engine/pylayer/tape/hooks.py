@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.tape.grad_mode import grad_mode_set
-from pylayer.tape.graph import Cotangent, Node
+from pylayer.tape.graph import Cotangent
 from pylayer.tensor.array import duplicate
 from pylayer.tensor.tensor import Tensor
 
@@ -30,12 +30,9 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
     """
     if tensor._stop_gradient:
         raise RuntimeError("Cannot register hook on a tensor that stop gradient.")
-    holder: Any = tensor.node if isinstance(tensor.node, Node) else tensor
-    attribute = "hooks" if holder is tensor.node else "_hooks"
-    hooks = getattr(holder, attribute)
-    if hooks is None:
-        hooks = {}
-        setattr(holder, attribute, hooks)
+    holder: Any = tensor if tensor.is_leaf else tensor.node
+    if holder._hooks is None:
+        holder._hooks = {}
 
     def run(cotangent: Cotangent) -> Cotangent:
         recorded = isinstance(cotangent, Tensor)
@@ -57,7 +54,7 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
             )
         return result if recorded else result.array
 
-    return HookHandle(hooks, run)
+    return HookHandle(holder._hooks, run)
 
 
 def at_end_of_backward(hook: Callable[[], Any]) -> None:

@@ -57,9 +57,10 @@ class Session:
 
     def taken(self, value: Any, whole: bool) -> Any:
         """See `pylayer.watch.taken`."""
-        value = gathered(value) if whole else value
-        if type(value) is tuple and any(type(v) is RecordedArray for v in value):
-            return tuple(self.taken(v, whole) for v in value)
+        return mapped(gathered(value) if whole else value, self.tensor_of)
+
+    def tensor_of(self, value: Any) -> Any:
+        """The Tensor that a recorded array stands for; anything else unchanged."""
         if type(value) is not RecordedArray:
             return value
         cut = self.watch is not nobody and not self.watch.records

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.tensor.nested import like
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_array import (
     Dispatched,
@@ -139,12 +139,8 @@ for _joiner in (np.r_, np.c_):
 
 
 def with_tensors(value: Any, session: Session) -> Any:
-    """A value, or lists of them, with recorded arrays in place of Tensors."""
-    if isinstance(value, (list, tuple)) and any(
-        isinstance(v, (list, tuple, Tensor)) for v in value
-    ):
-        return like(value, [with_tensors(v, session) for v in value])
-    return session.handed(value) if isinstance(value, Tensor) else value
+    """A value, or containers of them, with recorded arrays in place of Tensors."""
+    return mapped(value, lambda v: session.handed(v) if isinstance(v, Tensor) else v)
 
 
 # --------------------------------------------------------------------------- NumPy's functions that are Python
