@@ -74,9 +74,8 @@ def input_slots(
             slots.append(slot)
         else:
             slotless.append(name)
-        around = value if isinstance(value, (list, tuple)) else [value]
-        nested = [v for v in around if isinstance(v, (dict, list, tuple))]
-        if any(isinstance(v, Tensor) for v in leaves_in(nested)):
+        held = sum(isinstance(v, Tensor) for v in leaves_in(value))
+        if held > len(slot.tensors):
             kind = "a dict" if isinstance(value, dict) else "a list inside a list"
             warnings.warn(
                 f"{layer}: Tensors in {kind} (argument {name}) are not tracked and get no gradient. "
@@ -609,10 +608,7 @@ def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) ->
     """
     if not any(output.array is tensor.array for tensor in inputs):
         return output
-    if any(
-        output is tensor or output.array is getattr(tensor, "array", None)
-        for tensor in ctx.not_inplace_tensors
-    ):
+    if any(output.array is getattr(tensor, "array", None) for tensor in ctx.not_inplace_tensors):
         return Tensor(output.array.copy())
     if output.is_leaf:
         raise ValueError(

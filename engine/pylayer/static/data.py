@@ -38,7 +38,7 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
             f"The shape of data {name!r} must be a list or tuple, but received {type(shape).__name__}."
         )
     for n in shape:
-        if n is not None and type(n) is not int:
+        if n is not None and (not isinstance(n, int) or isinstance(n, bool)):
             raise TypeError(
                 f"The shape of data {name!r} must hold ints and None, but received {n!r} in {list(shape)}."
             )

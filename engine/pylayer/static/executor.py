@@ -30,7 +30,7 @@ class Executor:
     """
 
     def __init__(self, place: Place | None = None) -> None:
-        if place is not None and not isinstance(place, Place):
+        if not isinstance(place, (Place, type(None))):
             raise TypeError(
                 f"The place of an Executor must be CPUPlace() or CUDAPlace(id), but got {place!r}."
             )
@@ -67,9 +67,12 @@ class Executor:
             raise TypeError(
                 f"Executor requires Program as its Parameter. But you passed in {type(program)}."
             )
-        if feed is not None and not isinstance(feed, Mapping):
+        if not isinstance(feed, (Mapping, type(None))):
             raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}.")
-        fetches = [fetched(program, k, item) for k, item in enumerate(as_list(fetch_list))]
+        fetches = [
+            fetched(program, k, item)
+            for k, item in enumerate(leaves([] if fetch_list is None else fetch_list))
+        ]
         device = _device.set(_device.get() if self.place is None else self.place.name)
         recorder, recorded = recording.set(None), grad_mode.set(False)
         try:
@@ -86,11 +89,6 @@ class Executor:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def as_list(fetch_list: Any) -> list[Any]:
-    """A list of one, or what is in nested lists, in order."""
-    return [] if fetch_list is None else leaves(fetch_list)
 
 
 def fetched(program: Program, index: int, item: Any) -> Tensor:

@@ -61,7 +61,7 @@ def backward_from(
         AssertionError: `grad_tensor` is not a Tensor, or has another shape (observed rule 78).
         RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed in place.
     """
-    if grad_tensor is not None and not isinstance(grad_tensor, Tensor):
+    if not isinstance(grad_tensor, (Tensor, type(None))):
         raise AssertionError(
             f"The type of grad_tensor must be paddle.Tensor, but got {type(grad_tensor).__name__}."
         )

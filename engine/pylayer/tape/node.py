@@ -14,6 +14,7 @@ from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.tape.versions import changes, check_unchanged
 from pylayer.tape.vjp import Row, Vjp, raw_ops, recorded_ops
 from pylayer.tensor.array import XP, Array, as_array, gradient_in_order, in_order, is_broadcast
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, records_all, watching
 
@@ -99,12 +100,9 @@ class PackedSaved(list[tuple[Any, ...]]):
         backward can undo, as that of `recompute`, which runs the function again."""
         read = {
             name: v
-            for vjp, values in zip(
-                op.vjps, saved, strict=False
-            )  # of a list of Tensors there is one vjp for all
-            for name, v in zip(
-                vjp.reads, values, strict=False
-            )  # nothing is saved for what needs no gradient
+            # of a list of Tensors there is one vjp for all; nothing is saved for what needs no gradient
+            for vjp, values in zip(op.vjps, saved, strict=False)
+            for name, v in zip(vjp.reads, values, strict=False)
             if type(v) in XP
         }
         needed = {
@@ -116,12 +114,12 @@ class PackedSaved(list[tuple[Any, ...]]):
             for name in (*op.arguments, "out")
             if name in read
         }
-        super().__init__(tuple(self.packs.get(id(v), v) for v in values) for values in saved)
+        super().__init__(mapped(list(saved), lambda v: self.packs.get(id(v), v)))
 
     def unpacked(self) -> list[tuple[Any, ...]]:
         """The values that the vjps read."""
         found = {id(pack): pack.unpacked().array for pack in self.packs.values()}
-        return [tuple(found.get(id(v), v) for v in values) for values in self]
+        return mapped(list(self), lambda v: found.get(id(v), v))  # type: ignore[no-any-return]
 
 
 # --------------------------------------------------------------------------- the call

@@ -77,16 +77,14 @@ def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
     Raises:
         TypeError: the ones with dimensions differ, and are neither all floating nor is one complex.
     """
-    if len(shaped) > 1 and not (
-        all(d.is_floating for d in shaped) or any(d.is_complex for d in shaped)
-    ):
+    complexes = any(d.is_complex for d in shaped)
+    if len(shaped) > 1 and not complexes and not all(d.is_floating for d in shaped):
         names = ", ".join(sorted(d.name for d in shaped))
         raise TypeError(
             f"(InvalidType) {name}(): Type promotion only support calculations between floating-point numbers and "
             f"between complex and real numbers, but got {names}. Cast one with astype()."
         )
     highest = max((d.rank for d in shaped), default=-1)
-    complexes = any(d.is_complex for d in shaped)
     counting = shaped | {d for d in zero_d if d.rank > highest or complexes}
     found = {d for d in counting if d.is_differentiable} or counting
     if found >= {float16, bfloat16}:  # neither holds the other

@@ -145,14 +145,16 @@ class Tensor:
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        if value is not None and not isinstance(value, Tensor):
+        if value is None:
+            self._grad = None
+            return
+        if not isinstance(value, Tensor):
             raise ValueError(
                 f"(InvalidArgument) grad must be Tensor or None, but got {type(value).__name__}."
             )
-        stops = (
-            value is not None and (value if self._grad is None else self._grad)._stop_gradient
-        )  # as in Paddle
-        self._grad = None if value is None else Tensor(value.array, None, stops)
+        # as in Paddle
+        stops = (value if self._grad is None else self._grad)._stop_gradient
+        self._grad = Tensor(value.array, None, stops)
 
     # ----------------------------------------------------------------- its values
     def numpy(self, force: bool = False) -> np.ndarray[Any, Any]:

@@ -20,7 +20,7 @@ from pylayer.ops.complexes import real
 from pylayer.ops.indexing import where_
 from pylayer.ops.shape import astype, broadcast_to, reshape
 from pylayer.tensor.dtype import BY_NUMPY
-from pylayer.tensor.nested import like
+from pylayer.tensor.nested import like, mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force
 from pylayer.watch.numpy_array import (
@@ -117,26 +117,23 @@ def wrapped(
     one of the `arrays` as a view of it, and what is memory of a plain array among what was `given` as it is."""
     if session is None:
         return value
-    if isinstance(value, (list, tuple)):
-        return like(value, [wrapped(v, session, arrays, given) for v in value])
-    view = view_of(value, arrays)
-    if (
-        view is not None
-        or type(value) is not np.ndarray
-        or value.dtype not in BY_NUMPY
-        or not value.flags.writeable
-    ):
-        return value if view is None else view
-    foreign = any(type(v) is np.ndarray and np.may_share_memory(value, v) for v in given)
-    return value if foreign else constant(value, session)
+
+    def wrap(leaf: Any) -> Any:
+        view = view_of(leaf, arrays)
+        if view is not None:
+            return view
+        is_plain = type(leaf) is np.ndarray and leaf.dtype in BY_NUMPY and leaf.flags.writeable
+        foreign = any(type(v) is np.ndarray and np.may_share_memory(leaf, v) for v in given)
+        return constant(leaf, session) if is_plain and not foreign else leaf
+
+    return mapped(value, wrap)
 
 
 def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
     """What is memory of one of the arrays as a view of it; None of anything else."""
     if not isinstance(value, np.ndarray):
         return None
-    own = next((array for array in arrays if array._memory is value), None)
-    for array in arrays if own is None else [own]:
+    for array in sorted(arrays, key=lambda array: array._memory is not value):  # itself first
         if isinstance(array._memory, np.ndarray) and np.may_share_memory(value, array._memory):
             return array._view(value)
     return None
@@ -163,11 +160,9 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
         if isinstance(result, Tensor)
         else Tensor(np.asarray(result))
     )
-    if tensor.array.shape != expected.shape or expected.dtype not in BY_NUMPY:
-        raise Unruled
-    if (
-        isinstance(expected, np.ndarray) and type(expected) is not np.ndarray
-    ):  # a subclass, with a meaning of its own
+    # a subclass of arrays has a meaning of its own
+    subclass = isinstance(expected, np.ndarray) and type(expected) is not np.ndarray
+    if subclass or tensor.array.shape != expected.shape or expected.dtype not in BY_NUMPY:
         raise Unruled
     tensor = tensor if tensor.array.dtype == expected.dtype else astype(tensor, expected.dtype)
     if not alike(tensor.array, expected, session.exact):
@@ -252,9 +247,9 @@ def performed(
     given_out: dict[int, Any] = {id(plain(v)): v for v in out if isinstance(v, np.ndarray)}
     given_out |= {id(array._memory): array for array, _ in after}
     targets = [given_out.get(id(one)) for one in as_tuple(expected)]
-    if any(target is not None for target in targets):
-        copies = [now.get(id(one), one.copy()) for one in as_tuple(expected)]
-        expected = like(expected, copies) if isinstance(expected, tuple) else copies[0]
+    pairs = zip(as_tuple(expected), targets, strict=True)
+    copies = [o if target is None else now.get(id(o), o.copy()) for o, target in pairs]
+    expected = like(expected, copies) if isinstance(expected, tuple) else copies[0]
     result, done = wrapped(expected, session, arrays, args), False
     buffers, items = (
         [array._buffer for array in arrays],
@@ -403,12 +398,10 @@ def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
     """The keywords of a call that are given and change something; an `order` that is a number is that of a spline."""
-    idle = {
-        k
-        for k, v in kwargs.items()
-        if k in CHANGE_NOTHING and (k != "order" or isinstance(v, str | None))
-    }
-    return {k: v for k, v in kwargs.items() if k not in idle and v is not np._NoValue}
+    heeded = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
+    if not isinstance(kwargs.get("order"), str | None):
+        heeded["order"] = kwargs["order"]
+    return heeded
 
 
 def with_keywords(

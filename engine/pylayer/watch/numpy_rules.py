@@ -296,10 +296,6 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
     low, high = a_min if min is None else min, a_max if max is None else max
-    bounds = [v for v in (low, high) if v is not None]
-    if is_recorded(a) and all(np.ndim(v) == 0 and not is_recorded(v) for v in bounds):
-        numbers = [None if v is None else np.asarray(v).item() for v in (low, high)]
-        return ops.clip_(as_tensor(a, np.result_type(a._memory, *bounds)), *numbers)
     a = a if low is None else np.maximum(a, low)
     return a if high is None else np.minimum(a, high)
 
@@ -366,11 +362,10 @@ def of_tensors(function: Callable[..., Any]) -> Rule:
     """A rule on arrays as one on Tensors, all of the common dtype."""
 
     def rule(*args: Any, **kwargs: Any) -> Any:
-        arrays = [v for v in args if is_recorded(v) or isinstance(v, np.ndarray)]
-        dtype = np.result_type(*(v.dtype for v in arrays), np.float32)
-        return function(
-            *(as_tensor(v, dtype) if any(v is a for a in arrays) else v for v in args), **kwargs
-        )
+        kinds = (RecordedArray, np.ndarray)
+        dtype = np.result_type(*(v.dtype for v in args if type(v) in kinds), np.float32)
+        tensors = (as_tensor(v, dtype) if type(v) in kinds else v for v in args)
+        return function(*tensors, **kwargs)
 
     return rule
 
