@@ -1,6 +1,8 @@
-"""The names of Paddle 3.3.1, stand-ins for those that the engine lacks, and ``import paddle`` in this process.
+"""The names of Paddle 3.3.1, stand-ins for those that the engine lacks, and ``import paddle`` in
+this process.
 
-Stand-ins can be imported, and a use of one says its name; of any error, `missing_name` says which name it was about.
+Stand-ins can be imported, and a use of one says its name; of any error, `missing_name` says which
+name it was about.
 """
 
 from __future__ import annotations
@@ -47,11 +49,13 @@ def release_modules() -> frozenset[str]:
 
 
 OTHERS = frozenset({"paddle.softmax", "paddle.tensor.softmax", "paddle.Tensor.softmax"})
-"""Functions that do something else than those of the engine of that name: these take no ``axis``."""
+"""Functions that do something else than those of the engine of that name: these take no
+``axis``."""
 
 
 def shared_names(owner: str) -> list[str]:
-    """The names of a module or class of Paddle 3.3.1 under which the engine's objects stand there; none of modules."""
+    """The names of a module or class of Paddle 3.3.1 under which the engine's objects stand there;
+    none of modules."""
     return [
         name
         for name in sorted(release_names().get(owner, ()))
@@ -65,7 +69,8 @@ def paddles(module: str) -> str:
 
 
 def defined(source: str) -> dict[str, Any]:
-    """What a module of the engine has of the engine's own, its imports among it; of a package what is defined inside.
+    """What a module of the engine has of the engine's own, its imports among it; of a package what
+    is defined inside.
 
     Modules are left out.
     """
@@ -88,17 +93,33 @@ def defined(source: str) -> dict[str, Any]:
 
 # --------------------------------------------------------------------------- stand-ins
 REEXPORTING = (
-    "amp", "autograd", "base", "distributed", "framework", "jit", "nn", "nn.functional", "nn.initializer", "nn.utils",
-    "optimizer", "static", "tensor",
-)  # fmt: skip
-"""The packages that hand on what is defined in modules inside: ``paddle.tensor.math.add`` is ``paddle.tensor.add``."""
+    "amp",
+    "autograd",
+    "base",
+    "distributed",
+    "framework",
+    "jit",
+    "nn",
+    "nn.functional",
+    "nn.initializer",
+    "nn.utils",
+    "optimizer",
+    "static",
+    "tensor",
+)
+"""The packages that hand on what is defined in modules inside: ``paddle.tensor.math.add`` is
+``paddle.tensor.add``."""
 OTHERS_INSIDE = tuple(
     f"paddle.{name}."
     for name in (
-        "autograd.ir_backward", "base.core", "base.libpaddle", "distributed.communication.stream", "nn.quant",
+        "autograd.ir_backward",
+        "base.core",
+        "base.libpaddle",
+        "distributed.communication.stream",
+        "nn.quant",
         "static.amp",
     )
-)  # fmt: skip
+)
 """What is inside of them, and has functions of its own by the same names."""
 
 
@@ -119,7 +140,8 @@ DATA_OF_TENSORS = frozenset(
         "tolist",
     ]
 )
-"""The attributes of what a class or function gives which are a value, and not a name to look further in."""
+"""The attributes of what a class or function gives which are a value, and not a name to look
+further in."""
 ADVICE = "Install Paddle and run with -b paddle."
 
 
@@ -139,13 +161,14 @@ class UnsupportedLengthError(UnsupportedError, TypeError):
 class StandIn(ModuleType, Unsupported):
     """A module, class or function of Paddle that the engine lacks; so are the names in it.
 
-    It does no harm at import: called, subclassed, used as a decorator, compared, iterated or computed with, it gives
-    itself. No object of a user's is an instance of one.
+    It does no harm at import: called, subclassed, used as a decorator, compared, iterated or
+    computed with, it gives itself. No object of a user's is an instance of one.
 
     Raises:
-        UnsupportedError: it is called in a block of `stand_ins_refused`, or a value is needed. It is used with a
-            Tensor, entered by ``with``, or as a bool, a number, an array, or a container; an object of the engine's is
-            asked whether it is an instance, as it may be what the release calls so.
+        UnsupportedError: it is called in a block of `stand_ins_refused`, or a value is needed. It
+            is used with a Tensor, entered by ``with``, or as a bool, a number, an array, or a
+            container; an object of the engine's is asked whether it is an instance, as it may be
+            what the release calls so.
     """
 
     def __init__(self, name: str) -> None:
@@ -207,7 +230,8 @@ class StandIn(ModuleType, Unsupported):
 
 
 _GIVE_THEMSELVES = (
-    "eq ne lt le gt ge getitem add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow "
+    "eq ne lt le gt ge getitem add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod "
+    "rmod pow rpow "
     "matmul rmatmul neg pos abs invert and rand or ror xor rxor lshift rlshift rshift rrshift"
 )
 _NEED_A_VALUE = "bool int float complex index contains enter exit array"
@@ -222,7 +246,8 @@ _refused = False
 
 @contextmanager
 def stand_ins_refused() -> Iterator[None]:
-    """In the block no stand-in may be called: a result would lack what the call does, and nothing would say so."""
+    """In the block no stand-in may be called: a result would lack what the call does, and nothing
+    would say so."""
     global _refused
     before, _refused = _refused, True
     try:
@@ -238,7 +263,8 @@ stand_in = functools.cache(StandIn)
 def named(path: str) -> Any:
     """What a dotted name stands for that is below a module which the facade lacks.
 
-    It is the object of that name in the nearest package above that hands on what is defined inside it; else a stand-in.
+    It is the object of that name in the nearest package above that hands on what is defined inside
+    it; else a stand-in.
     """
     package, _, name = path.rpartition(".")
     while "." in package and package.removeprefix("paddle.") not in REEXPORTING:
@@ -276,10 +302,11 @@ _finder = StandInFinder()
 
 
 def install_paddle() -> None:
-    """Make ``import paddle``, and everything below it, resolve to the facade, or to stand-ins for what it lacks.
+    """Make ``import paddle``, and everything below it, resolve to the facade, or to stand-ins for
+    what it lacks.
 
-    Modules are shared, so a class is the same however it was imported. An installed Paddle stays as it is; it is only
-    not found until `uninstall_paddle`. Calling this again does nothing.
+    Modules are shared, so a class is the same however it was imported. An installed Paddle stays as
+    it is; it is only not found until `uninstall_paddle`. Calling this again does nothing.
 
     Raises:
         RuntimeError: another ``paddle`` was imported before.
@@ -287,8 +314,9 @@ def install_paddle() -> None:
     imported = sys.modules.get("paddle")
     if imported is not None and imported is not sys.modules.get(FACADE):
         raise RuntimeError(
-            f"Another paddle ({getattr(imported, '__file__', imported)}) is already imported in this process. "
-            f"Call pylayer.install_paddle() before anything imports paddle, or in a process of its own."
+            f"Another paddle ({getattr(imported, '__file__', imported)}) is already imported in "
+            "this process. Call pylayer.install_paddle() before anything imports paddle, or in a "
+            "process of its own."
         )
     if imported is None:
         import_module(FACADE)
@@ -299,7 +327,8 @@ def install_paddle() -> None:
 
 
 def uninstall_paddle() -> None:
-    """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed one."""
+    """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed
+    one."""
     ours = {id(module) for module in _facade().values()}
     for name, module in list(sys.modules.items()):
         stands_in = name.startswith("paddle") and id(module) in ours
@@ -331,9 +360,11 @@ NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 def missing_name(error: BaseException) -> str:
-    """What Paddle has and the engine lacks, for which `error` was raised; empty if it was for another.
+    """What Paddle has and the engine lacks, for which `error` was raised; empty if it was for
+    another.
 
-    The error is that of an attribute, of a module or a name to import, one that says so, or one raised from such.
+    The error is that of an attribute, of a module or a name to import, one that says so, or one
+    raised from such.
     """
     found = ""
     if isinstance(error, UnsupportedError):
@@ -351,7 +382,8 @@ def missing_name(error: BaseException) -> str:
 
 
 def in_release(owner: str, name: str) -> str:
-    """The dotted name if the release has it, else empty; also of a module that is not in the list as a whole."""
+    """The dotted name if the release has it, else empty; also of a module that is not in the list
+    as a whole."""
     return f"{owner}.{name}" if name in release_names().get(owner, ()) else ""
 
 

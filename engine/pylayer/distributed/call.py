@@ -1,4 +1,5 @@
-"""One rank's call of a collective, or its side of a message; and what can be wrong with such calls."""
+"""One rank's call of a collective, or its side of a message; and what can be wrong with such
+calls."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class CommunicationError(RuntimeError):
 
 
 class MismatchError(CommunicationError):
-    """Ranks make different calls where all have to make the same, or with Tensors that do not go together."""
+    """Ranks make different calls where all have to make the same, or with Tensors that do not go
+    together."""
 
 
 class DeadlockError(CommunicationError):
@@ -47,8 +49,8 @@ class Call:
         rank: who calls, counted in the world.
         members: the ranks of the world that take part, in the order of the group.
         place: who calls, counted among `members`.
-        key: what tells this group, or this pair of ranks, from others: calls meet in their order, key by key. It begins
-            with 0 for the group of all.
+        key: what tells this group, or this pair of ranks, from others: calls meet in their order,
+            key by key. It begins with 0 for the group of all.
         given: what the rank hands over, as it is at the call: Tensors, or any objects.
         likes: shape and dtype of each Tensor that takes part, whether given or to be filled.
         agreed: what all members must say alike, such as the root.
@@ -106,5 +108,6 @@ def snapshot(tensor: Tensor) -> Tensor:
 
 
 def users_line() -> str:
-    """``file:line`` of the innermost code that is not the engine's, below the current folder from there."""
+    """``file:line`` of the innermost code that is not the engine's, below the current folder from
+    there."""
     return user_location().removeprefix(f"{os.getcwd()}{os.sep}")

@@ -69,7 +69,10 @@ def in_parts(call: Call, count: int) -> Tensor:
         return stack(call.given)
     whole = call.given[0]
     if not whole.ndim or whole.shape[0] % count:
-        text = f"a Tensor of shape {list(whole.shape)} is not divisible among {count} ranks along its first axis"
+        text = (
+            f"a Tensor of shape {list(whole.shape)} is not divisible among {count} ranks along its "
+            f"first axis"
+        )
         raise MismatchError(f"{text}: {call}, rank {call.rank}", [call.rank])
     return reshape(whole, [count, whole.shape[0] // count, *whole.shape[1:]])
 
@@ -120,8 +123,8 @@ def exchanged(calls: Sequence[Call]) -> Results:
         rooms = [list(shape) for shape, _ in receiver.likes]
         if len(rooms) == count and sent != rooms[sender.place]:
             raise MismatchError(
-                f"rank {sender.rank} sends shape {sent} to rank {receiver.rank}, which has room for shape "
-                f"{rooms[sender.place]}: {sender}; {receiver}",
+                f"rank {sender.rank} sends shape {sent} to rank {receiver.rank}, which has room "
+                f"for shape {rooms[sender.place]}: {sender}; {receiver}",
                 [sender.rank, receiver.rank],
             )
     if len({tuple(part.shape) for call in calls for part in call.given}) == 1:

@@ -1,7 +1,8 @@
 """The collectives and messages of `paddle.distributed`, each in one form for all spellings.
 
-A function takes the Tensors of one rank, waits until all members of the group have called it, and writes the results in
-place, as Paddle does; with ``sync_op=False`` it returns a `Task`, and the results are there after its ``wait()``.
+A function takes the Tensors of one rank, waits until all members of the group have called it, and
+writes the results in place, as Paddle does; with ``sync_op=False`` it returns a `Task`, and the
+results are there after its ``wait()``.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ TensorOrList = Any
 
 
 class Task:
-    """A call under way. Until it is waited for, the Tensors for its results may hold anything, and those that are sent
-    have to stay as they are."""
+    """A call under way. Until it is waited for, the Tensors for its results may hold anything, and
+    those that are sent have to stay as they are."""
 
     def __init__(self, rank: Any, call: Call, plan: Plan) -> None:
         self.rank, self.call, self.plan, self.targets = rank, call, plan, plan.targets
@@ -67,7 +68,8 @@ class Task:
 
 
 class Plan(NamedTuple):
-    """What a call of a collective hands over, what it fills, and what all members must say alike."""
+    """What a call of a collective hands over, what it fills, and what all members must say
+    alike."""
 
     given: Sequence[Any] = ()
     fill: Callable[[list[Any]], None] = lambda results: None
@@ -80,7 +82,8 @@ class Plan(NamedTuple):
 def called(
     kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_stream: bool = False
 ) -> Task | None:
-    """Make a call, and wait for it if it is synchronous; None, with a warning, if this rank is no member."""
+    """Make a call, and wait for it if it is synchronous; None, with a warning, if this rank is no
+    member."""
     members, rank = group or world_group(), current()
     if members.rank < 0:
         warn_of_no_member(members)
@@ -159,7 +162,8 @@ def into_list(targets: list[Any]) -> Callable[[list[Any]], None]:
             return
         if results and len(targets) != len(results):
             raise ValueError(
-                f"(InvalidArgument) the list for the results has {len(targets)} Tensors, not {len(results)}"
+                f"(InvalidArgument) the list for the results has {len(targets)} Tensors, not "
+                f"{len(results)}"
             )
         into(*targets)(results)
 
@@ -183,8 +187,8 @@ def check_room(target: Any, results: Sequence[Any]) -> None:
     shape, own = current().like(target)
     if math.prod(shape) != sum(one.size for one in results) or own != first.dtype.name:
         raise ValueError(
-            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but what comes is "
-            f"{first.dtype.name}, {count} of {list(first.shape)}"
+            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but "
+            f"what comes is {first.dtype.name}, {count} of {list(first.shape)}"
         )
 
 
@@ -287,7 +291,8 @@ def reduce_scatter(
     use_calc_stream: bool = False,
     tensor_list: TensorOrList = None,
 ) -> Task | None:
-    """Part k of the reduction for the k-th; the parts are a list, or lie along the first axis of one Tensor."""
+    """Part k of the reduction for the k-th; the parts are a list, or lie along the first axis of
+    one Tensor."""
     parts = tensor_or_tensor_list if tensor_list is None else tensor_list
     given = list(parts) if isinstance(parts, (list, tuple)) else [parts]
     plan = Plan(given, into(tensor), [tensor], {"op": op})
@@ -314,7 +319,8 @@ def alltoall(
     use_calc_stream: bool = False,
     **spelled: Any,
 ) -> Task | None:
-    """Part k of each rank for the k-th; the parts are lists, or lie along the first axis of one Tensor."""
+    """Part k of each rank for the k-th; the parts are lists, or lie along the first axis of one
+    Tensor."""
     outs: Any = spelled.get("out_tensor_list", out_tensor_or_tensor_list)
     ins: Any = spelled.get("in_tensor_list", in_tensor_or_tensor_list)
     if not isinstance(ins, (list, tuple)):
@@ -332,7 +338,8 @@ def alltoall_single(
     sync_op: bool = True,
     use_calc_stream: bool = False,
 ) -> Task | None:
-    """Part k, along the first axis, of each rank for the k-th: in equal parts unless the sizes are given."""
+    """Part k, along the first axis, of each rank for the k-th: in equal parts unless the sizes are
+    given."""
     members = group or world_group()
     given = parts_for(members, in_tensor, in_split_sizes, "in_split_sizes")
     takes = parts_for(members, out_tensor, out_split_sizes, "out_split_sizes")
@@ -341,16 +348,20 @@ def alltoall_single(
 
 
 def parts_for(members: Group, tensor: Any, sizes: Sequence[int] | None, name: str) -> list[Any]:
-    """The parts of a Tensor along its first axis, one for each member. Raises MismatchError: it has no such parts."""
+    """The parts of a Tensor along its first axis, one for each member. Raises MismatchError: it has
+    no such parts."""
     if members.rank < 0:
         return []
     count, shape = members.nranks, current().like(tensor)[0]
     rows = shape[0] if shape else 0
-    given = sizes is not None and len(sizes) > 0
-    wanted = [int(size) for size in sizes] if given else [rows // count] * count
+    given = [] if sizes is None else [int(size) for size in sizes]
+    wanted = given or [rows // count] * count
     if len(wanted) != count or sum(wanted) != rows or not shape:
         how = f"by {name} {wanted} " if given else ""
-        text = f"a Tensor of shape {list(shape)} is not divisible {how}among {count} ranks along its first axis"
+        text = (
+            f"a Tensor of shape {list(shape)} is not divisible {how}among {count} ranks along its "
+            f"first axis"
+        )
         text += f": alltoall_single in {users_line()}, rank {current().number}"
         raise current().failing(MismatchError(text, [current().number]))
     return list(tensor.split(wanted, 0))

@@ -36,7 +36,8 @@ def to_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) ->
 
 
 def from_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) -> Any:
-    """Back again: the rows of this rank, in the order of all experts, of what these made of them."""
+    """Back again: the rows of this rank, in the order of all experts, of what these made of
+    them."""
     count, ranks = len(local) // members.nranks, members.nranks
     fits(x, own, "global_count")
     made = x.split([own[k + j * count] for k in range(count) for j in range(ranks)], 0)
@@ -47,7 +48,10 @@ def from_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) 
 def fits(x: Any, sizes: Sizes, name: str) -> None:
     """Whether rows are as many as counts say. Raises MismatchError."""
     if sum(sizes) != x.shape[0]:
-        text = f"{name} {list(sizes)} counts {sum(sizes)} rows of {x.shape[0]}: {users_line()}, rank {current().number}"
+        text = (
+            f"{name} {list(sizes)} counts {sum(sizes)} rows of {x.shape[0]}: {users_line()}, rank "
+            f"{current().number}"
+        )
         raise current().failing(MismatchError(text, [current().number]))
 
 

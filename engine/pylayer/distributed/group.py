@@ -80,7 +80,10 @@ class Group:
 
     def __repr__(self) -> str:
         listed = ", ".join(map(str, self.ranks))
-        return f"rank: {self.rank}, nranks: {self.nranks}, id: {self.id}, ranks: {listed}; name: {self.name}"
+        return (
+            f"rank: {self.rank}, nranks: {self.nranks}, id: {self.id}, ranks: {listed}; name: "
+            f"{self.name}"
+        )
 
 
 def world_group() -> Group:
@@ -92,7 +95,8 @@ def world_group() -> Group:
 
 
 def made_group(ranks: Sequence[int] | None) -> Group:
-    """A group more, without a word to the others: all ranks are to make the same ones in the same order."""
+    """A group more, without a word to the others: all ranks are to make the same ones in the same
+    order."""
     everybody, rank = world_group(), current()
     members = sorted(everybody.ranks if ranks is None else ranks)
     if any(k not in everybody.ranks for k in members):

@@ -11,7 +11,8 @@ from pylayer.distributed.collectives import COLLECTIVES, OF_ONE_SHAPE
 
 
 class Meeting:
-    """The calls that wait for others, by their key: one queue per member, as a group's calls are answered in order."""
+    """The calls that wait for others, by their key: one queue per member, as a group's calls are
+    answered in order."""
 
     def __init__(self) -> None:
         self.queues: dict[tuple[Any, ...], list[deque[Call]]] = {}

@@ -1,4 +1,5 @@
-"""Paddle's own layers for model and sequence parallelism, along the model axis of `fleet` or in a group."""
+"""Paddle's own layers for model and sequence parallelism, along the model axis of `fleet` or in a
+group."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from pylayer.ops.shape import clone
 from pylayer.tensor.tensor import Tensor
 
 
-# --------------------------------------------------------------------------- what they do to a Tensor
+# --------------------------------------------------------------------------- what they do to a
+# Tensor
 def summed(x: Tensor, group: Group) -> Tensor:
     """The sum over the group."""
     total: Tensor = clone(x)

@@ -1,4 +1,5 @@
-"""The collectives by the names, and with the order of arguments, of the objects that Paddle's groups hold."""
+"""The collectives by the names, and with the order of arguments, of the objects that Paddle's
+groups hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A rank: its number, its groups, its random numbers, and how it waits. What runs outside of a world is rank 0 of 1."""
+"""A rank: its number, its groups, its random numbers, and how it waits. What runs outside of a
+world is rank 0 of 1."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class Rank:
         return tuple(int(n) for n in tensor.shape), str(tensor.dtype).rpartition(".")[2]
 
     def spoils(self, call: Call) -> bool:
-        """Whether the Tensors for the results of a call that is not waited for are to hold no numbers till then."""
+        """Whether the Tensors for the results of a call that is not waited for are to hold no
+        numbers till then."""
         self.begun.add(call.told(False))
         return call.told(False) not in self.spared
 

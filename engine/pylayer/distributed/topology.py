@@ -1,4 +1,5 @@
-"""``fleet``: a world laid out along axes (data, pipeline, sharding, sep, model), and the groups along each."""
+"""``fleet``: a world laid out along axes (data, pipeline, sharding, sep, model), and the groups
+along each."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from pylayer.distributed.group import Group, get_rank, get_world_size, world_gro
 from pylayer.distributed.rank import current
 
 AXES = {"dp": "data", "pp": "pipe", "sharding": "sharding", "sep": "sep", "mp": "model"}
-"""The axes in Paddle's default order, the slowest first: in strategies, and as topologies name them."""
+"""The axes in Paddle's default order, the slowest first: in strategies, and as topologies name
+them."""
 
 
 class DistributedStrategy:
@@ -125,7 +127,8 @@ class HybridCommunicateGroup:
         return world_group()
 
     def get_expert_parallel_group(self) -> Group:
-        """The ranks among which experts are spread: those of the data and sharding axes, the one that is used."""
+        """The ranks among which experts are spread: those of the data and sharding axes, the one
+        that is used."""
         return (
             self.groups["sharding"] if self.groups["sharding"].nranks > 1 else self.groups["data"]
         )
@@ -199,7 +202,8 @@ def get_hybrid_communicate_group() -> HybridCommunicateGroup:
     rank = current()
     if rank.topology is None and rank.size > 1:
         raise RuntimeError(
-            f"fleet.init was not called in this world of {rank.size} ranks: call it with the degrees of each axis, or "
+            f"fleet.init was not called in this world of {rank.size} ranks: call it with the "
+            f"degrees of each axis, or "
             f"give them with the world, such as world={{'mp': {rank.size}}}."
         )
     if rank.topology is None:

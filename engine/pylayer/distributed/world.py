@@ -1,7 +1,7 @@
 """A world: ranks of one process that run in turns, each until it has to wait for others.
 
-The ranks are greenlets: stacks of their own in one thread, so whatever holds for this thread (grad mode, watches, NumPy
-code that is recorded) holds for all of them.
+The ranks are greenlets: stacks of their own in one thread, so whatever holds for this thread (grad
+mode, watches, NumPy code that is recorded) holds for all of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class World:
         """What the function returns on each rank, given its number.
 
         Raises:
-            Exception: what a rank raised, the first of them, with a note that names the ranks that raised the same.
+            Exception: what a rank raised, the first of them, with a note that names the ranks that
+                raised the same.
         """
         found: list[Any] = [None] * len(self.ranks)
         errors: dict[int, BaseException] = {}
@@ -134,15 +135,16 @@ def stuck(
 
 
 def apart(function: Callable[[], Any]) -> Any:
-    """What a function returns that runs on a stack of its own, in this context: whoever looks for the line of code that
-    an operation stands on finds none below it."""
+    """What a function returns that runs on a stack of its own, in this context: whoever looks for
+    the line of code that an operation stands on finds none below it."""
     place = greenlet(function)
     place.gr_context = copy_context()
     return place.switch()
 
 
 def first_of(errors: Mapping[int, BaseException], size: int) -> BaseException:
-    """The error to raise for all: of those that do not follow from others the lowest rank's, with who raised it."""
+    """The error to raise for all: of those that do not follow from others the lowest rank's, with
+    who raised it."""
     own = {
         number: error for number, error in errors.items() if not isinstance(error, LeftError)
     } or dict(errors)
@@ -157,7 +159,8 @@ def first_of(errors: Mapping[int, BaseException], size: int) -> BaseException:
 
 
 def ranks_text(numbers: Sequence[int], size: int) -> str:
-    """Some of the ranks of a world in words: ``rank 2 of 4``, ``ranks 0 to 2 of 4``, ``all 4 ranks``."""
+    """Some of the ranks of a world in words: ``rank 2 of 4``, ``ranks 0 to 2 of 4``, ``all 4
+    ranks``."""
     if len(numbers) == size:
         return f"all {size} ranks" if size > 1 else "rank 0"
     return f"{listed(numbers)} of {size}"

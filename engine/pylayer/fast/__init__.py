@@ -1,13 +1,16 @@
-"""Shorter ways to what the core defines: calls and nodes of usual operations, and in `walk` their backward.
+"""Shorter ways to what the core defines: calls and nodes of usual operations, and in `walk` their
+backward.
 
-``PYLAYER_PLAIN=1`` in the environment leaves them out. What they give is what the definition gives, bit by bit:
-tests/engine/test_plain.py holds both against each other on random programs. Here are the calls of elementwise
-operations, of Tensors of one dtype, or of a Tensor and a number. Any other call goes to the general one.
+``PYLAYER_PLAIN=1`` in the environment leaves them out. What they give is what the definition gives,
+bit by bit: tests/engine/test_plain.py holds both against each other on random programs. Here are
+the calls of elementwise operations, of Tensors of one dtype, or of a Tensor and a number. Any other
+call goes to the general one.
 
-A chain of 1000 small operations (`tests/bench/engines.py`) takes 2.0 times as long, forward and backward, as in
-hand-written NumPy (NumPy 2.4, Python 3.11; the least CPU time of 60 runs).
-Beside what other lines say, slots for two parents in place of a tuple save 1 %, a real derivative that is not asked for
-its conjugate 3 %, and node and Tensor made here, not by their constructors or by one function for all, 2 to 8 %.
+A chain of 1000 small operations (`tests/bench/engines.py`) takes 2.0 times as long, forward and
+backward, as in hand-written NumPy (NumPy 2.4, Python 3.11; the least CPU time of 60 runs).
+Beside what other lines say, slots for two parents in place of a tuple save 1 %, a real derivative
+that is not asked for its conjugate 3 %, and node and Tensor made here, not by their constructors or
+by one function for all, 2 to 8 %.
 """
 
 from __future__ import annotations
@@ -32,16 +35,18 @@ ON = os.environ.get("PYLAYER_PLAIN") != "1"
 """Whether they are taken."""
 
 IDENTITY = (lambda value: value).__code__.co_code
-"""The instructions of a rule that gives back its first argument, as those of sums and products do."""
+"""The instructions of a rule that gives back its first argument, as those of sums and products
+do."""
 
 SAVED = ("x", "y", "out")
-"""What the nodes of an operation of two save, None for what no vjp reads; those of an operation of one save one alone.
-Less is then left to the garbage collector's walks than if each made a tuple."""
+"""What the nodes of an operation of two save, None for what no vjp reads; those of an operation of
+one save one alone. Less is then left to the garbage collector's walks than if each made a tuple."""
 
 new = object.__new__
 
 FLOAT64, FLOAT32 = np.dtype("float64"), np.dtype("float32")
-"""The usual dtypes. Asking for these objects takes a third of what asking for the kind of a dtype does."""
+"""The usual dtypes. Asking for these objects takes a third of what asking for the kind of a dtype
+does."""
 
 
 def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -84,7 +89,8 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
 
 
 def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call of an operation that `binary` made: the usual case at once, any other through `general`."""
+    """A call of an operation that `binary` made: the usual case at once, any other through
+    `general`."""
     if not row.differentiable:
         return general
     kernels, grad_enabled = row.kernels, grad_mode.get
@@ -131,7 +137,8 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
 
 
 def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call of an operation of two, one of them a number: beside a usual Tensor at once, else `general`."""
+    """A call of an operation of two, one of them a number: beside a usual Tensor at once, else
+    `general`."""
     if not row.differentiable:
         return general
     kernels, grad_enabled = row.kernels, grad_mode.get
@@ -152,10 +159,8 @@ def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Ten
         if tensor._stop_gradient or not grad_enabled():
             return Tensor(out)
         parent = tensor if tensor.node is None else tensor.node
-        if tensor is x:
-            parents, saved = (parent, None), (pick_x(a, b, out, 0), ())
-        else:
-            parents, saved = (None, parent), ((), pick_y(a, b, out, 1))
+        parents: Sequence[Target | None] = (parent, None) if tensor is x else (None, parent)
+        saved = (pick_x(a, b, out, 0), ()) if tensor is x else ((), pick_y(a, b, out, 1))
         return Tensor(out, OpNode(row, parents, saved, (array.shape, array.shape), out), False)
 
     return call
@@ -163,8 +168,9 @@ def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Ten
 
 # --------------------------------------------------------------------------- the node
 class ElementwiseNode(OpNode):
-    """A recorded call on real floating arrays, all of the output's shape, of at least one axis, and in need of a
-    gradient. `saved` is what the vjps read all together, as `SAVED` says; () if they read nothing.
+    """A recorded call on real floating arrays, all of the output's shape, of at least one axis, and
+    in need of a gradient. `saved` is what the vjps read all together, as `SAVED` says; () if they
+    read nothing.
     """
 
     __slots__ = ("parent_x", "parent_y")
@@ -186,13 +192,15 @@ class ElementwiseNode(OpNode):
 
 
 def puller(op: Row) -> Function:
-    """The `pull` of an operation's nodes, of what is held and what was saved: it has the gradient of the first parent
-    held in place of the cotangent, and returns that of the other, None if there is none.
+    """The `pull` of an operation's nodes, of what is held and what was saved: it has the gradient
+    of the first parent held in place of the cotangent, and returns that of the other, None if there
+    is none.
 
-    Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. A last derivative takes
-    the cotangent out of the list. If nobody else holds it, it then is a temporary value, which NumPy overwrites where
-    it is large: NumPy counts who holds an array, views among them. Ten operations on 1,000,000 elements take 3 to 6 %
-    less for it.
+    Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. A
+    last derivative takes the cotangent out of the list. If nobody else holds it, it then is a
+    temporary value, which NumPy overwrites where
+    it is large: NumPy counts who holds an array, views among them. Ten operations on 1,000,000
+    elements take 3 to 6 % less for it.
     """
     vjps, lines = tuple(op.vjps), ["def pull(held, saved):"]
     names: dict[str, Any] = {"raw_ops": raw_ops}

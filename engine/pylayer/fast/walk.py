@@ -1,4 +1,5 @@
-"""The walk of a backward, spelled out: the backward of a chain of small operations takes a third of the time."""
+"""The walk of a backward, spelled out: the backward of a chain of small operations takes a third of
+the time."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from pylayer.tensor.array import as_array, gradient_in_order, in_order
 def spelled_out(
     roots: Iterable[tuple[Target, Cotangent]], found: Gradients, *, retain_graph: bool = False
 ) -> None:
-    """What `graph.walk` does of arrays; from one elementwise call straight on to the next, as in a chain, by `pull`."""
+    """What `graph.walk` does of arrays; from one elementwise call straight on to the next, as in a
+    chain, by `pull`."""
     pending: dict[Target, Held] = {}
     heap: list[tuple[int, Node]] = []
     shaped = True

@@ -1,7 +1,8 @@
 """PyLayer: operations whose forward and backward are written in Python by the user.
 
-The rules are those of the documents (paddle.autograd.PyLayer and PyLayerContext, English and Chinese, and the guide to
-custom dynamic-graph operators); where they are silent, of what Paddle 3.3.1 was observed to do.
+The rules are those of the documents (paddle.autograd.PyLayer and PyLayerContext, English and
+Chinese, and the guide to custom dynamic-graph operators); where they are silent, of what Paddle
+3.3.1 was observed to do.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ from pylayer.watch import in_force, nobody, records_all
 from pylayer.watch.layers import observers
 
 reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=False)
-"""How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as every release takes it.
+"""How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as
+every release takes it.
 
-By the documents a backward that returns too few gradients, or None for an input that needs one, is an error. Releases
-take trailing gradients of inputs that need none to be None, and None to be a gradient of zeros; packages rely on it.
+By the documents a backward that returns too few gradients, or None for an input that needs one, is
+an error. Releases take trailing gradients of inputs that need none to be None, and None to be a
+gradient of zeros; packages rely on it.
 """
 
 
@@ -51,7 +54,8 @@ def as_releases() -> Iterator[None]:
 
 # --------------------------------------------------------------------------- what owns a gradient
 class Slot(NamedTuple):
-    """One place in backward's arguments or results: a Tensor, or a list or tuple that directly holds at least one."""
+    """One place in backward's arguments or results: a Tensor, or a list or tuple that directly
+    holds at least one."""
 
     name: str
     tensors: list[Tensor]
@@ -61,7 +65,8 @@ class Slot(NamedTuple):
 def input_slots(
     layer: str, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Slot], list[str]]:
-    """The arguments that own a gradient slot, in call order, and the names of the others (observed rules 9 and 10).
+    """The arguments that own a gradient slot, in call order, and the names of the others (observed
+    rules 9 and 10).
 
     Warns:
         UserWarning: a dict, or a list in a list, holds Tensors: their gradients are not tracked.
@@ -78,8 +83,8 @@ def input_slots(
         if held > len(slot.tensors):
             kind = "a dict" if isinstance(value, dict) else "a list inside a list"
             warnings.warn(
-                f"{layer}: Tensors in {kind} (argument {name}) are not tracked and get no gradient. "
-                f"Pass them as arguments of their own, or in one flat list.",
+                f"{layer}: Tensors in {kind} (argument {name}) are not tracked and get no "
+                "gradient. Pass them as arguments of their own, or in one flat list.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -100,8 +105,8 @@ def output_slots(layer: str, returned: Any) -> list[Slot]:
             check_supported(value)
         found = ", ".join(type(v).__name__ for v in values) or "nothing"
         raise ValueError(
-            f"{layer} : At least one output of `PyLayer.forward` is a `Tensor`. But forward returned {found}: return "
-            f"the Tensor, alone or in a list or tuple."
+            f"{layer} : At least one output of `PyLayer.forward` is a `Tensor`. But forward "
+            f"returned {found}: return the Tensor, alone or in a list or tuple."
         )
     return slots
 
@@ -115,7 +120,8 @@ def as_slot(name: str, value: Any) -> Slot:
 
 
 class Like(NamedTuple):
-    """What a Tensor of a slot is like, and where a gradient of it goes, without holding the Tensor."""
+    """What a Tensor of a slot is like, and where a gradient of it goes, without holding the
+    Tensor."""
 
     name: str
     shape: tuple[int, ...]
@@ -125,7 +131,8 @@ class Like(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """Whether a gradient is asked for: one goes on from here, and it holds no integers or booleans."""
+        """Whether a gradient is asked for: one goes on from here, and it holds no integers or
+        booleans."""
         return self.target is not None and BY_NUMPY[self.dtype].is_differentiable
 
 
@@ -148,10 +155,12 @@ def without_tensors(slot: Slot) -> SlotLike:
 
 # --------------------------------------------------------------------------- the context
 class PyLayerContext:
-    """What forward hands to backward: the first argument of both, one per `apply`. Any attribute may be set on it.
+    """What forward hands to backward: the first argument of both, one per `apply`. Any attribute
+    may be set on it.
 
-    Methods named save, mark or set raise RuntimeError outside forward; the first two also where called twice ("at most
-    once, and only inside forward"), the last TypeError where the value is not a bool.
+    Methods named save, mark or set raise RuntimeError outside forward; the first two also where
+    called twice ("at most once, and only inside forward"), the last TypeError where the value is
+    not a bool.
     """
 
     def __init__(self, layer: str) -> None:
@@ -178,14 +187,16 @@ class PyLayerContext:
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep `tensors` for backward (PyLayerContext.save_for_backward).
 
-        Raises ValueError where saved_tensors_hooks are in force and something is not a Tensor or a list of Tensors.
+        Raises ValueError where saved_tensors_hooks are in force and something is not a Tensor or a
+        list of Tensors.
         """
         self._allow("save_for_backward", once=True)
         self._saved = tensors if active_hooks.get() is None else mapped(tensors, _packed_argument)
         self.age = next(clock)
 
     def saved_tensor(self) -> tuple[Any, ...] | None:
-        """What `save_for_backward` kept, or None if it was not called (PyLayerContext.saved_tensor).
+        """What `save_for_backward` kept, or None if it was not called
+        (PyLayerContext.saved_tensor).
 
         Raises RuntimeError where a saved Tensor was changed in place since.
         """
@@ -195,7 +206,8 @@ class PyLayerContext:
         return mapped(self._saved, _restored)  # type: ignore[no-any-return]
 
     def mark_not_inplace(self, *args: Any) -> None:
-        """Have an input that forward returns unchanged returned as a new Tensor (PyLayerContext.mark_not_inplace)."""
+        """Have an input that forward returns unchanged returned as a new Tensor
+        (PyLayerContext.mark_not_inplace)."""
         self._allow("mark_not_inplace", once=True)
         self.not_inplace_tensors = args
 
@@ -210,7 +222,8 @@ class PyLayerContext:
         self._materialize_grads = _bool("set_materialize_grads", value)
 
     def set_grad_in_dtype_consistent(self, value: bool) -> None:
-        """Whether cotangents are cast to the dtype of forward's outputs (the default) before backward sees them."""
+        """Whether cotangents are cast to the dtype of forward's outputs (the default) before
+        backward sees them."""
         self._allow("set_grad_in_dtype_consistent")
         self._grad_in_dtype_consistent = _bool("set_grad_in_dtype_consistent", value)
 
@@ -227,11 +240,13 @@ class PyLayerContext:
     def _allow(self, method: str, once: bool = False) -> None:
         if not self._in_forward:
             raise RuntimeError(
-                f"{self._layer}: ctx.{method} must be called inside forward, but forward has returned."
+                f"{self._layer}: ctx.{method} must be called inside forward, but forward has "
+                f"returned."
             )
         if once and method in self._called:
             raise RuntimeError(
-                f"{self._layer}: ctx.{method} must be called at most once. Pass all Tensors to one call."
+                f"{self._layer}: ctx.{method} must be called at most once. Pass all Tensors to one "
+                f"call."
             )
         self._called.add(method)
 
@@ -239,14 +254,16 @@ class PyLayerContext:
 def _bool(method: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError(
-            f"(InvalidType) {method}: argument (position 1) must be bool, but got {type(value).__name__}"
+            f"(InvalidType) {method}: argument (position 1) must be bool, but got "
+            f"{type(value).__name__}"
         )
     return value
 
 
 @dataclass(frozen=True, slots=True)
 class _SavedOutput:
-    """An output of forward kept for backward: not the Tensor itself, whose node holds what is saved."""
+    """An output of forward kept for backward: not the Tensor itself, whose node holds what is
+    saved."""
 
     tensor: weakref.ref[Tensor]
     array: Array
@@ -272,12 +289,14 @@ def _restored(value: Any) -> Any:
 
 
 def _arrays(values: Any) -> Iterator[Array]:
-    """The arrays of the Tensors among saved values, in containers too; what a hook packed is the hook's business."""
+    """The arrays of the Tensors among saved values, in containers too; what a hook packed is the
+    hook's business."""
     return (v.array for v in leaves_in(values) if isinstance(v, (Tensor, _SavedOutput)))
 
 
 def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) -> None:
-    """Keep saved outputs by reference only, so that no cycle holds the graph: node, ctx, output, node."""
+    """Keep saved outputs by reference only, so that no cycle holds the graph: node, ctx, output,
+    node."""
     positions = {id(t): k for k, t in enumerate(outputs)}
     if ctx._saved:
         this = weakref.ref(node)
@@ -291,7 +310,8 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
 
 # --------------------------------------------------------------------------- the recorded call
 class PyLayerNode(Node):
-    """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the rules."""
+    """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the
+    rules."""
 
     __slots__ = ("inputs", "layer", "misfits", "output_slots", "outputs", "slotless", "where")
 
@@ -314,8 +334,8 @@ class PyLayerNode(Node):
         self.where = where
         """File and line of the call of `apply`."""
         self.misfits: list[ValueError] = []
-        """What is wrong with cotangents of this backward that other layers returned in another shape than the outputs
-        have."""
+        """What is wrong with cotangents of this backward that other layers returned in another
+        shape than the outputs have."""
 
     @property
     def label(self) -> str:
@@ -327,9 +347,11 @@ class PyLayerNode(Node):
         """Call backward.
 
         Raises:
-            ValueError: wrong number, type or shape of gradients; the message names layer, slot and input. Or backward
-                failed on a cotangent of another shape than its output: that of the layer which returned it.
-            Exception: whatever backward raised, with a note that names the layer and where it was applied.
+            ValueError: wrong number, type or shape of gradients; the message names layer, slot and
+                input. Or backward failed on a cotangent of another shape than its output: that of
+                the layer which returned it.
+            Exception: whatever backward raised, with a note that names the layer and where it was
+                applied.
         """
         ctx: PyLayerContext = self.saved
         misfits, self.misfits = self.misfits, []
@@ -362,10 +384,11 @@ class PyLayerNode(Node):
     def checked(
         self, returned: Any, barred: Collection[Target] = ()
     ) -> list[tuple[Target, Tensor]]:
-        """The gradients of the input Tensors that have one, in order, by the reading in force (`reads_as_releases`).
+        """The gradients of the input Tensors that have one, in order, by the reading in force
+        (`reads_as_releases`).
 
-        Integers and booleans are never asked for one. An input among `barred`, those of which ``paddle.grad`` wants no
-        gradient, is one that needs none.
+        Integers and booleans are never asked for one. An input among `barred`, those of which
+        ``paddle.grad`` wants no gradient, is one that needs none.
         """
         slots = [
             slot._replace(
@@ -386,18 +409,21 @@ class PyLayerNode(Node):
         return pairs
 
     def per_slot(self, returned: Any, slots: Sequence[SlotLike]) -> list[Any]:
-        """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list slot, a list of
-        gradients is that slot's value. As releases read it, those left out at the end are None, if there are others
-        and these need no gradient.
+        """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list
+        slot, a list of gradients is that slot's value. As releases read it, those left out at the
+        end are None, if there are others and these need no gradient.
 
         Raises:
             ValueError: there are too many, or too few; by the documents always.
         """
-        if not isinstance(returned, (list, tuple)):
+        single_list = (
+            len(slots) == 1
+            and slots[0].is_list
+            and isinstance(returned, list)
+            and not any(isinstance(v, (list, tuple)) for v in returned)
+        )
+        if single_list or not isinstance(returned, (list, tuple)):
             returned = [returned]
-        elif len(slots) == 1 and slots[0].is_list and isinstance(returned, list):
-            if not any(isinstance(v, (list, tuple)) for v in returned):
-                returned = [returned]
         left_out = slots[len(returned) :]
         missed = any(like.is_needed for slot in left_out for like in slot.tensors)
         if len(returned) != len(slots) and (
@@ -407,7 +433,8 @@ class PyLayerNode(Node):
         return [*returned, *(None for _ in left_out)]
 
     def per_tensor(self, k: int, value: Any, slot: SlotLike) -> Sequence[Any]:
-        """One value per Tensor of a list slot. Raises ValueError where there are others, or no list."""
+        """One value per Tensor of a list slot. Raises ValueError where there are others, or no
+        list."""
         if value is None:
             return [None] * len(slot.tensors)
         if not isinstance(value, (list, tuple)):
@@ -415,14 +442,19 @@ class PyLayerNode(Node):
                 k, slot.name, f"argument must be list or tuple, but got {type(value).__name__}"
             )
         if len(value) != len(slot.tensors):
-            text = f"the list has {len(slot.tensors)} Tensors, but backward returned {len(value)} gradients"
+            text = (
+                f"the list has {len(slot.tensors)} Tensors, but backward returned {len(value)} "
+                f"gradients"
+            )
             raise self.error(k, slot.name, text)
         return value
 
     def checked_gradient(self, k: int, value: Any, like: Like) -> Tensor | None:
-        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34).
+        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any
+        (observed rule 34).
 
-        One that goes to a PyLayer may have another shape, as in Paddle (observed rule 33): the two may agree on that.
+        One that goes to a PyLayer may have another shape, as in Paddle (observed rule 33): the two
+        may agree on that.
         """
         if like.target is None:
             if value is None:
@@ -430,8 +462,8 @@ class PyLayerNode(Node):
             raise self.error(
                 k,
                 like.name,
-                f"should return None at {k} position, because it's forward Tensor's stopgradient is true, or "
-                f"paddle.grad is asked for no gradient of it (backward() asks for all)",
+                f"should return None at {k} position, because it's forward Tensor's stopgradient "
+                "is true, or paddle.grad is asked for no gradient of it (backward() asks for all)",
             )
         if value is None:
             if reads_as_releases.get() or not like.is_needed:
@@ -439,17 +471,23 @@ class PyLayerNode(Node):
             raise self.error(
                 k,
                 like.name,
-                f"should not return empty at {k} position: the input needs a gradient, so return a Tensor "
-                f"(zeros if the gradient is zero)",
+                f"should not return empty at {k} position: the input needs a gradient, so return "
+                "a Tensor (zeros if the gradient is zero)",
             )
         check_supported(value)
         # a subclass that left out Tensor.__init__ has no array
         if not isinstance(value, Tensor) or not hasattr(value, "array"):
-            text = f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"
+            text = (
+                f"We can only support Tensor or None for backward output, , but got "
+                f"{type(value).__name__}"
+            )
             raise self.error(k, like.name, text)
         layer = layer_behind(like.target)
         if value.array.shape != like.shape:
-            text = f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}"
+            text = (
+                f"the gradient has shape {list(value.array.shape)}, but the input has shape "
+                f"{list(like.shape)}"
+            )
             misfit = self.error(k, like.name, text)
             if layer is None:
                 raise misfit
@@ -466,8 +504,8 @@ class PyLayerNode(Node):
         expected, received = len(self.inputs), len(values)
         owners = ", ".join(f"`{self.argument(slot.name)}`" for slot in self.inputs)
         text = (
-            f"{self.label} : The number of outputs of `PyLayer.backward` should be {expected}, but received "
-            f"{received}. One gradient per Tensor argument of apply: {owners}"
+            f"{self.label} : The number of outputs of `PyLayer.backward` should be {expected}, but "
+            f"received {received}. One gradient per Tensor argument of apply: {owners}"
         )
         extra_nones = sum(value is None for value in values)
         if self.slotless and expected < received <= expected + extra_nones:
@@ -478,12 +516,13 @@ class PyLayerNode(Node):
     def error(self, k: int, name: str, text: str) -> ValueError:
         """The error for one slot: layer, slot, input, and where the layer was applied."""
         return ValueError(
-            f"{self.label}'s backward function, gradient {k} (input `{self.argument(name)}`): {text}. "
-            f"(applied at {self.where})"
+            f"{self.label}'s backward function, gradient {k} (input `{self.argument(name)}`): "
+            f"{text}. (applied at {self.where})"
         )
 
     def argument(self, name: str) -> str:
-        """The name of an argument: forward's own name for a positional one, which slots know by its number."""
+        """The name of an argument: forward's own name for a positional one, which slots know by its
+        number."""
         if not name.startswith("#"):
             return name
         position, bracket, index = name[1:].partition("[")
@@ -499,7 +538,8 @@ class PyLayerNode(Node):
 
 
 def cotangent_tensor(cotangent: Cotangent | None, like: Like, ctx: PyLayerContext) -> Tensor | None:
-    """One cotangent as backward sees it: a copy, since backward may change it in place (observed rule 43)."""
+    """One cotangent as backward sees it: a copy, since backward may change it in place (observed
+    rule 43)."""
     if cotangent is None:
         return Tensor(like.xp.zeros(like.shape, like.dtype)) if ctx._materialize_grads else None
     if not isinstance(cotangent, Tensor):
@@ -523,7 +563,8 @@ def as_dtype_of(tensor: Tensor, like: Like) -> Tensor:
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a backward that cannot be differentiated again.
 
-    It runs unrecorded, so that a second gradient does not find the input in the graph (observed rule 40).
+    It runs unrecorded, so that a second gradient does not find the input in the graph (observed
+    rule 40).
     """
     return grad_mode_set(False)(backward)
 
@@ -532,9 +573,10 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 class PyLayer:
     """A custom operation: a subclass with static `forward` and `backward`, run through `apply`.
 
-    forward(ctx, *args, **kwargs) computes with grad mode off and returns a Tensor, or a list or tuple with at least
-    one. backward(ctx, *cotangents) gets one cotangent per Tensor output and returns one gradient per Tensor input: in
-    the order of the call, one for a whole list or tuple of Tensors, None where stop_gradient is True.
+    forward(ctx, *args, **kwargs) computes with grad mode off and returns a Tensor, or a list or
+    tuple with at least one. backward(ctx, *cotangents) gets one cotangent per Tensor output and
+    returns one gradient per Tensor input: in the order of the call, one for a whole list or tuple
+    of Tensors, None where stop_gradient is True.
     """
 
     @staticmethod
@@ -555,14 +597,14 @@ class PyLayer:
             What forward returned, its Tensors with stop_gradient False unless marked otherwise.
 
         Raises:
-            ValueError: forward returned no Tensor, or an input leaf that needs a gradient; an input is a Variable,
-                or a parameter in static mode.
+            ValueError: forward returned no Tensor, or an input leaf that needs a gradient; an input
+                is a Variable, or a parameter in static mode.
             NotImplementedError: forward is not overridden.
         """
         if recording.get() is not None and is_of_a_program((args, kwargs)):
             raise ValueError(
-                f"{cls.__name__}.apply is for dynamic mode{named((args, kwargs))}. In a program use "
-                f"paddle.static.nn.static_pylayer."
+                f"{cls.__name__}.apply is for dynamic mode{named((args, kwargs))}. In a program "
+                "use paddle.static.nn.static_pylayer."
             )
         ctx = PyLayerContext(cls.__name__)
         for observer in observers:
@@ -601,7 +643,8 @@ class PyLayer:
 
 
 def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) -> Tensor:
-    """The Tensor to return for `output`: itself, unless it is an input, which is then changed in place or copied.
+    """The Tensor to return for `output`: itself, unless it is an input, which is then changed in
+    place or copied.
 
     Raises:
         ValueError: an input leaf was returned unchanged (observed rule 18).
@@ -612,8 +655,9 @@ def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) ->
         return Tensor(output.array.copy())
     if output.is_leaf:
         raise ValueError(
-            f"{ctx._layer} : Leaf Var ({output.name}) that doesn't stop gradient can't use inplace strategy. forward "
-            f"returned an input unchanged: call ctx.mark_not_inplace on it to get a new Tensor, or return a clone()."
+            f"{ctx._layer} : Leaf Var ({output.name}) that doesn't stop gradient can't use inplace "
+            "strategy. forward returned an input unchanged: call ctx.mark_not_inplace on it to "
+            "get a new Tensor, or return a clone()."
         )
     changed_before = changed_since(_arrays(ctx._saved), ctx.age) is not None
     mark_changed(output.array)

@@ -1,4 +1,5 @@
-"""Recomputation: a forward that keeps its inputs alone, and runs again when its gradient is wanted."""
+"""Recomputation: a forward that keeps its inputs alone, and runs again when its gradient is
+wanted."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def _tensors(value: Any) -> list[Tensor]:
 def _recorded(
     function: Callable[..., Any], random: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """The function, recorded; what it saves is numbered, and made again when the first of it is read."""
+    """The function, recorded; what it saves is numbered, and made again when the first of it is
+    read."""
     numbers = itertools.count()
     again: dict[int, Tensor] = {}
 
@@ -83,7 +85,8 @@ def _recorded(
 
 @contextmanager
 def _random_from(state: Any) -> Iterator[None]:
-    """A block whose random numbers start from a state, unless that is None; those after it go on from before."""
+    """A block whose random numbers start from a state, unless that is None; those after it go on
+    from before."""
     here = generator().get_state()
     if state is not None:
         generator().set_state(state)
@@ -100,16 +103,20 @@ def recompute(
     use_reentrant: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """``function(*args, **kwargs)``, of whose intermediate results nothing is kept: it runs again in backward.
+    """``function(*args, **kwargs)``, of whose intermediate results nothing is kept: it runs again
+    in backward.
 
     Args:
         preserve_rng_state: random numbers are the same both times.
-        use_reentrant: as one layer. Gradients reach the Tensors among `args` and in tuples there, and what `function`
-            closes over, such as the parameters of a layer; at least one of `args` must need a gradient. If False, the
-            function is recorded as any other, without what it saves: gradients reach whatever it reads.
+        use_reentrant: as one layer. Gradients reach the Tensors among `args` and in tuples there,
+            and what `function` closes over, such as the parameters of a layer; at least one of
+            `args` must need a gradient. If False, the
+            function is recorded as any other, without what it saves: gradients reach whatever it
+                reads.
 
     Raises:
-        ValueError: a tuple among `args` holds Tensors and other things, or both kinds of stop_gradient.
+        ValueError: a tuple among `args` holds Tensors and other things, or both kinds of
+            stop_gradient.
     """
     random = generator().get_state() if preserve_rng_state else None
     if not use_reentrant:

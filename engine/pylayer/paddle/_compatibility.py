@@ -1,4 +1,5 @@
-"""Modes of the process, casting and compiling in Paddle's words: there are two modes; nothing is cast or compiled."""
+"""Modes of the process, casting and compiling in Paddle's words: there are two modes; nothing is
+cast or compiled."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class _AnyVariable(type):
 
 
 class Variable(static.Variable, metaclass=_AnyVariable):
-    """What the mode computes with: Tensors are instances in dynamic mode, the Variables of programs in static mode."""
+    """What the mode computes with: Tensors are instances in dynamic mode, the Variables of programs
+    in static mode."""
 
 
 # there is no new intermediate representation
@@ -65,7 +67,8 @@ def auto_cast(
     dtype: Any = "float16",
     use_promote: bool = True,
 ) -> Iterator[None]:
-    """A block in which nothing is cast: as Paddle does where the device has no arithmetic of `dtype`.
+    """A block in which nothing is cast: as Paddle does where the device has no arithmetic of
+    `dtype`.
 
     Raises:
         ValueError: another `level` or `dtype`.
@@ -111,9 +114,11 @@ def decorate(
 
 @dataclass(eq=False, repr=False)
 class GradScaler:
-    """Scaling of losses against underflow of float16 gradients. Nothing is cast, so nothing is scaled.
+    """Scaling of losses against underflow of float16 gradients. Nothing is cast, so nothing is
+    scaled.
 
-    It has Paddle's interface, with its settings, and does what Paddle's does where float16 is not supported.
+    It has Paddle's interface, with its settings, and does what Paddle's does where float16 is not
+    supported.
     """
 
     enable: bool = True
@@ -160,10 +165,11 @@ def to_static(
     backend: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """The function, or the layer, as it is: the bundled engine runs it eagerly, and compiles nothing.
+    """The function, or the layer, as it is: the bundled engine runs it eagerly, and compiles
+    nothing.
 
-    Its results and gradients are those of the function; what only a compiled program shows is not there: `input_spec`
-    checks nothing, and branches on values are ordinary Python.
+    Its results and gradients are those of the function; what only a compiled program shows is not
+    there: `input_spec` checks nothing, and branches on values are ordinary Python.
     """
     if function is None:
         return functools.partial(to_static, input_spec=input_spec)

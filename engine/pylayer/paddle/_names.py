@@ -1,4 +1,5 @@
-"""The modules of `paddle`: one table of where in the engine their names are, and what they say of those they lack."""
+"""The modules of `paddle`: one table of where in the engine their names are, and what they say of
+those they lack."""
 
 from __future__ import annotations
 
@@ -33,22 +34,24 @@ MODULES = {
     ),
     "autograd.py_layer": "layer.py_layer",
     "base": (
-        "paddle._compatibility tensor.array nn.initializer:ParamAttr static.backward static.executor "
-        "static.in_use static.program tensor.tensor"
+        "paddle._compatibility tensor.array nn.initializer:ParamAttr static.backward "
+        "static.executor static.in_use static.program tensor.tensor"
     ),
-    "base.core": (
-        "tensor.array ops.random:Generator DataType=tensor.dtype:DType"
-    ),
+    "base.core": ("tensor.array ops.random:Generator DataType=tensor.dtype:DType"),
     "base.core.eager": (
-        "layer.py_layer:PyLayer tensor.tensor:Tensor _add_backward_final_hook=tape.hooks:at_end_of_backward"
+        "layer.py_layer:PyLayer tensor.tensor:Tensor "
+        "_add_backward_final_hook=tape.hooks:at_end_of_backward"
     ),
-    "base.dygraph": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode paddle._compatibility"),
-    "base.dygraph.base": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode paddle._compatibility"),
+    "base.dygraph": (
+        "no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode paddle._compatibility"
+    ),
+    "base.dygraph.base": (
+        "no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode paddle._compatibility"
+    ),
     "base.wrapped_decorator": "",
     "base.framework": (
         "paddle._compatibility tensor.array static.in_use static.program tape.symbol:Parameter "
-        "EagerParamBase=tape.symbol:Parameter "
-        "_current_expected_place=tensor.array:current_place"
+        "EagerParamBase=tape.symbol:Parameter _current_expected_place=tensor.array:current_place"
     ),
     "base.unique_name": "tensor.unique_names:generate guard=tensor.unique_names:name_guard",
     "device": "tensor.array",
@@ -63,10 +66,12 @@ MODULES = {
         "distributed.communication:P2POp,_coalescing_manager,batch_isend_irecv"
     ),
     "distributed.communication.group": (
-        "distributed.communication distributed.group _get_global_group=distributed.group:world_group"
+        "distributed.communication distributed.group "
+        "_get_global_group=distributed.group:world_group"
     ),
     "distributed.communication.reduce": (
-        "distributed.communication:reduce distributed.group:ReduceOp _get_reduce_op=distributed.group:same_reduction"
+        "distributed.communication:reduce distributed.group:ReduceOp "
+        "_get_reduce_op=distributed.group:same_reduction"
     ),
     "distributed.communication.stream": (
         "alltoall_single=distributed.communication:stream_alltoall_single distributed.communication"
@@ -101,8 +106,7 @@ MODULES = {
     "linalg": "ops",
     "nn": (
         "nn tape.symbol:Parameter optimizer.clip Module=nn.layer:Layer "
-        "ModuleDict=nn.containers:LayerDict ModuleList=nn.containers:LayerList "
-        "SiLU=nn.layers:Silu"
+        "ModuleDict=nn.containers:LayerDict ModuleList=nn.containers:LayerList SiLU=nn.layers:Silu"
     ),
     "nn.functional": "nn ops logsigmoid=ops.activation:log_sigmoid",
     "nn.init": "nn.gains nn.initializer",
@@ -114,9 +118,8 @@ MODULES = {
     "regularizer": "optimizer.regularizer",
     "special": "softmax=ops.activation:legacy_softmax ops",
     "static": (
-        "paddle._compatibility:Variable static.backward static.data static.executor "
-        "static.in_use static.program "
-        "setitem=ops.inplace:set_items"
+        "paddle._compatibility:Variable static.backward static.data static.executor static.in_use "
+        "static.program setitem=ops.inplace:set_items"
     ),
     "static.nn": "static.cond static.nn static.pylayer_op",
     "tensor": (  # after the first, the names of modules in it
@@ -129,8 +132,8 @@ MODULES = {
 }
 """By module, below ``paddle``, where its names come from, the first that has one:
 
-    ops.fourier       what the module of the engine, or all modules of the package, have of the release's names there
-    dtype:a,b         these, whatever the release has
+    ops.fourier       what the module of the engine, or all modules of the package, have of the
+    release's names there dtype:a,b         these, whatever the release has
     bool=dtype:bool_  the one, under another name
 """
 
@@ -144,7 +147,8 @@ ALSO = {
 
 
 class Facade(ModuleType):
-    """A module of the facade, on which imports leave no stand-ins: none hides a function of its name."""
+    """A module of the facade, on which imports leave no stand-ins: none hides a function of its
+    name."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not isinstance(value, StandIn):
@@ -157,13 +161,16 @@ class Facade(ModuleType):
         return vars(self)["to_tensor"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """A stand-in for what the release has and it lacks, else the error, with the nearest name."""
+        """A stand-in for what the release has and it lacks, else the error, with the nearest
+        name."""
         shown = paddles(self.__name__)
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"module {shown!r} has no attribute {name!r}")
         if name in release_names().get(shown, ()):
             return stand_in(f"{shown}.{name}")
-        near = difflib.get_close_matches(name, [n for n in vars(self) if not n.startswith("_")], n=3)
+        near = difflib.get_close_matches(
+            name, [n for n in vars(self) if not n.startswith("_")], n=3
+        )
         hint = f" Did you mean {' or '.join(f'{shown}.{n}' for n in near)}?" if near else ""
         text = f"{shown}.{name} is not part of the bundled engine.{hint}"
         raise AttributeError(text, name=name, obj=self)
@@ -176,7 +183,8 @@ def names_in(source: str) -> dict[str, Any]:
 
 
 def own_name(name: str) -> str:
-    """What the engine calls something: the release has functions by other names, and classes in PyTorch's spelling."""
+    """What the engine calls something: the release has functions by other names, and classes in
+    PyTorch's spelling."""
     if name[0].isupper() and name.endswith(("1d", "2d", "3d")):
         return name.removesuffix("d").replace("Unpool", "UnPool") + "D"
     return ALIASES.get(name, name)
@@ -203,7 +211,8 @@ def named(owner: str, sources: Iterable[str]) -> dict[str, Any]:
 
 
 def fill() -> None:
-    """Make the modules of the facade, each in its parent and where Python finds what is imported."""
+    """Make the modules of the facade, each in its parent and where Python finds what is
+    imported."""
     for path, sources in MODULES.items():
         name = f"{FACADE}.{path}".removesuffix(".")
         parent, _, last = name.rpartition(".")
@@ -212,11 +221,16 @@ def fill() -> None:
             sys.modules[name] = module
             module.__file__, module.__spec__ = __file__, ModuleSpec(name, None, is_package=True)
             module.__path__ = []  # what is imported from it is looked for, if it lacks that
-            vars(sys.modules[parent]).setdefault(last, module)  # two have the names of their functions, which go before
+            # two have the names of their functions, which go before
+            vars(sys.modules[parent]).setdefault(last, module)
         else:
             module = sys.modules[name]
             module.__class__ = Facade
         vars(module).update(named(paddles(name), sources.split()))
     for path, place in ALSO.items():
         owner, _, last = path.rpartition(".")
-        setattr(sys.modules[f"{FACADE}.{owner}".removesuffix(".")], last, sys.modules[f"{FACADE}.{place}"])
+        setattr(
+            sys.modules[f"{FACADE}.{owner}".removesuffix(".")],
+            last,
+            sys.modules[f"{FACADE}.{place}"],
+        )

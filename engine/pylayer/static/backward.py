@@ -24,10 +24,11 @@ def gradients(
     target_gradients: Any = None,
     no_grad_set: Iterable[Any] | None = None,
 ) -> list[Variable | None]:
-    """The gradients of the sum of `targets`, each times its target gradient, with respect to `inputs`.
+    """The gradients of the sum of `targets`, each times its target gradient, with respect to
+    `inputs`.
 
-    They are Variables named ``X@GRAD``; None for an input that no target depends on, or whose stop_gradient is True
-    (observed rule 71).
+    They are Variables named ``X@GRAD``; None for an input that no target depends on, or whose
+    stop_gradient is True (observed rule 71).
 
     Args:
         targets: a Variable or a list of them; so are `inputs`, which may be parameters too.
@@ -37,7 +38,8 @@ def gradients(
     Raises:
         AssertionError: the mode is dynamic.
         TypeError: something is not a Variable.
-        ValueError: the numbers or shapes of targets and their gradients differ, or a backward_fn breaks its rules.
+        ValueError: the numbers or shapes of targets and their gradients differ, or a backward_fn
+            breaks its rules.
     """
     check_static("paddle.static.gradients")
     targets, inputs, target_gradients = current(targets), current(inputs), current(target_gradients)
@@ -51,8 +53,8 @@ def gradients(
     for end, cotangent in zip(ends, given, strict=True):
         if cotangent is not None and not may_be_equal(cotangent.array.shape, end.array.shape):
             raise ValueError(
-                f"gradients: a target gradient must have the shape of its target: {described(cotangent)} is for "
-                f"{described(end)}."
+                "gradients: a target gradient must have the shape of its target: "
+                f"{described(cotangent)} is for {described(end)}."
             )
     current_block_for([*ends, *wanted, *given])
     seeds = [
@@ -71,12 +73,13 @@ def append_backward(
     callbacks: Any = None,
     checkpoints: Any = None,
 ) -> list[tuple[Tensor, Variable | None]]:
-    """The gradients of `loss` with respect to parameters, each with its parameter; None where there is none.
+    """The gradients of `loss` with respect to parameters, each with its parameter; None where there
+    is none.
 
     Args:
         loss: of several elements it is their sum.
-        parameter_list: the parameters, or other Tensors, or their names; by default whatever the program has that is
-            persistable, as parameters are, the one made last first.
+        parameter_list: the parameters, or other Tensors, or their names; by default whatever the
+            program has that is persistable, as parameters are, the one made last first.
 
     Raises:
         TypeError: `loss` is not a Variable.
@@ -131,7 +134,8 @@ def pull_back(
     wanted: Sequence[Tensor],
     barred: Collection[Tensor] = (),
 ) -> dict[Tensor, Tensor]:
-    """Record the cotangents of `wanted`, given those of the `seeds` (ones for None), through `operators`."""
+    """Record the cotangents of `wanted`, given those of the `seeds` (ones for None), through
+    `operators`."""
     reach = {t for t in wanted if not t._stop_gradient}
     through: list[tuple[Operator, list[int]]] = []
     for op in expanded(operators):
@@ -155,7 +159,8 @@ def pull_back(
 
 
 class Sums:
-    """The cotangents of Tensors, each added up as its parts come in; the complete one is called ``X@GRAD``.
+    """The cotangents of Tensors, each added up as its parts come in; the complete one is called
+    ``X@GRAD``.
 
     Args:
         given: the cotangents that keep their names, being others'.
@@ -192,7 +197,8 @@ class Sums:
 
 
 def _named_gradient(tensor: Tensor, gradient: Tensor | None) -> Variable | None:
-    """The gradient as a Variable called ``X@GRAD``, with a number if there is one of that name from before."""
+    """The gradient as a Variable called ``X@GRAD``, with a number if there is one of that name from
+    before."""
     if gradient is None:
         return None
     name = f"{tensor.name}@GRAD"
@@ -209,7 +215,8 @@ def _named_gradient(tensor: Tensor, gradient: Tensor | None) -> Variable | None:
 def minimized(
     loss: Any, optimizer: Any, parameters: Sequence[Any] | None
 ) -> tuple[list[Operator], list[Any]]:
-    """Record the gradients of `loss` and the optimizer's step; what ``optimizer.minimize(loss)`` does."""
+    """Record the gradients of `loss` and the optimizer's step; what ``optimizer.minimize(loss)``
+    does."""
     pairs = [
         (p, g)
         for p, g in append_backward(loss, parameters)

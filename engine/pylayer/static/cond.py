@@ -56,7 +56,8 @@ class Conditional(Operator):
     def differentiated(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
-        """Record a conditional on the same condition whose blocks are the gradients of this one's blocks."""
+        """Record a conditional on the same condition whose blocks are the gradients of this one's
+        blocks."""
         around = default_main_program().current
         sources: list[Any] = [self.inputs[k] for k in wanted]
         seeds = [(out, c) for out, c in zip(self.outputs, cotangents, strict=True) if c is not None]
@@ -93,13 +94,14 @@ def cond(
 ) -> Any:
     """What `true_fn` returns where `pred` is true in the run, else what `false_fn` returns.
 
-    Both are called while the program is built. In dynamic mode, or for a condition that has a value already, the one
-    that is chosen is called.
+    Both are called while the program is built. In dynamic mode, or for a condition that has a value
+    already, the one that is chosen is called.
 
     Args:
-        pred: a bool of one element; while a program is built of several too, of which the first counts, as in Paddle.
-        true_fn, false_fn: without arguments; return Variables in the same nested lists and tuples, of the same dtypes,
-            or None.
+        pred: a bool of one element; while a program is built of several too, of which the first
+            counts, as in Paddle.
+        true_fn, false_fn: without arguments; return Variables in the same nested lists and tuples,
+            of the same dtypes, or None.
 
     Raises:
         TypeError: a function is not callable, or `pred` is not bool.
@@ -137,8 +139,9 @@ def _merged(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) 
     first, second = leaves(returned[0]), leaves(returned[1])
     if _structure_of(returned[0]) != _structure_of(returned[1]):
         raise ValueError(
-            f"true_fn and false_fn of the cond at {op.where} must return the same nest structure, but they return "
-            f"{len(first)} and {len(second)} values in {_structure_of(returned[0])} and {_structure_of(returned[1])}."
+            f"true_fn and false_fn of the cond at {op.where} must return the same nest structure, "
+            f"but they return {len(first)} and {len(second)} values in "
+            f"{_structure_of(returned[0])} and {_structure_of(returned[1])}."
         )
     results: list[Any] = []
     for k, pair in enumerate(zip(first, second, strict=True)):
@@ -149,8 +152,9 @@ def _merged(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) 
         one, other = sides
         if one.dtype is not other.dtype or one.ndim != other.ndim:
             raise ValueError(
-                f"true_fn and false_fn of the cond at {op.where} must return values of the same dtype and number of "
-                f"dimensions, but value {k} is {one.dtype.name} {one.shape} and {other.dtype.name} {other.shape}."
+                f"true_fn and false_fn of the cond at {op.where} must return values of the same "
+                f"dtype and number of dimensions, but value {k} is {one.dtype.name} {one.shape} "
+                f"and {other.dtype.name} {other.shape}."
             )
         stop = not grad_mode.get() or all(side._stop_gradient for side in sides)
         out = around.variable(f"{stem}.out_{k}", _common_shape(one, other), one.array.dtype, stop)

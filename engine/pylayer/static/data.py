@@ -17,9 +17,11 @@ from pylayer.tensor.tensor import Tensor
 
 
 def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: int = 0) -> Variable:
-    """A Variable that is fed in each run under `name`; its stop_gradient is True (observed rule 69).
+    """A Variable that is fed in each run under `name`; its stop_gradient is True (observed rule
+    69).
 
-    A second one of that name is fed the same, and is another Variable, as in Paddle; its own name has a number.
+    A second one of that name is fed the same, and is another Variable, as in Paddle; its own name
+    has a number.
 
     Args:
         shape: None and -1 stand for a size that may differ from run to run.
@@ -35,12 +37,14 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
         raise TypeError(f"The name of data must be a str, but received {type(name).__name__}.")
     if not isinstance(shape, (list, tuple)):
         raise TypeError(
-            f"The shape of data {name!r} must be a list or tuple, but received {type(shape).__name__}."
+            f"The shape of data {name!r} must be a list or tuple, but received "
+            f"{type(shape).__name__}."
         )
     for n in shape:
         if n is not None and (not isinstance(n, int) or isinstance(n, bool)):
             raise TypeError(
-                f"The shape of data {name!r} must hold ints and None, but received {n!r} in {list(shape)}."
+                f"The shape of data {name!r} must hold ints and None, but received {n!r} in "
+                f"{list(shape)}."
             )
         if n is not None and n < -1:
             raise ValueError(

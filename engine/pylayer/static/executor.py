@@ -50,7 +50,8 @@ class Executor:
         """Run `program`, by default the default main program.
 
         Args:
-            feed: by name the values of what `static.data` made: arrays, Tensors, numbers or nested lists.
+            feed: by name the values of what `static.data` made: arrays, Tensors, numbers or nested
+                lists.
             fetch_list: Variables, parameters, or names of them, also in nested lists.
             return_numpy: False for Tensors in place of arrays.
 
@@ -60,7 +61,8 @@ class Executor:
         Raises:
             TypeError: `feed` is no dict, or something in `fetch_list` is neither Variable nor name.
             KeyError: something that the program needs is not fed.
-            ValueError: what is fed has another dtype or shape; a name is not in the program; shapes do not fit.
+            ValueError: what is fed has another dtype or shape; a name is not in the program; shapes
+                do not fit.
         """
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
@@ -101,7 +103,8 @@ def fetched(program: Program, index: int, item: Any) -> Tensor:
     item = current(program.tensor(item) if isinstance(item, str) else item)
     if not isinstance(item, Tensor):
         raise TypeError(
-            f"Require fetch_list[{index}] 's type shall be one of (Variable, str), but received {type(item).__name__}."
+            f"Require fetch_list[{index}] 's type shall be one of (Variable, str), but received "
+            f"{type(item).__name__}."
         )
     if isinstance(item, Variable):
         if item.block.program is not program:
@@ -110,8 +113,8 @@ def fetched(program: Program, index: int, item: Any) -> Tensor:
             )
         if not item.block.is_certain_to_run():
             raise ValueError(
-                f"fetch_list[{index}] was made in a branch of cond, which may not run: {item.described()}. "
-                f"Return it from the branch."
+                f"fetch_list[{index}] was made in a branch of cond, which may not run: "
+                f"{item.described()}. Return it from the branch."
             )
     return item
 
@@ -149,13 +152,13 @@ def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:
     array = value if hasattr(value, "dtype") else np.asarray(value, dtype=spec.dtype)
     if array.dtype != spec.dtype:
         raise ValueError(
-            f"(InvalidArgument) feed {variable.fed_as!r}: The type of data we are trying to retrieve "
-            f"({variable.dtype.name}) does not match the type of data ({array.dtype}) currently contained in the "
-            f"container: {variable.described()}. Cast it with astype()."
+            f"(InvalidArgument) feed {variable.fed_as!r}: The type of data we are trying to "
+            f"retrieve ({variable.dtype.name}) does not match the type of data ({array.dtype}) "
+            f"currently contained in the container: {variable.described()}. Cast it with astype()."
         )
     if not may_be_equal(array.shape, spec.shape):
         raise ValueError(
-            f"(InvalidArgument) feed {variable.fed_as!r}: the shape {list(array.shape)} does not fit: "
-            f"{variable.described()}."
+            f"(InvalidArgument) feed {variable.fed_as!r}: the shape {list(array.shape)} does not "
+            f"fit: {variable.described()}."
         )
     return array

@@ -40,7 +40,8 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     for role, program in (("main_program", main_program), ("startup_program", startup)):
         if not isinstance(program, Program):
             raise TypeError(
-                f"The {role} of program_guard should be paddle.static.Program, but received {type(program).__name__}."
+                f"The {role} of program_guard should be paddle.static.Program, but received "
+                f"{type(program).__name__}."
             )
     token = _defaults.set((main_program, startup))
     try:

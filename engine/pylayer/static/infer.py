@@ -1,8 +1,9 @@
-"""Shapes and dtypes of results, found by running the operation itself on small arrays: no rule is written twice.
+"""Shapes and dtypes of results, found by running the operation itself on small arrays: no rule is
+written twice.
 
-Unknown sizes are given numbers and the call is tried two or three times, with different numbers and values. A size of
-the result that stays the same is known; one that equals an unknown size each time is that one; any other is a new
-unknown, read off the result in the run.
+Unknown sizes are given numbers and the call is tried two or three times, with different numbers and
+values. A size of the result that stays the same is known; one that equals an unknown size each time
+is that one; any other is a new unknown, read off the result in the run.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ MULTIPLES = (1, 12)
 """Unknown sizes are tried as primes, and as multiples of them where a size must be divisible."""
 
 LARGEST_CONSTANT = 65_536
-"""Up to how many elements a constant is kept, for what needs its values while the program is built: sizes, indices."""
+"""Up to how many elements a constant is kept, for what needs its values while the program is built:
+sizes, indices."""
 
 LARGEST_BOUND = 1000
 """Up to which bound of a slice sizes above it are tried."""
@@ -42,7 +44,8 @@ REFUSALS = (ValueError, IndexError, TypeError)
 """The errors by which an operation refuses sizes or values."""
 
 MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
-"""How many known sizes are tried in place of an unknown one that must equal one of them, and up to which."""
+"""How many known sizes are tried in place of an unknown one that must equal one of them, and up to
+which."""
 
 
 VALUES: tuple[Callable[[Array], Array], ...] = (
@@ -50,8 +53,8 @@ VALUES: tuple[Callable[[Array], Array], ...] = (
     lambda k: (k + 1) % 2,
     lambda k: k % 2 + 1,
 )
-"""The values of a row that are tried, of the elements' numbers: the last differ from the first in every element, those
-between are refused by fewer operations."""
+"""The values of a row that are tried, of the elements' numbers: the last differ from the first in
+every element, those between are refused by fewer operations."""
 
 
 class OutputSpec(NamedTuple):
@@ -60,7 +63,8 @@ class OutputSpec(NamedTuple):
     shape: Shape
     dtype: np.dtype[Any]
     value: Array | None = None
-    """The result itself, if it is the same in every run and of at most `LARGEST_CONSTANT` elements."""
+    """The result itself, if it is the same in every run and of at most `LARGEST_CONSTANT`
+    elements."""
 
 
 class Trial(NamedTuple):
@@ -88,10 +92,12 @@ class Trial(NamedTuple):
 
 
 def infer_operation(op: Row, arguments: Sequence[Any]) -> tuple[type | None, list[OutputSpec]]:
-    """Whether the results of an operation come as a list or a tuple, None for one alone, and their specs.
+    """Whether the results of an operation come as a list or a tuple, None for one alone, and their
+    specs.
 
     Raises:
-        ValueError, IndexError, TypeError: the operation refuses the shapes or dtypes, whatever the unknown sizes are.
+        ValueError, IndexError, TypeError: the operation refuses the shapes or dtypes, whatever the
+            unknown sizes are.
     """
     kernel = op.kernels[np.ndarray]
     kind: list[type | None] = []
@@ -162,7 +168,8 @@ def inferred(run: Callable[[Trial], list[Array]], arguments: Any) -> list[Output
 def attempt(
     run: Callable[[Trial], list[Array]], candidates: Iterable[Trial]
 ) -> tuple[Trial, list[Array]]:
-    """The first trial that is not refused, and its results. Raises the error of the first where all are refused."""
+    """The first trial that is not refused, and its results. Raises the error of the first where all
+    are refused."""
     errors: list[Exception] = []
     for trial in candidates:
         try:
@@ -173,7 +180,8 @@ def attempt(
 
 
 def explained(error: Exception, arguments: Any) -> Exception:
-    """The error with the Variables that it is about, and where they were made; sizes of trials taken out."""
+    """The error with the Variables that it is about, and where they were made; sizes of trials
+    taken out."""
     text = str(error.args[0] if error.args else error)
     return type(error)(text.partition(" (shapes ")[0].removesuffix(".") + named(arguments) + ".")
 
@@ -181,9 +189,11 @@ def explained(error: Exception, arguments: Any) -> Exception:
 def further(
     run: Callable[[Trial], list[Array]], trial: Trial, arguments: Any
 ) -> Iterator[tuple[Trial, list[Array]]]:
-    """The trials, with results, of larger sizes in the opposite order, with other values, and of sizes of 1.
+    """The trials, with results, of larger sizes in the opposite order, with other values, and of
+    sizes of 1.
 
-    Sizes in the same order would pass the smaller of two for one of them, those above a bound all for the bound.
+    Sizes in the same order would pass the smaller of two for one of them, those above a bound all
+    for the bound.
     """
     free = sorted((n, key) for key, n in trial.numbers.items() if key not in trial.fixed)
     bound = max((abs(n) for n in slice_bounds(arguments)), default=0)
@@ -209,8 +219,8 @@ def slice_bounds(value: Any) -> Iterable[int]:
 def undecided(what: str, arguments: Any) -> ValueError:
     """The error for what must be known while a program is built, and is not."""
     return ValueError(
-        f"{what} depends on a size or value that is known only while the program runs. Give the size in "
-        f"static.data{named(arguments)}."
+        f"{what} depends on a size or value that is known only while the program runs. Give the "
+        f"size in static.data{named(arguments)}."
     )
 
 
@@ -231,7 +241,8 @@ def common_shape(
 
 
 def trials(unknown: Sequence[int], known: set[int]) -> Iterator[Trial]:
-    """What to try for the unknown sizes of these keys: distinct numbers, then equal, then some equal to known ones."""
+    """What to try for the unknown sizes of these keys: distinct numbers, then equal, then some
+    equal to known ones."""
     if not unknown:
         yield Trial({})
         return

@@ -1,4 +1,5 @@
-"""Interpretation of a program: its operators run one by one, and a value is dropped after its last use."""
+"""Interpretation of a program: its operators run one by one, and a value is dropped after its last
+use."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ def uses(op: Operator) -> Iterator[Any]:
 
 
 class Interpreter:
-    """One run of a program: the arrays of its Tensors and Variables, and the nodes of calls that gradients need, as
-    far as they are known and still needed."""
+    """One run of a program: the arrays of its Tensors and Variables, and the nodes of calls that
+    gradients need, as far as they are known and still needed."""
 
     def __init__(self, array_type: type) -> None:
         self.array_type = array_type
@@ -43,7 +44,8 @@ class Interpreter:
                 self.values[tensor] = as_array(array, self.array_type)
 
     def run_program(self, ops: Iterable[Operator], keep: Collection[Tensor]) -> None:
-        """Run the operators of a program, and drop each value after its last use, but for those of `keep`."""
+        """Run the operators of a program, and drop each value after its last use, but for those of
+        `keep`."""
         last_use = {used: op for op in ops for used in uses(op)}
         unused: dict[Operator, list[Any]] = {}
         for used, op in last_use.items():
@@ -68,5 +70,6 @@ class Interpreter:
         return resolved(value, self.values.__getitem__, self.size)
 
     def tensors_in(self, value: Any) -> Any:
-        """`value` with Tensors of dynamic mode in place of Variables, and numbers in place of sizes."""
+        """`value` with Tensors of dynamic mode in place of Variables, and numbers in place of
+        sizes."""
         return resolved(value, self.as_tensor, self.size)

@@ -51,7 +51,8 @@ def fc(
         rest = tensor._spec.shape[kept:]
         if not all(isinstance(n, int) for n in rest):
             raise ValueError(
-                f"fc: the sizes of the axes from {kept} on must be known, but x is {tensor.described()}."
+                f"fc: the sizes of the axes from {kept} on must be known, but x is "
+                f"{tensor.described()}."
             )
         width = math.prod(rest)  # type: ignore[arg-type]
         flat = tensor if len(rest) == 1 else reshape(tensor, [*tensor.shape[:kept], width])

@@ -1,4 +1,5 @@
-"""The operators of a program: what each computes from, what it makes, and how it is differentiated."""
+"""The operators of a program: what each computes from, what it makes, and how it is
+differentiated."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Call(Operator):
         self.several = several
         """Whether the result is a list, be it of one output."""
         self.wanted: set[int] = set()
-        """The positions of inputs whose gradient is computed somewhere, for which a run keeps what vjps read."""
+        """The positions of inputs whose gradient is computed somewhere, for which a run keeps what
+        vjps read."""
         self.type = op.name.removesuffix("_")
 
     def tensors(self) -> list[Tensor]:
@@ -51,7 +53,8 @@ class Call(Operator):
         return outputs
 
     def on_tensors(self, inputs: Sequence[Tensor], run: Any, create_graph: bool) -> list[Tensor]:
-        """The outputs for `inputs`, recorded as in dynamic mode, so that their gradients can be taken."""
+        """The outputs for `inputs`, recorded as in dynamic mode, so that their gradients can be
+        taken."""
         arguments, given = run.tensors_in(self.arguments), iter(inputs)
         numbers = zip(self.op.inputs_in(arguments), self.inputs, strict=True)
         placed = [number if tensor is None else next(given) for number, tensor in numbers]
@@ -65,7 +68,8 @@ class Call(Operator):
 
 
 class Gradient(Operator):
-    """The vjp of a call, or of such a gradient in turn: run on arrays, whatever their sizes turn out to be."""
+    """The vjp of a call, or of such a gradient in turn: run on arrays, whatever their sizes turn
+    out to be."""
 
     def __init__(
         self, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
@@ -138,7 +142,8 @@ class Gradient(Operator):
 
 
 class FunctionCall(Operator):
-    """A call of a function that makes a Tensor from sizes, numbers or random draws: no gradient flows through it."""
+    """A call of a function that makes a Tensor from sizes, numbers or random draws: no gradient
+    flows through it."""
 
     def __init__(
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -181,8 +186,8 @@ class Assign(Operator):
         value = run.values[self.tensors()[0]]
         if self.like is not None and value.shape != (shape := run.values[self.like].shape):
             raise AssertionError(
-                f"shape of inp_grad({list(value.shape)}) and fwd_input({list(shape)}) should be the same: "
-                f"the gradient that backward_fn returns for {self.like.name}."
+                f"shape of inp_grad({list(value.shape)}) and fwd_input({list(shape)}) should be "
+                f"the same: the gradient that backward_fn returns for {self.like.name}."
             )
         return [value]
 

@@ -21,7 +21,8 @@ _program_ids = itertools.count()
 class Operator:
     """A step of a program.
 
-    `inputs` are what a gradient may flow to, None in the place of a number; `outputs` are what it makes.
+    `inputs` are what a gradient may flow to, None in the place of a number; `outputs` are what it
+    makes.
     """
 
     type = ""
@@ -45,13 +46,15 @@ class Operator:
         return []
 
     def expanded(self) -> Iterator[Operator]:
-        """The operators that a gradient goes through in its place: itself, unless it is only a list of others."""
+        """The operators that a gradient goes through in its place: itself, unless it is only a list
+        of others."""
         yield self
 
     def differentiated(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
-        """Record the computation of the gradients of the inputs at the positions `wanted`; returns those.
+        """Record the computation of the gradients of the inputs at the positions `wanted`; returns
+        those.
 
         Args:
             cotangents: one per output, None where it takes no part.
@@ -131,12 +134,14 @@ class Block:
             block = block.parent
 
     def is_certain_to_run(self, within: Collection[Block] = ()) -> bool:
-        """Whether neither it nor a block around it is a branch, those left out that are among `within`."""
+        """Whether neither it nor a block around it is a branch, those left out that are among
+        `within`."""
         runs = not self.branch or self in within
         return runs and (self.parent is None or self.parent.is_certain_to_run(within))
 
     def variable(self, name: str, shape: Shape, dtype: Any, stop_gradient: bool) -> Variable:
-        """A new Variable with a name like `name`; unknown sizes that have no Variable yet are this one's."""
+        """A new Variable with a name like `name`; unknown sizes that have no Variable yet are this
+        one's."""
         made = Variable(self, self.program.unique(name), shape, dtype, stop_gradient)
         for axis, size in enumerate(made._spec.shape):
             if isinstance(size, UnknownSize) and size.variable is None:
@@ -248,7 +253,8 @@ class Program:
         raise ValueError(f"The program has no Variable named {name!r}.{hint}")
 
     def tensor(self, name: str) -> Tensor:
-        """The captured Tensor or the Variable called `name`. Raises ValueError where there is none."""
+        """The captured Tensor or the Variable called `name`. Raises ValueError where there is
+        none."""
         named = [t for t in self.captured() if t.name == name]
         return named[0] if named else self.variable(name)
 
@@ -270,7 +276,8 @@ class Program:
         return [t for t in self.captured() if isinstance(t, Parameter)]
 
     def persistables(self) -> list[Tensor]:
-        """What outlives a run: parameters, and Tensors and Variables that were made persistable; the last one first."""
+        """What outlives a run: parameters, and Tensors and Variables that were made persistable;
+        the last one first."""
         found = [t for t in (*self.made, *self.captured(), *self.list_vars()) if t.persistable]
         return list(dict.fromkeys(found))[::-1]
 

@@ -1,4 +1,5 @@
-"""`static_pylayer`: an operator of two blocks, one for the forward and one for the backward that the user gives."""
+"""`static_pylayer`: an operator of two blocks, one for the forward and one for the backward that
+the user gives."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from pylayer.watch.layers import observers
 
 
 class PyLayerCall(Operator):
-    """The forward block of a `static_pylayer`. Its derivative is what `backward_fn` says, not that of the block."""
+    """The forward block of a `static_pylayer`. Its derivative is what `backward_fn` says, not that
+    of the block."""
 
     type = "pylayer"
 
@@ -42,7 +44,8 @@ class PyLayerCall(Operator):
         """Trace `backward_fn`.
 
         Raises:
-            ValueError: it returns another number of gradients than there are inputs, or None where one is needed.
+            ValueError: it returns another number of gradients than there are inputs, or None where
+                one is needed.
             AssertionError: a gradient has another dtype or shape than its input.
             Exception: whatever it raises itself, with a note.
         """
@@ -72,15 +75,17 @@ class PyLayerCall(Operator):
         around.append(made)
         return made.outputs
 
-    def checked(self, returned: Any, wanted: Sequence[int]) -> list[Tensor | None]:
-        """What `backward_fn` returned, one gradient per input; key phrases: observed rules 61, 62 and 64."""
+    def checked(self, returned: Any, wanted: Sequence[int]) -> list[Any]:
+        """What `backward_fn` returned, one gradient per input; key phrases: observed rules 61, 62
+        and 64."""
         gradients = leaves(returned)
         names = ", ".join(t.name for t in self.inputs if t is not None)
         place = f"static_pylayer at {self.where}"
         if len(gradients) != len(self.inputs):
             raise ValueError(
-                f"The number of input grads should be equal to the number of inputs, but got {len(gradients)} and "
-                f"{len(self.inputs)}. backward_fn of the {place} must return one gradient for each of: {names}."
+                "The number of input grads should be equal to the number of inputs, but got "
+                f"{len(gradients)} and {len(self.inputs)}. backward_fn of the {place} must return "
+                f"one gradient for each of: {names}."
             )
         for k, (gradient, source) in enumerate(zip(gradients, self.inputs, strict=True)):
             assert source is not None
@@ -89,24 +94,27 @@ class PyLayerCall(Operator):
             about = described(source)
             if not isinstance(gradient, Tensor):
                 raise ValueError(
-                    f"backward_fn of the {place} returned {'None' if gradient is None else type(gradient).__name__} as "
+                    f"backward_fn of the {place} returned "
+                    f"{'None' if gradient is None else type(gradient).__name__} as "
                     f"gradient {k}, but it must be a Variable: a gradient is needed for {about}."
                 )
             if gradient.dtype is not source.dtype:
                 raise AssertionError(
-                    f"dtype of inp_grad({gradient.dtype!r}) and fwd_input({source.dtype!r}) should be the same: "
-                    f"gradient {k} of backward_fn of the {place}, for {about}. Cast it with astype()."
+                    f"dtype of inp_grad({gradient.dtype!r}) and fwd_input({source.dtype!r}) should "
+                    f"be the same: gradient {k} of backward_fn of the {place}, for {about}. Cast "
+                    "it with astype()."
                 )
             if not may_be_equal(gradient.array.shape, source.array.shape):
                 raise AssertionError(
-                    f"shape of inp_grad({gradient.shape}) and fwd_input({source.shape}) should be the same: "
-                    f"gradient {k} of backward_fn of the {place}, for {about}."
+                    f"shape of inp_grad({gradient.shape}) and fwd_input({source.shape}) should be "
+                    f"the same: gradient {k} of backward_fn of the {place}, for {about}."
                 )
         return gradients
 
 
 class PyLayerGradient(Operator):
-    """The backward block of a `static_pylayer`: a list of operators, which are differentiated one by one."""
+    """The backward block of a `static_pylayer`: a list of operators, which are differentiated one
+    by one."""
 
     type = "pylayer_grad"
 
@@ -129,7 +137,8 @@ eager: ContextVar[bool] = ContextVar("eager", default=False)
 
 @contextmanager
 def running_eagerly() -> Iterator[None]:
-    """A block in which `static_pylayer` takes Tensors in dynamic mode, so that what its functions compute is seen."""
+    """A block in which `static_pylayer` takes Tensors in dynamic mode, so that what its functions
+    compute is seen."""
     token = eager.set(True)
     try:
         yield
@@ -167,37 +176,40 @@ def static_pylayer(
 ) -> Any:
     """What ``forward_fn(*inputs)`` returns, with `backward_fn` as its derivative.
 
-    Both are called while the program is built, and record a block each: `forward_fn` now, `backward_fn` whenever
-    gradients are asked for. Either may use Variables from outside; no gradient flows to those from `forward_fn`.
+    Both are called while the program is built, and record a block each: `forward_fn` now,
+    `backward_fn` whenever gradients are asked for. Either may use Variables from outside; no
+    gradient flows to those from `forward_fn`.
 
     Args:
         forward_fn: takes `inputs`; returns a Variable, or nested lists and tuples of them.
         inputs: Variables, also in nested lists; others are passed on as they are.
-        backward_fn: takes the cotangent of each output, zeros for one that is not used; returns a gradient for each
-            input Variable, of its dtype and shape. Without it all inputs must have stop_gradient True.
+        backward_fn: takes the cotangent of each output, zeros for one that is not used; returns a
+            gradient for each input Variable, of its dtype and shape. Without it all inputs must
+            have stop_gradient True.
 
     Returns:
         New Variables in the structure that `forward_fn` returned.
 
     Raises:
-        AssertionError: the mode is dynamic; `inputs` is no list; what `backward_fn` returned has another dtype or shape
-            than its input.
-        ValueError: a function is not callable, an input needs a gradient and there is no `backward_fn`; the number of
-            gradients is not that of inputs.
+        AssertionError: the mode is dynamic; `inputs` is no list; what `backward_fn` returned has
+            another dtype or shape than its input.
+        ValueError: a function is not callable, an input needs a gradient and there is no
+            `backward_fn`; the number of gradients is not that of inputs.
     """
     if in_dynamic_mode() and eager.get():
         return computed(forward_fn, inputs, backward_fn)
     if in_dynamic_mode():  # key phrase: observed rule 55
         raise AssertionError(
-            "please use PyLayer instead of static_pylayer in dygraph mode. Call paddle.enable_static() to build a "
-            "static program."
+            "please use PyLayer instead of static_pylayer in dygraph mode. Call "
+            "paddle.enable_static() to build a static program."
         )
     for role, function in (("forward_fn", forward_fn), ("backward_fn", backward_fn)):
         if not callable(function) and not (function is None and role == "backward_fn"):
             raise ValueError(f"`{role}` should be callable, but got {type(function).__name__}.")
     if not isinstance(inputs, list):  # observed rule 56
         raise AssertionError(
-            f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for one."
+            f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for "
+            f"one."
         )
     tensors = tensors_in(inputs)
     around = current_block_for(tensors)
@@ -205,9 +217,9 @@ def static_pylayer(
     if backward_fn is None and flowing:  # key phrase: observed rule 58
         tensor = flowing[0]
         raise ValueError(
-            f"``stop_gradient`` attr of all inputs to ``forward_fn`` are expected to be True, when "
-            f"``backward_fn == None``, but {tensor.name}.stop_gradient got False ({described(tensor)}). "
-            f"Give a backward_fn, or set it to True."
+            "``stop_gradient`` attr of all inputs to ``forward_fn`` are expected to be True, when "
+            f"``backward_fn == None``, but {tensor.name}.stop_gradient got False "
+            f"({described(tensor)}). Give a backward_fn, or set it to True."
         )
     block = Block(around.program, around)
     call = PyLayerCall(tensors, block, backward_fn)

@@ -66,7 +66,8 @@ class ProgramRecorder:
         )[0]
 
     def detached(self, value: Any) -> Variable:
-        """A Variable of the value of another, with stop_gradient True, through which no gradient flows."""
+        """A Variable of the value of another, with stop_gradient True, through which no gradient
+        flows."""
         return assigned(current(value), kind=Detach)
 
     def replaced(self, old: Any, new: Variable) -> Variable:
@@ -112,8 +113,8 @@ def current_block_for(value: Any) -> Block:
     """The block to which an operation on `value` is appended.
 
     Raises:
-        ValueError: a Variable in it belongs to another program, or to a branch that may not have run; a Tensor has a
-            gradient to pass on in dynamic mode.
+        ValueError: a Variable in it belongs to another program, or to a branch that may not have
+            run; a Tensor has a gradient to pass on in dynamic mode.
     """
     block = default_main_program().current
     for tensor in tensors_in(value):
@@ -121,8 +122,9 @@ def current_block_for(value: Any) -> Block:
             check_visible(tensor, block)
         elif tensor.node is not None and not tensor._stop_gradient:
             raise ValueError(
-                f"{tensor.name}, a Tensor of shape {tensor.shape}, was computed in dynamic mode from Tensors that need "
-                f"a gradient, to which none would flow from a program. Compute it in the program, or detach() it."
+                f"{tensor.name}, a Tensor of shape {tensor.shape}, was computed in dynamic mode "
+                "from Tensors that need a gradient, to which none would flow from a program. "
+                "Compute it in the program, or detach() it."
             )
     return block
 
@@ -131,13 +133,13 @@ def check_visible(variable: Variable, block: Block) -> None:
     """Check that `variable` has a value when `block` runs."""
     if variable.block.program is not block.program:
         raise ValueError(
-            f"{variable.described()} belongs to another Program than the one that operations are appended to. Use it "
-            f"under the program_guard of its own Program."
+            f"{variable.described()} belongs to another Program than the one that operations are "
+            "appended to. Use it under the program_guard of its own Program."
         )
     if not variable.block.is_certain_to_run(list(block.around())):
         raise ValueError(
-            f"{variable.described()} was made in a branch of cond and cannot be used outside, where the branch may "
-            f"not have run. Return it from the branch."
+            f"{variable.described()} was made in a branch of cond and cannot be used outside, "
+            "where the branch may not have run. Return it from the branch."
         )
 
 

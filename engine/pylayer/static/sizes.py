@@ -15,9 +15,11 @@ _keys = itertools.count()
 
 
 class SymbolicSize(Symbol):
-    """An unknown size. It prints, and compares for equality, as -1; arithmetic gives sizes computed in the run.
+    """An unknown size. It prints, and compares for equality, as -1; arithmetic gives sizes computed
+    in the run.
 
-    It is no int: whatever needs its value while the program is built raises, rather than go on with -1.
+    It is no int: whatever needs its value while the program is built raises, rather than go on with
+    -1.
     """
 
     __slots__ = ()
@@ -42,8 +44,8 @@ class SymbolicSize(Symbol):
     def unavailable(self, *_: Any) -> Any:
         """Refuse to be a number."""
         raise ValueError(
-            f"{self.described()} is known only while the program runs, but its value is needed to build it. Give the "
-            f"size in static.data, or use an operation that takes -1."
+            f"{self.described()} is known only while the program runs, but its value is needed to "
+            "build it. Give the size in static.data, or use an operation that takes -1."
         )
 
     def __neg__(self) -> SymbolicSize:

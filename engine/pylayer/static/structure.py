@@ -16,7 +16,8 @@ def leaves(value: Any) -> list[Any]:
     """
     if isinstance(value, dict):
         raise TypeError(
-            "a nest structure of Variables is made of lists and tuples, but got a dict. Return its values."
+            "a nest structure of Variables is made of lists and tuples, but got a dict. Return its "
+            "values."
         )
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in leaves(item)]

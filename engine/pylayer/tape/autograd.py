@@ -30,21 +30,26 @@ def backward(
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool = False,
 ) -> None:
-    """Accumulate into ``grad`` of every leaf the gradient of the sum of `tensors`, each times its `grad_tensors`.
+    """Accumulate into ``grad`` of every leaf the gradient of the sum of `tensors`, each times its
+    `grad_tensors`.
 
     Args:
-        tensors: the outputs, none twice; those with stop_gradient True are passed over (observed rule 78).
+        tensors: the outputs, none twice; those with stop_gradient True are passed over (observed
+            rule 78).
         grad_tensors: their cotangents, each with as many elements as its output; None for ones.
         retain_graph: keep what the nodes saved, so that backward can run again.
 
     Raises:
-        AssertionError: an argument is of another kind, or a cotangent of another size (observed rule 78).
-        RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed in place.
+        AssertionError: an argument is of another kind, or a cotangent of another size (observed
+            rule 78).
+        RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed
+            in place.
     """
     outputs = checked_tensors("tensors", tensors)
     if repeated(outputs):
         raise AssertionError(
-            "The argument 'tensors' of paddle.autograd.backward contains duplicate paddle.Tensor object."
+            "The argument 'tensors' of paddle.autograd.backward contains duplicate paddle.Tensor "
+            "object."
         )
     check_switches(retain_graph=retain_graph)
     run_backward(
@@ -59,7 +64,8 @@ def backward_from(
 
     Raises:
         AssertionError: `grad_tensor` is not a Tensor, or has another shape (observed rule 78).
-        RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed in place.
+        RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed
+            in place.
     """
     if not isinstance(grad_tensor, (Tensor, type(None))):
         raise AssertionError(
@@ -115,20 +121,25 @@ def grad(
     allow_unused: bool = False,
     no_grad_vars: Tensor | Iterable[Tensor] | None = None,
 ) -> list[Tensor | None]:
-    """The gradients of the sum of `outputs`, each times its `grad_outputs`, with respect to `inputs`.
+    """The gradients of the sum of `outputs`, each times its `grad_outputs`, with respect to
+    `inputs`.
 
-    The `grad` of no Tensor is touched, and the graph is kept for another backward (observed rule 38). Hooks of leaves
+    The `grad` of no Tensor is touched, and the graph is kept for another backward (observed rule
+    38). Hooks of leaves
     do not run, as in Paddle: they belong to the accumulation into `grad`.
 
     Args:
         grad_outputs: the cotangents, each with as many elements as its output; None for ones.
         retain_graph: accepted, without effect: the graph is kept in any case.
-        create_graph: record the computation of the gradients, so that they can be differentiated in turn.
+        create_graph: record the computation of the gradients, so that they can be differentiated in
+            turn.
         allow_unused: give None for an input that no output depends on.
-        no_grad_vars: where no gradient flows. PyLayers return None for all that is not wanted (observed rule 87).
+        no_grad_vars: where no gradient flows. PyLayers return None for all that is not wanted
+            (observed rule 87).
 
     Raises:
-        AssertionError: an argument is of another kind, or a cotangent of another size; or the mode is static.
+        AssertionError: an argument is of another kind, or a cotangent of another size; or the mode
+            is static.
         ValueError: an input is not in the graph and `allow_unused` is False (observed rule 79).
         RuntimeError: an output or an input is given twice; or as for `backward`.
     """
@@ -136,8 +147,8 @@ def grad(
     wanted = checked_tensors("inputs", inputs)
     if recording.get() is not None:
         raise AssertionError(
-            "We only support 'grad()' in dynamic graph mode, please call 'paddle.disable_static()' to enter dynamic "
-            "graph mode. In a program take paddle.static.gradients."
+            "We only support 'grad()' in dynamic graph mode, please call 'paddle.disable_static()' "
+            "to enter dynamic graph mode. In a program take paddle.static.gradients."
         )
     given = checked_cotangents("outputs", "grad_outputs", ends, grad_outputs)
     check_switches(
@@ -150,8 +161,8 @@ def grad(
     for name, tensors in (("outputs", ends), ("inputs", wanted)):
         for tensor in repeated(tensors):
             raise RuntimeError(
-                f"(AlreadyExists) {name} contain duplicate tensor {tensor.name}, please check {name} carefully. "
-                f"Give each Tensor once."
+                f"(AlreadyExists) {name} contain duplicate tensor {tensor.name}, please check "
+                f"{name} carefully. Give each Tensor once."
             )
     held = [no_grad_vars] if isinstance(no_grad_vars, Tensor) else no_grad_vars or ()
     if not isinstance(held, (list, tuple, set, frozenset)) or not all(
@@ -171,7 +182,8 @@ def gradients_of(
     allow_unused: bool,
     held: Iterable[Tensor] | None = None,
 ) -> list[Tensor | None]:
-    """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to none of `wanted`."""
+    """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to
+    none of `wanted`."""
     if watching:
         in_force.get().left(ends[0], "grad(create_graph=True)" if create_graph else "grad()")
     targets = {target_of(t) for t in wanted}
@@ -194,8 +206,8 @@ def gradients_of(
         else:
             stopped = ", because its stop_gradient is True" if tensor._stop_gradient else ""
             raise ValueError(  # observed rule 79
-                f"The {k}-th input does not appear in the backward graph: no output depends on it{stopped}. "
-                f"Pass allow_unused=True to get None for it."
+                f"The {k}-th input does not appear in the backward graph: no output depends on "
+                f"it{stopped}. Pass allow_unused=True to get None for it."
             )
     return results
 
@@ -203,7 +215,8 @@ def gradients_of(
 def own_gradient(
     held: Held, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
 ) -> Tensor:
-    """What arrived at `tensor` as a Tensor of its own, also where it is a cotangent or another gradient."""
+    """What arrived at `tensor` as a Tensor of its own, also where it is a cotangent or another
+    gradient."""
     gradient = held[0]
     if not isinstance(gradient, Tensor):
         return Tensor(own(held))
@@ -218,10 +231,12 @@ def own_gradient(
 def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool) -> Cotangent:
     """The cotangent to start from, ones unless given, in the shape of `output`: an array.
 
-    With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph, as in Paddle.
+    With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph,
+    as in Paddle.
 
     Raises:
-        AssertionError: it has another number of elements. The release goes on, and reads memory that is not there.
+        AssertionError: it has another number of elements. The release goes on, and reads memory
+            that is not there.
     """
     if given is None:
         ones = XP[type(output.array)].ones_like(output.array, order="C")

@@ -13,7 +13,8 @@ from pylayer.watch import records_all
 F = TypeVar("F", bound=Callable[..., Any])
 
 grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
-"""Whether operations are recorded. A context variable, so threads and tasks do not see each other's."""
+"""Whether operations are recorded. A context variable, so threads and tasks do not see each
+other's."""
 
 
 class grad_mode_set:  # noqa: N801 - a function in use
@@ -41,7 +42,8 @@ class grad_mode_set:  # noqa: N801 - a function in use
         return wrapper  # type: ignore[return-value]
 
     def _of_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A generator function each step of which runs in the mode; in between, callers have their own."""
+        """A generator function each step of which runs in the mode; in between, callers have their
+        own."""
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:

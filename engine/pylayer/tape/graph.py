@@ -1,7 +1,9 @@
 """The tape: nodes, and the newest-first walk that pulls cotangents back through them.
 
-A node points at its parents and never at its outputs, so a graph has no reference cycles and dies with its last tensor.
-Creation order is a topological order: the walk pops the newest node from a heap, needs no visited set and no recursion.
+A node points at its parents and never at its outputs, so a graph has no reference cycles and dies
+with its last tensor.
+Creation order is a topological order: the walk pops the newest node from a heap, needs no visited
+set and no recursion.
 """
 
 from __future__ import annotations
@@ -26,17 +28,18 @@ Target = Any
 class Node:
     """One recorded call.
 
-    `parents` holds, per input, the node it came from, the leaf Tensor itself, or None where no gradient is needed.
-    `age` is the creation stamp, which counts down, so that a heap yields the newest node first.
-    `saved` is what `pullback` needs; None once a walk released it.
+    `parents` holds, per input, the node it came from, the leaf Tensor itself, or None where no
+    gradient is needed. `age` is the creation stamp, which counts down, so that a heap yields the
+    newest node first. `saved` is what `pullback` needs; None once a walk released it.
     `_hooks` take the accumulated cotangent of the node's output and return the one to go on with.
     """
 
-    __slots__ = ("__weakref__", "age", "_hooks", "parents", "saved")
+    __slots__ = ("__weakref__", "_hooks", "age", "parents", "saved")
 
     outputs = 1
-    """How many outputs the call has. With several, each output Tensor belongs to an `Output` node of its own and the
-    cotangent handed to `pullback` is a list, None where an output took no part."""
+    """How many outputs the call has. With several, each output Tensor belongs to an `Output` node
+    of its own and the cotangent handed to `pullback` is a list, None where an output took no
+    part."""
 
     def __init__(self, parents: Sequence[Target | None], saved: Any) -> None:
         self.age = next(clock)
@@ -52,9 +55,11 @@ class Node:
     def pullback(
         self, held: Held, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
-        """The parents that need a gradient, each with its cotangent, for a walk that has `found` others.
+        """The parents that need a gradient, each with its cotangent, for a walk that has `found`
+        others.
 
-        The walk lets go of `held`, so whoever takes the cotangent out of it may be the only one to hold it.
+        The walk lets go of `held`, so whoever takes the cotangent out of it may be the only one to
+        hold it.
 
         Raises:
             RuntimeError: something that the node saved was changed in place.
@@ -68,8 +73,9 @@ class Node:
     def already_released(self) -> RuntimeError:
         """The error of a second backward through a released node (key phrase: observed rule 38)."""
         return RuntimeError(
-            f"{self.label}: you calculate backward twice for the same subgraph without setting retain_graph=True. "
-            f"The first backward released what {self.label} had saved; pass retain_graph=True to the first one."
+            f"{self.label}: you calculate backward twice for the same subgraph without setting "
+            f"retain_graph=True. The first backward released what {self.label} had saved; pass "
+            "retain_graph=True to the first one."
         )
 
 
@@ -90,7 +96,8 @@ class Output(Node):
 class Gradients:
     """What a walk finds, and what it is asked for.
 
-    `arrived` has the cotangents of leaves and of the nodes in `capture`; no gradient flows through what is `barred`.
+    `arrived` has the cotangents of leaves and of the nodes in `capture`; no gradient flows through
+    what is `barred`.
     """
 
     def __init__(self, capture: Iterable[Node] = (), barred: Collection[Target] = ()) -> None:
@@ -142,14 +149,16 @@ def walk(
     retain_graph: bool = False,
     enter: set[Node] | None = None,
 ) -> None:
-    """Pull the cotangents of `roots` back to the leaves, each node once, after all its outputs' cotangents are in.
+    """Pull the cotangents of `roots` back to the leaves, each node once, after all its outputs'
+    cotangents are in.
 
     Args:
         found: takes the cotangents that arrive.
         enter: the only nodes to pull back through; None for all.
 
     Raises:
-        RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
+        RuntimeError: a node was released by an earlier walk, or something it saved was changed in
+            place.
     """
     pending = Pending()
     for target, cotangent in roots:
@@ -172,7 +181,8 @@ def walk(
 
 
 def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
-    """The sum of what arrived at a target and of what arrives now, its elements in order as in Paddle."""
+    """The sum of what arrived at a target and of what arrives now, its elements in order as in
+    Paddle."""
     total = as_array(total + cotangent, type(cotangent))
     return in_order(total) if type(total) in XP else total  # a Tensor's are
 
@@ -191,7 +201,8 @@ def arrive_at_output(
 
 
 def nodes_between(roots: Iterable[Target], targets: set[Any], barred: set[Any]) -> set[Node]:
-    """The nodes through which a gradient flows from `roots` to `targets`, none of them in `barred`."""
+    """The nodes through which a gradient flows from `roots` to `targets`, none of them in
+    `barred`."""
     reachable: set[Node] = set()
     stack = list(roots)
     while stack:

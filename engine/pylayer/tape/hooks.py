@@ -19,14 +19,15 @@ final_hooks: list[Callable[[], Any]] = []
 
 
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-    """Have `hook` see the accumulated gradient once per backward; what it returns, unless None, takes its place.
+    """Have `hook` see the accumulated gradient once per backward; what it returns, unless None,
+    takes its place.
 
-    A hook runs in grad mode, as in Paddle, and the gradient that it is given is a leaf: it may not be changed in
-    place, unless under `no_grad`.
+    A hook runs in grad mode, as in Paddle, and the gradient that it is given is a leaf: it may not
+    be changed in place, unless under `no_grad`.
 
     Raises:
-        RuntimeError: gradients stop at this Tensor (observed rule 85); in backward, the hook returned a gradient of
-            another dtype.
+        RuntimeError: gradients stop at this Tensor (observed rule 85); in backward, the hook
+            returned a gradient of another dtype.
     """
     if tensor._stop_gradient:
         raise RuntimeError("Cannot register hook on a tensor that stop gradient.")
@@ -49,8 +50,9 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
             )
         if result.dtype is not given.dtype:
             raise RuntimeError(
-                f"(InvalidArgument) The dtypes of the gradient before ({given.dtype.name}) and after "
-                f"({result.dtype.name}) a hook are not consistent. Cast what it returns with astype()."
+                f"(InvalidArgument) The dtypes of the gradient before ({given.dtype.name}) and "
+                f"after ({result.dtype.name}) a hook are not consistent. Cast what it returns with "
+                "astype()."
             )
         return result if recorded else result.array
 
@@ -63,7 +65,8 @@ def at_end_of_backward(hook: Callable[[], Any]) -> None:
 
 
 def retain_grads(tensor: Tensor) -> None:
-    """Keep the gradient of this result in `grad`: that of the last backward, as Paddle does not add those up."""
+    """Keep the gradient of this result in `grad`: that of the last backward, as Paddle does not add
+    those up."""
     if tensor.is_leaf or tensor._stop_gradient:
         return
     this = weakref.ref(tensor)

@@ -1,4 +1,5 @@
-"""The recorded call of an operation: what is saved, and how its vjps are run, on arrays or recorded on Tensors."""
+"""The recorded call of an operation: what is saved, and how its vjps are run, on arrays or recorded
+on Tensors."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ Shapes = Iterable[tuple[int, ...] | None]
 
 # --------------------------------------------------------------------------- what is saved
 class saved_tensors_hooks:  # noqa: N801 - Paddle's name
-    """Within the ``with`` block, each Tensor saved for backward goes through `pack_hook`, and what that returns through
-    `unpack_hook` each time it is read (``paddle.autograd.saved_tensors_hooks``; observed rule 53).
+    """Within the ``with`` block, each Tensor saved for backward goes through `pack_hook`, and what
+    that returns through `unpack_hook` each time it is read
+    (``paddle.autograd.saved_tensors_hooks``; observed rule 53).
 
     Raises, when entered:
         ValueError: others are in force, as in Paddle.
@@ -43,7 +45,8 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
     def __enter__(self) -> None:
         if active_hooks.get() is not None:
             raise ValueError(
-                "(InvalidArgument) paddle.autograd.saved_tensors_hooks only one pair of hooks is allowed at a time."
+                "(InvalidArgument) paddle.autograd.saved_tensors_hooks only one pair of hooks is "
+                "allowed at a time."
             )
         watching.append(self)
         self._tokens.append(active_hooks.set(self))
@@ -75,7 +78,8 @@ class Packed:
         tensor = self.restored()
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                f"The unpack hook of saved_tensors_hooks must return a Tensor, but got {type(tensor).__name__}."
+                f"The unpack hook of saved_tensors_hooks must return a Tensor, but got "
+                f"{type(tensor).__name__}."
             )
         return tensor
 
@@ -91,16 +95,17 @@ def packed(tensor: Any) -> Packed:
 
 
 class PackedSaved(list[tuple[Any, ...]]):
-    """What the vjps of one operation read, every array through the pack hook in force: once, in the order of the
-    arguments, with the stop_gradient of what it is; so they are unpacked."""
+    """What the vjps of one operation read, every array through the pack hook in force: once, in the
+    order of the arguments, with the stop_gradient of what it is; so they are unpacked."""
 
     def __init__(self, op: Row, parents: Parents, saved: Saved) -> None:
         self.plain = saved if records_all() else None
-        """The values as they were saved, where everything is recorded: a pack may be one that only the walk of
-        backward can undo, as that of `recompute`, which runs the function again."""
+        """The values as they were saved, where everything is recorded: a pack may be one that only
+        the walk of backward can undo, as that of `recompute`, which runs the function again."""
         read = {
             name: v
-            # of a list of Tensors there is one vjp for all; nothing is saved for what needs no gradient
+            # of a list of Tensors there is one vjp for all; nothing is saved for what needs no
+            # gradient
             for vjp, values in zip(op.vjps, saved, strict=False)
             for name, v in zip(vjp.reads, values, strict=False)
             if type(v) in XP
@@ -131,14 +136,19 @@ def parent_of(value: Any) -> Node | Tensor | None:
 
 
 PADDLES_NAMES = {
-    "broadcast_to": "expand", "clone": "assign", "einsum_explicit": "einsum", "getitem": "slice", "neg": "scale",
+    "broadcast_to": "expand",
+    "clone": "assign",
+    "einsum_explicit": "einsum",
+    "getitem": "slice",
+    "neg": "scale",
     "setitem": "set_value",
-}  # fmt: skip
+}
 """What Paddle calls an operation, where it is not by its name."""
 
 
 class OpNode(Node):
-    """A recorded call of an operation. `saved` holds, per input, what its vjp reads; None once released."""
+    """A recorded call of an operation. `saved` holds, per input, what its vjp reads; None once
+    released."""
 
     __slots__ = ("op", "shapes")
 
@@ -168,7 +178,8 @@ class OpNode(Node):
         return saved.unpacked() if type(saved) is PackedSaved else saved
 
     def plain_values(self) -> Saved:
-        """Per input, what its vjp reads, without the hooks where the node is part of a recording."""
+        """Per input, what its vjp reads, without the hooks where the node is part of a
+        recording."""
         saved: Saved = self.saved
         if type(saved) is PackedSaved and saved.plain is not None:
             return saved.plain
@@ -181,15 +192,14 @@ class OpNode(Node):
         if changes and type(self.saved) is not PackedSaved:
             check_unchanged(chain.from_iterable(self.values()), self.age, self.label)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
+        # the view is of what Paddle's operation after this one filled
         if self.op.view_gradient and not create_graph and is_broadcast(cotangent):
-            cotangent = in_order(
-                cotangent
-            )  # the view is of what Paddle's operation after this one filled
+            cotangent = in_order(cotangent)
         F = recorded_ops if create_graph else raw_ops[kind]
         gradients = []
-        for vjp, parent, values, shape in zip(
-            self.op.vjps, self.parents, self.values(), self.shapes
-        ):  # noqa: B905 - see there
+        # what a list's vjp and shapes that need no check repeat has no end
+        rows = zip(self.op.vjps, self.parents, self.values(), self.shapes, strict=False)
+        for vjp, parent, values, shape in rows:
             if parent is None:
                 continue
             if create_graph:
@@ -197,7 +207,8 @@ class OpNode(Node):
             gradient = as_array(apply_rule(vjp, cotangent, F, values), kind)
             if shape is not None and tuple(gradient.shape) != shape:
                 gradient = unbroadcast(F, gradient, shape)
-            # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one Paddle makes a Tensor
+            # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one
+            # Paddle makes a Tensor
             if not self.op.view_gradient:
                 gradient = (
                     with_array_in_order(gradient) if create_graph else gradient_in_order(gradient)
@@ -212,7 +223,8 @@ class OpNode(Node):
         return gradients
 
     def as_recorded(self, vjp: Vjp, values: Sequence[Any]) -> list[Any]:
-        """Saved arrays as Tensors in their place in the graph, for a vjp that is itself recorded."""
+        """Saved arrays as Tensors in their place in the graph, for a vjp that is itself
+        recorded."""
         recorded = []
         for name, value in zip(vjp.reads, values, strict=True):
             if name == "out" and isinstance(self, SeveralOutputs):
@@ -231,8 +243,8 @@ class OpNode(Node):
 class SeveralOutputs(OpNode):
     """A recorded call with several outputs; undefined cotangents reach the vjps as zeros.
 
-    Hooks of an output in a list, as `split` gives, see these zeros, and `grad` gives them; those of outputs in a tuple
-    see nothing.
+    Hooks of an output in a list, as `split` gives, see these zeros, and `grad` gives them; those of
+    outputs in a tuple see nothing.
     """
 
     __slots__ = ("like", "listed", "outputs")
@@ -261,13 +273,15 @@ class SeveralOutputs(OpNode):
 
 
 def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) -> Any:
-    """What a vjp makes of a cotangent and of the `values` that it reads; `F` gives it the other operations."""
+    """What a vjp makes of a cotangent and of the `values` that it reads; `F` gives it the other
+    operations."""
     read = (F, *values) if vjp.takes_ops else values
     return vjp.rule(*read).conjugate() * cotangent if vjp.multiplies else vjp.rule(cotangent, *read)
 
 
 def with_array_in_order(gradient: Tensor) -> Tensor:
-    """A recorded gradient, its elements `in_order`: the same Tensor if they are, else one in the same place."""
+    """A recorded gradient, its elements `in_order`: the same Tensor if they are, else one in the
+    same place."""
     array = in_order(gradient.array)
     return (
         gradient

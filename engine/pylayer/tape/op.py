@@ -1,16 +1,19 @@
-"""Operations as data: a name, a forward on arrays, one vjp per differentiable input, and what the vjps read.
+"""Operations as data: a name, a forward on arrays, one vjp per differentiable input, and what the
+vjps read.
 
 A vjp is written once. Its parameters say what it reads, and only that is kept for backward:
 
     g         the cotangent of the output (a list with one per output, if there are several)
     F         second, if at all: the other operations, for use inside the vjp
     out       the output
-    x, y …    an argument of the forward by its name; `x_shape` keeps the shape alone, `x_dtype` the dtype
+    x, y …    an argument of the forward by its name; `x_shape` keeps the shape alone, `x_dtype` the
+    dtype
     i         for an operation on a list of Tensors: which of them the gradient is for
 
-An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph`` the same function
-runs on Tensors, with `F` giving the operations themselves, and is recorded: double backward to any order. Where an
-operation is elementwise, a `Derivative` may stand for a vjp: what the cotangent is multiplied with.
+An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph``
+the same function runs on Tensors, with `F` giving the operations themselves, and is recorded:
+double backward to any order. Where an operation is elementwise, a `Derivative` may stand for a vjp:
+what the cotangent is multiplied with.
 """
 
 from __future__ import annotations
@@ -39,10 +42,12 @@ Operation = Callable[..., Tensor]
 
 
 class Op(Row):
-    """A row that can be called. What users call is the function that `unary`, `binary` or `op` makes of it."""
+    """A row that can be called. What users call is the function that `unary`, `binary` or `op`
+    makes of it."""
 
     def apply(self, *arguments: Any) -> Any:
-        """The general call, all arguments given in order: compute, and record if an input needs a gradient.
+        """The general call, all arguments given in order: compute, and record if an input needs a
+        gradient.
 
         In static mode a call on a Variable or a parameter is added to the program, not computed.
 
@@ -102,7 +107,8 @@ class Op(Row):
         return found
 
     def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], list[Any], type]:
-        """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and the arrays' type."""
+        """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and
+        the arrays' type."""
         inputs = self.inputs_in(arguments)
         tensors = [value for value in inputs if isinstance(value, Tensor)]
         allowed = (Tensor, int, float, complex) if tensors else Tensor
@@ -134,7 +140,8 @@ def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
 
 
 def unwrap(value: Any) -> Any:
-    """The raw array of a Tensor and the plain number of a number, also inside lists, tuples and slices."""
+    """The raw array of a Tensor and the plain number of a number, also inside lists, tuples and
+    slices."""
     return mapped(value, lambda v: v.array if isinstance(v, Tensor) else plain_number(v))
 
 
@@ -145,7 +152,8 @@ def unary(
     forward: Callable[[ModuleType], Function] | None = None,
     **flags: Any,
 ) -> Operation:
-    """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
+    """An elementwise operation of one Tensor; the forward is the array module's function of that
+    name unless given."""
     row = Op(
         name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags
     )
@@ -195,7 +203,8 @@ def op(
     view_gradient: bool = False,
     **vjps: Rule,
 ) -> Callable[[Function], Operation]:
-    """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by input name."""
+    """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by
+    input name."""
 
     def make(forward: Function) -> Operation:
         signature = inspect.signature(forward)
@@ -240,14 +249,16 @@ def op(
 
 
 def composed(name: str, function: Function, gives: str = "Tensor") -> Operation:
-    """A function of operations, which give it its derivatives, under its name; a lambda says what it `gives`."""
+    """A function of operations, which give it its derivatives, under its name; a lambda says what
+    it `gives`."""
     function.__name__ = function.__qualname__ = name
     function.__annotations__.setdefault("return", gives)
     return function
 
 
 def as_function(call: Function, row: Op) -> Operation:
-    """Give a public function its operation's name and make it the one that `F` offers on Tensors."""
+    """Give a public function its operation's name and make it the one that `F` offers on
+    Tensors."""
     call.__name__ = call.__qualname__ = row.name
     call.op = row  # type: ignore[attr-defined]
     row.function = call

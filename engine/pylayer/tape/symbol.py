@@ -1,7 +1,7 @@
 """What operations do in static mode: they are recorded, not computed, and so is what makes Tensors.
 
-Tensors that dynamic mode made, parameters left out, are computed with as there. `pylayer.static` sets the recorder; the
-operations know nothing else of it.
+Tensors that dynamic mode made, parameters left out, are computed with as there. `pylayer.static`
+sets the recorder; the operations know nothing else of it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Recorder(Protocol):
     """What records calls in static mode."""
 
     def operation(self, op: Row, arguments: Sequence[Any]) -> Any:
-        """Record an operation, its arguments checked and of one dtype; returns the Variables of its outputs."""
+        """Record an operation, its arguments checked and of one dtype; returns the Variables of its
+        outputs."""
 
     def call(
         self,
@@ -106,9 +107,11 @@ def named(value: Any) -> str:
 
 
 def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
-    """Have the call of a function that makes a Tensor recorded in static mode, and have it take what all of these take.
+    """Have the call of a function that makes a Tensor recorded in static mode, and have it take
+    what all of these take.
 
-    One `like` its argument ``x`` has the stop_gradient of that, as in Paddle. A `device` must be the current one.
+    One `like` its argument ``x`` has the stop_gradient of that, as in Paddle. A `device` must be
+    the current one.
     """
 
     @functools.wraps(function)

@@ -1,4 +1,5 @@
-"""Array modules and devices, by Paddle's names too: which module an array belongs to, and where new arrays go.
+"""Array modules and devices, by Paddle's names too: which module an array belongs to, and where new
+arrays go.
 
 The only file that imports CuPy, and it does so on demand: without a GPU nothing here needs it.
 """
@@ -18,7 +19,8 @@ Array = Any
 """An array of any registered module; its operators and methods follow the array API."""
 
 XP: dict[type, ModuleType] = {np.ndarray: np}
-"""Array type to array module. A lookup by exact type costs nothing; `array_namespace` would cost 45 % of an op."""
+"""Array type to array module. A lookup by exact type costs nothing; `array_namespace` would cost 45
+% of an op."""
 
 
 class ByArrayType(dict[type, Any]):
@@ -36,8 +38,8 @@ class ByArrayType(dict[type, Any]):
 _quiet = copy_context()
 _quiet.run(np.seterr, all="ignore")
 run_alone = _quiet.run
-"""Runs a kernel without NumPy's warnings, whose state is a context variable; a RuntimeError if another thread is in it.
-``np.errstate`` would take 24 % of a chain of small operations."""
+"""Runs a kernel without NumPy's warnings, whose state is a context variable; a RuntimeError if
+another thread is in it. ``np.errstate`` would take 24 % of a chain of small operations."""
 
 
 def quietly(kernel: Callable[..., Any], raw: Sequence[Any]) -> Any:
@@ -124,7 +126,8 @@ def owner(array: Array) -> Array:
     return array
 
 
-# --------------------------------------------------------------------------- the order of elements in memory
+# --------------------------------------------------------------------------- the order of elements
+# in memory
 def in_order(array: Array) -> Array:
     """`array`, copied unless its elements lie in memory in the order of its axes (C order).
 
@@ -141,17 +144,20 @@ def is_broadcast(array: Array) -> bool:
 
 
 def gradient_in_order(gradient: Array) -> Array:
-    """`in_order`, except of what was broadcast: it is never written to, and a copy would take time and memory."""
+    """`in_order`, except of what was broadcast: it is never written to, and a copy would take time
+    and memory."""
     return gradient if gradient.flags.c_contiguous or is_broadcast(gradient) else in_order(gradient)
 
 
 def duplicate(array: Array) -> Array:
-    """A copy whose axes lie in memory in the same order; in the order of the axes if `array` was broadcast."""
+    """A copy whose axes lie in memory in the same order; in the order of the axes if `array` was
+    broadcast."""
     return array.copy() if is_broadcast(array) else array.copy("K")
 
 
 def own(held: list[Array]) -> Array:
-    """The array held, for one to keep and to change: itself if nobody else holds it or its memory, else a copy."""
+    """The array held, for one to keep and to change: itself if nobody else holds it or its memory,
+    else a copy."""
     return held[0] if held[0].base is None and holders(held) == ALONE else duplicate(held[0])
 
 
@@ -164,7 +170,8 @@ ALONE = holders([object()])
 
 
 def constructed(data: Any, *rest: Any) -> Array:
-    """The array of ``paddle.Tensor(data)``: of lists, and of sizes (zeros), always float32; of a Tensor, its own.
+    """The array of ``paddle.Tensor(data)``: of lists, and of sizes (zeros), always float32; of a
+    Tensor, its own.
 
     Raises:
         TypeError: a size is a bool, or elements of lists are no numbers.
@@ -238,7 +245,8 @@ def current_place() -> Place:
 
 
 def is_compiled_with_cuda() -> bool:
-    """Whether the current device is a GPU: the engine is not compiled, and uses one when told to."""
+    """Whether the current device is a GPU: the engine is not compiled, and uses one when told
+    to."""
     return get_device() != "cpu"
 
 
@@ -250,13 +258,16 @@ def check_place(place: Any) -> None:
     current = get_device()
     if name not in (current, current.partition(":")[0]):
         raise ValueError(
-            f"Tensors are made on the current device, {current}, but the place is {name}. Call set_device({name!r})."
+            f"Tensors are made on the current device, {current}, but the place is {name}. Call "
+            f"set_device({name!r})."
         )
 
 
-# --------------------------------------------------------------------------- what Paddle is built with
+# --------------------------------------------------------------------------- what Paddle is built
+# with
 def no(*args: Any, **kwargs: Any) -> bool:
-    """False, whatever is asked: what Paddle is compiled with for other devices and compilers, the engine is not."""
+    """False, whatever is asked: what Paddle is compiled with for other devices and compilers, the
+    engine is not."""
     return False
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 
 class DType:
-    """A data type: Paddle's name for it and the NumPy dtype behind. Compares equal to nothing but itself."""
+    """A data type: Paddle's name for it and the NumPy dtype behind. Compares equal to nothing but
+    itself."""
 
     __slots__ = ("name", "numpy")
 
@@ -70,9 +71,11 @@ FLOATING = frozenset({float16, float32, float64, bfloat16})
 
 
 def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
-    """The dtype in which an operation on Tensors of these dtypes, with and without dimensions, is computed.
+    """The dtype in which an operation on Tensors of these dtypes, with and without dimensions, is
+    computed.
 
-    It is the narrowest that holds all that count: beside a floating or complex one, integers do not.
+    It is the narrowest that holds all that count: beside a floating or complex one, integers do
+    not.
 
     Raises:
         TypeError: the ones with dimensions differ, and are neither all floating nor is one complex.
@@ -81,7 +84,8 @@ def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
     if len(shaped) > 1 and not complexes and not all(d.is_floating for d in shaped):
         names = ", ".join(sorted(d.name for d in shaped))
         raise TypeError(
-            f"(InvalidType) {name}(): Type promotion only support calculations between floating-point numbers and "
+            f"(InvalidType) {name}(): Type promotion only support calculations between "
+            f"floating-point numbers and "
             f"between complex and real numbers, but got {names}. Cast one with astype()."
         )
     highest = max((d.rank for d in shaped), default=-1)
@@ -121,7 +125,8 @@ def default_dtype() -> DType:
 
 
 def as_dtype(value: Any) -> DType:
-    """The DType meant by a DType, its name (with or without ``paddle.``), or a NumPy or Python type.
+    """The DType meant by a DType, its name (with or without ``paddle.``), or a NumPy or Python
+    type.
 
     Raises:
         TypeError: it names no dtype of the engine.
@@ -168,8 +173,9 @@ class finfo:  # noqa: N801 - Paddle's name
 
     def __repr__(self) -> str:
         return (
-            f"paddle.finfo(min={self.min:g}, max={self.max:g}, eps={self.eps:g}, resolution={self.resolution:g}, "
-            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, bits={self.bits}, dtype={self.dtype})"
+            f"paddle.finfo(min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"resolution={self.resolution:g}, smallest_normal={self.smallest_normal:g}, "
+            f"tiny={self.tiny:g}, bits={self.bits}, dtype={self.dtype})"
         )
 
 

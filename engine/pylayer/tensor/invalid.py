@@ -1,4 +1,5 @@
-"""Arguments checked and brought to one dtype, and the errors, in Paddle's words, of those that are not taken."""
+"""Arguments checked and brought to one dtype, and the errors, in Paddle's words, of those that are
+not taken."""
 
 from __future__ import annotations
 
@@ -52,25 +53,27 @@ def no_tensor(name: str, argument: str, position: int, value: Any) -> ValueError
     """The error of an argument that is no Tensor (key phrase: observed rule 77)."""
     check_supported(value)
     return invalid(
-        f"{name}(): argument '{argument}' (position {position}) must be Tensor, but got {type(value).__name__}. "
-        f"Convert it with paddle.to_tensor"
+        f"{name}(): argument '{argument}' (position {position}) must be Tensor, but got "
+        f"{type(value).__name__}. Convert it with paddle.to_tensor"
     )
 
 
-PLAIN = (int, float, complex, bool)
+PLAIN: tuple[Any, ...] = (int, float, complex, bool)
 
 
 def plain_number(value: Any) -> Any:
-    """A number as Python's own type has it, whatever its class: NumPy takes others for arrays, whose dtype counts.
+    """A number as Python's own type has it, whatever its class: NumPy takes others for arrays,
+    whose dtype counts.
 
-    Those are numbers of derived classes, such as ``x.size`` and members of an IntEnum, NumPy's scalars and 0-d arrays.
-    Anything else is returned unchanged, and so are truth values of NumPy, which may be a condition.
+    Those are numbers of derived classes, such as ``x.size`` and members of an IntEnum, NumPy's
+    scalars and 0-d arrays. Anything else is returned unchanged, and so are truth values of NumPy,
+    which may be a condition.
     """
     if type(value) in PLAIN:
         return value
     if isinstance(value, np.generic) or (type(value) is np.ndarray and not value.ndim):
         return value if value.dtype.kind == "b" else value.item()
-    for kind in (int, float, complex):
+    for kind in PLAIN[:3]:
         if isinstance(value, kind):
             return kind(value)
     return value
@@ -90,9 +93,9 @@ COUNTS_ZERO_DIM = {"atan2", "fmax", "fmin", "logaddexp", "maximum", "minimum"}
 def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     """The inputs of an elementwise operation in a common dtype (observed rule 76).
 
-    Floating and complex Tensors go to the widest; a 0-d Tensor follows the others unless its kind is higher. A Python
-    number follows the Tensor, except that a float takes an integer Tensor to the default floating dtype, and a complex
-    one to the complex dtype of that precision.
+    Floating and complex Tensors go to the widest; a 0-d Tensor follows the others unless its kind
+    is higher. A Python number follows the Tensor, except that a float takes an integer Tensor to
+    the default floating dtype, and a complex one to the complex dtype of that precision.
 
     Raises:
         TypeError: Tensors of different dtypes that are not all floating or complex.
@@ -149,7 +152,8 @@ def repeated(tensors: Sequence[Tensor]) -> list[Tensor]:
 def checked_cotangents(
     name: str, own: str, outputs: Sequence[Tensor], value: Any
 ) -> list[Tensor | None]:
-    """One cotangent or None per output, of the argument `own`; none at all for None and an empty list.
+    """One cotangent or None per output, of the argument `own`; none at all for None and an empty
+    list.
 
     Raises AssertionError if they are not as many, or one is neither a Tensor nor None.
     """
@@ -162,7 +166,8 @@ def checked_cotangents(
         )
     if cotangents and len(cotangents) != len(outputs):
         raise AssertionError(
-            f"The length of {own} must be equal to {name}: {len(outputs)} outputs, but {len(cotangents)} cotangents."
+            f"The length of {own} must be equal to {name}: {len(outputs)} outputs, but "
+            f"{len(cotangents)} cotangents."
         )
     return list(cotangents) or [None] * len(outputs)
 
@@ -170,6 +175,6 @@ def checked_cotangents(
 def wrong_shape(output: Tensor, given: Tensor) -> AssertionError:
     """The error for a cotangent that does not fit."""
     return AssertionError(
-        f"Tensor shape not match, Tensor of grad_tensor [ {given.name} ] with shape {list(given.shape)} mismatch "
-        f"Tensor [ {output.name} ] with shape {list(output.shape)}"
+        f"Tensor shape not match, Tensor of grad_tensor [ {given.name} ] with shape "
+        f"{list(given.shape)} mismatch Tensor [ {output.name} ] with shape {list(output.shape)}"
     )

@@ -1,7 +1,8 @@
 """Values as text, laid out as Paddle 3.3.1 does (observed rule 74).
 
-A float that is whole shows no decimals, any other eight of them. All elements have the width of the widest, which is
-looked for at the edges of each axis only; a column for the sign is kept if one of those is negative.
+A float that is whole shows no decimals, any other eight of them. All elements have the width of the
+widest, which is looked for at the edges of each axis only; a column for the sign is kept if one of
+those is negative.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ LINE = 80
 
 
 def text_of(values: np.ndarray[Any, Any], indent: int) -> str:
-    """The nested lists of `values`; lines after the first are indented by `indent` and by the depth of the list."""
+    """The nested lists of `values`; lines after the first are indented by `indent` and by the depth
+    of the list."""
     elements = np.concatenate([np.ravel(at_the_edges(values)), np.zeros(0, values.dtype)])
     width = max((len(item_text(item)) for item in elements), default=0)
     return nested_text(values, indent, width, bool((elements < 0).any()), values.size > LONG)
@@ -51,7 +53,8 @@ def item_text(item: Any) -> str:
 def nested_text(
     values: np.ndarray[Any, Any], indent: int, width: int, signed: bool, cut: bool
 ) -> str:
-    """A list of elements, broken into lines; or of lists, with an empty line for every further axis between them.
+    """A list of elements, broken into lines; or of lists, with an empty line for every further axis
+    between them.
 
     Elements have `width` columns, the first of them for the sign if `signed`.
     """

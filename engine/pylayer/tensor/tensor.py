@@ -1,4 +1,5 @@
-"""Tensor: an array, where it came from, and whether a gradient is wanted. Its operators and methods come from `ops`."""
+"""Tensor: an array, where it came from, and whether a gradient is wanted. Its operators and methods
+come from `ops`."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ _names, _NOTHING = itertools.count(), np.empty(0, np.float32)
 class Tensor:
     """An array with a place in the graph.
 
-    `array` is the raw array, `node` the node that made it (None for a leaf). Use `paddle.to_tensor` to make one; users'
-    own calls give what `constructed` says.
+    `array` is the raw array, `node` the node that made it (None for a leaf). Use `paddle.to_tensor`
+    to make one; users' own calls give what `constructed` says.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_stop_gradient", "array", "node")
@@ -125,7 +126,8 @@ class Tensor:
 
     @property
     def stop_gradient(self) -> bool:
-        """Whether gradients stop here. True for Tensors that users make; setting it on a result cuts the graph."""
+        """Whether gradients stop here. True for Tensors that users make; setting it on a result
+        cuts the graph."""
         return self._stop_gradient
 
     @stop_gradient.setter
@@ -133,14 +135,16 @@ class Tensor:
         value = False if value is None else value  # as in Paddle
         if not isinstance(value, bool):
             raise TypeError(
-                f"(InvalidType) stop_gradient: argument (position 1) must be bool, but got {type(value).__name__}"
+                f"(InvalidType) stop_gradient: argument (position 1) must be bool, but got "
+                f"{type(value).__name__}"
             )
         if not (value and self.node is not None and records_all()):
             self._stop_gradient = value
 
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient of a leaf; of a result after `retain_grads`, that of the last backward."""
+        """The accumulated gradient of a leaf; of a result after `retain_grads`, that of the last
+        backward."""
         return self._grad
 
     @grad.setter
@@ -184,7 +188,8 @@ class Tensor:
         values = self._values(how)
         if not index and values.size != 1:
             raise ValueError(
-                f"item() needs an index for a Tensor of {values.size} elements (shape {self.shape})."
+                f"item() needs an index for a Tensor of {values.size} elements (shape "
+                f"{self.shape})."
             )
         try:
             return values.item(*index)
@@ -213,7 +218,8 @@ class Tensor:
     def __bool__(self) -> bool:
         if self.size != 1:  # observed rule 84
             raise AssertionError(
-                f"When Variable is used as the condition of if/while, it must have one element, not {self.size}."
+                f"When Variable is used as the condition of if/while, it must have one element, "
+                f"not {self.size}."
             )
         if watching:
             in_force.get().decided(self)
@@ -275,7 +281,8 @@ class Tensor:
     clear_gradient = clear_grad
 
     def accumulate(self, gradient: Array) -> None:
-        """Add `gradient`, an array nobody else holds, to `grad`: the same Tensor object, so that old handles see it."""
+        """Add `gradient`, an array nobody else holds, to `grad`: the same Tensor object, so that
+        old handles see it."""
         if self._grad is None:
             self._grad = Tensor(gradient, None, False)
         else:

@@ -1,4 +1,5 @@
-"""Observers of hand-written backwards: they learn which layers are applied, and whose backward runs."""
+"""Observers of hand-written backwards: they learn which layers are applied, and whose backward
+runs."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ class LayerObserver(Protocol):
     """A layer is a PyLayer class, or the `backward_fn` of a `static_pylayer`."""
 
     def applied(self, layer: Any, context: Any) -> None:
-        """The forward of a layer is about to run, with this context, so that its backward may run later."""
+        """The forward of a layer is about to run, with this context, so that its backward may run
+        later."""
 
     def pulled_back(self, layer: Any) -> None:
         """The backward of a layer is about to run."""

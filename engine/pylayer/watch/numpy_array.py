@@ -1,9 +1,11 @@
-"""An array that stands for a Tensor in NumPy code: NumPy's own array, and beside it what its values are on the tape.
+"""An array that stands for a Tensor in NumPy code: NumPy's own array, and beside it what its values
+are on the tape.
 
-All that NumPy code asks of an array's form (its shape, strides, flags, what is a view of what) is asked of NumPy's own
-array, and so is every view. Arrays that are views of each other share one `Buffer`, which has the Tensor of all values
-in it. From where a view's memory begins, and its strides, follow the positions of its elements in the buffer: so a
-write through any view reaches the Tensor, and a read after it sees it.
+All that NumPy code asks of an array's form (its shape, strides, flags, what is a view of what) is
+asked of NumPy's own array, and so is every view. Arrays that are views of each other share one
+`Buffer`, which has the Tensor of all values in it. From where a view's memory begins, and its
+strides, follow the positions of its elements in the buffer: so a write through any view reaches the
+Tensor, and a read after it sees it.
 """
 
 from __future__ import annotations
@@ -30,10 +32,11 @@ Dispatched = type(np.sum)
 
 
 class Session:
-    """The recording of NumPy code during one call, in one thread. It hands Tensors out as arrays, and takes them back.
+    """The recording of NumPy code during one call, in one thread. It hands Tensors out as arrays,
+    and takes them back.
 
-    `is_users` tells whether a file of code is the user's. `exact` says that nothing changes the values of the
-    operations, so that they can be held against what NumPy computes.
+    `is_users` tells whether a file of code is the user's. `exact` says that nothing changes the
+    values of the operations, so that they can be held against what NumPy computes.
     """
 
     def __init__(self, is_users: Callable[[str], bool], exact: bool = True) -> None:
@@ -78,7 +81,8 @@ def session_here() -> Session | None:
 
 
 def as_it_is(tensor: Tensor) -> Tensor:
-    """A Tensor of the same value and place in the graph, which in-place operations on the other leave alone."""
+    """A Tensor of the same value and place in the graph, which in-place operations on the other
+    leave alone."""
     return Tensor(
         tensor.array, tensor if tensor.node is None else tensor.node, tensor._stop_gradient
     )
@@ -105,7 +109,8 @@ def plain(value: Any) -> Any:
 
 
 def gathered(value: Any) -> Any:
-    """A list of arrays and numbers as an array, if recorded ones are among them; anything else unchanged."""
+    """A list of arrays and numbers as an array, if recorded ones are among them; anything else
+    unchanged."""
     listed = isinstance(value, (list, tuple)) and holds_recorded(value)
     return np.stack([gathered(v) for v in value]) if listed else value
 
@@ -127,7 +132,8 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
 
 
 def constant(memory: Any, session: Session) -> Any:
-    """NumPy's own array, on whose values nothing depends, as one that may take recorded values; a number as it is."""
+    """NumPy's own array, on whose values nothing depends, as one that may take recorded values; a
+    number as it is."""
     if not isinstance(memory, np.ndarray):
         return memory
     if not (memory.flags.c_contiguous or memory.flags.f_contiguous):
@@ -138,7 +144,8 @@ def constant(memory: Any, session: Session) -> Any:
 class Buffer:
     """Memory that views share, its values as a Tensor, and how often that was changed.
 
-    The Tensor is None if they depend on none that the session handed out: then the memory alone has them.
+    The Tensor is None if they depend on none that the session handed out: then the memory alone has
+    them.
     """
 
     __slots__ = ("memory", "numbers", "session", "tensor", "version")
@@ -169,7 +176,8 @@ def address(memory: Plain) -> int:
 
 
 class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """See the file. Its `_memory` is NumPy's own array, or number: what NumPy gives for one element."""
+    """See the file. Its `_memory` is NumPy's own array, or number: what NumPy gives for one
+    element."""
 
     __slots__ = ("__weakref__", "_buffer", "_memory", "_seen", "_version")
     __array_priority__ = 1000.0
@@ -185,7 +193,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     # ----------------------------------------------------------------- reading and writing
     def _here(self) -> Session | None:
-        """The session in force here, to which this belongs. Other threads that touch this are told of."""
+        """The session in force here, to which this belongs. Other threads that touch this are told
+        of."""
         buffer, here = self._buffer, session_here()
         if buffer.session is here:
             return here
@@ -212,7 +221,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         )
 
     def _part(self) -> Any:
-        """The function that gives its values of those in the buffer, if these are complex and it is a part of them."""
+        """The function that gives its values of those in the buffer, if these are complex and it is
+        a part of them."""
         base, mine = self._buffer.memory, self._memory
         if mine.dtype == base.dtype:
             return None
@@ -238,7 +248,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return found if part is None else part(found)
 
     def _moved(self, where: Any) -> Tensor:
-        """Its values at these positions: by the engine's operation, if it has one that does that."""
+        """Its values at these positions: by the engine's operation, if it has one that does
+        that."""
         mine, now = self._positions(), self._tensor()
         if np.size(where) == mine.size:
             if np.array_equal(np.ravel(where), mine.ravel()):
@@ -256,7 +267,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self._at(where)
 
     def _view(self, memory: Plain, index: Any = None) -> Any:
-        """What stands for memory that is part of its own; a copy of it if it is read in another way, as other numbers.
+        """What stands for memory that is part of its own; a copy of it if it is read in another
+        way, as other numbers.
 
         Args:
             index: that of ints and slices by which it was made, if it was.
@@ -285,7 +297,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return found
 
     def _write(self, value: Tensor, at: Plain) -> None:
-        """Have the elements at these positions of the buffer be `value`, of the same shape and dtype."""
+        """Have the elements at these positions of the buffer be `value`, of the same shape and
+        dtype."""
         buffer, part = self._buffer, self._part()
         base = buffer.values()
         if part is not None:
@@ -339,7 +352,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             self._memory.copy(order="K") if isinstance(self._memory, np.ndarray) else self._memory
         )
 
-    # ----------------------------------------------------------------- what NumPy code asks of an array
+    # ----------------------------------------------------------------- what NumPy code asks of an
+    # array
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return type(self._memory)

@@ -1,9 +1,10 @@
-"""How NumPy's operations on recorded arrays are computed: by a rule, which records them, or else as a leak.
+"""How NumPy's operations on recorded arrays are computed: by a rule, which records them, or else as
+a leak.
 
-NumPy itself computes each operation first, on its own arrays. What it raises is raised. What it gives that is memory of
-its arguments is a view of them. Anything else, and what it writes into its arguments, is what the rule's result has to
-be, in shape, dtype and value, or the rule is not believed. Without a rule the values leave the recording: that is the
-only place where they do so.
+NumPy itself computes each operation first, on its own arrays. What it raises is raised. What it
+gives that is memory of its arguments is a view of them. Anything else, and what it writes into its
+arguments, is what the rule's result has to be, in shape, dtype and value, or the rule is not
+believed. Without a rule the values leave the recording: that is the only place where they do so.
 """
 
 from __future__ import annotations
@@ -40,12 +41,13 @@ from pylayer.watch.numpy_array import (
 Rule = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Rule] = {}
-"""By function of NumPy's: what gives its result, of the same arguments, in operations that are recorded. Under None:
-what does so for any other function, of it and its arguments."""
+"""By function of NumPy's: what gives its result, of the same arguments, in operations that are
+recorded. Under None: what does so for any other function, of it and its arguments."""
 NAMED: dict[str, dict[str, Rule]] = {}
 """The same for SciPy, which may not be there: by module and name, ufuncs included."""
 UFUNCS: dict[Any, Rule] = {}
-"""By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and plain values."""
+"""By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and
+plain values."""
 METHODS: dict[str, Rule] = {}
 """By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
 MAKES = {
@@ -59,26 +61,72 @@ MAKES = {
 }
 """The names of functions and methods that make an array of anything, perhaps of another dtype."""
 PLACES = {
-    "copy", "view", "flatten", "ravel", "reshape", "transpose", "squeeze", "take", "repeat", "compress", "choose",
-    "copyto", "put", "place", "putmask", "fill", "block_diag",
-}  # fmt: skip
+    "copy",
+    "view",
+    "flatten",
+    "ravel",
+    "reshape",
+    "transpose",
+    "squeeze",
+    "take",
+    "repeat",
+    "compress",
+    "choose",
+    "copyto",
+    "put",
+    "place",
+    "putmask",
+    "fill",
+    "block_diag",
+}
 """The names of those that only place elements anew, in a new array or in the first argument."""
 ASKS = {
-    "zeros_like", "ones_like", "empty_like", "shape", "ndim", "size", "iscomplexobj", "isrealobj", "isscalar",
-    "result_type", "can_cast", "min_scalar_type", "common_type", "shares_memory", "may_share_memory", "broadcast",
-}  # fmt: skip
-"""The names of those that ask for what an array is, or make one in its shape, with nothing of its values."""
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "shape",
+    "ndim",
+    "size",
+    "iscomplexobj",
+    "isrealobj",
+    "isscalar",
+    "result_type",
+    "can_cast",
+    "min_scalar_type",
+    "common_type",
+    "shares_memory",
+    "may_share_memory",
+    "broadcast",
+}
+"""The names of those that ask for what an array is, or make one in its shape, with nothing of its
+values."""
 CALL_USERS = {"apply_along_axis", "apply_over_axes", "piecewise"}
-"""The names of those that call functions of the user's, and are therefore not computed by NumPy first."""
+"""The names of those that call functions of the user's, and are therefore not computed by NumPy
+first."""
 CHANGE_NOTHING = (
-    "out", "order", "casting", "subok", "overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver",
+    "out",
+    "order",
+    "casting",
+    "subok",
+    "overwrite_a",
+    "overwrite_b",
+    "overwrite_x",
+    "check_finite",
+    "lapack_driver",
     "lwork",
-)  # fmt: skip
-"""Keywords of which no rule needs to know: what they ask for is done with the result, or does not change it."""
+)
+"""Keywords of which no rule needs to know: what they ask for is done with the result, or does not
+change it."""
 DECISIONS = {
-    "less": "less_than", "greater": "greater_than", "array_equal": "equal_all", "flatnonzero": "nonzero",
-    "argwhere": "nonzero", "lexsort": "argsort", "argpartition": "argsort", "digitize": "searchsorted",
-}  # fmt: skip
+    "less": "less_than",
+    "greater": "greater_than",
+    "array_equal": "equal_all",
+    "flatnonzero": "nonzero",
+    "argwhere": "nonzero",
+    "lexsort": "argsort",
+    "argpartition": "argsort",
+    "digitize": "searchsorted",
+}
 """The engine's names of NumPy's functions whose results are chosen by the values."""
 ALONG = {"argmax": None, "argmin": None, "argsort": -1}
 """Those of them that take an axis after the array, and which they take without."""
@@ -113,8 +161,9 @@ def wrapped(
     arrays: Sequence[RecordedArray] = (),
     given: Sequence[Any] = (),
 ) -> Any:
-    """Plain results as arrays that may take recorded values, of a constant, which nothing depends on; what is memory of
-    one of the `arrays` as a view of it, and what is memory of a plain array among what was `given` as it is."""
+    """Plain results as arrays that may take recorded values, of a constant, which nothing depends
+    on; what is memory of one of the `arrays` as a view of it, and what is memory of a plain array
+    among what was `given` as it is."""
     if session is None:
         return value
 
@@ -172,8 +221,9 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
 
 
 def alike(found: Any, expected: Any, exact: bool = True) -> bool:
-    """Whether values are those that NumPy computed, but for rounding: half of the digits, of the largest of them; an
-    eighth of it, or more of a dtype of few digits, where operations are moved and the rule may not be."""
+    """Whether values are those that NumPy computed, but for rounding: half of the digits, of the
+    largest of them; an eighth of it, or more of a dtype of few digits, where operations are moved
+    and the rule may not be."""
     same = bool(found.tobytes() == expected.tobytes())
     if same or not is_live(found.dtype):
         return same or not exact
@@ -198,7 +248,8 @@ def is_decision(expected: Any) -> bool:
 
 
 def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: Any = None) -> Any:
-    """Tell the watch that the values of these operands, recorded arrays or plain, decided on `made`, if that is known.
+    """Tell the watch that the values of these operands, recorded arrays or plain, decided on
+    `made`, if that is known.
 
     Returns:
         `made`, which the watch may have changed.
@@ -212,9 +263,8 @@ def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: An
         )
     )
     read |= {} if axis is None else {"axis": axis}
-    in_force.get().computed(
-        Choice(DECISIONS.get(name, name), tuple(read)), list(read.values()), array
-    )  # type: ignore[arg-type]
+    choice: Any = Choice(DECISIONS.get(name, name), tuple(read))
+    in_force.get().computed(choice, list(read.values()), array)
     return array[()] if array is not None and isinstance(made, np.generic) else made
 
 
@@ -228,11 +278,13 @@ def performed(
     written: Any,
     out: Any,
 ) -> Any:
-    """What an operation of NumPy's, or of anybody's, gives for arguments with recorded arrays in them.
+    """What an operation of NumPy's, or of anybody's, gives for arguments with recorded arrays in
+    them.
 
     Args:
         name: as people write it.
-        rule: gives the result in operations that are recorded, of NumPy's own result and the arguments.
+        rule: gives the result in operations that are recorded, of NumPy's own result and the
+            arguments.
         written: the arguments that it may write into.
         out: those of them that it was asked to put its results in.
     """
@@ -281,7 +333,8 @@ def performed(
 
 
 def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
-    """What a call gives, and the arrays among `written` that it writes to, with what they hold then. They hold what
+    """What a call gives, and the arrays among `written` that it writes to, with what they hold
+    then. They hold what
     they did before: it is what is recorded that writes."""
     before = [
         (a, a._memory.copy()) for a in recorded_in(written) if isinstance(a._memory, np.ndarray)
@@ -297,7 +350,8 @@ def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedA
 
 
 def delivered(target: Any, result: Any, done: bool, session: Session) -> Any:
-    """A result in the array that was given for it, if one was; `done` tells that the array has not got it yet."""
+    """A result in the array that was given for it, if one was; `done` tells that the array has not
+    got it yet."""
     if target is None:
         return result
     if type(target) is not RecordedArray:
@@ -333,7 +387,8 @@ def named(function: Any) -> Rule | None:
 
 # --------------------------------------------------------------------------- functions
 def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What a function, of NumPy's or any other, gives for arguments with recorded arrays in them."""
+    """What a function, of NumPy's or any other, gives for arguments with recorded arrays in
+    them."""
     session = session_of(list(recorded_in((args, kwargs))))
     if function.__name__ in ASKS:
         return wrapped(function(*plain(args), **plain(kwargs)), session)
@@ -388,8 +443,8 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
 
 
 def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What a rule gives, to which a `dtype` is that of the first argument, and which is not told of what changes
-    nothing."""
+    """What a rule gives, to which a `dtype` is that of the first argument, and which is not told of
+    what changes nothing."""
     rest = heeded(kwargs)
     dtype = rest.pop("dtype", None)
     first = args[0] if dtype is None else replaced(args[0], lambda array: array.astype(dtype))
@@ -397,7 +452,8 @@ def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of a call that are given and change something; an `order` that is a number is that of a spline."""
+    """The keywords of a call that are given and change something; an `order` that is a number is
+    that of a spline."""
     heeded = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
     if not isinstance(kwargs.get("order"), str | None):
         heeded["order"] = kwargs["order"]
@@ -475,7 +531,8 @@ RecordedArray.__array_function__ = array_function
 RecordedArray._call = call_method
 
 
-# --------------------------------------------------------------------------- making arrays, and placing elements anew
+# --------------------------------------------------------------------------- making arrays, and
+# placing elements anew
 def made(value: Any, expected: Any) -> Tensor:
     """An array, or lists of arrays and numbers, in the dtype and shape that NumPy gives."""
     tensor = gathered(value)._tensor()
@@ -487,7 +544,8 @@ def made(value: Any, expected: Any) -> Tensor:
 def placed_anew(function: Any, *args: Any, **kwargs: Any) -> Any:
     """What a function gives, or writes into its first argument, that only places elements anew.
 
-    It is run on marks in place of recorded values, numbers that nobody else has. What is no mark is a constant.
+    It is run on marks in place of recorded values, numbers that nobody else has. What is no mark is
+    a constant.
     """
     parts = [array for array in recorded_in((args, kwargs)) if array._buffer.tensor is not None]
     ends = np.cumsum([part.size for part in parts])

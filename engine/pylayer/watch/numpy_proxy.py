@@ -1,4 +1,5 @@
-"""NumPy as the recorded code sees it: the same names, of which functions that make arrays make recorded ones.
+"""NumPy as the recorded code sees it: the same names, of which functions that make arrays make
+recorded ones.
 
 NumPy's own module is never changed: code of NumPy's, in C above all, goes on using it.
 """
@@ -26,7 +27,8 @@ from pylayer.watch.numpy_dispatch import FUNCTIONS, MAKES, Unruled, call, wrappe
 LIBRARIES = ("numpy", "scipy")
 
 
-# --------------------------------------------------------------------------- what stands for NumPy's names
+# --------------------------------------------------------------------------- what stands for
+# NumPy's names
 class StandIn(ModuleType):
     """A module of NumPy's or SciPy's."""
 
@@ -61,8 +63,8 @@ standing: set[int] = set()
 
 
 def stand_in(value: Any) -> Any:
-    """What the recorded code sees in place of something of NumPy's or SciPy's, or of a tuple of such; anything else
-    itself."""
+    """What the recorded code sees in place of something of NumPy's or SciPy's, or of a tuple of
+    such; anything else itself."""
     if type(value) is tuple:
         items = tuple(map(stand_in, value))
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
@@ -143,9 +145,11 @@ def with_tensors(value: Any, session: Session) -> Any:
     return mapped(value, lambda v: session.handed(v) if isinstance(v, Tensor) else v)
 
 
-# --------------------------------------------------------------------------- NumPy's functions that are Python
+# --------------------------------------------------------------------------- NumPy's functions that
+# are Python
 namespaces: dict[str, dict[str, Any]] = {}
-"""By module of NumPy's or SciPy's: its globals as its functions see them when they run on recorded arrays."""
+"""By module of NumPy's or SciPy's: its globals as its functions see them when they run on recorded
+arrays."""
 
 
 class Converter:
@@ -168,7 +172,8 @@ class Converter:
 
 
 def replay(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Run NumPy's own Python code of a function on recorded arrays. Raises Unruled if it is not Python."""
+    """Run NumPy's own Python code of a function on recorded arrays. Raises Unruled if it is not
+    Python."""
     code = getattr(function, "_implementation", function)
     if not isinstance(code, FunctionType) or not of_libraries(code):
         raise Unruled

@@ -1,7 +1,9 @@
-"""NumPy's operations in the engine's: ufuncs, their methods, and functions. What is not here is told as a leak.
+"""NumPy's operations in the engine's: ufuncs, their methods, and functions. What is not here is
+told as a leak.
 
-A rule of a ufunc takes the dtype of the result and the operands, Tensors and plain values; one of a function takes the
-arguments of the call. A rule has the parameters that it implements: any other is an error, and so no rule. Functions
+A rule of a ufunc takes the dtype of the result and the operands, Tensors and plain values; one of a
+function takes the arguments of the call. A rule has the parameters that it implements: any other is
+an error, and so no rule. Functions
 that NumPy itself writes in Python need none: `numpy_proxy` runs that code on recorded arrays.
 """
 
@@ -36,7 +38,8 @@ from pylayer.watch.numpy_dispatch import (
 )
 
 LONGEST = 4096
-"""The most elements that are reduced one after the other, where no operation of the engine does it."""
+"""The most elements that are reduced one after the other, where no operation of the engine does
+it."""
 
 
 # --------------------------------------------------------------------------- operands
@@ -56,7 +59,8 @@ def as_tensor(value: Any, dtype: Any) -> Any:
 
 
 def number(value: Any, dtype: Any) -> Any:
-    """A plain operand without axes as a number that follows the dtype of the other; any other as a Tensor."""
+    """A plain operand without axes as a number that follows the dtype of the other; any other as a
+    Tensor."""
     if (
         isinstance(value, (int, float, np.generic))
         and not is_recorded(value)
@@ -121,23 +125,37 @@ for _name, _function in {
     ):
         UFUNCS[_ufunc] = one(_function) if _ufunc.nin == 1 else two(_function)
 UFUNCS |= {
-    np.add: two(operator.add, True), np.subtract: two(operator.sub, True), np.multiply: two(operator.mul, True),
-    np.divide: two(operator.truediv, True), np.power: _power, np.float_power: _power, np.absolute: _magnitude,
-    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y), np.floor_divide: two(lambda x, y: ops.floor(x / y)),
-    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.rint: one(ops.round),
+    np.add: two(operator.add, True),
+    np.subtract: two(operator.sub, True),
+    np.multiply: two(operator.mul, True),
+    np.divide: two(operator.truediv, True),
+    np.power: _power,
+    np.float_power: _power,
+    np.absolute: _magnitude,
+    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y),
+    np.floor_divide: two(lambda x, y: ops.floor(x / y)),
+    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))),
+    np.rint: one(ops.round),
     np.logaddexp2: two(lambda x, y: ops.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
-    np.fabs: one(ops.abs), np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.frexp: _mantissa,
-    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)), np.radians: one(ops.deg2rad),
-    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))), np.degrees: one(ops.rad2deg),
+    np.fabs: one(ops.abs),
+    np.exp2: one(lambda x: ops.exp(x * math.log(2))),
+    np.frexp: _mantissa,
+    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
+    np.radians: one(ops.deg2rad),
+    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))),
+    np.degrees: one(ops.rad2deg),
     np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, y).astype(dtype)),
-}  # fmt: skip
+}
 
 
 # --------------------------------------------------------------------------- methods of ufuncs
 WHOLE: dict[Any, Callable[..., Any]] = {
-    np.add: lambda x, axis, keep: reduction.sum(x, axis, None, keep), np.multiply: reduction.prod,
-    np.maximum: reduction.max, np.minimum: reduction.min, np.logaddexp: reduction.logsumexp,
-}  # fmt: skip
+    np.add: lambda x, axis, keep: reduction.sum(x, axis, None, keep),
+    np.multiply: reduction.prod,
+    np.maximum: reduction.max,
+    np.minimum: reduction.min,
+    np.logaddexp: reduction.logsumexp,
+}
 """Reductions that the engine has."""
 RUNNING: dict[Any, Callable[..., Any]] = {np.add: reduction.cumsum, np.multiply: reduction.cumprod}
 
@@ -241,8 +259,16 @@ def _mean(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True)
     return reduction.mean(a._tensor(), axes_of(axis, a.ndim), bool(keepdims))
 
 
-def _var(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-         where: Any = True, mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
+def _var(
+    a: Any,
+    axis: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
     centred = a - (np.mean(a, axis, keepdims=True, where=where) if mean is None else mean)
     squares = np.square(centred) if a.dtype.kind != "c" else (centred * np.conj(centred)).real
     degrees = _count(a, axis, where, keepdims) - (ddof if correction is None else correction)
@@ -432,27 +458,56 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> 
 
 
 FUNCTIONS |= {
-    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum), np.min: _over(np.minimum),
-    np.mean: _mean, np.var: _var, np.std: lambda *args, **options: np.sqrt(_var(*args, **options)),
-    np.cumsum: _running(np.add), np.cumprod: _running(np.multiply), np.sort: _sort, np.partition: _partition,
-    np.quantile: _quantile(np.quantile), np.percentile: _quantile(np.percentile), np.unique: _unique,
-    np.where: _where, np.clip: _clip, np.interp: _interp, np.dot: _dot, np.inner: _inner, np.einsum: _einsum,
-    np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
-    np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
-    np.round: _round, np.pad: _pad,
+    np.sum: _over(np.add),
+    np.prod: _over(np.multiply),
+    np.max: _over(np.maximum),
+    np.min: _over(np.minimum),
+    np.mean: _mean,
+    np.var: _var,
+    np.std: lambda *args, **options: np.sqrt(_var(*args, **options)),
+    np.cumsum: _running(np.add),
+    np.cumprod: _running(np.multiply),
+    np.sort: _sort,
+    np.partition: _partition,
+    np.quantile: _quantile(np.quantile),
+    np.percentile: _quantile(np.percentile),
+    np.unique: _unique,
+    np.where: _where,
+    np.clip: _clip,
+    np.interp: _interp,
+    np.dot: _dot,
+    np.inner: _inner,
+    np.einsum: _einsum,
+    np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)),
+    np.convolve: _convolve,
+    np.correlate: _correlate,
+    np.bincount: _bincount,
+    np.concatenate: _concatenate,
+    np.round: _round,
+    np.pad: _pad,
     np.trace: lambda a, *axes, **named: np.sum(np.diagonal(a, *axes, **named), -1),
-    np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh, np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0],
-}  # fmt: skip
+    np.linalg.lstsq: _lstsq,
+    np.linalg.eigh: _eigh,
+    np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0],
+}
 MATRICES: dict[str, Any] = {
-    "inv": factors.inv, "solve": factors.solve, "det": factors.det, "slogdet": lambda a: tuple(factors.slogdet(a)),
-    "cholesky": cholesky, "svd": svd, "qr": qr, "eig": factors.eig, "eigvals": factors.eigvals,
-}  # fmt: skip
+    "inv": factors.inv,
+    "solve": factors.solve,
+    "det": factors.det,
+    "slogdet": lambda a: tuple(factors.slogdet(a)),
+    "cholesky": cholesky,
+    "svd": svd,
+    "qr": qr,
+    "eig": factors.eig,
+    "eigvals": factors.eigvals,
+}
 for _name, _function in MATRICES.items():
     FUNCTIONS[getattr(np.linalg, _name)] = of_tensors(_function)
 
 
 def _transform(function: Callable[..., Any]) -> Rule:
-    """A Fourier transform; the engine's have the same parameters, but for None, which is no `norm`."""
+    """A Fourier transform; the engine's have the same parameters, but for None, which is no
+    `norm`."""
     return lambda a, *args, **options: function(
         a._tensor(), *args, **{k: v for k, v in options.items() if v is not None}
     )
