@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pylayer.distributed.call import AVG, MAX, MIN, PROD, SUM, Call, MismatchError
-from pylayer.distributed.rows import (
+from pylayer.distributed.collective_ops import (
     all_gather,
     all_reduce,
     all_to_all,

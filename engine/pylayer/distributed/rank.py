@@ -9,7 +9,7 @@ from math import nan
 from typing import Any
 
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError, snapshot
-from pylayer.distributed.meeting import Meeting
+from pylayer.distributed.rendezvous import Rendezvous
 from pylayer.ops.inplace import set_value
 from pylayer.ops.joining import concat, stack
 from pylayer.tensor.array import Array, to_numpy
@@ -26,7 +26,7 @@ class Rank:
     tensor_type: type = Tensor
     """What it exchanges."""
 
-    def __init__(self, number: int, size: int, meeting: Meeting, world: Any = None) -> None:
+    def __init__(self, number: int, size: int, meeting: Rendezvous, world: Any = None) -> None:
         self.number, self.size, self.meeting, self.world = number, size, meeting, world
         self.groups: list[Any] = []
         """The groups made so far, by their ids; the first is that of all."""
@@ -109,7 +109,7 @@ def equal(now: Array, then: Array) -> bool:
     return bool(to_numpy((now == then) | (then != then)).all())
 
 
-alone = Rank(0, 1, Meeting())
+alone = Rank(0, 1, Rendezvous())
 """What runs outside of a world."""
 in_force: ContextVar[Any] = ContextVar("rank", default=alone)
 

@@ -15,8 +15,8 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError
-from pylayer.distributed.meeting import Meeting
 from pylayer.distributed.rank import Rank, in_force
+from pylayer.distributed.rendezvous import Rendezvous
 from pylayer.ops.random import Streams, streams
 
 
@@ -29,7 +29,7 @@ class World:
     """
 
     def __init__(self, size: int, same_random: bool = False) -> None:
-        self.meeting = Meeting()
+        self.meeting = Rendezvous()
         self.ranks = [Rank(number, size, self.meeting, self) for number in range(size)]
         seed = streams.get().seed
         self.streams = [Streams(seed if same_random else seed + number) for number in range(size)]

@@ -29,7 +29,7 @@ from pylayer.tape.versions import clock
 from pylayer.tape.vjp import Function, Row, raw_ops
 from pylayer.tensor.array import in_order, run_alone
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import watching
+from pylayer.watch import observers
 
 ON = os.environ.get("PYLAYER_PLAIN") != "1"
 """Whether they are taken."""
@@ -58,7 +58,7 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
     keeps_x, keeps_out = "x" in row.reads, "out" in row.reads
 
     def call(x: Tensor, name: str | None = None) -> Tensor:
-        if type(x) is not Tensor or watching:
+        if type(x) is not Tensor or observers:
             return general(x)
         array = x.array
         dtype = array.dtype
@@ -98,7 +98,7 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
     keeps, (keeps_x, keeps_y, keeps_out) = bool(row.reads), [name in row.reads for name in SAVED]
 
     def call(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-        if type(x) is not Tensor or type(y) is not Tensor or watching:
+        if type(x) is not Tensor or type(y) is not Tensor or observers:
             return general(x, y)
         a, b = x.array, y.array
         dtype, shape = a.dtype, a.shape
@@ -146,7 +146,7 @@ def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Ten
 
     def call(x: Any, y: Any) -> Tensor:
         tensor, number = (y, x) if type(y) is Tensor else (x, y)
-        if type(tensor) is not Tensor or type(number) not in (float, int) or watching:
+        if type(tensor) is not Tensor or type(number) not in (float, int) or observers:
             return general(x, y)
         array = tensor.array
         if array.dtype.kind != "f" or not array.ndim:

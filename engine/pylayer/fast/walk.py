@@ -9,7 +9,7 @@ from typing import Any
 
 from pylayer.fast import ON, ElementwiseNode
 from pylayer.tape import graph
-from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Owned, Target
 from pylayer.tape.versions import changes
 from pylayer.tensor.array import as_array, gradient_in_order, in_order
 
@@ -19,7 +19,7 @@ def spelled_out(
 ) -> None:
     """What `graph.walk` does of arrays; from one elementwise call straight on to the next, as in a
     chain, by `pull`."""
-    pending: dict[Target, Held] = {}
+    pending: dict[Target, Owned] = {}
     heap: list[tuple[int, Node]] = []
     shaped = True
 

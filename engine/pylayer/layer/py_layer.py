@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Owned, Target
 from pylayer.tape.node import Packed, active_hooks, packed, parent_of
 from pylayer.tape.symbol import is_of_a_program, named, recording
 from pylayer.tape.versions import changed_since, check_unchanged, clock, mark_changed
@@ -29,8 +29,8 @@ from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.invalid import check_supported
 from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, nobody, records_all
-from pylayer.watch.layers import observers
+from pylayer.watch import NO_OBSERVER, current_observer, recording_all
+from pylayer.watch.layers import layer_observers
 
 reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=False)
 """How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as
@@ -342,7 +342,7 @@ class PyLayerNode(Node):
         return f"GradNodePyLayer_{self.layer.__name__}"
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients
+        self, held: Owned, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         """Call backward.
 
@@ -356,7 +356,7 @@ class PyLayerNode(Node):
         ctx: PyLayerContext = self.saved
         misfits, self.misfits = self.misfits, []
         arguments = self.cotangent_arguments(held[0], ctx)
-        for observer in observers:
+        for observer in layer_observers:
             observer.pulled_back(self.layer)
         try:
             returned = self.layer.backward(ctx, *arguments)
@@ -365,7 +365,7 @@ class PyLayerNode(Node):
             if misfits:
                 raise misfits[0] from error
             raise
-        pairs = self.checked(returned, found.barred)
+        pairs = self.checked(returned, found.no_grad_targets)
         return pairs if create_graph else [(parent, gradient.array) for parent, gradient in pairs]
 
     # ----------------------------------------------------------------- what backward gets
@@ -382,18 +382,18 @@ class PyLayerNode(Node):
 
     # ----------------------------------------------------------------- what backward returns
     def checked(
-        self, returned: Any, barred: Collection[Target] = ()
+        self, returned: Any, no_grad_targets: Collection[Target] = ()
     ) -> list[tuple[Target, Tensor]]:
         """The gradients of the input Tensors that have one, in order, by the reading in force
         (`reads_as_releases`).
 
-        Integers and booleans are never asked for one. An input among `barred`, those of which
-        ``paddle.grad`` wants no gradient, is one that needs none.
+        Integers and booleans are never asked for one. An input among `no_grad_targets`, those of
+        which ``paddle.grad`` wants no gradient, is one that needs none.
         """
         slots = [
             slot._replace(
                 tensors=[
-                    like._replace(target=None) if like.target in barred else like
+                    like._replace(target=None) if like.target in no_grad_targets else like
                     for like in slot.tensors
                 ]
             )
@@ -607,9 +607,9 @@ class PyLayer:
                 "use paddle.static.nn.static_pylayer."
             )
         ctx = PyLayerContext(cls.__name__)
-        for observer in observers:
+        for observer in layer_observers:
             observer.applied(cls, ctx)
-        watch = in_force.get() if records_all() else nobody
+        watch = current_observer.get() if recording_all() else NO_OBSERVER
         watch.applied(cls)
         if watch.records and not watch.backwards:
             return cls.forward(ctx, *args, **kwargs)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pylayer.static import variable as static
 from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mode
-from pylayer.tensor.array import no
+from pylayer.tensor.array import always_false
 from pylayer.tensor.dtype import as_dtype, bfloat16, float16
 from pylayer.tensor.tensor import Tensor
 
@@ -147,7 +147,7 @@ class GradScaler:
     def update(self) -> None:
         """There is no scale to change."""
 
-    is_enable = is_use_dynamic_loss_scaling = no
+    is_enable = is_use_dynamic_loss_scaling = always_false
 
     def state_dict(self) -> dict[str, Any]:
         """Empty: there is no scale."""

@@ -35,7 +35,7 @@ MODULES = {
     "autograd.py_layer": "layer.py_layer",
     "base": (
         "paddle._compatibility tensor.array nn.initializer:ParamAttr static.backward "
-        "static.executor static.in_use static.program tensor.tensor"
+        "static.executor static.current_program static.program tensor.tensor"
     ),
     "base.core": ("tensor.array ops.random:Generator DataType=tensor.dtype:DType"),
     "base.core.eager": (
@@ -50,12 +50,12 @@ MODULES = {
     ),
     "base.wrapped_decorator": "",
     "base.framework": (
-        "paddle._compatibility tensor.array static.in_use static.program tape.symbol:Parameter "
+        "paddle._compatibility tensor.array static.current_program static.program tape.symbol:Parameter "
         "EagerParamBase=tape.symbol:Parameter _current_expected_place=tensor.array:current_place"
     ),
     "base.unique_name": "tensor.unique_names:generate guard=tensor.unique_names:name_guard",
     "device": "tensor.array",
-    "distributed": "distributed.communication distributed.group is_available=tensor.array:yes",
+    "distributed": "distributed.communication distributed.group is_available=tensor.array:always_true",
     "distributed.collective": (
         "distributed.communication distributed.group "
         "_get_default_group=distributed.group:world_group "
@@ -118,7 +118,7 @@ MODULES = {
     "regularizer": "optimizer.regularizer",
     "special": "softmax=ops.activation:legacy_softmax ops",
     "static": (
-        "paddle._compatibility:Variable static.backward static.data static.executor static.in_use "
+        "paddle._compatibility:Variable static.backward static.data static.executor static.current_program "
         "static.program setitem=ops.inplace:set_items"
     ),
     "static.nn": "static.cond static.nn static.pylayer_op",

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from pylayer.ops.creation import full_like
-from pylayer.static.in_use import default_main_program
+from pylayer.static.current_program import default_main_program
 from pylayer.static.program import Operator, expanded
 from pylayer.static.recorder import ProgramRecorder, assigned, check_static, current_block_for
 from pylayer.static.sizes import may_be_equal

@@ -7,7 +7,7 @@ from typing import Any
 
 from pylayer.ops.creation import to_tensor
 from pylayer.static.backward import filled_like, pull_back
-from pylayer.static.in_use import default_main_program
+from pylayer.static.current_program import default_main_program
 from pylayer.static.operators import Assign
 from pylayer.static.program import Block, Operator, expanded
 from pylayer.static.recorder import current_block_for, in_dynamic_mode

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pylayer.nn.initializer import create_parameter as new_parameter
-from pylayer.static.in_use import default_main_program, default_startup_program
+from pylayer.static.current_program import default_main_program, default_startup_program
 from pylayer.static.recorder import check_static
 from pylayer.static.sizes import UnknownSize
 from pylayer.static.update import Initialize

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.static.in_use import default_main_program
+from pylayer.static.current_program import default_main_program
 from pylayer.static.interpreter import Interpreter, uses
 from pylayer.static.program import Program
 from pylayer.static.sizes import may_be_equal

@@ -9,8 +9,8 @@ from pylayer.nn import functional
 from pylayer.ops import activation as activations
 from pylayer.ops import elementwise
 from pylayer.ops.shape import reshape
+from pylayer.static.current_program import default_main_program
 from pylayer.static.data import create_parameter
-from pylayer.static.in_use import default_main_program
 from pylayer.static.recorder import check_static
 from pylayer.static.variable import Variable
 from pylayer.tensor.tensor import Tensor

@@ -10,7 +10,7 @@ from typing import Any
 
 from pylayer.layer.py_layer import PyLayer
 from pylayer.static.backward import filled_like, needs_gradient
-from pylayer.static.in_use import default_main_program
+from pylayer.static.current_program import default_main_program
 from pylayer.static.operators import Assign
 from pylayer.static.program import Block, Operator
 from pylayer.static.recorder import current_block_for, in_dynamic_mode
@@ -19,7 +19,7 @@ from pylayer.static.structure import leaves, rebuilt
 from pylayer.static.values import tensors_in
 from pylayer.static.variable import described
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch.layers import observers
+from pylayer.watch.layers import layer_observers
 
 
 class PyLayerCall(Operator):
@@ -57,7 +57,7 @@ class PyLayerCall(Operator):
         ]
         around = program.current
         block = Block(program, around, sees=[self.forward])
-        for observer in observers:
+        for observer in layer_observers:
             observer.pulled_back(self.backward_fn)
         with block.recorded():
             try:
@@ -223,7 +223,7 @@ def static_pylayer(
         )
     block = Block(around.program, around)
     call = PyLayerCall(tensors, block, backward_fn)
-    for observer in observers if backward_fn is not None else ():
+    for observer in layer_observers if backward_fn is not None else ():
         observer.applied(backward_fn, None)
     with block.recorded():
         try:

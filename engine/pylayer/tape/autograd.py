@@ -8,7 +8,7 @@ import numpy as np
 
 from pylayer.fast.walk import backward_walk
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Gradients, Held, Target, nodes_between, run_hooks, walk
+from pylayer.tape.graph import Cotangent, Gradients, Owned, Target, nodes_between, run_hooks, walk
 from pylayer.tape.hooks import final_hooks
 from pylayer.tape.node import with_array_in_order
 from pylayer.tape.symbol import recording
@@ -22,7 +22,7 @@ from pylayer.tensor.invalid import (
     wrong_shape,
 )
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, records_all, watching
+from pylayer.watch import current_observer, observers, recording_all
 
 
 def backward(
@@ -83,11 +83,11 @@ def run_backward(
     outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], retain_graph: bool
 ) -> None:
     """`backward`, of checked arguments."""
-    if watching:
-        in_force.get().left(outputs[0], "backward()")
+    if observers:
+        current_observer.get().left(outputs[0], "backward()")
     found = Gradients()
     roots = roots_of(outputs, cotangents, create_graph=False)
-    token = grad_mode.set(bool(watching) and records_all())
+    token = grad_mode.set(bool(observers) and recording_all())
     try:
         with np.errstate(all="ignore"):
             backward_walk(roots, found, retain_graph=retain_graph)
@@ -184,16 +184,18 @@ def gradients_of(
 ) -> list[Tensor | None]:
     """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to
     none of `wanted`."""
-    if watching:
-        in_force.get().left(ends[0], "grad(create_graph=True)" if create_graph else "grad()")
+    if observers:
+        current_observer.get().left(
+            ends[0], "grad(create_graph=True)" if create_graph else "grad()"
+        )
     targets = {target_of(t) for t in wanted}
     roots = roots_of(ends, given, create_graph)
-    barred = {target_of(t) for t in held or ()}.difference(root for root, _ in roots)
-    enter = nodes_between([root for root, _ in roots], targets, barred)
+    no_grad_targets = {target_of(t) for t in held or ()}.difference(root for root, _ in roots)
+    enter = nodes_between([root for root, _ in roots], targets, no_grad_targets)
     if held is not None:
         parents = {parent for node in enter for parent in node.parents if parent is not None}
-        barred |= parents - enter - targets
-    found = Gradients(targets, barred)
+        no_grad_targets |= parents - enter - targets
+    found = Gradients(targets, no_grad_targets)
     with grad_mode_set(create_graph), np.errstate(all="ignore"):
         walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
     results: list[Tensor | None] = []
@@ -213,7 +215,7 @@ def gradients_of(
 
 
 def own_gradient(
-    held: Held, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
+    held: Owned, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
 ) -> Tensor:
     """What arrived at `tensor` as a Tensor of its own, also where it is a cotangent or another
     gradient."""

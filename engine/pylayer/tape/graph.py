@@ -18,7 +18,7 @@ from pylayer.tensor.array import XP, as_array, in_order
 Cotangent = Any
 """A raw array in an ordinary walk; a Tensor with ``create_graph``."""
 
-Held = list[Any]
+Owned = list[Any]
 """A cotangent, alone in a list: who takes it out with `pop` may be the only one to hold it."""
 
 Target = Any
@@ -53,7 +53,7 @@ class Node:
         raise NotImplementedError
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients
+        self, held: Owned, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         """The parents that need a gradient, each with its cotangent, for a walk that has `found`
         others.
@@ -97,22 +97,24 @@ class Gradients:
     """What a walk finds, and what it is asked for.
 
     `arrived` has the cotangents of leaves and of the nodes in `capture`; no gradient flows through
-    what is `barred`.
+    what is `no_grad_targets`.
     """
 
-    def __init__(self, capture: Iterable[Node] = (), barred: Collection[Target] = ()) -> None:
-        self.arrived: dict[Target, Held] = {}
+    def __init__(
+        self, capture: Iterable[Node] = (), no_grad_targets: Collection[Target] = ()
+    ) -> None:
+        self.arrived: dict[Target, Owned] = {}
         self.capture = frozenset(capture)
-        self.barred = barred
+        self.no_grad_targets = no_grad_targets
 
-    def settle(self, node: Node, held: Held) -> None:
+    def settle(self, node: Node, held: Owned) -> None:
         """Have the hooks of a node see its complete cotangent, and keep that if it is wanted."""
         run_hooks(node, held)
         if node in self.capture:
             self.arrived[node] = [held[0]]
 
 
-def run_hooks(holder: Any, held: Held) -> None:
+def run_hooks(holder: Any, held: Owned) -> None:
     """Have the hooks of a node or leaf see its complete cotangent, and put in another."""
     for hook in tuple((holder._hooks or {}).values()):
         held[0] = hook(held[0])
@@ -122,7 +124,7 @@ class Pending:
     """Cotangents by the targets at which they have arrived, the nodes among these newest first."""
 
     def __init__(self) -> None:
-        self.held: dict[Target, Held] = {}
+        self.held: dict[Target, Owned] = {}
         self.heap: list[tuple[int, Node]] = []
 
     def arrive(self, target: Target, cotangent: Cotangent) -> None:
@@ -135,7 +137,7 @@ class Pending:
         if isinstance(target, Node):
             heappush(self.heap, (target.age, target))
 
-    def pop(self) -> tuple[Node, Held]:
+    def pop(self) -> tuple[Node, Owned]:
         """Take the newest node out, whose cotangents are then all there."""
         _, node = heappop(self.heap)
         return node, self.held.pop(node)
@@ -188,7 +190,7 @@ def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
 
 
 def arrive_at_output(
-    node: Output, cotangent: Cotangent, pending: dict[Target, Held], heap: list[tuple[int, Node]]
+    node: Output, cotangent: Cotangent, pending: dict[Target, Owned], heap: list[tuple[int, Node]]
 ) -> None:
     """Put the cotangent of one of several outputs among those of the others."""
     parent: Any = node.parents[0]
@@ -200,14 +202,16 @@ def arrive_at_output(
     cotangents[node.index] = cotangent if before is None else summed(before, cotangent)
 
 
-def nodes_between(roots: Iterable[Target], targets: set[Any], barred: set[Any]) -> set[Node]:
+def nodes_between(
+    roots: Iterable[Target], targets: set[Any], no_grad_targets: set[Any]
+) -> set[Node]:
     """The nodes through which a gradient flows from `roots` to `targets`, none of them in
-    `barred`."""
+    `no_grad_targets`."""
     reachable: set[Node] = set()
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if isinstance(node, Node) and node not in reachable and node not in barred:
+        if isinstance(node, Node) and node not in reachable and node not in no_grad_targets:
             reachable.add(node)
             stack.extend(node.parents)
     between: set[Node] = set()

@@ -11,13 +11,13 @@ from itertools import chain
 from typing import Any
 
 from pylayer.tape.grad_mode import grad_mode
-from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Owned, Target
 from pylayer.tape.versions import changes, check_unchanged
 from pylayer.tape.vjp import Row, Vjp, raw_ops, recorded_ops
 from pylayer.tensor.array import XP, Array, as_array, gradient_in_order, in_order, is_broadcast
 from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, records_all, watching
+from pylayer.watch import current_observer, observers, recording_all
 
 Parents = Sequence[Target | None]
 Saved = Sequence[tuple[Any, ...]]
@@ -48,12 +48,12 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
                 "(InvalidArgument) paddle.autograd.saved_tensors_hooks only one pair of hooks is "
                 "allowed at a time."
             )
-        watching.append(self)
+        observers.append(self)
         self._tokens.append(active_hooks.set(self))
 
     def __exit__(self, *raised: object) -> None:
         active_hooks.reset(self._tokens.pop())
-        watching.remove(self)
+        observers.remove(self)
 
 
 active_hooks: ContextVar[saved_tensors_hooks | None] = ContextVar(
@@ -99,7 +99,7 @@ class PackedSaved(list[tuple[Any, ...]]):
     order of the arguments, with the stop_gradient of what it is; so they are unpacked."""
 
     def __init__(self, op: Row, parents: Parents, saved: Saved) -> None:
-        self.plain = saved if records_all() else None
+        self.plain = saved if recording_all() else None
         """The values as they were saved, where everything is recorded: a pack may be one that only
         the walk of backward can undo, as that of `recompute`, which runs the function again."""
         read = {
@@ -158,10 +158,10 @@ class OpNode(Node):
         super().__init__(parents, saved)
         self.op = op
         self.shapes = shapes
-        if watching:
+        if observers:
             if active_hooks.get() is not None:
                 self.saved = PackedSaved(op, parents, saved)
-            in_force.get().made(self, out)
+            current_observer.get().made(self, out)
 
     @property
     def label(self) -> str:
@@ -186,7 +186,7 @@ class OpNode(Node):
         return self.values()
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients
+        self, held: Owned, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         cotangent = held[0]
         if changes and type(self.saved) is not PackedSaved:
@@ -259,7 +259,7 @@ class SeveralOutputs(OpNode):
         """The nodes of outputs in a list."""
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients
+        self, held: Owned, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         filled = list(held[0])
         for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:

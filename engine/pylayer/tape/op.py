@@ -35,7 +35,7 @@ from pylayer.tensor.array import XP, as_array, in_order, quietly
 from pylayer.tensor.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
 from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, taken, watching
+from pylayer.watch import current_observer, from_numpy_hook, observers
 
 Operation = Callable[..., Tensor]
 """What users call: a list or a tuple of Tensors comes out where the forward gives one."""
@@ -58,8 +58,8 @@ class Op(Row):
         recorder = recording.get()
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
-        if watching:
-            arguments = tuple(taken(value) for value in arguments)
+        if observers:
+            arguments = tuple(from_numpy_hook(value) for value in arguments)
         inputs, values, kind = self.checked(arguments)
         raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
         out = compute(self, self.kernels[kind], raw)
@@ -70,8 +70,8 @@ class Op(Row):
         raw_out = outs if several else outs[0]
         parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
         if all(parent is None for parent in parents):
-            if watching:
-                in_force.get().computed(self, values, raw_out)
+            if observers:
+                current_observer.get().computed(self, values, raw_out)
             return type(out)(map(Tensor, raw_out)) if several else Tensor(raw_out)
         node = self.recorded(parents, raw, raw_out)
         if not isinstance(node, SeveralOutputs):

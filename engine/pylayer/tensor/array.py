@@ -265,20 +265,22 @@ def check_place(place: Any) -> None:
 
 # --------------------------------------------------------------------------- what Paddle is built
 # with
-def no(*args: Any, **kwargs: Any) -> bool:
+def always_false(*args: Any, **kwargs: Any) -> bool:
     """False, whatever is asked: what Paddle is compiled with for other devices and compilers, the
     engine is not."""
     return False
 
 
-def yes(*args: Any, **kwargs: Any) -> bool:
+def always_true(*args: Any, **kwargs: Any) -> bool:
     """True, whatever is asked."""
     return True
 
 
-is_compiled_with_xpu = is_compiled_with_rocm = is_compiled_with_cinn = is_compiled_with_ipu = no
-is_compiled_with_custom_device = is_compiled_with_dist = is_compiled_with_distribute = no
+is_compiled_with_xpu = is_compiled_with_rocm = is_compiled_with_cinn = is_compiled_with_ipu = (
+    always_false
+)
+is_compiled_with_custom_device = is_compiled_with_dist = is_compiled_with_distribute = always_false
 is_float16_supported = is_bfloat16_supported = is_autocast_enabled = supports_bfloat16 = (
     op_support_gpu
-) = no
-_is_fwd_prim_enabled = _is_bwd_prim_enabled = in_pir_mode = use_pir_api = no
+) = always_false
+_is_fwd_prim_enabled = _is_bwd_prim_enabled = in_pir_mode = use_pir_api = always_false

@@ -15,7 +15,7 @@ from pylayer.tensor.array import XP, Array, Place, as_array, constructed, place_
 from pylayer.tensor.dtype import BY_NUMPY, DType
 from pylayer.tensor.printing import text_of
 from pylayer.tensor.size import Size, TensorSize
-from pylayer.watch import handed, in_force, records_all, watching
+from pylayer.watch import current_observer, observers, recording_all, to_numpy_hook
 
 _names, _NOTHING = itertools.count(), np.empty(0, np.float32)
 
@@ -138,7 +138,7 @@ class Tensor:
                 f"(InvalidType) stop_gradient: argument (position 1) must be bool, but got "
                 f"{type(value).__name__}"
             )
-        if not (value and self.node is not None and records_all()):
+        if not (value and self.node is not None and recording_all()):
             self._stop_gradient = value
 
     @property
@@ -163,12 +163,12 @@ class Tensor:
     # ----------------------------------------------------------------- its values
     def numpy(self, force: bool = False) -> np.ndarray[Any, Any]:
         """A copy of its values on the host, whatever `force`."""
-        return handed(self) if watching else np.array(to_numpy(self.array))
+        return to_numpy_hook(self) if observers else np.array(to_numpy(self.array))
 
     def _values(self, how: str) -> np.ndarray[Any, Any]:
         """Its values on the host, not to be changed, handed out by the method `how`."""
-        if watching:
-            in_force.get().left(self, how)
+        if observers:
+            current_observer.get().left(self, how)
         return to_numpy(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -221,8 +221,8 @@ class Tensor:
                 f"When Variable is used as the condition of if/while, it must have one element, "
                 f"not {self.size}."
             )
-        if watching:
-            in_force.get().decided(self)
+        if observers:
+            current_observer.get().decided(self)
         return bool(to_numpy(self.array).item())
 
     def __len__(self) -> int:
@@ -262,7 +262,7 @@ class Tensor:
     # ----------------------------------------------------------------- its gradient
     def detach(self) -> Tensor:
         """The same memory, outside the graph: a leaf with stop_gradient True."""
-        if records_all():
+        if recording_all():
             return Tensor(self.array, self if self.node is None else self.node, self._stop_gradient)
         return Tensor(self.array)
 

@@ -57,42 +57,42 @@ class Watch:
         inside its forward."""
 
 
-watching: list[object] = []
+observers: list[object] = []
 """What is in force in any thread, watches and hooks of what is saved: one truth test tells the
 usual case, nothing, from a look-up."""
 
-nobody = Watch()
+NO_OBSERVER = Watch()
 """The watch where none is: it does nothing."""
-in_force: ContextVar[Watch] = ContextVar("watch", default=nobody)
+current_observer: ContextVar[Watch] = ContextVar("watch", default=NO_OBSERVER)
 
-Place = tuple[Tensor, Array, Any, bool]
+SavedValue = tuple[Tensor, Array, Any, bool]
 """A Tensor, and the array, node and stop_gradient that it had."""
-moved: ContextVar[list[Place] | None] = ContextVar("moved", default=None)
+moved: ContextVar[list[SavedValue] | None] = ContextVar("moved", default=None)
 """The Tensors that in-place operations changed while everything is recorded, as they were."""
 
 
 @contextmanager
-def watched(watch: Watch) -> Iterator[list[Place]]:
+def watched(watch: Watch) -> Iterator[list[SavedValue]]:
     """Have `watch` in force in the ``with`` block, in this thread. Tensors changed in place are as
     before afterwards,
     if everything is recorded: their memory was left alone.
     """
-    places: list[Place] = []
-    watching.append(watch)
-    tokens = in_force.set(watch), moved.set(places)
+    places: list[SavedValue] = []
+    observers.append(watch)
+    tokens = current_observer.set(watch), moved.set(places)
     try:
         yield places
     finally:
-        in_force.reset(tokens[0])
+        current_observer.reset(tokens[0])
         moved.reset(tokens[1])
-        watching.remove(watch)
+        observers.remove(watch)
         for tensor, array, node, stop_gradient in reversed(places):
             tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
 
 
-def records_all() -> bool:
+def recording_all() -> bool:
     """Whether everything is recorded here and now."""
-    return bool(watching) and in_force.get().records
+    return bool(observers) and current_observer.get().records
 
 
 def take_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> None:
@@ -109,15 +109,17 @@ exchange: ContextVar[Any] = ContextVar("exchange", default=None)
 them back: a `pylayer.watch.numpy_array.Session`, if anything."""
 
 
-def handed(tensor: Tensor) -> Any:
+def to_numpy_hook(tensor: Tensor) -> Any:
     """What `Tensor.numpy` gives: a copy of its values, or what stands for it where NumPy code is
     recorded."""
     through = exchange.get()
-    return np.array(tensor._values(".numpy()")) if through is None else through.handed(tensor)
+    return (
+        np.array(tensor._values(".numpy()")) if through is None else through.to_numpy_hook(tensor)
+    )
 
 
-def taken(value: Any, whole: bool = False) -> Any:
+def from_numpy_hook(value: Any, whole: bool = False) -> Any:
     """The Tensor that a value of recorded NumPy code stands for, or lists of such values if
     `whole`; tuples with Tensors in place of such values; anything else unchanged."""
-    through = exchange.get() if watching else None
-    return value if through is None else through.taken(value, whole)
+    through = exchange.get() if observers else None
+    return value if through is None else through.from_numpy_hook(value, whole)

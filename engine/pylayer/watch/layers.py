@@ -19,15 +19,15 @@ class LayerObserver(Protocol):
         """The backward of a layer is about to run."""
 
 
-observers: list[LayerObserver] = []
-"""The observers in force, in any thread and on all ranks of a world."""
+layer_observers: list[LayerObserver] = []
+"""The layer_observers in force, in any thread and on all ranks of a world."""
 
 
 @contextmanager
 def observing_layers(observer: LayerObserver) -> Iterator[None]:
     """Have `observer` in force in the ``with`` block."""
-    observers.append(observer)
+    layer_observers.append(observer)
     try:
         yield
     finally:
-        observers.remove(observer)
+        layer_observers.remove(observer)

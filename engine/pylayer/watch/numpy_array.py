@@ -24,7 +24,7 @@ from pylayer.ops.shape import astype, broadcast_to, reshape, transpose
 from pylayer.tape.vjp import OPS
 from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import exchange, in_force, nobody, records_all
+from pylayer.watch import NO_OBSERVER, current_observer, exchange, recording_all
 
 Plain = np.ndarray[Any, Any]
 Dispatched = type(np.sum)
@@ -43,22 +43,22 @@ class Session:
         self.is_users = is_users
         self.exact = exact
         self.thread = threading.get_ident()
-        self.watch = in_force.get()
+        self.watch = current_observer.get()
         self.open = True
 
     def leak(self, tensor: Tensor, what: str) -> None:
         """Tell that `what` took the values of `tensor` out of the recording."""
         self.watch.left(tensor, what)
 
-    def handed(self, tensor: Tensor) -> Any:
+    def to_numpy_hook(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
         copy = as_it_is(tensor)
         copy.array = (
-            tensor.array if records_all() else tensor.array.copy()
+            tensor.array if recording_all() else tensor.array.copy()
         )  # which in-place operations write to
         return fresh(copy, np.array(tensor.array), self)
 
-    def taken(self, value: Any, whole: bool) -> Any:
+    def from_numpy_hook(self, value: Any, whole: bool) -> Any:
         """See `pylayer.watch.taken`."""
         return mapped(gathered(value) if whole else value, self.tensor_of)
 
@@ -66,7 +66,7 @@ class Session:
         """The Tensor that a recorded array stands for; anything else unchanged."""
         if type(value) is not RecordedArray:
             return value
-        cut = self.watch is not nobody and not self.watch.records
+        cut = self.watch is not NO_OBSERVER and not self.watch.records
         return Tensor(value._tensor().array) if cut else as_it_is(value._tensor())
 
 
@@ -126,7 +126,7 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
     if isinstance(like, np.ndarray):
         memory = np.empty_like(like, dtype=tensor.array.dtype, subok=False)
         memory[...] = tensor.array
-    if not is_live(memory.dtype) or (records_all() and tensor.stop_gradient):
+    if not is_live(memory.dtype) or (recording_all() and tensor.stop_gradient):
         return constant(memory, session)
     return RecordedArray(Buffer(memory, tensor, session), memory)
 
@@ -317,7 +317,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         """Write a value at an index, cast and broadcast as NumPy does it."""
         session, dtype = self._here(), self.dtype
         value = (
-            session.handed(value)
+            session.to_numpy_hook(value)
             if isinstance(value, Tensor) and session is not None
             else gathered(value)
         )
@@ -421,7 +421,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
                 self._memory.dtype
             ):  # what is read off indices or truths is a choice, as they are
                 found = np.array(found)
-                in_force.get().computed(OPS["getitem"], (self._tensor(), index), found)
+                current_observer.get().computed(OPS["getitem"], (self._tensor(), index), found)
                 found = found[()]
             return constant(found, session)
         one = not isinstance(found, np.ndarray)
@@ -436,7 +436,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __bool__(self) -> bool:
         truth = bool(self._memory)
         if self._here() is not None:
-            in_force.get().decided(self._tensor())
+            current_observer.get().decided(self._tensor())
         return truth
 
     def __contains__(self, value: Any) -> bool:

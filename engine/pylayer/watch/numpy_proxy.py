@@ -142,7 +142,7 @@ for _joiner in (np.r_, np.c_):
 
 def with_tensors(value: Any, session: Session) -> Any:
     """A value, or containers of them, with recorded arrays in place of Tensors."""
-    return mapped(value, lambda v: session.handed(v) if isinstance(v, Tensor) else v)
+    return mapped(value, lambda v: session.to_numpy_hook(v) if isinstance(v, Tensor) else v)
 
 
 # --------------------------------------------------------------------------- NumPy's functions that

@@ -33,7 +33,7 @@ import numpy as np
 
 import pylayer
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import exchange, scipy_rules, watching
+from pylayer.watch import exchange, observers, scipy_rules
 from pylayer.watch.numpy_array import RecordedArray, Session, session_here
 from pylayer.watch.numpy_proxy import LIBRARIES, stand_in, standing
 
@@ -251,14 +251,14 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[None]:
         recordings.append(session)
         for place, other in places:
             replace(*place, other)
-    watching.append(session)
+    observers.append(session)
     token = exchange.set(session)
     try:
         yield
     finally:
         session.open = False
         exchange.reset(token)
-        watching.remove(session)
+        observers.remove(session)
         with lock:
             recordings.remove(session)
             if not recordings:

@@ -10,7 +10,7 @@ from pylayer.distributed.call import Call, CommunicationError, MismatchError
 from pylayer.distributed.collectives import COLLECTIVES, OF_ONE_SHAPE
 
 
-class Meeting:
+class Rendezvous:
     """The calls that wait for others, by their key: one queue per member, as a group's calls are
     answered in order."""
 
