@@ -6,7 +6,6 @@ mode, watches, NumPy code that is recorded) holds for all of them.
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
@@ -170,6 +169,7 @@ def listed(numbers: Sequence[int]) -> str:
     """Ranks in words: ``rank 2``, ``ranks 0 to 2``, ``ranks 0, 2 and 5``."""
     if len(numbers) == 1:
         return f"rank {numbers[0]}"
-    if len(numbers) > 2 and all(b == a + 1 for a, b in itertools.pairwise(numbers)):
-        return f"ranks {numbers[0]} to {numbers[-1]}"
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > 2 and list(numbers) == list(range(first, last + 1)):
+        return f"ranks {first} to {last}"
     return f"ranks {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"

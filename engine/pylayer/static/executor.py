@@ -83,11 +83,8 @@ class Executor:
             recording.reset(recorder)
             grad_mode.reset(recorded)
             _device.reset(device)
-        return (
-            [np.array(to_numpy(v)) for v in values]
-            if return_numpy
-            else [Tensor(v.copy()) for v in values]
-        )
+        copies = [v.copy() for v in values]
+        return list(map(to_numpy if return_numpy else Tensor, copies))
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -145,10 +142,8 @@ def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:
         raise KeyError(
             f"{variable.fed_as}: the feed lacks {variable.described()}; it holds {given}"
         )
-    value = feed[variable.fed_as]
-    spec = variable._spec
-    if isinstance(value, Tensor):
-        value = value.array
+    value, spec = feed[variable.fed_as], variable._spec
+    value = getattr(value, "array", value)  # of a Tensor
     array = value if hasattr(value, "dtype") else np.asarray(value, dtype=spec.dtype)
     if array.dtype != spec.dtype:
         raise ValueError(

@@ -43,7 +43,7 @@ class DType:
     @property
     def rank(self) -> int:
         """The place of its kind in bool, integer, floating, complex."""
-        return 3 if self.is_complex else 2 if self.is_floating else 0 if self is bool_ else 1
+        return {"b": 0, "u": 1, "i": 1, "c": 3}.get(self.numpy.kind, 2)  # bfloat16 is of kind V
 
     @property
     def itemsize(self) -> int:
@@ -162,9 +162,8 @@ class finfo:  # noqa: N801 - Paddle's name
             )
         limits: Any = ml_dtypes.finfo  # untyped
         found = limits(np.zeros((), wanted.numpy).real.dtype)
-        self.min, self.max, self.eps, self.tiny = (
-            float(v) for v in (found.min, found.max, found.eps, found.tiny)
-        )
+        self.min, self.max = float(found.min), float(found.max)
+        self.eps, self.tiny = float(found.eps), float(found.tiny)
         self.resolution, self.smallest_normal = (
             float(found.resolution),
             float(found.smallest_normal),

@@ -7,7 +7,6 @@ those is negative.
 
 from __future__ import annotations
 
-import math
 from itertools import chain
 from typing import Any
 
@@ -40,9 +39,7 @@ def at_the_edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def item_text(item: Any) -> str:
     """One element, not padded."""
     if item.dtype.kind == "f":
-        return (
-            f"{item:.{PRECISION}f}" if math.isnan(item) or item != np.ceil(item) else f"{item:.0f}."
-        )
+        return f"{item:.{PRECISION}f}" if item != np.ceil(item) else f"{item:.0f}."  # NaN is not
     if item.dtype.kind == "c":
         return (
             f"({item.real:.{PRECISION}f}{'+' if item.imag >= 0 else ''}{item.imag:.{PRECISION}f}j)"

@@ -67,8 +67,9 @@ current_observer: ContextVar[Watch] = ContextVar("watch", default=NO_OBSERVER)
 
 SavedValue = tuple[Tensor, Array, Any, bool]
 """A Tensor, and the array, node and stop_gradient that it had."""
-moved: ContextVar[list[SavedValue] | None] = ContextVar("moved", default=None)
-"""The Tensors that in-place operations changed while everything is recorded, as they were."""
+moved: ContextVar[list[SavedValue]] = ContextVar("moved")
+"""The Tensors that in-place operations changed while everything is recorded, as they were; set
+while there is an observer."""
 
 
 @contextmanager
@@ -98,9 +99,8 @@ def recording_all() -> bool:
 def take_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> None:
     """Have `tensor` stand for another value from here on; its memory, which others may have saved,
     stays as it was."""
-    places = moved.get()
-    if places is not None:
-        places.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))
+    before = tensor.array, tensor.node, tensor._stop_gradient
+    moved.get().append((tensor, *before))
     tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
 
 

@@ -211,8 +211,9 @@ def cells_of(function: FunctionType) -> list[CellType]:
     """The variables of a function's closure that have been given a value."""
     cells = []
     for cell in function.__closure__ or ():
-        with contextlib.suppress(ValueError):
-            cells += [cell] if cell.cell_contents is not cell else []
+        with contextlib.suppress(ValueError):  # of one without a value
+            _ = cell.cell_contents
+            cells.append(cell)
     return cells
 
 
