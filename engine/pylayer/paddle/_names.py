@@ -50,12 +50,15 @@ MODULES = {
     ),
     "base.wrapped_decorator": "",
     "base.framework": (
-        "paddle._compatibility tensor.array static.current_program static.program tape.symbol:Parameter "
+        "paddle._compatibility tensor.array static.current_program static.program "
+        "tape.symbol:Parameter "
         "EagerParamBase=tape.symbol:Parameter _current_expected_place=tensor.array:current_place"
     ),
     "base.unique_name": "tensor.unique_names:generate guard=tensor.unique_names:name_guard",
     "device": "tensor.array",
-    "distributed": "distributed.communication distributed.group is_available=tensor.array:always_true",
+    "distributed": (
+        "distributed.communication distributed.group is_available=tensor.array:always_true"
+    ),
     "distributed.collective": (
         "distributed.communication distributed.group "
         "_get_default_group=distributed.group:world_group "
@@ -118,7 +121,8 @@ MODULES = {
     "regularizer": "optimizer.regularizer",
     "special": "softmax=ops.activation:legacy_softmax ops",
     "static": (
-        "paddle._compatibility:Variable static.backward static.data static.executor static.current_program "
+        "paddle._compatibility:Variable static.backward static.data static.executor "
+        "static.current_program "
         "static.program setitem=ops.inplace:set_items"
     ),
     "static.nn": "static.cond static.nn static.pylayer_op",

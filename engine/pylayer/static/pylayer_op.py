@@ -168,6 +168,18 @@ def computed(
     return rebuilt(returned, found if isinstance(found, (list, tuple)) else [found])
 
 
+def check_arguments(forward_fn: Any, inputs: Any, backward_fn: Any) -> None:
+    """Check the types of what `static_pylayer` is given; the errors are described there."""
+    for role, function in (("forward_fn", forward_fn), ("backward_fn", backward_fn)):
+        if not callable(function) and not (function is None and role == "backward_fn"):
+            raise ValueError(f"`{role}` should be callable, but got {type(function).__name__}.")
+    if not isinstance(inputs, list):  # observed rule 56
+        raise AssertionError(
+            f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for "
+            f"one."
+        )
+
+
 def static_pylayer(
     forward_fn: Callable[..., Any],
     inputs: Sequence[Any],
@@ -203,14 +215,7 @@ def static_pylayer(
             "please use PyLayer instead of static_pylayer in dygraph mode. Call "
             "paddle.enable_static() to build a static program."
         )
-    for role, function in (("forward_fn", forward_fn), ("backward_fn", backward_fn)):
-        if not callable(function) and not (function is None and role == "backward_fn"):
-            raise ValueError(f"`{role}` should be callable, but got {type(function).__name__}.")
-    if not isinstance(inputs, list):  # observed rule 56
-        raise AssertionError(
-            f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for "
-            f"one."
-        )
+    check_arguments(forward_fn, inputs, backward_fn)
     tensors = tensors_in(inputs)
     around = current_block_for(tensors)
     flowing = [t for t in tensors if not t._stop_gradient]
