@@ -1,6 +1,8 @@
-"""The names of Paddle 3.3.1, stand-ins for those that the engine lacks, and ``import paddle`` in this process.
+"""The names of Paddle 3.3.1, stand-ins for those that the engine lacks, and ``import paddle`` in
+this process.
 
-Stand-ins can be imported, and a use of one says its name; of any error, `missing_name` says which name it was about.
+Stand-ins can be imported, and a use of one says its name; of any error, `missing_name` says which
+name it was about.
 """
 
 from __future__ import annotations
@@ -25,29 +27,35 @@ FACADE = "pylayer.paddle"
 
 
 @functools.cache
-def _table() -> dict[str, list[str]]:
-    lines = (Path(__file__).parent / "paddle/release-3.3.1.txt").read_text().splitlines()
-    return {owner: names.split() for owner, names in (line.split(": ", 1) for line in lines)}
+def _release() -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    names: dict[str, frozenset[str]] = {}
+    modules: list[str] = []
+    for line in (Path(__file__).parent / "paddle/release-3.3.1.txt").read_text().splitlines():
+        owner, listed = line.split(": ", 1)
+        words = listed.split()
+        names[owner] = frozenset(word.removesuffix("/") for word in words)
+        modules += [f"{owner}.{word[:-1]}" for word in words if word.endswith("/")]
+    return names, frozenset(modules)
 
 
-@functools.cache
 def release_names() -> dict[str, frozenset[str]]:
     """By module or class of Paddle 3.3.1, its names; not every module is there."""
-    return {owner: frozenset(name.removesuffix("/") for name in names) for owner, names in _table().items()}
+    return _release()[0]
 
 
-@functools.cache
 def release_modules() -> frozenset[str]:
     """The modules that are in those there, by their dotted names."""
-    return frozenset(f"{owner}.{name[:-1]}" for owner, names in _table().items() for name in names if name[-1] == "/")
+    return _release()[1]
 
 
 OTHERS = frozenset({"paddle.softmax", "paddle.tensor.softmax", "paddle.Tensor.softmax"})
-"""Functions that do something else than those of the engine of that name: these take no ``axis``."""
+"""Functions that do something else than those of the engine of that name: these take no
+``axis``."""
 
 
 def shared_names(owner: str) -> list[str]:
-    """The names of a module or class of Paddle 3.3.1 under which the engine's objects stand there; none of modules."""
+    """The names of a module or class of Paddle 3.3.1 under which the engine's objects stand there;
+    none of modules."""
     return [
         name
         for name in sorted(release_names().get(owner, ()))
@@ -61,7 +69,8 @@ def paddles(module: str) -> str:
 
 
 def defined(source: str) -> dict[str, Any]:
-    """What a module of the engine has of the engine's own, its imports among it; of a package what is defined inside.
+    """What a module of the engine has of the engine's own, its imports among it; of a package what
+    is defined inside.
 
     Modules are left out.
     """
@@ -69,27 +78,48 @@ def defined(source: str) -> dict[str, Any]:
     found = {
         name: value
         for name, value in vars(module).items()
-        if not isinstance(value, ModuleType) and (getattr(value, "__module__", "") or "").partition(".")[0] == "pylayer"
+        if not isinstance(value, ModuleType)
+        and (getattr(value, "__module__", "") or "").partition(".")[0] == "pylayer"
     }
     for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
         names = defined(f"{source}.{inner.name}").items()
-        found |= {n: v for n, v in names if hasattr(v, "op") or v.__module__.startswith(f"pylayer.{source}.")}
+        found |= {
+            n: v
+            for n, v in names
+            if hasattr(v, "op") or v.__module__.startswith(f"pylayer.{source}.")
+        }
     return found
 
 
 # --------------------------------------------------------------------------- stand-ins
 REEXPORTING = (
-    "amp", "autograd", "base", "distributed", "framework", "jit", "nn", "nn.functional", "nn.initializer", "nn.utils",
-    "optimizer", "static", "tensor",
-)  # fmt: skip
-"""The packages that hand on what is defined in modules inside: ``paddle.tensor.math.add`` is ``paddle.tensor.add``."""
+    "amp",
+    "autograd",
+    "base",
+    "distributed",
+    "framework",
+    "jit",
+    "nn",
+    "nn.functional",
+    "nn.initializer",
+    "nn.utils",
+    "optimizer",
+    "static",
+    "tensor",
+)
+"""The packages that hand on what is defined in modules inside: ``paddle.tensor.math.add`` is
+``paddle.tensor.add``."""
 OTHERS_INSIDE = tuple(
     f"paddle.{name}."
     for name in (
-        "autograd.ir_backward", "base.core", "base.libpaddle", "distributed.communication.stream", "nn.quant",
+        "autograd.ir_backward",
+        "base.core",
+        "base.libpaddle",
+        "distributed.communication.stream",
+        "nn.quant",
         "static.amp",
     )
-)  # fmt: skip
+)
 """What is inside of them, and has functions of its own by the same names."""
 
 
@@ -110,7 +140,8 @@ DATA_OF_TENSORS = frozenset(
         "tolist",
     ]
 )
-"""The attributes of what a class or function gives which are a value, and not a name to look further in."""
+"""The attributes of what a class or function gives which are a value, and not a name to look
+further in."""
 ADVICE = "Install Paddle and run with -b paddle."
 
 
@@ -130,13 +161,14 @@ class UnsupportedLengthError(UnsupportedError, TypeError):
 class StandIn(ModuleType, Unsupported):
     """A module, class or function of Paddle that the engine lacks; so are the names in it.
 
-    It does no harm at import: called, subclassed, used as a decorator, compared, iterated or computed with, it gives
-    itself. No object of a user's is an instance of one.
+    It does no harm at import: called, subclassed, used as a decorator, compared, iterated or
+    computed with, it gives itself. No object of a user's is an instance of one.
 
     Raises:
-        UnsupportedError: it is called in a block of `stand_ins_refused`, or a value is needed. It is used with a
-            Tensor, entered by ``with``, or as a bool, a number, an array, or a container; an object of the engine's is
-            asked whether it is an instance, as it may be what the release calls so.
+        UnsupportedError: it is called in a block of `stand_ins_refused`, or a value is needed. It
+            is used with a Tensor, entered by ``with``, or as a bool, a number, an array, or a
+            container; an object of the engine's is asked whether it is an instance, as it may be
+            what the release calls so.
     """
 
     def __init__(self, name: str) -> None:
@@ -146,13 +178,19 @@ class StandIn(ModuleType, Unsupported):
     __hash__ = object.__hash__
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__all__":  # of a star import, after which a name would be missing without a reason
+        if (
+            name == "__all__"
+        ):  # of a star import, after which a name would be missing without a reason
             self.unsupported()
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"{self!r} has no attribute {name!r}", name=name, obj=self)
         found = named(f"{self.__name__}.{name}")
         owner, _, last = self.__name__.rpartition(".")
-        if isinstance(found, StandIn) and in_release(owner, last) and self.__name__ not in release_modules():
+        if (
+            isinstance(found, StandIn)
+            and in_release(owner, last)
+            and self.__name__ not in release_modules()
+        ):
             return self.unsupported() if name in DATA_OF_TENSORS else self  # of a class or function
         return found
 
@@ -192,7 +230,8 @@ class StandIn(ModuleType, Unsupported):
 
 
 _GIVE_THEMSELVES = (
-    "eq ne lt le gt ge getitem add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow "
+    "eq ne lt le gt ge getitem add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod "
+    "rmod pow rpow "
     "matmul rmatmul neg pos abs invert and rand or ror xor rxor lshift rlshift rshift rrshift"
 )
 _NEED_A_VALUE = "bool int float complex index contains enter exit array"
@@ -207,7 +246,8 @@ _refused = False
 
 @contextmanager
 def stand_ins_refused() -> Iterator[None]:
-    """In the block no stand-in may be called: a result would lack what the call does, and nothing would say so."""
+    """In the block no stand-in may be called: a result would lack what the call does, and nothing
+    would say so."""
     global _refused
     before, _refused = _refused, True
     try:
@@ -223,7 +263,8 @@ stand_in = functools.cache(StandIn)
 def named(path: str) -> Any:
     """What a dotted name stands for that is below a module which the facade lacks.
 
-    It is the object of that name in the nearest package above that hands on what is defined inside it; else a stand-in.
+    It is the object of that name in the nearest package above that hands on what is defined inside
+    it; else a stand-in.
     """
     package, _, name = path.rpartition(".")
     while "." in package and package.removeprefix("paddle.") not in REEXPORTING:
@@ -261,10 +302,11 @@ _finder = StandInFinder()
 
 
 def install_paddle() -> None:
-    """Make ``import paddle``, and everything below it, resolve to the facade, or to stand-ins for what it lacks.
+    """Make ``import paddle``, and everything below it, resolve to the facade, or to stand-ins for
+    what it lacks.
 
-    Modules are shared, so a class is the same however it was imported. An installed Paddle stays as it is; it is only
-    not found until `uninstall_paddle`. Calling this again does nothing.
+    Modules are shared, so a class is the same however it was imported. An installed Paddle stays as
+    it is; it is only not found until `uninstall_paddle`. Calling this again does nothing.
 
     Raises:
         RuntimeError: another ``paddle`` was imported before.
@@ -272,26 +314,34 @@ def install_paddle() -> None:
     imported = sys.modules.get("paddle")
     if imported is not None and imported is not sys.modules.get(FACADE):
         raise RuntimeError(
-            f"Another paddle ({getattr(imported, '__file__', imported)}) is already imported in this process. "
-            f"Call pylayer.install_paddle() before anything imports paddle, or in a process of its own."
+            f"Another paddle ({getattr(imported, '__file__', imported)}) is already imported in "
+            "this process. Call pylayer.install_paddle() before anything imports paddle, or in a "
+            "process of its own."
         )
     if imported is None:
         import_module(FACADE)
-        for name in [name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")]:
-            sys.modules[paddles(name)] = sys.modules[name]
+        for name, module in _facade().items():
+            sys.modules[paddles(name)] = module
     if _finder not in sys.meta_path:
         sys.meta_path.append(_finder)
 
 
 def uninstall_paddle() -> None:
-    """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed one."""
-    for name in [name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")]:
-        if sys.modules.get(paddles(name)) is sys.modules[name]:
-            del sys.modules[paddles(name)]
-    for name in [name for name, module in sys.modules.items() if isinstance(module, StandIn)]:
-        del sys.modules[name]
+    """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed
+    one."""
+    ours = {id(module) for module in _facade().values()}
+    for name, module in list(sys.modules.items()):
+        stands_in = name.startswith("paddle") and id(module) in ours
+        if stands_in or isinstance(module, StandIn):
+            del sys.modules[name]
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
+
+
+def _facade() -> dict[str, ModuleType]:
+    """The modules of the facade that are imported, by their names in the engine."""
+    inside = f"{FACADE}."
+    return {name: module for name, module in sys.modules.items() if f"{name}.".startswith(inside)}
 
 
 # --------------------------------------------------------------------------- errors
@@ -310,9 +360,11 @@ NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 def missing_name(error: BaseException) -> str:
-    """What Paddle has and the engine lacks, for which `error` was raised; empty if it was for another.
+    """What Paddle has and the engine lacks, for which `error` was raised; empty if it was for
+    another.
 
-    The error is that of an attribute, of a module or a name to import, one that says so, or one raised from such.
+    The error is that of an attribute, of a module or a name to import, one that says so, or one
+    raised from such.
     """
     found = ""
     if isinstance(error, UnsupportedError):
@@ -323,12 +375,15 @@ def missing_name(error: BaseException) -> str:
     elif isinstance(error, ImportError) and (match := NOT_IMPORTED.match(str(error))):
         found = in_release(paddles(match[2]), match[1])
     elif isinstance(error, AttributeError) and error.name:
-        found = next((path for owner in owners(error.obj) if (path := in_release(owner, error.name))), "")
+        found = next(
+            (path for owner in owners(error.obj) if (path := in_release(owner, error.name))), ""
+        )
     return found or (missing_name(error.__cause__) if error.__cause__ is not None else "")
 
 
 def in_release(owner: str, name: str) -> str:
-    """The dotted name if the release has it, else empty; also of a module that is not in the list as a whole."""
+    """The dotted name if the release has it, else empty; also of a module that is not in the list
+    as a whole."""
     return f"{owner}.{name}" if name in release_names().get(owner, ()) else ""
 
 
@@ -337,4 +392,6 @@ def owners(value: Any) -> list[str]:
     if isinstance(value, ModuleType):
         return [paddles(value.__name__)]
     bases = (value if isinstance(value, type) else type(value)).__mro__
-    return [CLASSES[base] for kind in bases if (base := f"{kind.__module__}.{kind.__name__}") in CLASSES]
+    return [
+        CLASSES[base] for kind in bases if (base := f"{kind.__module__}.{kind.__name__}") in CLASSES
+    ]

@@ -27,8 +27,8 @@ from pylayer.distributed import communication, group, rank, topology
 from pylayer.distributed import process_group as process_group  # groups have it
 from pylayer.distributed.call import MAX, Call, CommunicationError
 from pylayer.distributed.experts import from_experts, to_experts
-from pylayer.distributed.meeting import Meeting
 from pylayer.distributed.rank import Rank, equal
+from pylayer.distributed.rendezvous import Rendezvous
 from pylayer.distributed.world import first_of, stuck
 from pylayer.tensor.tensor import Tensor as EngineTensor
 
@@ -42,7 +42,7 @@ class RankOfProcess(Rank):
     """
 
     def __init__(self, number: int, size: int, backend: Backend, line: Connection) -> None:
-        super().__init__(number, size, Meeting())
+        super().__init__(number, size, Rendezvous())
         self.backend, self.line = backend, line
         self.world: Any = self  # there is one
         self.tensor_type = backend.paddle.Tensor
@@ -119,7 +119,7 @@ class RanksOfProcesses(WorldRanks):
     def __init__(
         self, backend: Backend, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
     ) -> None:
-        self.meeting = Meeting()
+        self.meeting = Rendezvous()
         self.lines: list[Connection] = []
         self.pids: list[int] = []
         self.owner = os.getpid()

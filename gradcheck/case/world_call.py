@@ -38,10 +38,10 @@ from gradcheck.spec.containers import inside
 from gradcheck.spec.literals import Stands
 from gradcheck.spec.model import LayerRef, size_of
 from pylayer.distributed.call import DeadlockError, MismatchError
+from pylayer.distributed.collective_ops import broadcast_ranks
 from pylayer.distributed.rank import current
-from pylayer.distributed.rows import broadcast_ranks
 from pylayer.distributed.world import ranks_text
-from pylayer.watch import records_all, watching
+from pylayer.watch import observers, recording_all
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -237,7 +237,7 @@ class WorldCall:
 
     def __call__(self, tensors: dict[str, Tensor]) -> Any:
         """What the world returns: its one output, or a list."""
-        found = self.recorded(tensors) if records_all() else self.layer.apply(list(tensors), *tensors.values())
+        found = self.recorded(tensors) if recording_all() else self.layer.apply(list(tensors), *tensors.values())
         found = found if isinstance(found, (list, tuple)) else [found]
         return found[0] if len(found) == 1 else list(found)
 
@@ -350,7 +350,7 @@ class WorldCall:
     def gathered(self, name: str, stands: Stands, ranks: list[Array]) -> Array:
         """An output of the world, of those of the ranks."""
         if stands != "split":
-            if not watching:  # what changes results changes those of each rank by itself
+            if not observers:  # what changes results changes those of each rank by itself
                 self.hold_equal("GC161", name, ranks)
             return ranks[0]
         if len({a.shape for a in ranks}) == 1:
@@ -397,7 +397,7 @@ class WorldCall:
             return np.stack(filled)
         if stands == "partial":
             return sum(filled[1:], filled[0])
-        if not watching:
+        if not observers:
             self.hold_equal("GC162", name, filled)
         return filled[0]
 
@@ -415,7 +415,7 @@ class WorldCall:
             found = self.each("backward", rows)
             return missing([g for ranks in found for g in ranks[:-1] if g is not None])
 
-        if watching or not missing(arrays):
+        if observers or not missing(arrays):
             return
         begun = {call for ranks in self.each("begun", [()] * self.size) for call in ranks}
         own = missing_if(begun) if begun else 0

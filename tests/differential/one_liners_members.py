@@ -82,7 +82,7 @@ PROGRAMS: dict[str, str] = {
     "nn.ParameterList index raises": "paddle.nn.ParameterList([])[0]",
     "nn.Module": "paddle.nn.Module is paddle.nn.Layer",
     "nn.functional.logsigmoid": "F.logsigmoid(x)",
-    "jit.set_code_level": "paddle.jit.set_code_level(level=2)",
+
     # ------------------------------------------------------------------- first values
     "nn.initializer.Assign shape": "paddle.nn.Linear(2, 2, weight_attr=paddle.nn.initializer.Assign([2.0, 3.0])).weight.detach()",
     "nn.initializer.Initializer forward": "class I(paddle.nn.initializer.Initializer):\n    def forward(self, p, block=None):\n        paddle.assign(paddle.full(p.shape, 3.0), p)\nout = paddle.nn.Linear(2, 2, weight_attr=I()).weight.detach()",
@@ -116,9 +116,9 @@ PROGRAMS: dict[str, str] = {
     # ------------------------------------------------------------------- optimizers
     "optimizer.Optimizer.apply_gradients": "ps = paddle.create_parameter([2], 'float64', default_initializer=paddle.nn.initializer.Assign([1.0, 2.0])); o = paddle.optimizer.SGD(0.5, [ps]); (ps * ps).sum().backward(); found = o.backward((ps * ps).sum()); out = [found[0][1].detach(), o.apply_gradients([(ps, found[0][1] * 2)]), ps.detach()]",
     "Tensor.clear_gradient of a number": "a = paddle.to_tensor(float('inf'), stop_gradient=False); (a * a).backward(); a.clear_gradient(); out = a.grad",
-    "jit.set_verbosity": "paddle.jit.set_verbosity(1)",
+
     "static.create_parameter is": "paddle.enable_static(); out = paddle.static.create_parameter([1], 'float32').is_parameter; paddle.disable_static()",
-    "static.accuracy": "paddle.enable_static()\nprogram = paddle.static.Program()\nwith paddle.static.program_guard(program):\n    a = paddle.static.data('a', [3, 3], 'float32')\n    l = paddle.static.data('l', [3, 1], 'int64')\n    found = [paddle.static.accuracy(a, l, k=n) for n in (1, 2)]\nout = paddle.static.Executor().run(program, feed={'a': np.cos(np.arange(9.0)).reshape(3, 3).astype('float32'), 'l': np.array([[0], [1], [2]])}, fetch_list=found)\npaddle.disable_static()\nout = [float(n) for n in out]",
+
     # ------------------------------------------------------------------- graphs
     "geometric.send_ue_recv edges": "[paddle.geometric.send_ue_recv(m, w, paddle.to_tensor([0, 1, 2]), paddle.to_tensor([1, 2, 1]), a, r) for a in ('add', 'mul') for r in ('sum', 'mean', 'max')]",
     "geometric.send_ue_recv rows": "paddle.geometric.send_ue_recv(v, w, paddle.to_tensor([0, 1, 2]), paddle.to_tensor([1, 2, 1]))",

@@ -47,28 +47,28 @@ PROGRAMS: dict[str, str] = {
     "geometric.send_u_recv": "paddle.geometric.send_u_recv(m, k, k, 'sum', 5)",
     "geometric.send_ue_recv": "paddle.geometric.send_ue_recv(m, m * 2, k, paddle.to_tensor([1, 1, 0]), 'mul', 'sum')", "geometric.send_uv": "paddle.geometric.send_uv(m, m * m, k, paddle.to_tensor([0, 1, 2]), 'add')",
     # ------------------------------------------------------------------- derivatives
-    "autograd.jacobian": "paddle.autograd.jacobian(m @ v, v)[:]", "autograd.jacobian several": "J = paddle.autograd.jacobian(paddle.sin(v), [v, w])\nout = [J[0][:], J[0][1], J[0].shape]",
-    "autograd.jacobian batch": "J = paddle.autograd.jacobian(x * x, x, batch_axis=0)\nout = [J[:], J.shape, J[:, 1, :]]", "autograd.jacobian scalar": "paddle.autograd.jacobian((v * v).sum(), v)[:]",
-    "autograd.hessian": "paddle.autograd.hessian((v * v * v).sum() + (v * w).sum() * v.sum(), v)[:]", "autograd.hessian batch": "paddle.autograd.hessian((x * x * x).sum(1), x, batch_axis=0)[:]",
-    "autograd.hessian several": "H = paddle.autograd.hessian((v * w).sum() * v.sum(), [v, w])\nout = [H[0][1][:], H[1][0][:], H[0][0][:]]",
-    "autograd.jacobian raises": "paddle.autograd.jacobian(x, x)", "autograd.hessian raises": "paddle.autograd.hessian(v, v)",
-    "incubate.autograd.vjp": "paddle.incubate.autograd.vjp(lambda a: paddle.sin(a) * a, v, w)[1].detach()", "incubate.autograd.jvp": "paddle.incubate.autograd.jvp(lambda a: paddle.sin(a) * a, v, w)[1].detach()",
-    "incubate.autograd.vjp several": "[t.detach() for t in paddle.incubate.autograd.vjp(lambda a, b: a * b, [v, w])[1]]", "incubate.autograd.jvp several": "paddle.incubate.autograd.jvp(lambda a, b: a * b, [v, w])[1].detach()",
-    "incubate.autograd.Jacobian": "paddle.incubate.autograd.Jacobian(lambda a: a * a, v)[:].detach()", "incubate.autograd.Hessian": "paddle.incubate.autograd.Hessian(lambda a: (a * a * a).sum(), v)[:].detach()",
+
+
+
+
+
+
+
+
     "autograd.Function": LINES + "h = Cube.apply(x)\nh.sum().backward()\nout = [h.detach(), x.grad.detach(), paddle.autograd.Function is paddle.autograd.PyLayer]",
     # ------------------------------------------------------------------- around layers
     "distributed.fleet.utils.recompute": RECOMPUTED + "f.stop_gradient = False\nh = recompute(lambda t: paddle.tanh(layer(t)), f)\nh.sum().backward()\nout = [h.detach(), f.grad, layer.weight.grad]",
     "distributed.fleet.recompute.recompute": RECOMPUTED + "out = recompute(lambda a, b, n: [paddle.sin(a) * b, a + n], x, y, 2.0)",
     "distributed.fleet.utils.recompute random": RECOMPUTED + "h = recompute(lambda t: F.dropout(t, 0.5), x)\nh.sum().backward()\nout = bool(((h != 0) == (x.grad != 0)).all())",
-    "jit.to_static": "g = paddle.jit.to_static(lambda a: paddle.sin(a) * 2)\nout = g(x)", "jit.to_static spec": "@paddle.jit.to_static(input_spec=[paddle.static.InputSpec([None, 3], 'float64')])\ndef g(a):\n    return a * a\nout = g(x.detach())",
-    "jit.not_to_static": "paddle.jit.not_to_static(lambda a: a * 2)(x)", "jit.enable_to_static": "paddle.jit.enable_to_static(False); paddle.jit.enable_to_static(True); out = None", "jit.ignore_module": "paddle.jit.ignore_module([np])",
-    "static.InputSpec": "s = paddle.static.InputSpec([None, 3], 'float64', 'a')\nout = [repr(s), s.shape, repr(s.batch(4)), repr(s.unbatch()), s == paddle.static.InputSpec([None, 3], 'float64', 'a')]",
-    "static.InputSpec array": "repr(paddle.static.InputSpec.from_numpy(np.ones((2, 3)), 'a'))",
-    "static.nn.while_loop": "i, t = paddle.static.nn.while_loop(lambda i, t: i < 3, lambda i, t: [i + 1, t * p.detach()], [paddle.to_tensor(0), x.detach() * 1])\nout = [i, t]",
-    "static.nn.case": "paddle.static.nn.case([(paddle.to_tensor(False), lambda: x), (paddle.to_tensor(True), lambda: y)])", "static.nn.switch_case": "paddle.static.nn.switch_case(paddle.to_tensor([1], 'int32'), [lambda: x, lambda: y])",
-    "static.nn.switch_case default": "paddle.static.nn.switch_case(paddle.to_tensor([7], 'int32'), {1: lambda: x, 2: lambda: y}, lambda: x * y)",
-    "static.scope_guard": "with paddle.static.scope_guard(paddle.static.global_scope()):\n    out = x * 2", "static.global_scope": "type(paddle.static.global_scope()).__name__ in ('Scope', '_Scope')",
-    "static.cpu_places": "len(paddle.static.cpu_places(2))", "static.name_scope": "with paddle.static.name_scope('a'):\n    out = x * 2", "static.device_guard": "with paddle.static.device_guard('cpu'):\n    out = x * 2",
+    "jit.to_static": "g = paddle.jit.to_static(lambda a: paddle.sin(a) * 2)\nout = g(x)",
+    "jit.not_to_static": "paddle.jit.not_to_static(lambda a: a * 2)(x)",
+
+
+
+
+
+
+
     "amp.auto_cast": "with paddle.amp.auto_cast():\n    out = [m @ m, paddle.amp.is_autocast_enabled()]", "amp.auto_cast level raises": "with paddle.amp.auto_cast(level='O5'):\n    out = 1",
     "amp.auto_cast dtype raises": "with paddle.amp.auto_cast(dtype='float64'):\n    out = 1", "amp.auto_cast not enabled": "with paddle.amp.auto_cast(False, None, None, 'o2', 'BFLOAT16', use_promote=False):\n    out = m @ m",
     "amp.auto_cast of a dtype": "with paddle.amp.auto_cast(dtype=paddle.bfloat16):\n    out = m @ m", "amp.autocast": "with paddle.amp.autocast('gpu', paddle.bfloat16, True, cache_enabled=False):\n    out = [m @ m, paddle.amp.is_autocast_enabled()]",
@@ -78,17 +78,17 @@ PROGRAMS: dict[str, str] = {
     "amp.decorate": "l = paddle.nn.Linear(2, 2); out = paddle.amp.decorate(l, level='O1') is l", "amp.is_float16_supported": "paddle.amp.is_float16_supported()",
     "amp.GradScaler": "s = paddle.amp.GradScaler(); l = s.scale((x * x).sum()); out = [l, s.is_enable()]",
     "amp.is_autocast_enabled": "paddle.is_autocast_enabled()",
-    "save": "import tempfile, os\nwith tempfile.TemporaryDirectory() as folder:\n    name = os.path.join(folder, 'a', 'state.pdparams')\n    paddle.save({'w': x.detach(), 'list': [1, 2.5, 'text', (k, None)]}, name)\n    found = paddle.load(name)\nout = [found['w'], found['list'][:3], found['list'][3][0], found['list'][3][1]]",
-    "load": "import io\nstream = io.BytesIO()\npaddle.save({'a': x.detach()}, stream)\nstream.seek(0)\nout = paddle.load(stream)['a']", "load raises": "paddle.load('/nowhere/at/all')",
-    "load arrays": "import io\nstream = io.BytesIO()\npaddle.save({'a': x.detach()}, stream)\nstream.seek(0)\nout = paddle.load(stream, return_numpy=True)['a']",
-    "framework.save": "callable(paddle.framework.save)", "framework.load": "callable(paddle.framework.load)",
+
+
+
+
     # ------------------------------------------------------------------- clipping and vectors
     # ------------------------------------------------------------------- the process
-    "base.core.is_compiled_with_cuda": "paddle.base.core.is_compiled_with_cuda()", "base.core.is_compiled_with_xpu": "paddle.base.core.is_compiled_with_xpu()", "base.dygraph.guard": "with paddle.base.dygraph.guard():\n    out = [x * 2, paddle.in_dynamic_mode()]",
+    "base.core.is_compiled_with_cuda": "paddle.base.core.is_compiled_with_cuda()", "base.core.is_compiled_with_xpu": "paddle.base.core.is_compiled_with_xpu()",
     "base.in_dygraph_mode": "paddle.base.in_dygraph_mode()", "base.framework.in_dygraph_mode": "paddle.base.framework.in_dygraph_mode()", "framework.in_dynamic_mode": "paddle.framework.in_dynamic_mode()", "framework.in_pir_mode": "paddle.framework.in_pir_mode()",
     "base.unique_name.generate": "with paddle.base.unique_name.guard():\n    out = [paddle.base.unique_name.generate('a'), paddle.base.unique_name.generate('a'), paddle.base.unique_name.generate('b')]",
     "set_flags": "paddle.set_flags({'FLAGS_check_nan_inf': False}); out = None", "get_flags": "paddle.set_flags({'FLAGS_benchmark': False}); out = bool(paddle.get_flags('FLAGS_benchmark')['FLAGS_benchmark'])",
-    "utils.try_import": "paddle.utils.try_import('math').pi", "utils.try_import raises": "paddle.utils.try_import('no_such_module')", "base.Program": "isinstance(paddle.base.Program(), paddle.static.Program)",
+    "base.Program": "isinstance(paddle.base.Program(), paddle.static.Program)",
     "finfo": "[repr(paddle.finfo('float64')), paddle.finfo(paddle.float32).eps, paddle.finfo('float16').max, paddle.finfo('complex64').bits]", "iinfo": "[repr(paddle.iinfo('int32')), paddle.iinfo('uint8').max]",
     "inf": "[paddle.inf, paddle.pi, paddle.e, paddle.newaxis]", "get_rng_state": "s = paddle.get_rng_state(); a = paddle.rand([3]); paddle.set_rng_state(s); out = bool((a == paddle.rand([3])).all())",
     "Generator": "g = paddle.Generator(); g.manual_seed(5); out = g.initial_seed()", "randn_like": "paddle.randn_like(x).shape", "rand_like": "[paddle.rand_like(x).shape, bool((paddle.rand_like(x) < 1).all())]",

@@ -52,11 +52,11 @@ def _in_place() -> dict[str, str]:
 
 _SAME = {
     "base.append_backward": "static.append_backward", "base.gradients": "static.gradients", "base.Executor": "static.Executor", "base.default_main_program": "static.default_main_program",
-    "base.default_startup_program": "static.default_startup_program", "base.program_guard": "static.program_guard", "base.Variable": "static.Variable", "base.scope_guard": "static.scope_guard", "base.name_scope": "static.name_scope",
-    "base.device_guard": "static.device_guard", "base.global_scope": "static.global_scope", "base.cpu_places": "static.cpu_places", "base.get_flags": "get_flags", "base.set_flags": "set_flags", "framework.get_flags": "get_flags", "framework.set_flags": "set_flags",
-    "base.framework.Variable": "static.Variable", "base.framework.get_flags": "get_flags", "base.framework.set_flags": "set_flags", "framework.Block": "base.framework.Block", "base.dygraph.base.guard": "base.dygraph.guard", "base.framework.convert_np_dtype_to_dtype_": "framework.convert_np_dtype_to_dtype_",
-    "base.dygraph.base.enabled": "base.dygraph.enabled", "base.dygraph.base.enable_dygraph": "base.dygraph.enable_dygraph", "base.dygraph.base.disable_dygraph": "base.dygraph.disable_dygraph", "base.dygraph.base.wrap_decorator": "base.wrapped_decorator.wrap_decorator",
-    "base.framework.wrap_decorator": "base.wrapped_decorator.wrap_decorator", "nn.functional.pdist": "pdist", "eigvalsh": "linalg.eigvalsh", "cholesky": "linalg.cholesky",
+    "base.default_startup_program": "static.default_startup_program", "base.program_guard": "static.program_guard", "base.Variable": "static.Variable",
+    "base.get_flags": "get_flags", "base.set_flags": "set_flags", "framework.get_flags": "get_flags", "framework.set_flags": "set_flags",
+    "base.framework.Variable": "static.Variable", "base.framework.get_flags": "get_flags", "base.framework.set_flags": "set_flags", "framework.Block": "base.framework.Block",
+    "base.dygraph.base.enabled": "base.dygraph.enabled", "base.dygraph.base.enable_dygraph": "base.dygraph.enable_dygraph", "base.dygraph.base.disable_dygraph": "base.dygraph.disable_dygraph",
+    "nn.functional.pdist": "pdist", "eigvalsh": "linalg.eigvalsh", "cholesky": "linalg.cholesky",
 }  # fmt: skip
 
 _CALLED = (
@@ -91,16 +91,16 @@ PROGRAMS: dict[str, str] = {
     # ------------------------------------------------------------------- one thing in several modules
     **{path: f"paddle.{path} is paddle.{other}" for path, other in _SAME.items()}, **{path: f"bool(paddle.{path}())" for path in _CALLED}, **{path: f"callable(paddle.{path})" for path in DEVICES},
     "set_rng_state": "s = paddle.get_rng_state(); a = paddle.randn([3]); paddle.set_rng_state(s); out = bool((a == paddle.randn([3])).all())", "nan": "str(paddle.nan)", "pi": "paddle.pi", "e": "paddle.e", "newaxis": "paddle.newaxis",
-    "amp.is_bfloat16_supported": "paddle.amp.is_bfloat16_supported() in (True, False)", "base.Scope": "callable(paddle.base.Scope)", "base.core.Scope": "isinstance(paddle.base.core.Scope(), type(paddle.static.global_scope()))",
+    "amp.is_bfloat16_supported": "paddle.amp.is_bfloat16_supported() in (True, False)", "base.Scope": "callable(paddle.base.Scope)",
     "base.core.Place": "isinstance(paddle.base.core.Place, type)", "base.enable_dygraph": "paddle.base.enable_dygraph(); out = paddle.in_dynamic_mode()", "base.dygraph.enable_dygraph": "paddle.base.dygraph.enable_dygraph(); out = paddle.in_dynamic_mode()",
     **{f"{base}.disable_dygraph": f"paddle.{base}.disable_dygraph(); out = paddle.in_dynamic_mode(); paddle.disable_static()" for base in ("base", "base.dygraph")}, "base.core.is_compiled_with_custom_device": "paddle.base.core.is_compiled_with_custom_device('a')", "is_compiled_with_custom_device": "paddle.is_compiled_with_custom_device('a')", "device.is_compiled_with_custom_device": "paddle.device.is_compiled_with_custom_device('a')",
     "base.core.is_compiled_with_dist": "callable(paddle.base.core.is_compiled_with_dist)", "base.core.is_float16_supported": "callable(paddle.base.core.is_float16_supported)", "base.core.is_bfloat16_supported": "callable(paddle.base.core.is_bfloat16_supported)",
     "base.framework.Block": "isinstance(paddle.base.framework.Block, type)", "base.framework.EagerParamBase": "isinstance(paddle.create_parameter([1], 'float32'), paddle.base.framework.EagerParamBase)", "base.framework.use_pir_api": "callable(paddle.base.framework.use_pir_api)", "framework.use_pir_api": "callable(paddle.framework.use_pir_api)",
-    "framework.convert_np_dtype_to_dtype_": "callable(paddle.framework.convert_np_dtype_to_dtype_)", "base.unique_name.guard": "with paddle.base.unique_name.guard():\n    out = paddle.base.unique_name.generate('q')",
-    "is_empty": "[paddle.is_empty(x), paddle.is_empty(x[:0])]", "Tensor.is_empty": "x.is_empty()", "base.core.grad_var_suffix": "paddle.base.core.grad_var_suffix()", "base.core.supports_bfloat16": "callable(paddle.base.core.supports_bfloat16)", "base.core.op_support_gpu": "paddle.base.core.op_support_gpu('relu')",
+    "base.unique_name.guard": "with paddle.base.unique_name.guard():\n    out = paddle.base.unique_name.generate('q')",
+    "is_empty": "[paddle.is_empty(x), paddle.is_empty(x[:0])]", "Tensor.is_empty": "x.is_empty()", "base.core.supports_bfloat16": "callable(paddle.base.core.supports_bfloat16)", "base.core.op_support_gpu": "paddle.base.core.op_support_gpu('relu')",
     "base.core.DataType": "[paddle.base.core.DataType is paddle.dtype, paddle.base.core.DataType.FLOAT32 is paddle.float32, paddle.base.core.DataType.BOOL is paddle.bool]",
     "base.framework._current_expected_place": "paddle.base.framework._current_expected_place() == paddle.CPUPlace()", "CPUPlace isinstance": "[isinstance(paddle.CPUPlace(), paddle.CPUPlace), isinstance(paddle.CPUPlace(), paddle.CUDAPlace)]",
-    "base.framework._dygraph_guard": "with paddle.base.framework._dygraph_guard(None): out = [paddle.in_dynamic_mode(), paddle.base.framework._dygraph_tracer() is None]", "pir_utils.IrGuard": "with paddle.pir_utils.IrGuard(): out = paddle.in_dynamic_mode()",
+    "pir_utils.IrGuard": "with paddle.pir_utils.IrGuard(): out = paddle.in_dynamic_mode()",
     "static.Variable isinstance": "[isinstance(x, paddle.static.Variable), isinstance(3, paddle.base.framework.Variable)]", "tensor.fill_constant": "[paddle.tensor.fill_constant([2], 'float64', 1.5), paddle.tensor.add_(x * 1, y)]",
 }  # fmt: skip
 

@@ -66,7 +66,7 @@ PROGRAMS: dict[str, str] = {
     "nanmedian nothing": "paddle.nanmedian(paddle.to_tensor([[np.nan, np.nan], [1.0, np.nan]]), 1, mode='min')", "digamma at poles": "paddle.digamma(paddle.to_tensor([0.0, -0.0, -1.0, 2.0], 'float64'))",
     **{f"linalg.vector_norm {p} {axis}": f"paddle.linalg.vector_norm(seq, {p}, {axis}, True)" for p in ("0.0", "1", "2.0", "3.0", "float('-inf')") for axis in ("[0, 1]", "None", "1")}, "linalg.vector_norm dtype": "paddle.linalg.vector_norm(x.detach(), 2.0, dtype='float32')", "linalg.vector_norm raises": "out = paddle.linalg.vector_norm(x=x, p='fro', axis=[0, 1])",
     "put_along_axis mean of integers": "paddle.put_along_axis(paddle.to_tensor([[10, 30, 20]]), paddle.to_tensor([[0, 0]]), paddle.to_tensor([[1, 3]]), 1, 'mean', True, False)",
-    "incubate.autograd.jvp of constants": "[paddle.incubate.autograd.jvp(lambda t: paddle.matmul(t, t), paddle.ones([2, 2]))[1], paddle.incubate.autograd.vjp(lambda t: paddle.matmul(t, t), paddle.ones([2, 2]))[1]]",
+
     "trunc words": "[paddle.trunc(input=x), paddle.true_divide(input=x, other=y), paddle.view_as_complex(input=paddle.ones([2, 2])), paddle.view_as_real(input=z)]", "set_default_dtype words": "paddle.set_default_dtype(d='float64'); out = paddle.ones([1]); paddle.set_default_dtype('float32')",
     "broadcast_shapes": "paddle.broadcast_shapes([2, 1], [3])", "Tensor.repeat": "[x.repeat(2, 1), x.repeat([2, 1])]", "Tensor.split_with_sizes": "paddle.arange(5.0).split_with_sizes([2, 3])", "Tensor.stride": "[x.stride(), x.T.contiguous().stride(0)]",
     "Tensor.random_": "t = paddle.ones([50]).random_(2, 5); out = [bool(((t >= 2) & (t < 5)).all()), t.shape]",

@@ -34,7 +34,6 @@ OF_FUNCTIONS = ("", "fft", "geometric", "incubate", "linalg", "nn.functional", "
 """The modules whose functions take Tensors; of the others, classes and modes, programs are run."""
 
 NOT_DRAWN: dict[str, str] = {
-    **dict.fromkeys("load save".split(), "They write and read files: `one_liners_modules`."),
     **dict.fromkeys("get_rng_state set_rng_state".split(), "A state of the generator, which is the engine's own."),
     **dict.fromkeys(
         "autocast get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_enabled get_flags"

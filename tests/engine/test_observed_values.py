@@ -264,11 +264,7 @@ def test_what_would_take_too_many_steps_is_nan() -> None:
 
 
 # --------------------------------------------------------------------------- static mode
-def test_the_scope_in_force_is_that_of_the_guard() -> None:
-    outer, scope = paddle.static.global_scope(), paddle.static.Scope()
-    with paddle.static.scope_guard(scope):
-        assert paddle.static.global_scope() is scope
-    assert paddle.static.global_scope() is outer
+
 
 
 @pytest.mark.parametrize(

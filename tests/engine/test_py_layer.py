@@ -551,3 +551,20 @@ def test_a_gradient_of_a_subclass_that_was_not_initialised_is_refused():
     x.stop_gradient = False
     with pytest.raises(ValueError, match="We can only support Tensor or None for backward output"):
         Layer.apply(x).sum().backward()
+
+
+def test_a_gradient_of_another_shape_is_named_for_the_backward_that_it_reached_alone() -> None:
+    sizes = iter([1, 3])
+    failing = iter([False, True])
+
+    def inner_backward(ctx: PyLayerContext, g: paddle.Tensor) -> paddle.Tensor:
+        if next(failing):
+            raise RuntimeError("of its own")
+        return paddle.ones([3], dtype="float64")
+
+    inner = layer(lambda ctx, x: x * 2, inner_backward)
+    outer = layer(lambda ctx, x: x * 3, lambda ctx, g: paddle.ones([next(sizes)], dtype="float64"))
+    y = outer.apply(inner.apply(leaf([1.0, 2.0, 3.0]))).sum()
+    y.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="of its own"):
+        y.backward()

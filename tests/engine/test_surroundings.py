@@ -1,10 +1,8 @@
-"""What surrounds layers: saving, recomputing, whole derivatives, transforms, factors, optimizers, other spellings."""
+"""What surrounds layers: recomputing, transforms, factors, optimizers, other spellings."""
 
 from __future__ import annotations
 
-import io
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -17,57 +15,6 @@ M = RANDOM.standard_normal((4, 3))
 
 def leaf(values):
     return paddle.to_tensor(values, stop_gradient=False)
-
-
-# --------------------------------------------------------------------------- saving
-def test_a_state_is_loaded_as_it_was_saved(tmp_path):
-    layer = paddle.nn.Linear(2, 2)
-    state = {
-        "layer": layer.state_dict(),
-        "step": 3,
-        "rate": 0.5,
-        "low": paddle.ones([2], "bfloat16"),
-        "more": [(1, "a")],
-    }
-    paddle.save(state, str(tmp_path / "new" / "state.pdparams"))
-    found = paddle.load(str(tmp_path / "new" / "state.pdparams"))
-    assert found["step"] == 3
-    assert found["rate"] == 0.5
-    assert found["more"] == [(1, "a")]
-    assert found["low"].dtype is paddle.bfloat16
-    other = paddle.nn.Linear(2, 2)
-    assert other.set_state_dict(found["layer"]) == ([], [])
-    np.testing.assert_array_equal(other.weight.numpy(), layer.weight.numpy())
-
-
-class Trap:
-    def __reduce__(self):
-        return (open, ("ran", "w"))
-
-
-def test_a_pickle_is_refused_and_does_not_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "trap").write_bytes(pickle.dumps({"w": Trap()}))
-    with pytest.raises(ValueError, match="pickles, which can run code"):
-        paddle.load("trap")
-    inside = io.BytesIO()
-    np.savez(inside, structure=np.array([Trap()], dtype=object))
-    inside.seek(0)
-    with pytest.raises(ValueError, match="was not written by the engine"):
-        paddle.load(inside)
-    assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])
-def test_what_is_no_saved_state_is_refused(tmp_path, content):
-    (tmp_path / "state").write_bytes(content)
-    with pytest.raises(ValueError, match="was not written by the engine"):
-        paddle.load(str(tmp_path / "state"))
-
-
-def test_what_cannot_be_saved_is_said():
-    with pytest.raises(TypeError, match="cannot save a Linear"):
-        paddle.save(paddle.nn.Linear(1, 1), io.BytesIO())
 
 
 # --------------------------------------------------------------------------- derivatives
@@ -147,16 +94,6 @@ def test_recomputing_without_reentrance_gives_gradients_of_whatever_is_read(way)
     assert len(calls) == 2
     for plain, recomputed in zip(*found, strict=True):
         np.testing.assert_allclose(recomputed.numpy(), plain.numpy())
-
-
-def test_whole_derivatives():
-    v = leaf(np.array([0.5, -1.0, 2.0]))
-    np.testing.assert_allclose(paddle.autograd.jacobian(paddle.sin(v), v)[:].numpy(), np.diag(np.cos(v.numpy())))
-    np.testing.assert_allclose(paddle.autograd.hessian((v * v * v).sum(), v)[:].numpy(), np.diag(6 * v.numpy()))
-    direction = np.array([1.0, 2.0, 3.0])
-    for product in (paddle.incubate.autograd.vjp, paddle.incubate.autograd.jvp):
-        _, found = product(paddle.exp, v, paddle.to_tensor(direction))
-        np.testing.assert_allclose(found.numpy(), np.exp(v.numpy()) * direction)
 
 
 def test_a_function_made_static_runs_eagerly():

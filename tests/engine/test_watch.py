@@ -13,7 +13,7 @@ from pylayer.tape.graph import Node, Output
 from pylayer.tape.node import OpNode
 from pylayer.tape.op import Op
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import records_all, watched
+from pylayer.watch import recording_all, watched
 
 
 class Told:
@@ -113,7 +113,7 @@ def test_other_threads_are_not_watched() -> None:
 
     def other() -> None:
         paddle.tanh(leaf())
-        seen.append(records_all())
+        seen.append(recording_all())
 
     with watched(told):
         thread = threading.Thread(target=other)

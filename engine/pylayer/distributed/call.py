@@ -1,4 +1,5 @@
-"""One rank's call of a collective, or its side of a message; and what can be wrong with such calls."""
+"""One rank's call of a collective, or its side of a message; and what can be wrong with such
+calls."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class CommunicationError(RuntimeError):
 
 
 class MismatchError(CommunicationError):
-    """Ranks make different calls where all have to make the same, or with Tensors that do not go together."""
+    """Ranks make different calls where all have to make the same, or with Tensors that do not go
+    together."""
 
 
 class DeadlockError(CommunicationError):
@@ -47,8 +49,8 @@ class Call:
         rank: who calls, counted in the world.
         members: the ranks of the world that take part, in the order of the group.
         place: who calls, counted among `members`.
-        key: what tells this group, or this pair of ranks, from others: calls meet in their order, key by key. It begins
-            with 0 for the group of all.
+        key: what tells this group, or this pair of ranks, from others: calls meet in their order,
+            key by key. It begins with 0 for the group of all.
         given: what the rank hands over, as it is at the call: Tensors, or any objects.
         likes: shape and dtype of each Tensor that takes part, whether given or to be filled.
         agreed: what all members must say alike, such as the root.
@@ -71,14 +73,30 @@ class Call:
     number: int = 0
     """Counted by the rank, where an answer comes from another process."""
 
+    def shown(self, name: str) -> Any:
+        """What it says of something that all members must say alike."""
+        value = self.agreed.get(name)
+        return NAMES[value] if name == "op" and value is not None else value
+
+    def dtypes(self) -> str:
+        """The dtypes of its Tensors, in words."""
+        return " and ".join(sorted({dtype for _, dtype in self.likes}))
+
+    def shapes(self) -> str:
+        """The shapes of its Tensors, in words."""
+        return " and ".join(
+            str(list(shape)) for shape in sorted({shape for shape, _ in self.likes})
+        )
+
     def told(self, peers: bool) -> str:
         """In words: with the ranks that take part, or as any rank would say it."""
         if self.kind == "message":
-            other = f" {'from' if self.place else 'to'} rank {self.members[1 - self.place]}" if peers else ""
-            return f"{'recv' if self.place else 'send'}{other} in {self.where}"
-        said = ", ".join(f"{name}={NAMES[value] if name == 'op' else value}" for name, value in self.agreed.items())
-        group = f" of group {list(self.members)}" if self.key[0] and peers else ""
-        return f"{self.kind}({said}){group} in {self.where}"
+            name, preposition = ("recv", "from") if self.place else ("send", "to")
+            others = f" {preposition} rank {self.members[1 - self.place]}"
+        else:
+            said = ", ".join(f"{name}={self.shown(name)}" for name in self.agreed)
+            name, others = f"{self.kind}({said})", f" of group {list(self.members)}"
+        return f"{name}{others if peers and self.key[0] else ''} in {self.where}"
 
     def __str__(self) -> str:
         return self.told(True)
@@ -90,5 +108,6 @@ def snapshot(tensor: Tensor) -> Tensor:
 
 
 def users_line() -> str:
-    """``file:line`` of the innermost code that is not the engine's, below the current folder from there."""
+    """``file:line`` of the innermost code that is not the engine's, below the current folder from
+    there."""
     return user_location().removeprefix(f"{os.getcwd()}{os.sep}")

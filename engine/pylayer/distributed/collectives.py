@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pylayer.distributed.call import AVG, MAX, MIN, PROD, SUM, Call, MismatchError
-from pylayer.distributed.rows import all_gather, all_reduce, all_to_all, broadcast_ranks, reduce_scatter
+from pylayer.distributed.collective_ops import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    broadcast_ranks,
+    reduce_scatter,
+)
 from pylayer.ops.elementwise import maximum, minimum, multiply
 from pylayer.ops.joining import stack, unbind
 from pylayer.ops.shape import clone, reshape
@@ -38,9 +44,13 @@ def reduced_for_all(calls: Sequence[Call]) -> Results:
 
 def reduced_for_one(calls: Sequence[Call]) -> Results:
     """Reduced over the ranks, for the rank `dst`."""
-    dst = calls[0].agreed["dst"]
-    found = reduced_for_all(calls)
-    return [one if call.rank == dst else [] for call, one in zip(calls, found, strict=True)]
+    return for_one(calls, reduced_for_all(calls))
+
+
+def for_one(calls: Sequence[Call], results: Results) -> Results:
+    """These results for the rank `dst`, nothing for others."""
+    pairs = zip(calls, results, strict=True)
+    return [one if call.rank == call.agreed["dst"] else [] for call, one in pairs]
 
 
 def reduced_and_scattered(calls: Sequence[Call]) -> Results:
@@ -48,24 +58,30 @@ def reduced_and_scattered(calls: Sequence[Call]) -> Results:
     count, op = len(calls), calls[0].agreed["op"]
     parts = [in_parts(call, count) for call in calls]
     if op not in (SUM, AVG):
-        whole = folded(parts, op)
-        return [[clone(whole[k])] for k in range(count)]
+        return [[clone(part)] for part in unbind(folded(parts, op))]
     return [[one if op == SUM else one / count] for one in reduce_scatter(parts)]
 
 
 def in_parts(call: Call, count: int) -> Tensor:
     """What a rank gives, one part per member along a new first axis. Raises MismatchError."""
     if len(call.given) > 1:
-        if len(call.given) != count:
-            raise MismatchError(
-                f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank]
-            )
+        check_count(call, count, "gives")
         return stack(call.given)
     whole = call.given[0]
     if not whole.ndim or whole.shape[0] % count:
-        text = f"a Tensor of shape {list(whole.shape)} is not divisible among {count} ranks along its first axis"
+        text = (
+            f"a Tensor of shape {list(whole.shape)} is not divisible among {count} ranks along its "
+            f"first axis"
+        )
         raise MismatchError(f"{text}: {call}, rank {call.rank}", [call.rank])
     return reshape(whole, [count, whole.shape[0] // count, *whole.shape[1:]])
+
+
+def check_count(call: Call, count: int, verb: str) -> None:
+    """Whether a rank gives as many Tensors as there are members. Raises MismatchError."""
+    if len(call.given) != count:
+        text = f"rank {call.rank} {verb} {len(call.given)} Tensors to {count} ranks: {call}"
+        raise MismatchError(text, [call.rank])
 
 
 def gathered(calls: Sequence[Call]) -> Results:
@@ -75,17 +91,13 @@ def gathered(calls: Sequence[Call]) -> Results:
 
 def gathered_for_one(calls: Sequence[Call]) -> Results:
     """The Tensors of all, for the rank `dst`."""
-    dst = calls[0].agreed["dst"]
-    return [[clone(other.given[0]) for other in calls] if call.rank == dst else [] for call in calls]
+    return for_one(calls, [[clone(other.given[0]) for other in calls]] * len(calls))
 
 
 def scattered(calls: Sequence[Call]) -> Results:
     """One of the root's Tensors for each."""
     root = root_of(calls)
-    if len(root.given) != len(calls):
-        raise MismatchError(
-            f"rank {root.rank} scatters {len(root.given)} Tensors to {len(calls)} ranks: {root}", [root.rank]
-        )
+    check_count(root, len(calls), "scatters")
     return [[clone(part)] for part in root.given]
 
 
@@ -105,20 +117,22 @@ def exchanged(calls: Sequence[Call]) -> Results:
     """Part k of each for the k-th. Raises MismatchError."""
     count = len(calls)
     for call in calls:
-        if len(call.given) != count:
-            raise MismatchError(
-                f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank]
-            )
+        check_count(call, count, "gives")
     for sender, receiver in itertools.product(calls, calls):
-        sent, room = list(sender.given[receiver.place].shape), receiver.likes
-        if len(room) == count and sent != list(room[sender.place][0]):
-            says = f"rank {sender.rank} sends shape {sent} to rank {receiver.rank}, which has room for shape "
+        sent = list(sender.given[receiver.place].shape)
+        rooms = [list(shape) for shape, _ in receiver.likes]
+        if len(rooms) == count and sent != rooms[sender.place]:
             raise MismatchError(
-                f"{says}{list(room[sender.place][0])}: {sender}; {receiver}", [sender.rank, receiver.rank]
+                f"rank {sender.rank} sends shape {sent} to rank {receiver.rank}, which has room "
+                f"for shape {rooms[sender.place]}: {sender}; {receiver}",
+                [sender.rank, receiver.rank],
             )
     if len({tuple(part.shape) for call in calls for part in call.given}) == 1:
         return [list(unbind(one)) for one in all_to_all([stack(call.given) for call in calls])]
-    return [[clone(call.given[k]) for call in calls] for k in range(count)]
+    return [
+        [clone(part) for part in parts]
+        for parts in zip(*(call.given for call in calls), strict=True)
+    ]
 
 
 def received(calls: Sequence[Call]) -> Results:
@@ -160,5 +174,13 @@ COLLECTIVES: dict[str, Callable[[Sequence[Call]], Results]] = {
 }
 """By the name of the call."""
 
-OF_ONE_SHAPE = {"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter", "message"}
+OF_ONE_SHAPE = {
+    "all_reduce",
+    "reduce",
+    "broadcast",
+    "all_gather",
+    "gather",
+    "reduce_scatter",
+    "message",
+}
 """Those to which all members must bring Tensors of one shape."""

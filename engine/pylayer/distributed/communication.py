@@ -1,11 +1,13 @@
 """The collectives and messages of `paddle.distributed`, each in one form for all spellings.
 
-A function takes the Tensors of one rank, waits until all members of the group have called it, and writes the results in
-place, as Paddle does; with ``sync_op=False`` it returns a `Task`, and the results are there after its ``wait()``.
+A function takes the Tensors of one rank, waits until all members of the group have called it, and
+writes the results in place, as Paddle does; with ``sync_op=False`` it returns a `Task`, and the
+results are there after its ``wait()``.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,8 +23,8 @@ TensorOrList = Any
 
 
 class Task:
-    """A call under way. Until it is waited for, the Tensors for its results may hold anything, and those that are sent
-    have to stay as they are."""
+    """A call under way. Until it is waited for, the Tensors for its results may hold anything, and
+    those that are sent have to stay as they are."""
 
     def __init__(self, rank: Any, call: Call, plan: Plan) -> None:
         self.rank, self.call, self.plan, self.targets = rank, call, plan, plan.targets
@@ -66,7 +68,8 @@ class Task:
 
 
 class Plan(NamedTuple):
-    """What a call of a collective hands over, what it fills, and what all members must say alike."""
+    """What a call of a collective hands over, what it fills, and what all members must say
+    alike."""
 
     given: Sequence[Any] = ()
     fill: Callable[[list[Any]], None] = lambda results: None
@@ -76,36 +79,57 @@ class Plan(NamedTuple):
     """The Tensors whose shape and dtype the others must fit; those given unless said."""
 
 
-def called(kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_stream: bool = False) -> Task | None:
-    """Make a call, and wait for it if it is synchronous; None, with a warning, if this rank is no member."""
+def called(
+    kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_stream: bool = False
+) -> Task | None:
+    """Make a call, and wait for it if it is synchronous; None, with a warning, if this rank is no
+    member."""
     members, rank = group or world_group(), current()
     if members.rank < 0:
-        warnings.warn(f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3)
+        warn_of_no_member(members)
         return None
     for root in ("src", "dst"):
         found_inside(plan.agreed.get(root, rank.number), members)
-    tensors = [one for one in (plan.given if plan.takes is None else plan.takes) if isinstance(one, rank.tensor_type)]
-    call = Call(
+    key = (members.id, *members.ranks)
+    call = made_call(kind, tuple(members.ranks), members.rank, key, plan)
+    return started(call, plan, sync_op or use_calc_stream)
+
+
+def made_call(
+    kind: str, members: tuple[int, ...], place: int, key: tuple[Any, ...], plan: Plan
+) -> Call:
+    """The call of this rank, with its Tensors as they are now."""
+    rank = current()
+    takes = plan.given if plan.takes is None else plan.takes
+    return Call(
         kind,
         rank.number,
-        tuple(members.ranks),
-        members.rank,
-        (members.id, *members.ranks),
+        members,
+        place,
+        key,
         [rank.taken(one) if isinstance(one, rank.tensor_type) else one for one in plan.given],
-        [rank.like(one) for one in tensors],
+        [rank.like(one) for one in takes if isinstance(one, rank.tensor_type)],
         dict(plan.agreed),
         users_line(),
     )
-    return started(rank, call, plan, sync_op or use_calc_stream)
+
+
+def warn_of_no_member(members: Group) -> None:
+    """Warn that this rank takes no part."""
+    text = f"Current global rank {current().number} is not in group {members.name}"
+    warnings.warn(text, stacklevel=4)
 
 
 def found_inside(number: int, members: Group) -> None:
     """Whether a rank of the world is in a group. Raises AssertionError, as Paddle."""
-    assert number in members.ranks, f"The input rank {number} can not be found inside the group {members.name}"
+    assert number in members.ranks, (
+        f"The input rank {number} can not be found inside the group {members.name}"
+    )
 
 
-def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
+def started(call: Call, plan: Plan, waits: bool) -> Task:
     """A call that is made, and waited for if wanted."""
+    rank = current()
     task = Task(rank, call, plan)
     rank.issue(call)
     if waits:
@@ -138,7 +162,8 @@ def into_list(targets: list[Any]) -> Callable[[list[Any]], None]:
             return
         if results and len(targets) != len(results):
             raise ValueError(
-                f"(InvalidArgument) the list for the results has {len(targets)} Tensors, not {len(results)}"
+                f"(InvalidArgument) the list for the results has {len(targets)} Tensors, not "
+                f"{len(results)}"
             )
         into(*targets)(results)
 
@@ -158,23 +183,22 @@ def joined_into(target: Any) -> Callable[[list[Any]], None]:
 
 def check_room(target: Any, results: Sequence[Any]) -> None:
     """Whether a Tensor holds as many numbers as results have, of their dtype. Raises ValueError."""
-    wanted, dtype = sum(one.size for one in results), results[0].dtype.name
+    first, count = results[0], len(results)
     shape, own = current().like(target)
-    count = 1
-    for n in shape:
-        count *= n
-    if count != wanted or own != dtype:
-        shapes = " and ".join(str(list(one.shape)) for one in results[:1])
-        each = f"{len(results)} of {shapes}" if len(results) > 1 else shapes
+    if math.prod(shape) != sum(one.size for one in results) or own != first.dtype.name:
         raise ValueError(
-            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but what comes is {dtype}, "
-            f"{each}"
+            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but "
+            f"what comes is {first.dtype.name}, {count} of {list(first.shape)}"
         )
 
 
 # --------------------------------------------------------------------------- collectives
 def all_reduce(
-    tensor: Any, op: int = SUM, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+    tensor: Any,
+    op: int = SUM,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
 ) -> Task | None:
     """Reduce over the ranks, in place, on all of them."""
     plan = Plan([tensor], into(tensor), [tensor], {"op": op})
@@ -195,10 +219,20 @@ def reduce(
 
 
 def broadcast(
-    tensor: Any, src: int, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+    tensor: Any,
+    src: int,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
 ) -> Task | None:
     """The values of rank `src` of the world, in place, on all."""
-    return called("broadcast", Plan([tensor], into(tensor), [tensor], {"src": src}), group, sync_op, use_calc_stream)
+    return called(
+        "broadcast",
+        Plan([tensor], into(tensor), [tensor], {"src": src}),
+        group,
+        sync_op,
+        use_calc_stream,
+    )
 
 
 def all_gather(
@@ -257,7 +291,8 @@ def reduce_scatter(
     use_calc_stream: bool = False,
     tensor_list: TensorOrList = None,
 ) -> Task | None:
-    """Part k of the reduction for the k-th; the parts are a list, or lie along the first axis of one Tensor."""
+    """Part k of the reduction for the k-th; the parts are a list, or lie along the first axis of
+    one Tensor."""
     parts = tensor_or_tensor_list if tensor_list is None else tensor_list
     given = list(parts) if isinstance(parts, (list, tuple)) else [parts]
     plan = Plan(given, into(tensor), [tensor], {"op": op})
@@ -284,7 +319,8 @@ def alltoall(
     use_calc_stream: bool = False,
     **spelled: Any,
 ) -> Task | None:
-    """Part k of each rank for the k-th; the parts are lists, or lie along the first axis of one Tensor."""
+    """Part k of each rank for the k-th; the parts are lists, or lie along the first axis of one
+    Tensor."""
     outs: Any = spelled.get("out_tensor_list", out_tensor_or_tensor_list)
     ins: Any = spelled.get("in_tensor_list", in_tensor_or_tensor_list)
     if not isinstance(ins, (list, tuple)):
@@ -302,7 +338,8 @@ def alltoall_single(
     sync_op: bool = True,
     use_calc_stream: bool = False,
 ) -> Task | None:
-    """Part k, along the first axis, of each rank for the k-th: in equal parts unless the sizes are given."""
+    """Part k, along the first axis, of each rank for the k-th: in equal parts unless the sizes are
+    given."""
     members = group or world_group()
     given = parts_for(members, in_tensor, in_split_sizes, "in_split_sizes")
     takes = parts_for(members, out_tensor, out_split_sizes, "out_split_sizes")
@@ -311,15 +348,20 @@ def alltoall_single(
 
 
 def parts_for(members: Group, tensor: Any, sizes: Sequence[int] | None, name: str) -> list[Any]:
-    """The parts of a Tensor along its first axis, one for each member. Raises MismatchError: it has no such parts."""
-    count, shape = members.nranks, current().like(tensor)[0]
-    rows = shape[0] if shape else 0
-    wanted = [int(size) for size in sizes] if sizes is not None and len(sizes) else [rows // count] * count
+    """The parts of a Tensor along its first axis, one for each member. Raises MismatchError: it has
+    no such parts."""
     if members.rank < 0:
         return []
+    count, shape = members.nranks, current().like(tensor)[0]
+    rows = shape[0] if shape else 0
+    given = [] if sizes is None else [int(size) for size in sizes]
+    wanted = given or [rows // count] * count
     if len(wanted) != count or sum(wanted) != rows or not shape:
-        how = f"by {name} {wanted} " if sizes else ""
-        text = f"a Tensor of shape {list(shape)} is not divisible {how}among {count} ranks along its first axis"
+        how = f"by {name} {wanted} " if given else ""
+        text = (
+            f"a Tensor of shape {list(shape)} is not divisible {how}among {count} ranks along its "
+            f"first axis"
+        )
         text += f": alltoall_single in {users_line()}, rank {current().number}"
         raise current().failing(MismatchError(text, [current().number]))
     return list(tensor.split(wanted, 0))
@@ -335,7 +377,9 @@ def stream_alltoall_single(
     use_calc_stream: bool = False,
 ) -> Task | None:
     """`alltoall_single` as ``paddle.distributed.stream`` has it: the sizes in the other order."""
-    return alltoall_single(out_tensor, in_tensor, in_split_sizes, out_split_sizes, group, sync_op, use_calc_stream)
+    return alltoall_single(
+        out_tensor, in_tensor, in_split_sizes, out_split_sizes, group, sync_op, use_calc_stream
+    )
 
 
 stream_alltoall_single.__name__ = "alltoall_single"
@@ -348,8 +392,9 @@ def barrier(group: Group | None = None) -> None:
 
 def wait(tensor: Any, group: Group | None = None, use_calc_stream: bool = True) -> None:
     """Wait for the calls under way that fill `tensor`."""
-    for task in [one for one in current().unwaited if any(target is tensor for target in one.targets)]:
-        task.wait()
+    for task in tuple(current().unwaited):
+        if any(target is tensor for target in task.targets):
+            task.wait()
 
 
 # --------------------------------------------------------------------------- objects
@@ -360,23 +405,29 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = No
 
 def broadcast_object_list(object_list: list[Any], src: int, group: Group | None = None) -> None:
     """The objects of rank `src` of the world, in place, on all."""
-
-    def fill(results: list[Any]) -> None:
-        object_list[:] = results
-
-    called("broadcast_object_list", Plan(object_list, fill, agreed={"src": src}, takes=[]), group, True)
+    plan = Plan(object_list, replacing(object_list), agreed={"src": src}, takes=[])
+    called("broadcast_object_list", plan, group, True)
 
 
 def scatter_object_list(
-    out_object_list: list[Any], in_object_list: Sequence[Any] | None = None, src: int = 0, group: Group | None = None
+    out_object_list: list[Any],
+    in_object_list: Sequence[Any] | None = None,
+    src: int = 0,
+    group: Group | None = None,
 ) -> None:
     """One object of rank `src` of the world for each."""
+    given = list(in_object_list or ())
+    plan = Plan(given, replacing(out_object_list), agreed={"src": src}, takes=[])
+    called("scatter_object_list", plan, group, True)
+
+
+def replacing(objects: list[Any]) -> Callable[[list[Any]], None]:
+    """Have the results in a list, in place of what is there."""
 
     def fill(results: list[Any]) -> None:
-        out_object_list[:] = results
+        objects[:] = results
 
-    plan = Plan(list(in_object_list or ()), fill, agreed={"src": src}, takes=[])
-    called("scatter_object_list", plan, group, True)
+    return fill
 
 
 # --------------------------------------------------------------------------- messages
@@ -384,34 +435,35 @@ def message(tensor: Any, other: int, sends: bool, group: Group | None, waits: bo
     """One side of a message between this rank and rank `other` of the world."""
     members, rank = group or world_group(), current()
     if members.rank < 0:
-        warnings.warn(f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3)
+        warn_of_no_member(members)
         return None
     found_inside(other, members)
-    pair = (rank.number, other) if sends else (other, rank.number)
-    call = Call(
-        "message",
-        rank.number,
-        pair,
-        0 if sends else 1,
-        ("message", members.id, *pair),
-        [rank.taken(tensor)] if sends else [],
-        [rank.like(tensor)],
-        {"src": pair[0], "dst": pair[1]},
-        users_line(),
-    )
-    plan = Plan([tensor]) if sends else Plan([], into(tensor), [tensor])
-    return started(rank, call, plan, waits)
+    if sends:
+        plan, src, dst = Plan([tensor], takes=[tensor]), rank.number, other
+    else:
+        plan, src, dst = Plan([], into(tensor), [tensor], takes=[tensor]), other, rank.number
+    plan = plan._replace(agreed={"src": src, "dst": dst})
+    call = made_call("message", (src, dst), int(not sends), ("message", members.id, src, dst), plan)
+    return started(call, plan, waits)
 
 
 def send(
-    tensor: Any, dst: int = 0, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+    tensor: Any,
+    dst: int = 0,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
 ) -> Task | None:
     """Send to rank `dst` of the world, and wait until it receives."""
     return message(tensor, dst, True, group, sync_op or use_calc_stream)
 
 
 def recv(
-    tensor: Any, src: int = 0, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+    tensor: Any,
+    src: int = 0,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
 ) -> Task | None:
     """Receive from rank `src` of the world, in place."""
     return message(tensor, src, False, group, sync_op or use_calc_stream)
@@ -430,9 +482,13 @@ def irecv(tensor: Any, src: int | None = None, group: Group | None = None) -> Ta
 class P2POp:
     """A message to be sent or received, for `batch_isend_irecv`."""
 
-    def __init__(self, op: Callable[..., Any], tensor: Any, peer: int, group: Group | None = None) -> None:
+    def __init__(
+        self, op: Callable[..., Any], tensor: Any, peer: int, group: Group | None = None
+    ) -> None:
         if op not in (isend, irecv):
-            raise RuntimeError("Invalid ``op`` function. Expected ``op`` to be of type ``isend`` or ``irecv``.")
+            raise RuntimeError(
+                "Invalid ``op`` function. Expected ``op`` to be of type ``isend`` or ``irecv``."
+            )
         self.op, self.tensor, self.peer, self.group = op, tensor, peer, group
 
 
@@ -449,7 +505,9 @@ def _coalescing_manager(group: Group | None = None, tasks: Any = None) -> Iterat
 
 
 # --------------------------------------------------------------------------- groups
-def new_group(ranks: Sequence[int] | None = None, backend: str | None = None, **options: Any) -> Group:
+def new_group(
+    ranks: Sequence[int] | None = None, backend: str | None = None, **options: Any
+) -> Group:
     """A group of some ranks; all ranks of the world make it.
 
     Raises:
@@ -461,7 +519,9 @@ def new_group(ranks: Sequence[int] | None = None, backend: str | None = None, **
     return group
 
 
-def split_group(parent: Group | None = None, split_ranks: Sequence[Sequence[int]] = ()) -> Group | None:
+def split_group(
+    parent: Group | None = None, split_ranks: Sequence[Sequence[int]] = ()
+) -> Group | None:
     """One group for each list of ranks; that which this rank is in."""
     groups = [new_group(ranks) for ranks in split_ranks]
     return next((group for group in groups if group.rank >= 0), None)

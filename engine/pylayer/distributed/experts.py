@@ -29,12 +29,15 @@ def to_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) ->
     """
     count, ranks = len(local) // members.nranks, members.nranks
     fits(x, local, "local_count")
-    rows = exchanged_rows(paddle, x, summed_by(count, local), summed_by(count, own), members).split(list(own), 0)
+    rows = exchanged_rows(paddle, x, summed_by(count, local), summed_by(count, own), members).split(
+        list(own), 0
+    )
     return paddle.concat([rows[k + j * count] for k in range(count) for j in range(ranks)], 0)
 
 
 def from_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) -> Any:
-    """Back again: the rows of this rank, in the order of all experts, of what these made of them."""
+    """Back again: the rows of this rank, in the order of all experts, of what these made of
+    them."""
     count, ranks = len(local) // members.nranks, members.nranks
     fits(x, own, "global_count")
     made = x.split([own[k + j * count] for k in range(count) for j in range(ranks)], 0)
@@ -45,7 +48,10 @@ def from_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) 
 def fits(x: Any, sizes: Sizes, name: str) -> None:
     """Whether rows are as many as counts say. Raises MismatchError."""
     if sum(sizes) != x.shape[0]:
-        text = f"{name} {list(sizes)} counts {sum(sizes)} rows of {x.shape[0]}: {users_line()}, rank {current().number}"
+        text = (
+            f"{name} {list(sizes)} counts {sum(sizes)} rows of {x.shape[0]}: {users_line()}, rank "
+            f"{current().number}"
+        )
         raise current().failing(MismatchError(text, [current().number]))
 
 
@@ -79,14 +85,26 @@ class RowsToExperts(PyLayer):
 
 
 def global_scatter(
-    x: Tensor, local_count: Tensor, global_count: Tensor, group: Group | None = None, use_calc_stream: bool = True
+    x: Tensor,
+    local_count: Tensor,
+    global_count: Tensor,
+    group: Group | None = None,
+    use_calc_stream: bool = True,
 ) -> Any:
     """The rows that the experts of this rank get."""
-    return RowsToExperts.apply(x, (local_count.tolist(), global_count.tolist(), group or world_group()), False)
+    return RowsToExperts.apply(
+        x, (local_count.tolist(), global_count.tolist(), group or world_group()), False
+    )
 
 
 def global_gather(
-    x: Tensor, local_count: Tensor, global_count: Tensor, group: Group | None = None, use_calc_stream: bool = True
+    x: Tensor,
+    local_count: Tensor,
+    global_count: Tensor,
+    group: Group | None = None,
+    use_calc_stream: bool = True,
 ) -> Any:
     """The rows of this rank, of what experts have made of them."""
-    return RowsToExperts.apply(x, (local_count.tolist(), global_count.tolist(), group or world_group()), True)
+    return RowsToExperts.apply(
+        x, (local_count.tolist(), global_count.tolist(), group or world_group()), True
+    )

@@ -29,9 +29,19 @@ class Group:
     """Makes `process_group`; `pylayer.distributed.process_group`, which needs groups, sets it."""
 
     def __init__(
-        self, rank_in_group: int, id: int, ranks: Sequence[int], pg: Any = None, name: str | None = None
+        self,
+        rank_in_group: int,
+        id: int,
+        ranks: Sequence[int],
+        pg: Any = None,
+        name: str | None = None,
     ) -> None:
-        self.rank, self.id, self.ranks, self.name = rank_in_group, id, list(ranks), name or f"_default_pg{id}"
+        self.rank, self.id, self.ranks, self.name = (
+            rank_in_group,
+            id,
+            list(ranks),
+            name or f"_default_pg{id}",
+        )
         self._pg = pg
 
     @property
@@ -70,7 +80,10 @@ class Group:
 
     def __repr__(self) -> str:
         listed = ", ".join(map(str, self.ranks))
-        return f"rank: {self.rank}, nranks: {self.nranks}, id: {self.id}, ranks: {listed}; name: {self.name}"
+        return (
+            f"rank: {self.rank}, nranks: {self.nranks}, id: {self.id}, ranks: {listed}; name: "
+            f"{self.name}"
+        )
 
 
 def world_group() -> Group:
@@ -82,7 +95,8 @@ def world_group() -> Group:
 
 
 def made_group(ranks: Sequence[int] | None) -> Group:
-    """A group more, without a word to the others: all ranks are to make the same ones in the same order."""
+    """A group more, without a word to the others: all ranks are to make the same ones in the same
+    order."""
     everybody, rank = world_group(), current()
     members = sorted(everybody.ranks if ranks is None else ranks)
     if any(k not in everybody.ranks for k in members):

@@ -1,4 +1,5 @@
-"""Paddle's own layers for model and sequence parallelism, along the model axis of `fleet` or in a group."""
+"""Paddle's own layers for model and sequence parallelism, along the model axis of `fleet` or in a
+group."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from pylayer.ops.shape import clone
 from pylayer.tensor.tensor import Tensor
 
 
-# --------------------------------------------------------------------------- what they do to a Tensor
+# --------------------------------------------------------------------------- what they do to a
+# Tensor
 def summed(x: Tensor, group: Group) -> Tensor:
     """The sum over the group."""
     total: Tensor = clone(x)
@@ -51,7 +53,9 @@ class c_identity_eager(PyLayer):  # noqa: N801 - Paddle's name
     """The Tensor itself; its gradient is summed over the group."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, group: Group, skip_c_identity_dynamic: bool = False) -> Tensor:
+    def forward(
+        ctx: Any, tensor: Tensor, group: Group, skip_c_identity_dynamic: bool = False
+    ) -> Tensor:
         ctx.group = group
         return clone(tensor)
 
@@ -98,11 +102,15 @@ class _Concat(PyLayer):
         return own_part(dy, ctx.group, -1)
 
 
-def _c_identity(tensor: Tensor, group: Group | None = None, skip_c_identity_dynamic: bool = False) -> Any:
+def _c_identity(
+    tensor: Tensor, group: Group | None = None, skip_c_identity_dynamic: bool = False
+) -> Any:
     return c_identity_eager.apply(tensor, group or world_group())
 
 
-def _mp_allreduce(tensor: Tensor, op: int = 0, group: Group | None = None, *args: Any, **kwargs: Any) -> Any:
+def _mp_allreduce(
+    tensor: Tensor, op: int = 0, group: Group | None = None, *args: Any, **kwargs: Any
+) -> Any:
     return mp_allreduce_eager.apply(tensor, group or world_group())
 
 

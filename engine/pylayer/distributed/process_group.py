@@ -1,4 +1,5 @@
-"""The collectives by the names, and with the order of arguments, of the objects that Paddle's groups hold."""
+"""The collectives by the names, and with the order of arguments, of the objects that Paddle's
+groups hold."""
 
 from __future__ import annotations
 
@@ -65,17 +66,23 @@ class ProcessGroup:
         """To a place of the group."""
         return communication.reduce(tensor, self.group.ranks[dst], op, self.group, sync_op)
 
-    def reduce_scatter_tensor(self, out: Any, tensor: Any, op: int = SUM, sync_op: bool = False) -> Task | None:
+    def reduce_scatter_tensor(
+        self, out: Any, tensor: Any, op: int = SUM, sync_op: bool = False
+    ) -> Task | None:
         """Of one Tensor."""
         return communication.reduce_scatter(out, tensor, op, self.group, sync_op)
 
-    def reduce_scatter_tensor_on_calc_stream(self, out: Any, tensor: Any, op: int = SUM) -> Task | None:
+    def reduce_scatter_tensor_on_calc_stream(
+        self, out: Any, tensor: Any, op: int = SUM
+    ) -> Task | None:
         """Of one Tensor, at once."""
         return communication.reduce_scatter(out, tensor, op, self.group)
 
     _reduce_scatter_base = reduce_scatter_tensor
 
-    def reduce_scatter(self, out: Any, tensors: Any, op: int = SUM, sync_op: bool = False) -> Task | None:
+    def reduce_scatter(
+        self, out: Any, tensors: Any, op: int = SUM, sync_op: bool = False
+    ) -> Task | None:
         """Of a list."""
         return communication.reduce_scatter(out, tensors, op, self.group, sync_op)
 
@@ -88,12 +95,19 @@ class ProcessGroup:
         return communication.alltoall_single(out, tensor, None, None, self.group, sync_op)
 
     def all_to_all_single(
-        self, out: Any, tensor: Any, out_sizes: Any = None, in_sizes: Any = None, sync_op: bool = False
+        self,
+        out: Any,
+        tensor: Any,
+        out_sizes: Any = None,
+        in_sizes: Any = None,
+        sync_op: bool = False,
     ) -> Task | None:
         """Of one Tensor each, in parts."""
         return communication.alltoall_single(out, tensor, in_sizes, out_sizes, self.group, sync_op)
 
-    def all_to_all_single_on_calc_stream(self, out: Any, tensor: Any, out_sizes: Any, in_sizes: Any) -> Task | None:
+    def all_to_all_single_on_calc_stream(
+        self, out: Any, tensor: Any, out_sizes: Any, in_sizes: Any
+    ) -> Task | None:
         """Of one Tensor each, in parts, at once."""
         return communication.alltoall_single(out, tensor, in_sizes, out_sizes, self.group)
 

@@ -1,4 +1,5 @@
-"""A rank: its number, its groups, its random numbers, and how it waits. What runs outside of a world is rank 0 of 1."""
+"""A rank: its number, its groups, its random numbers, and how it waits. What runs outside of a
+world is rank 0 of 1."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from math import nan
 from typing import Any
 
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError, snapshot
-from pylayer.distributed.meeting import Meeting
+from pylayer.distributed.rendezvous import Rendezvous
 from pylayer.ops.inplace import set_value
 from pylayer.ops.joining import concat, stack
 from pylayer.tensor.array import Array, to_numpy
@@ -25,7 +26,7 @@ class Rank:
     tensor_type: type = Tensor
     """What it exchanges."""
 
-    def __init__(self, number: int, size: int, meeting: Meeting, world: Any = None) -> None:
+    def __init__(self, number: int, size: int, meeting: Rendezvous, world: Any = None) -> None:
         self.number, self.size, self.meeting, self.world = number, size, meeting, world
         self.groups: list[Any] = []
         """The groups made so far, by their ids; the first is that of all."""
@@ -66,7 +67,8 @@ class Rank:
         return tuple(int(n) for n in tensor.shape), str(tensor.dtype).rpartition(".")[2]
 
     def spoils(self, call: Call) -> bool:
-        """Whether the Tensors for the results of a call that is not waited for are to hold no numbers till then."""
+        """Whether the Tensors for the results of a call that is not waited for are to hold no
+        numbers till then."""
         self.begun.add(call.told(False))
         return call.told(False) not in self.spared
 
@@ -76,7 +78,11 @@ class Rank:
 
     def unknown(self, held: Any) -> Any:
         """In place of what a Tensor held: NaN, where its dtype has that."""
-        return held.detach() * nan if held.dtype.name.startswith(("float", "bfloat", "complex")) else held
+        return (
+            held.detach() * nan
+            if held.dtype.name.startswith(("float", "bfloat", "complex"))
+            else held
+        )
 
     def taken(self, tensor: Any) -> Any:
         """What is handed over of a Tensor."""
@@ -103,7 +109,7 @@ def equal(now: Array, then: Array) -> bool:
     return bool(to_numpy((now == then) | (then != then)).all())
 
 
-alone = Rank(0, 1, Meeting())
+alone = Rank(0, 1, Rendezvous())
 """What runs outside of a world."""
 in_force: ContextVar[Any] = ContextVar("rank", default=alone)
 

@@ -1,8 +1,10 @@
-"""``fleet``: a world laid out along axes (data, pipeline, sharding, sep, model), and the groups along each."""
+"""``fleet``: a world laid out along axes (data, pipeline, sharding, sep, model), and the groups
+along each."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,14 +13,17 @@ from pylayer.distributed.group import Group, get_rank, get_world_size, world_gro
 from pylayer.distributed.rank import current
 
 AXES = {"dp": "data", "pp": "pipe", "sharding": "sharding", "sep": "sep", "mp": "model"}
-"""The axes in Paddle's default order, the slowest first: in strategies, and as topologies name them."""
+"""The axes in Paddle's default order, the slowest first: in strategies, and as topologies name
+them."""
 
 
 class DistributedStrategy:
     """The degrees of parallelism, as ``hybrid_configs``: ``{"dp_degree": 2, "mp_degree": 4}``."""
 
     def __init__(self) -> None:
-        self._hybrid: dict[str, Any] = {f"{axis}_degree": -1 if axis == "dp" else 1 for axis in AXES}
+        self._hybrid: dict[str, Any] = {
+            f"{axis}_degree": -1 if axis == "dp" else 1 for axis in AXES
+        }
 
     @property
     def hybrid_configs(self) -> dict[str, Any]:
@@ -39,7 +44,9 @@ class CommunicateTopology:
     """
 
     def __init__(
-        self, hybrid_group_names: Sequence[str] = tuple(AXES.values()), dims: Sequence[int] = (1, 1, 1, 1, 1)
+        self,
+        hybrid_group_names: Sequence[str] = tuple(AXES.values()),
+        dims: Sequence[int] = (1, 1, 1, 1, 1),
     ) -> None:
         self.names, self.dims = list(hybrid_group_names), list(dims)
         self.coordinates = list(itertools.product(*map(range, dims)))
@@ -120,8 +127,11 @@ class HybridCommunicateGroup:
         return world_group()
 
     def get_expert_parallel_group(self) -> Group:
-        """The ranks among which experts are spread: those of the data and sharding axes, the one that is used."""
-        return self.groups["sharding"] if self.groups["sharding"].nranks > 1 else self.groups["data"]
+        """The ranks among which experts are spread: those of the data and sharding axes, the one
+        that is used."""
+        return (
+            self.groups["sharding"] if self.groups["sharding"].nranks > 1 else self.groups["data"]
+        )
 
     def get_expert_parallel_world_size(self) -> int:
         """How many."""
@@ -162,14 +172,14 @@ def init(
     """
     configs = (strategy or DistributedStrategy()).hybrid_configs
     degrees = {axis: int(configs[f"{axis}_degree"]) for axis in AXES}
-    size, others = get_world_size(), 1
-    for axis, degree in degrees.items():
-        others *= degree if axis != "dp" else 1
+    size = get_world_size()
     if degrees["dp"] < 1:
-        degrees["dp"] = max(size // others, 1)
-    if others * degrees["dp"] != size:
+        degrees["dp"] = 1
+        degrees["dp"] = max(size // math.prod(degrees.values()), 1)
+    count = math.prod(degrees.values())
+    if count != size:
         said = ", ".join(f"{axis}_degree {degree}" for axis, degree in degrees.items())
-        raise ValueError(f"{said}: these multiply to {others * degrees['dp']}, but there are {size} ranks")
+        raise ValueError(f"{said}: these multiply to {count}, but there are {size} ranks")
     rank = current()
     rank.strategy = strategy
     rank.topology = HybridCommunicateGroup(CommunicateTopology(dims=list(degrees.values())))
@@ -192,7 +202,8 @@ def get_hybrid_communicate_group() -> HybridCommunicateGroup:
     rank = current()
     if rank.topology is None and rank.size > 1:
         raise RuntimeError(
-            f"fleet.init was not called in this world of {rank.size} ranks: call it with the degrees of each axis, or "
+            f"fleet.init was not called in this world of {rank.size} ranks: call it with the "
+            f"degrees of each axis, or "
             f"give them with the world, such as world={{'mp': {rank.size}}}."
         )
     if rank.topology is None:

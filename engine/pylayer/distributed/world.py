@@ -1,12 +1,11 @@
 """A world: ranks of one process that run in turns, each until it has to wait for others.
 
-The ranks are greenlets: stacks of their own in one thread, so whatever holds for this thread (grad mode, watches, NumPy
-code that is recorded) holds for all of them.
+The ranks are greenlets: stacks of their own in one thread, so whatever holds for this thread (grad
+mode, watches, NumPy code that is recorded) holds for all of them.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
@@ -15,8 +14,8 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError
-from pylayer.distributed.meeting import Meeting
 from pylayer.distributed.rank import Rank, in_force
+from pylayer.distributed.rendezvous import Rendezvous
 from pylayer.ops.random import Streams, streams
 
 
@@ -29,7 +28,7 @@ class World:
     """
 
     def __init__(self, size: int, same_random: bool = False) -> None:
-        self.meeting = Meeting()
+        self.meeting = Rendezvous()
         self.ranks = [Rank(number, size, self.meeting, self) for number in range(size)]
         seed = streams.get().seed
         self.streams = [Streams(seed if same_random else seed + number) for number in range(size)]
@@ -42,7 +41,8 @@ class World:
         """What the function returns on each rank, given its number.
 
         Raises:
-            Exception: what a rank raised, the first of them, with a note that names the ranks that raised the same.
+            Exception: what a rank raised, the first of them, with a note that names the ranks that
+                raised the same.
         """
         found: list[Any] = [None] * len(self.ranks)
         errors: dict[int, BaseException] = {}
@@ -104,45 +104,62 @@ class LeftError(CommunicationError):
     """Another rank has raised: what it raised is the error."""
 
 
-def stuck(waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int) -> dict[int, CommunicationError]:
+def stuck(
+    waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int
+) -> dict[int, CommunicationError]:
     """What each rank that waits is to raise where nobody is left who could answer."""
 
     def state(number: int) -> tuple[str, str, str]:
         if number in waiting:
             return "waits", "wait", f"in {waiting[number]}"
-        return "has", "have", f"raised {type(errors[number]).__name__}" if number in errors else "returned"
+        return (
+            "has",
+            "have",
+            f"raised {type(errors[number]).__name__}" if number in errors else "returned",
+        )
 
     alike: dict[tuple[str, str, str], list[int]] = {}
     for number in range(size):
         alike.setdefault(state(number), []).append(number)
-    rows = [f"{listed(some)} {verbs[len(some) > 1]} {what}" for (*verbs, what), some in alike.items()]
+    rows = [
+        f"{listed(some)} {verbs[len(some) > 1]} {what}" for (*verbs, what), some in alike.items()
+    ]
     said = "; ".join(rows[:MOST_STATES]) + "; …" * (len(rows) > MOST_STATES)
     if errors:
-        return {k: LeftError(f"a rank has raised, and others wait for it: {said}", sorted(errors)) for k in waiting}
+        return {
+            k: LeftError(f"a rank has raised, and others wait for it: {said}", sorted(errors))
+            for k in waiting
+        }
     return {k: DeadlockError(f"no rank can go on: {said}", sorted(waiting)) for k in waiting}
 
 
 def apart(function: Callable[[], Any]) -> Any:
-    """What a function returns that runs on a stack of its own, in this context: whoever looks for the line of code that
-    an operation stands on finds none below it."""
+    """What a function returns that runs on a stack of its own, in this context: whoever looks for
+    the line of code that an operation stands on finds none below it."""
     place = greenlet(function)
     place.gr_context = copy_context()
     return place.switch()
 
 
 def first_of(errors: Mapping[int, BaseException], size: int) -> BaseException:
-    """The error to raise for all: of those that do not follow from others the lowest rank's, with who raised it."""
-    own = {number: error for number, error in errors.items() if not isinstance(error, LeftError)} or dict(errors)
+    """The error to raise for all: of those that do not follow from others the lowest rank's, with
+    who raised it."""
+    own = {
+        number: error for number, error in errors.items() if not isinstance(error, LeftError)
+    } or dict(errors)
     number = min(own)
     error = own[number]
-    alike = sorted(k for k, other in own.items() if type(other) is type(error) and str(other) == str(error))
+    alike = sorted(
+        k for k, other in own.items() if type(other) is type(error) and str(other) == str(error)
+    )
     if size > 1 and not isinstance(error, CommunicationError):
         error.add_note(f"on {ranks_text(alike, size)}")
     return error
 
 
 def ranks_text(numbers: Sequence[int], size: int) -> str:
-    """Some of the ranks of a world in words: ``rank 2 of 4``, ``ranks 0 to 2 of 4``, ``all 4 ranks``."""
+    """Some of the ranks of a world in words: ``rank 2 of 4``, ``ranks 0 to 2 of 4``, ``all 4
+    ranks``."""
     if len(numbers) == size:
         return f"all {size} ranks" if size > 1 else "rank 0"
     return f"{listed(numbers)} of {size}"
@@ -152,6 +169,7 @@ def listed(numbers: Sequence[int]) -> str:
     """Ranks in words: ``rank 2``, ``ranks 0 to 2``, ``ranks 0, 2 and 5``."""
     if len(numbers) == 1:
         return f"rank {numbers[0]}"
-    if len(numbers) > 2 and all(b == a + 1 for a, b in itertools.pairwise(numbers)):
-        return f"ranks {numbers[0]} to {numbers[-1]}"
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > 2 and list(numbers) == list(range(first, last + 1)):
+        return f"ranks {first} to {last}"
     return f"ranks {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"

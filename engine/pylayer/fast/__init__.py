@@ -1,13 +1,16 @@
-"""Shorter ways to what the core defines: calls and nodes of usual operations, and in `walk` their backward.
+"""Shorter ways to what the core defines: calls and nodes of usual operations, and in `walk` their
+backward.
 
-``PYLAYER_PLAIN=1`` in the environment leaves them out. What they give is what the definition gives, bit by bit:
-tests/engine/test_plain.py holds both against each other on random programs. Here are the calls of elementwise
-operations, of Tensors of one dtype, or of a Tensor and a number. Any other call goes to the general one.
+``PYLAYER_PLAIN=1`` in the environment leaves them out. What they give is what the definition gives,
+bit by bit: tests/engine/test_plain.py holds both against each other on random programs. Here are
+the calls of elementwise operations, of Tensors of one dtype, or of a Tensor and a number. Any other
+call goes to the general one.
 
-A chain of 1000 small operations (`tests/bench/engines.py`) takes 2.0 times as long, forward and backward, as in
-hand-written NumPy (NumPy 2.4, Python 3.11; the least CPU time of 60 runs).
-Beside what other lines say, slots for two parents in place of a tuple save 1 %, a real derivative that is not asked for
-its conjugate 3 %, and node and Tensor made here, not by their constructors or by one function for all, 2 to 8 %.
+A chain of 1000 small operations (`tests/bench/engines.py`) takes 2.0 times as long, forward and
+backward, as in hand-written NumPy (NumPy 2.4, Python 3.11; the least CPU time of 60 runs).
+Beside what other lines say, slots for two parents in place of a tuple save 1 %, a real derivative
+that is not asked for its conjugate 3 %, and node and Tensor made here, not by their constructors or
+by one function for all, 2 to 8 %.
 """
 
 from __future__ import annotations
@@ -24,59 +27,56 @@ from pylayer.tape.graph import Target
 from pylayer.tape.node import OpNode
 from pylayer.tape.versions import clock
 from pylayer.tape.vjp import Function, Row, raw_ops
-from pylayer.tensor.array import Array, as_array, in_order, run_alone
+from pylayer.tensor.array import in_order, run_alone
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, watching
+from pylayer.watch import observers
 
 ON = os.environ.get("PYLAYER_PLAIN") != "1"
 """Whether they are taken."""
 
 IDENTITY = (lambda value: value).__code__.co_code
-"""The instructions of a rule that gives back its first argument, as those of sums and products do."""
+"""The instructions of a rule that gives back its first argument, as those of sums and products
+do."""
 
 SAVED = ("x", "y", "out")
-"""What the nodes of an operation of two save, None for what no vjp reads; those of an operation of one save one alone.
-Less is then left to the garbage collector's walks than if each made a tuple."""
+"""What the nodes of an operation of two save, None for what no vjp reads; those of an operation of
+one save one alone. Less is then left to the garbage collector's walks than if each made a tuple."""
 
 new = object.__new__
 
 FLOAT64, FLOAT32 = np.dtype("float64"), np.dtype("float32")
-"""The usual dtypes. Asking for these objects takes a third of what asking for the kind of a dtype does."""
+"""The usual dtypes. Asking for these objects takes a third of what asking for the kind of a dtype
+does."""
 
 
 def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation of one Tensor: the usual case at once, any other through `general`."""
-    kernels, differentiable, floating, grad_enabled = row.kernels, row.differentiable, row.floating, grad_mode.get
+    if not row.differentiable:
+        return general
+    kernels, grad_enabled = row.kernels, grad_mode.get
     row.pull = puller(row)
     keeps_x, keeps_out = "x" in row.reads, "out" in row.reads
-    (pick,) = [vjp.pick for vjp in row.vjps] or [row.apply]  # which without a vjp is not called
 
     def call(x: Tensor, name: str | None = None) -> Tensor:
-        if type(x) is not Tensor:
+        if type(x) is not Tensor or observers:
             return general(x)
         array = x.array
         dtype = array.dtype
-        usual = dtype is FLOAT64 or dtype is FLOAT32
-        if floating and not usual and dtype.kind in "iub":
+        if not array.ndim or (dtype is not FLOAT64 and dtype is not FLOAT32):
             return general(x)
         try:
             out = run_alone(kernels[type(array)], array)
         except RuntimeError:
             return general(x)
-        axes = out.ndim
-        if axes > 1:  # of one axis it always is
+        if out.ndim > 1:  # of one axis it always is
             out = in_order(out)
-        if x._stop_gradient or not differentiable or not grad_enabled():
-            return unrecorded(row, (x,), as_array(out, type(array)))
-        parent = x if x.node is None else x.node
-        if not (usual and axes) or watching:
-            out = as_array(out, type(array))
-            return Tensor(out, OpNode(row, (parent,), (pick(array, out, 0),), (array.shape,), out), False)
+        if x._stop_gradient or not grad_enabled():
+            return Tensor(out)
         node = ElementwiseNode()
         node.age = next(clock)
-        node.parent_x = parent
+        node.parent_x = x if x.node is None else x.node
         node.parent_y = None
-        node.hooks = None
+        node._hooks = None
         node.op = row
         node.saved = out if keeps_out else array if keeps_x else ()
         tensor = new(Tensor)
@@ -89,42 +89,44 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
 
 
 def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call of an operation that `binary` made: the usual case at once, any other through `general`."""
-    kernels, differentiable, floating, grad_enabled = row.kernels, row.differentiable, row.floating, grad_mode.get
+    """A call of an operation that `binary` made: the usual case at once, any other through
+    `general`."""
+    if not row.differentiable:
+        return general
+    kernels, grad_enabled = row.kernels, grad_mode.get
     row.pull = puller(row)
     keeps, (keeps_x, keeps_y, keeps_out) = bool(row.reads), [name in row.reads for name in SAVED]
-    pick_x, pick_y = [vjp.pick for vjp in row.vjps] or [row.apply] * 2
 
     def call(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-        if type(x) is not Tensor or type(y) is not Tensor:
+        if type(x) is not Tensor or type(y) is not Tensor or observers:
             return general(x, y)
         a, b = x.array, y.array
-        dtype = a.dtype
-        usual = dtype is FLOAT64 or dtype is FLOAT32
-        if dtype is not b.dtype or (floating and not usual and dtype.kind in "iub"):
+        dtype, shape = a.dtype, a.shape
+        if dtype is not b.dtype or shape != b.shape or not shape:
+            return general(x, y)
+        recorded = grad_enabled() and not (x._stop_gradient and y._stop_gradient)
+        partly = recorded and (x._stop_gradient or y._stop_gradient)
+        if partly or (dtype is not FLOAT64 and dtype is not FLOAT32):
             return general(x, y)
         try:
             out = run_alone(kernels[type(a)], a, b)
-        except (RuntimeError, TypeError, ValueError):
-            return general(x, y)  # which says what was wrong
+        except RuntimeError:
+            return general(x, y)
         if out.ndim > 1:
             out = in_order(out)
-        parent_x = None if x._stop_gradient else x if x.node is None else x.node
-        parent_y = None if y._stop_gradient else y if y.node is None else y.node
-        if (parent_x is None and parent_y is None) or not differentiable or not grad_enabled():
-            return unrecorded(row, (x, y), as_array(out, type(a)))
-        shape = a.shape
-        if not (usual and shape and shape == b.shape) or parent_x is None or parent_y is None or watching:
-            out = as_array(out, type(a))
-            saved = () if parent_x is None else pick_x(a, b, out, 0), () if parent_y is None else pick_y(a, b, out, 1)
-            return Tensor(out, OpNode(row, (parent_x, parent_y), saved, (shape, b.shape), out), False)
+        if not recorded:
+            return Tensor(out)
         node = ElementwiseNode()
         node.age = next(clock)
-        node.parent_x = parent_x
-        node.parent_y = parent_y
-        node.hooks = None
+        node.parent_x = x if x.node is None else x.node
+        node.parent_y = y if y.node is None else y.node
+        node._hooks = None
         node.op = row
-        node.saved = (a if keeps_x else None, b if keeps_y else None, out if keeps_out else None) if keeps else ()
+        node.saved = (
+            (a if keeps_x else None, b if keeps_y else None, out if keeps_out else None)
+            if keeps
+            else ()
+        )
         tensor = new(Tensor)
         tensor.array = out
         tensor.node = node
@@ -134,46 +136,41 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
     return call
 
 
-def unrecorded(row: Row, inputs: Sequence[Any], out: Array) -> Tensor:
-    """The output of a call that needs no gradient."""
-    if watching:
-        in_force.get().computed(row, inputs, out)
-    return Tensor(out)
-
-
 def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call of an operation of two, one of them a number: beside a real floating Tensor at once, else `general`."""
-    kernels, differentiable = row.kernels, row.differentiable
-    pick_x, pick_y = [vjp.pick for vjp in row.vjps] or [row.apply] * 2
-    grad_enabled = grad_mode.get
+    """A call of an operation of two, one of them a number: beside a usual Tensor at once, else
+    `general`."""
+    if not row.differentiable:
+        return general
+    kernels, grad_enabled = row.kernels, grad_mode.get
+    pick_x, pick_y = [vjp.pick for vjp in row.vjps]
 
     def call(x: Any, y: Any) -> Tensor:
         tensor, number = (y, x) if type(y) is Tensor else (x, y)
-        if type(tensor) is not Tensor or type(number) not in (float, int) or tensor.array.dtype.kind != "f":
+        if type(tensor) is not Tensor or type(number) not in (float, int) or observers:
             return general(x, y)
         array = tensor.array
+        if array.dtype.kind != "f" or not array.ndim:
+            return general(x, y)
         a, b = (array, number) if tensor is x else (number, array)
         try:
-            out = run_alone(kernels[type(array)], a, b)
+            out = in_order(run_alone(kernels[type(array)], a, b))
         except RuntimeError:
             return general(x, y)
-        out = in_order(as_array(out, type(array)))
-        if tensor._stop_gradient or not differentiable or not grad_enabled():
-            return unrecorded(row, (x, y), out)
+        if tensor._stop_gradient or not grad_enabled():
+            return Tensor(out)
         parent = tensor if tensor.node is None else tensor.node
-        if tensor is x:
-            node = OpNode(row, (parent, None), (pick_x(a, b, out, 0), ()), (array.shape, ()), out)
-        else:
-            node = OpNode(row, (None, parent), ((), pick_y(a, b, out, 1)), ((), array.shape), out)
-        return Tensor(out, node, False)
+        parents: Sequence[Target | None] = (parent, None) if tensor is x else (None, parent)
+        saved = (pick_x(a, b, out, 0), ()) if tensor is x else ((), pick_y(a, b, out, 1))
+        return Tensor(out, OpNode(row, parents, saved, (array.shape, array.shape), out), False)
 
     return call
 
 
 # --------------------------------------------------------------------------- the node
 class ElementwiseNode(OpNode):
-    """A recorded call on real floating arrays, all of the output's shape, of at least one axis, and in need of a
-    gradient. `saved` is what the vjps read all together, as `SAVED` says; () if they read nothing.
+    """A recorded call on real floating arrays, all of the output's shape, of at least one axis, and
+    in need of a gradient. `saved` is what the vjps read all together, as `SAVED` says; () if they
+    read nothing.
     """
 
     __slots__ = ("parent_x", "parent_y")
@@ -195,13 +192,15 @@ class ElementwiseNode(OpNode):
 
 
 def puller(op: Row) -> Function:
-    """The `pull` of an operation's nodes, of what is held and what was saved: it has the gradient of the first parent
-    held in place of the cotangent, and returns that of the other, None if there is none.
+    """The `pull` of an operation's nodes, of what is held and what was saved: it has the gradient
+    of the first parent held in place of the cotangent, and returns that of the other, None if there
+    is none.
 
-    Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. A last derivative takes
-    the cotangent out of the list. If nobody else holds it, it then is a temporary value, which NumPy overwrites where
-    it is large: NumPy counts who holds an array, views among them. Ten operations on 1,000,000 elements take 3 to 6 %
-    less for it.
+    Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. A
+    last derivative takes the cotangent out of the list. If nobody else holds it, it then is a
+    temporary value, which NumPy overwrites where
+    it is large: NumPy counts who holds an array, views among them. Ten operations on 1,000,000
+    elements take 3 to 6 % less for it.
     """
     vjps, lines = tuple(op.vjps), ["def pull(held, saved):"]
     names: dict[str, Any] = {"raw_ops": raw_ops}
@@ -211,8 +210,12 @@ def puller(op: Row) -> Function:
         values = ["raw_ops[type(held[0])]"] * vjp.takes_ops + saved
         cotangent = "held.pop()" if taken and vjp is vjps[-1] else "held[0]"
         given = values if vjp.multiplies else [cotangent, *values]
-        value = given[0] if vjp.rule.__code__.co_code == IDENTITY else f"rule{k}({', '.join(given)})"
-        lines.append(f"{SAVED[k]} = {value} * {cotangent}" if vjp.multiplies else f"{SAVED[k]} = {value}")
+        value = (
+            given[0] if vjp.rule.__code__.co_code == IDENTITY else f"rule{k}({', '.join(given)})"
+        )
+        lines.append(
+            f"{SAVED[k]} = {value} * {cotangent}" if vjp.multiplies else f"{SAVED[k]} = {value}"
+        )
         names[f"rule{k}"] = vjp.rule
     lines += ["held.append(x)" if taken else "held[0] = x", *["return y"] * (len(vjps) > 1)]
     exec("\n ".join(lines), names)

@@ -1,4 +1,5 @@
-"""The walk of a backward, spelled out: the backward of a chain of small operations takes a third of the time."""
+"""The walk of a backward, spelled out: the backward of a chain of small operations takes a third of
+the time."""
 
 from __future__ import annotations
 
@@ -8,14 +9,17 @@ from typing import Any
 
 from pylayer.fast import ON, ElementwiseNode
 from pylayer.tape import graph
-from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Owned, Target
 from pylayer.tape.versions import changes
 from pylayer.tensor.array import as_array, gradient_in_order, in_order
 
 
-def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool = False) -> Gradients:
-    """What `graph.walk` does of arrays; from one elementwise call straight on to the next, as in a chain, by `pull`."""
-    pending: dict[Target, Held] = {}
+def spelled_out(
+    roots: Iterable[tuple[Target, Cotangent]], found: Gradients, *, retain_graph: bool = False
+) -> None:
+    """What `graph.walk` does of arrays; from one elementwise call straight on to the next, as in a
+    chain, by `pull`."""
+    pending: dict[Target, Owned] = {}
     heap: list[tuple[int, Node]] = []
     shaped = True
 
@@ -26,7 +30,9 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
                 heappush(heap, (target.age, target))
             return
         held = pending[target]
-        held.append(held.pop() + cotangent)  # NumPy adds in place to a large array that nobody else holds
+        held.append(
+            held.pop() + cotangent
+        )  # NumPy adds in place to a large array that nobody else holds
         held[0] = in_order(as_array(held[0], type(cotangent)))
 
     for target, cotangent in roots:
@@ -36,7 +42,9 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
         held = pending.pop(node)
         cotangent = None
         simple = shaped and not changes
-        while simple and type(node) is ElementwiseNode and not node.hooks and node.saved is not None:
+        while (
+            simple and type(node) is ElementwiseNode and not node._hooks and node.saved is not None
+        ):
             other = node.op.pull(held, node.saved)
             if not retain_graph:
                 node.saved = None
@@ -60,19 +68,19 @@ def spelled_out(roots: Iterable[tuple[Target, Cotangent]], *, retain_graph: bool
                 node = heapreplace(heap, (node.age, node))[1]
                 held = pending.pop(node)
         else:
-            for hook in tuple((node.hooks or {}).values()):
-                held[0] = hook(held[0])
+            if node._hooks:
+                found.settle(node, held)
                 shaped = shaped and bool(held[0].ndim)  # NumPy turns 0-d results into scalars
             if node.saved is None:
                 raise node.already_released()
             if type(node) is Output:
                 graph.arrive_at_output(node, held[0], pending, heap)
                 continue
-            for target, cotangent in node.pullback(held, False):
+            for target, cotangent in node.pullback(held, False, found):
                 arrive(target, cotangent)
             if not retain_graph:
                 node.saved = None
-    return Gradients(pending, {}, ())
+    found.arrived.update(pending)
 
 
 backward_walk = spelled_out if ON else graph.walk

@@ -1,7 +1,8 @@
 """PyLayer: operations whose forward and backward are written in Python by the user.
 
-The rules are those of the documents (paddle.autograd.PyLayer and PyLayerContext, English and Chinese, and the guide to
-custom dynamic-graph operators); where they are silent, of what Paddle 3.3.1 was observed to do.
+The rules are those of the documents (paddle.autograd.PyLayer and PyLayerContext, English and
+Chinese, and the guide to custom dynamic-graph operators); where they are silent, of what Paddle
+3.3.1 was observed to do.
 """
 
 from __future__ import annotations
@@ -10,31 +11,34 @@ import inspect
 import sys
 import warnings
 import weakref
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Owned, Target
 from pylayer.tape.node import Packed, active_hooks, packed, parent_of
-from pylayer.tape.symbol import is_of_a_program, leaves_in, named, recording
+from pylayer.tape.symbol import is_of_a_program, named, recording
 from pylayer.tape.versions import changed_since, check_unchanged, clock, mark_changed
 from pylayer.tape.vjp import OPS
 from pylayer.tensor.array import XP, Array, duplicate
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.invalid import check_supported
+from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, records_all
-from pylayer.watch.layers import observers
+from pylayer.watch import NO_OBSERVER, current_observer, recording_all
+from pylayer.watch.layers import layer_observers
 
 reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=False)
-"""How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as every release takes it.
+"""How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as
+every release takes it.
 
-By the documents a backward that returns too few gradients, or None for an input that needs one, is an error. Releases
-take trailing gradients of inputs that need none to be None, and None to be a gradient of zeros; packages rely on it.
+By the documents a backward that returns too few gradients, or None for an input that needs one, is
+an error. Releases take trailing gradients of inputs that need none to be None, and None to be a
+gradient of zeros; packages rely on it.
 """
 
 
@@ -50,15 +54,19 @@ def as_releases() -> Iterator[None]:
 
 # --------------------------------------------------------------------------- what owns a gradient
 class Slot(NamedTuple):
-    """One place in backward's arguments or results: a Tensor, or a list or tuple that directly holds at least one."""
+    """One place in backward's arguments or results: a Tensor, or a list or tuple that directly
+    holds at least one."""
 
     name: str
     tensors: list[Tensor]
     is_list: bool
 
 
-def input_slots(layer: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Slot], list[str]]:
-    """The arguments that own a gradient slot, in call order, and the names of the others (observed rules 9 and 10).
+def input_slots(
+    layer: str, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[list[Slot], list[str]]:
+    """The arguments that own a gradient slot, in call order, and the names of the others (observed
+    rules 9 and 10).
 
     Warns:
         UserWarning: a dict, or a list in a list, holds Tensors: their gradients are not tracked.
@@ -67,17 +75,16 @@ def input_slots(layer: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tupl
     slotless: list[str] = []
     for name, value in [*((f"#{k}", value) for k, value in enumerate(args)), *kwargs.items()]:
         slot = as_slot(name, value)
-        if slot:
+        if slot.tensors:
             slots.append(slot)
         else:
             slotless.append(name)
-        around = value if isinstance(value, (list, tuple)) else [value]
-        nested = [v for v in around if isinstance(v, (dict, list, tuple))]
-        if any(isinstance(v, Tensor) for v in leaves_in(nested)):
+        held = sum(isinstance(v, Tensor) for v in leaves_in(value))
+        if held > len(slot.tensors):
             kind = "a dict" if isinstance(value, dict) else "a list inside a list"
             warnings.warn(
-                f"{layer}: Tensors in {kind} (argument {name}) are not tracked and get no gradient. "
-                f"Pass them as arguments of their own, or in one flat list.",
+                f"{layer}: Tensors in {kind} (argument {name}) are not tracked and get no "
+                "gradient. Pass them as arguments of their own, or in one flat list.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -91,52 +98,69 @@ def output_slots(layer: str, returned: Any) -> list[Slot]:
         ValueError: there is no Tensor in it.
     """
     values = returned if isinstance(returned, (list, tuple)) else [returned]
-    slots = [slot for k, value in enumerate(values) if (slot := as_slot(f"output {k}", value))]
+    slots = [as_slot(f"output {k}", value) for k, value in enumerate(values)]
+    slots = [slot for slot in slots if slot.tensors]
     if not slots:
         for value in values:
             check_supported(value)
         found = ", ".join(type(v).__name__ for v in values) or "nothing"
         raise ValueError(
-            f"{layer} : At least one output of `PyLayer.forward` is a `Tensor`. But forward returned {found}: return "
-            f"the Tensor, alone or in a list or tuple."
+            f"{layer} : At least one output of `PyLayer.forward` is a `Tensor`. But forward "
+            f"returned {found}: return the Tensor, alone or in a list or tuple."
         )
     return slots
 
 
-def as_slot(name: str, value: Any) -> Slot | None:
-    """The slot that `value` owns, if any."""
-    if isinstance(value, Tensor):
-        return Slot(name, [value], False)
-    if isinstance(value, (list, tuple)):
-        tensors = [v for v in value if isinstance(v, Tensor)]
-        if tensors:
-            return Slot(name, tensors, True)
-    return None
+def as_slot(name: str, value: Any) -> Slot:
+    """The slot that `value` owns; one without Tensors if it owns none."""
+    is_list = isinstance(value, (list, tuple))
+    return Slot(
+        name, [v for v in (value if is_list else [value]) if isinstance(v, Tensor)], is_list
+    )
 
 
 class Like(NamedTuple):
-    """What the gradient of one Tensor must look like."""
+    """What a Tensor of a slot is like, and where a gradient of it goes, without holding the
+    Tensor."""
 
+    name: str
     shape: tuple[int, ...]
     dtype: Any
     xp: ModuleType
+    target: Target | None
 
-    def zeros(self) -> Tensor:
-        """A gradient of zeros."""
-        return Tensor(self.xp.zeros(self.shape, self.dtype))
+    @property
+    def is_needed(self) -> bool:
+        """Whether a gradient is asked for: one goes on from here, and it holds no integers or
+        booleans."""
+        return self.target is not None and BY_NUMPY[self.dtype].is_differentiable
 
 
-def likes(slots: Sequence[Slot]) -> list[list[Like]]:
-    """The shape and dtype of every Tensor, slot by slot, without holding the Tensors."""
-    return [[Like(t.array.shape, t.array.dtype, XP[type(t.array)]) for t in slot.tensors] for slot in slots]
+class SlotLike(NamedTuple):
+    """A slot, without holding its Tensors."""
+
+    name: str
+    tensors: list[Like]
+    is_list: bool
+
+
+def without_tensors(slot: Slot) -> SlotLike:
+    """What a node keeps of a slot."""
+    found = []
+    for j, tensor in enumerate(slot.tensors):
+        array, name = tensor.array, f"{slot.name}[{j}]" if slot.is_list else slot.name
+        found.append(Like(name, array.shape, array.dtype, XP[type(array)], parent_of(tensor)))
+    return SlotLike(slot.name, found, slot.is_list)
 
 
 # --------------------------------------------------------------------------- the context
 class PyLayerContext:
-    """What forward hands to backward: the first argument of both, one per `apply`. Any attribute may be set on it.
+    """What forward hands to backward: the first argument of both, one per `apply`. Any attribute
+    may be set on it.
 
-    Methods named save, mark or set raise RuntimeError outside forward; the first two also where called twice ("at most
-    once, and only inside forward"), the last TypeError where the value is not a bool.
+    Methods named save, mark or set raise RuntimeError outside forward; the first two also where
+    called twice ("at most once, and only inside forward"), the last TypeError where the value is
+    not a bool.
     """
 
     def __init__(self, layer: str) -> None:
@@ -163,25 +187,27 @@ class PyLayerContext:
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep `tensors` for backward (PyLayerContext.save_for_backward).
 
-        Raises ValueError where saved_tensors_hooks are in force and something is not a Tensor or a list of Tensors.
+        Raises ValueError where saved_tensors_hooks are in force and something is not a Tensor or a
+        list of Tensors.
         """
         self._allow("save_for_backward", once=True)
-        hooks = active_hooks.get()
-        self._saved = tensors if hooks is None else tuple(_packed_argument(t, hooks) for t in tensors)
+        self._saved = tensors if active_hooks.get() is None else mapped(tensors, _packed_argument)
         self.age = next(clock)
 
     def saved_tensor(self) -> tuple[Any, ...] | None:
-        """What `save_for_backward` kept, or None if it was not called (PyLayerContext.saved_tensor).
+        """What `save_for_backward` kept, or None if it was not called
+        (PyLayerContext.saved_tensor).
 
         Raises RuntimeError where a saved Tensor was changed in place since.
         """
         if self._saved is None:
             return None
         check_unchanged(_arrays(self._saved), self.age, self.label, uncounted=True)
-        return tuple(_restored(value) for value in self._saved)
+        return mapped(self._saved, _restored)  # type: ignore[no-any-return]
 
     def mark_not_inplace(self, *args: Any) -> None:
-        """Have an input that forward returns unchanged returned as a new Tensor (PyLayerContext.mark_not_inplace)."""
+        """Have an input that forward returns unchanged returned as a new Tensor
+        (PyLayerContext.mark_not_inplace)."""
         self._allow("mark_not_inplace", once=True)
         self.not_inplace_tensors = args
 
@@ -196,7 +222,8 @@ class PyLayerContext:
         self._materialize_grads = _bool("set_materialize_grads", value)
 
     def set_grad_in_dtype_consistent(self, value: bool) -> None:
-        """Whether cotangents are cast to the dtype of forward's outputs (the default) before backward sees them."""
+        """Whether cotangents are cast to the dtype of forward's outputs (the default) before
+        backward sees them."""
         self._allow("set_grad_in_dtype_consistent")
         self._grad_in_dtype_consistent = _bool("set_grad_in_dtype_consistent", value)
 
@@ -212,22 +239,31 @@ class PyLayerContext:
 
     def _allow(self, method: str, once: bool = False) -> None:
         if not self._in_forward:
-            raise RuntimeError(f"{self._layer}: ctx.{method} must be called inside forward, but forward has returned.")
+            raise RuntimeError(
+                f"{self._layer}: ctx.{method} must be called inside forward, but forward has "
+                f"returned."
+            )
         if once and method in self._called:
             raise RuntimeError(
-                f"{self._layer}: ctx.{method} must be called at most once. Pass all Tensors to one call."
+                f"{self._layer}: ctx.{method} must be called at most once. Pass all Tensors to one "
+                f"call."
             )
         self._called.add(method)
 
 
 def _bool(method: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"(InvalidType) {method}: argument (position 1) must be bool, but got {type(value).__name__}")
+        raise TypeError(
+            f"(InvalidType) {method}: argument (position 1) must be bool, but got "
+            f"{type(value).__name__}"
+        )
     return value
 
 
-class _SavedOutput(NamedTuple):
-    """An output of forward kept for backward: not the Tensor itself, whose node holds what is saved."""
+@dataclass(frozen=True, slots=True)
+class _SavedOutput:
+    """An output of forward kept for backward: not the Tensor itself, whose node holds what is
+    saved."""
 
     tensor: weakref.ref[Tensor]
     array: Array
@@ -242,51 +278,42 @@ class _SavedOutput(NamedTuple):
         return Tensor(self.array, Output(node, self.slot) if node else None, node is None)
 
 
-def _packed_argument(value: Any, hooks: Any) -> Any:
-    if isinstance(value, (list, tuple)) and all(isinstance(v, Tensor) for v in value):
-        return type(value)(packed(v, hooks) for v in value)
+def _packed_argument(value: Any) -> Packed:
     if value is not None and not isinstance(value, Tensor):
         raise ValueError("save_for_backward only support Tensor, list of Tensor, tuple of Tensor.")
-    return packed(value, hooks)  # None goes to the hook too (observed rule 53)
+    return packed(value)  # None goes to the hook too (observed rule 53)
 
 
 def _restored(value: Any) -> Any:
-    if type(value) is _SavedOutput:
-        return value.restored()
-    if type(value) is Packed:
-        return value.unpack(value.value)
-    if type(value) in (list, tuple) and any(type(v) is Packed for v in value):
-        return type(value)(_restored(v) for v in value)
-    return value
+    return value.restored() if isinstance(value, (Packed, _SavedOutput)) else value
 
 
-def _arrays(values: Iterable[Any]) -> Iterator[Array]:
-    """The arrays of the Tensors among saved values, in containers too; what a hook packed is the hook's business."""
-    for value in values:
-        if isinstance(value, (Tensor, _SavedOutput)):
-            yield value.array
-        elif isinstance(value, Mapping):
-            yield from _arrays(value.values())
-        elif isinstance(value, (list, tuple, Set, deque)) and not isinstance(value, Packed):
-            yield from _arrays(value)
+def _arrays(values: Any) -> Iterator[Array]:
+    """The arrays of the Tensors among saved values, in containers too; what a hook packed is the
+    hook's business."""
+    return (v.array for v in leaves_in(values) if isinstance(v, (Tensor, _SavedOutput)))
 
 
 def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) -> None:
-    """Keep saved outputs by reference only, so that no cycle holds the graph: node, ctx, output, node."""
+    """Keep saved outputs by reference only, so that no cycle holds the graph: node, ctx, output,
+    node."""
     positions = {id(t): k for k, t in enumerate(outputs)}
     if ctx._saved:
         this = weakref.ref(node)
         ctx._saved = tuple(
-            _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)]) if id(v) in positions else v
+            _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)])
+            if id(v) in positions
+            else v
             for v in ctx._saved
         )
 
 
 # --------------------------------------------------------------------------- the recorded call
 class PyLayerNode(Node):
-    """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the rules."""
+    """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the
+    rules."""
 
-    __slots__ = ("inputs", "layer", "misfits", "names", "output_likes", "output_lists", "outputs", "slotless", "where")
+    __slots__ = ("inputs", "layer", "misfits", "output_slots", "outputs", "slotless", "where")
 
     def __init__(
         self,
@@ -297,162 +324,188 @@ class PyLayerNode(Node):
         slotless: Sequence[str],
         where: str,
     ) -> None:
-        super().__init__([parent_of(tensor) for slot in inputs for tensor in slot.tensors], saved=ctx)
+        self.inputs = [without_tensors(slot) for slot in inputs]
+        super().__init__([like.target for slot in self.inputs for like in slot.tensors], saved=ctx)
         self.layer = layer
-        self.names = [(slot.name, slot.is_list) for slot in inputs]
-        self.inputs = likes(inputs)
-        self.output_lists = [slot.is_list for slot in outputs]
-        self.output_likes = likes(outputs)
+        self.output_slots = [without_tensors(slot) for slot in outputs]
         self.outputs = sum(len(slot.tensors) for slot in outputs)
         self.slotless = slotless
         """The arguments that own no slot, for the error of a layer that returns None for them."""
         self.where = where
         """File and line of the call of `apply`."""
         self.misfits: list[ValueError] = []
-        """What is wrong with cotangents that other layers returned in another shape than the outputs have."""
+        """What is wrong with cotangents of this backward that other layers returned in another
+        shape than the outputs have."""
 
     @property
     def label(self) -> str:
         return f"GradNodePyLayer_{self.layer.__name__}"
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients | None = None
+        self, held: Owned, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         """Call backward.
 
         Raises:
-            ValueError: wrong number, type or shape of gradients; the message names layer, slot and input. Or backward
-                failed on a cotangent of another shape than its output: that of the layer which returned it.
-            Exception: whatever backward raised, with a note that names the layer and where it was applied.
+            ValueError: wrong number, type or shape of gradients; the message names layer, slot and
+                input. Or backward failed on a cotangent of another shape than its output: that of
+                the layer which returned it.
+            Exception: whatever backward raised, with a note that names the layer and where it was
+                applied.
         """
         ctx: PyLayerContext = self.saved
+        misfits, self.misfits = self.misfits, []
         arguments = self.cotangent_arguments(held[0], ctx)
-        for observer in observers:
+        for observer in layer_observers:
             observer.pulled_back(self.layer)
         try:
             returned = self.layer.backward(ctx, *arguments)
         except Exception as error:
             error.add_note(f"in backward of {self.label}, applied at {self.where}")
-            if self.misfits:
-                raise self.misfits[0] from error
+            if misfits:
+                raise misfits[0] from error
             raise
-        pairs = zip(self.parents, self.checked(returned, found.barred if found else ()), strict=True)
-        given = [(parent, gradient) for parent, gradient in pairs if parent is not None and gradient is not None]
-        return given if create_graph else [(parent, gradient.array) for parent, gradient in given]
+        pairs = self.checked(returned, found.no_grad_targets)
+        return pairs if create_graph else [(parent, gradient.array) for parent, gradient in pairs]
 
     # ----------------------------------------------------------------- what backward gets
-    def cotangent_arguments(self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext) -> list[Any]:
+    def cotangent_arguments(
+        self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext
+    ) -> list[Any]:
         """One Tensor, or list of Tensors, per output slot."""
         remaining = iter(cotangents)
         arguments: list[Any] = []
-        for is_list, slot in zip(self.output_lists, self.output_likes, strict=True):
-            tensors = [self.cotangent_tensor(next(remaining), like, ctx) for like in slot]
-            arguments.append(tensors if is_list else tensors[0])
+        for slot in self.output_slots:
+            tensors = [cotangent_tensor(next(remaining), like, ctx) for like in slot.tensors]
+            arguments.append(tensors if slot.is_list else tensors[0])
         return arguments
 
-    def cotangent_tensor(self, cotangent: Cotangent | None, like: Like, ctx: PyLayerContext) -> Tensor | None:
-        """One cotangent as backward sees it: a copy, since backward may change it in place (observed rule 43)."""
-        if cotangent is None:
-            return like.zeros() if ctx._materialize_grads else None
-        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(duplicate(cotangent), None, False)
-        return as_dtype_of(tensor, like) if ctx._grad_in_dtype_consistent else tensor
-
     # ----------------------------------------------------------------- what backward returns
-    def checked(self, returned: Any, barred: Collection[Target] = ()) -> list[Tensor | None]:
-        """The gradients of all input Tensors, in order, by the reading in force (`reads_as_releases`).
+    def checked(
+        self, returned: Any, no_grad_targets: Collection[Target] = ()
+    ) -> list[tuple[Target, Tensor]]:
+        """The gradients of the input Tensors that have one, in order, by the reading in force
+        (`reads_as_releases`).
 
-        Integers and booleans are never asked for one. An input among `barred`, those of which ``paddle.grad`` wants no
-        gradient, is one that needs none.
+        Integers and booleans are never asked for one. An input among `no_grad_targets`, those of
+        which ``paddle.grad`` wants no gradient, is one that needs none.
         """
-        parents = iter(self.parents)
-        targets = [[None if (parent := next(parents)) in barred else parent for _ in slot] for slot in self.inputs]
-        values = self.per_slot(returned)
-        if len(values) != len(self.names):
-            values = self.completed(values, targets)
-        gradients: list[Tensor | None] = []
-        rows = zip(self.names, self.inputs, targets, values, strict=True)
-        for k, ((name, is_list), slot, wanted, value) in enumerate(rows):
-            if not is_list:
-                gradients.append(self.checked_gradient(k, name, value, slot[0], wanted[0]))
-                continue
-            if value is None:
-                value = [None] * len(slot)
-            if not isinstance(value, (list, tuple)):
-                raise self.error(k, name, f"argument must be list or tuple, but got {type(value).__name__}")
-            if len(value) != len(slot):
-                raise self.error(
-                    k, name, f"the list has {len(slot)} Tensors, but backward returned {len(value)} gradients"
-                )
-            gradients += [
-                self.checked_gradient(k, f"{name}[{j}]", item, like, parent)
-                for j, (item, like, parent) in enumerate(zip(value, slot, wanted, strict=True))
-            ]
-        return gradients
+        slots = [
+            slot._replace(
+                tensors=[
+                    like._replace(target=None) if like.target in no_grad_targets else like
+                    for like in slot.tensors
+                ]
+            )
+            for slot in self.inputs
+        ]
+        pairs: list[tuple[Target, Tensor]] = []
+        for k, (slot, value) in enumerate(zip(slots, self.per_slot(returned, slots), strict=True)):
+            values = self.per_tensor(k, value, slot) if slot.is_list else [value]
+            for like, item in zip(slot.tensors, values, strict=True):
+                gradient = self.checked_gradient(k, item, like)
+                if gradient is not None:
+                    pairs.append((like.target, gradient))
+        return pairs
 
-    def per_slot(self, returned: Any) -> list[Any]:
-        """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list slot, a list of
-        gradients is that slot's value."""
-        if not isinstance(returned, (list, tuple)):
-            return [returned]
-        single_list = len(self.names) == 1 and self.names[0][1]
-        if single_list and isinstance(returned, list) and not any(isinstance(v, (list, tuple)) for v in returned):
-            return [returned]
-        return list(returned)
-
-    def completed(self, values: list[Any], targets: Sequence[Sequence[Target | None]]) -> list[Any]:
-        """As releases read it: those left out at the end are None, if there are others and these need no gradient.
+    def per_slot(self, returned: Any, slots: Sequence[SlotLike]) -> list[Any]:
+        """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list
+        slot, a list of gradients is that slot's value. As releases read it, those left out at the
+        end are None, if there are others and these need no gradient.
 
         Raises:
             ValueError: there are too many, or too few; by the documents always.
         """
-        count = len(values)
-        left_out = zip(self.inputs[count:], targets[count:], strict=True)
-        missed = any(needs(like, to) for slot, parents in left_out for like, to in zip(slot, parents, strict=True))
-        if not 0 < count < len(targets) or missed or not reads_as_releases.get():
-            raise self.wrong_count(values)
-        return values + [None] * (len(targets) - count)
+        single_list = (
+            len(slots) == 1
+            and slots[0].is_list
+            and isinstance(returned, list)
+            and not any(isinstance(v, (list, tuple)) for v in returned)
+        )
+        if single_list or not isinstance(returned, (list, tuple)):
+            returned = [returned]
+        left_out = slots[len(returned) :]
+        missed = any(like.is_needed for slot in left_out for like in slot.tensors)
+        if len(returned) != len(slots) and (
+            not returned or not left_out or missed or not reads_as_releases.get()
+        ):
+            raise self.wrong_count(returned)
+        return [*returned, *(None for _ in left_out)]
 
-    def checked_gradient(self, k: int, name: str, value: Any, like: Like, parent: Target | None) -> Tensor | None:
-        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34).
+    def per_tensor(self, k: int, value: Any, slot: SlotLike) -> Sequence[Any]:
+        """One value per Tensor of a list slot. Raises ValueError where there are others, or no
+        list."""
+        if value is None:
+            return [None] * len(slot.tensors)
+        if not isinstance(value, (list, tuple)):
+            raise self.error(
+                k, slot.name, f"argument must be list or tuple, but got {type(value).__name__}"
+            )
+        if len(value) != len(slot.tensors):
+            text = (
+                f"the list has {len(slot.tensors)} Tensors, but backward returned {len(value)} "
+                f"gradients"
+            )
+            raise self.error(k, slot.name, text)
+        return value
 
-        One that goes to a PyLayer may have another shape, as in Paddle (observed rule 33): the two may agree on that.
+    def checked_gradient(self, k: int, value: Any, like: Like) -> Tensor | None:
+        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any
+        (observed rule 34).
+
+        One that goes to a PyLayer may have another shape, as in Paddle (observed rule 33): the two
+        may agree on that.
         """
-        if parent is None:
+        if like.target is None:
             if value is None:
                 return None
             raise self.error(
-                k, name, f"should return None at {k} position, because it's forward Tensor's stopgradient is true, or "
-                f"paddle.grad is asked for no gradient of it (backward() asks for all)"
-            )  # fmt: skip
+                k,
+                like.name,
+                f"should return None at {k} position, because it's forward Tensor's stopgradient "
+                "is true, or paddle.grad is asked for no gradient of it (backward() asks for all)",
+            )
         if value is None:
-            if reads_as_releases.get() or not needs(like, parent):
+            if reads_as_releases.get() or not like.is_needed:
                 return None
             raise self.error(
-                k, name, f"should not return empty at {k} position: the input needs a gradient, so return a Tensor "
-                f"(zeros if the gradient is zero)"
-            )  # fmt: skip
+                k,
+                like.name,
+                f"should not return empty at {k} position: the input needs a gradient, so return "
+                "a Tensor (zeros if the gradient is zero)",
+            )
         check_supported(value)
-        if not isinstance(value, Tensor) or not hasattr(value, "array"):  # of a subclass that left out Tensor.__init__
-            raise self.error(
-                k, name, f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"
+        # a subclass that left out Tensor.__init__ has no array
+        if not isinstance(value, Tensor) or not hasattr(value, "array"):
+            text = (
+                f"We can only support Tensor or None for backward output, , but got "
+                f"{type(value).__name__}"
             )
+            raise self.error(k, like.name, text)
+        layer = layer_behind(like.target)
         if value.array.shape != like.shape:
-            misfit = self.error(
-                k, name, f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}"
+            text = (
+                f"the gradient has shape {list(value.array.shape)}, but the input has shape "
+                f"{list(like.shape)}"
             )
-            layer = layer_behind(parent)
+            misfit = self.error(k, like.name, text)
             if layer is None:
                 raise misfit
             layer.misfits.append(misfit)
-        return value if takes_any_dtype(parent) else as_dtype_of(value, like)
+        takes_any_dtype = (
+            layer is not None
+            and layer.saved is not None
+            and not layer.saved._grad_in_dtype_consistent
+        )
+        return value if takes_any_dtype else as_dtype_of(value, like)
 
     def wrong_count(self, values: Sequence[Any]) -> ValueError:
         """The error for a wrong number of gradients, saying which inputs own the slots."""
-        expected, received = len(self.names), len(values)
-        owners = ", ".join(f"`{self.argument(name)}`" for name, _ in self.names)
+        expected, received = len(self.inputs), len(values)
+        owners = ", ".join(f"`{self.argument(slot.name)}`" for slot in self.inputs)
         text = (
-            f"{self.label} : The number of outputs of `PyLayer.backward` should be {expected}, but received "
-            f"{received}. One gradient per Tensor argument of apply: {owners}"
+            f"{self.label} : The number of outputs of `PyLayer.backward` should be {expected}, but "
+            f"received {received}. One gradient per Tensor argument of apply: {owners}"
         )
         extra_nones = sum(value is None for value in values)
         if self.slotless and expected < received <= expected + extra_nones:
@@ -463,12 +516,13 @@ class PyLayerNode(Node):
     def error(self, k: int, name: str, text: str) -> ValueError:
         """The error for one slot: layer, slot, input, and where the layer was applied."""
         return ValueError(
-            f"{self.label}'s backward function, gradient {k} (input `{self.argument(name)}`): {text}. "
-            f"(applied at {self.where})"
+            f"{self.label}'s backward function, gradient {k} (input `{self.argument(name)}`): "
+            f"{text}. (applied at {self.where})"
         )
 
     def argument(self, name: str) -> str:
-        """The name of an argument: forward's own name for a positional one, which slots know by its number."""
+        """The name of an argument: forward's own name for a positional one, which slots know by its
+        number."""
         if not name.startswith("#"):
             return name
         position, bracket, index = name[1:].partition("[")
@@ -483,15 +537,14 @@ class PyLayerNode(Node):
         return f"{parameters[k].name}{bracket}{index}" if k < len(parameters) else name
 
 
-def needs(like: Like, parent: Target | None) -> bool:
-    """Whether a gradient is asked for: one goes on from this input, and it holds no integers or booleans."""
-    return parent is not None and BY_NUMPY[like.dtype].is_differentiable
-
-
-def takes_any_dtype(target: Target) -> bool:
-    """Whether a cotangent goes to a PyLayer that asked for cotangents as they are."""
-    layer = layer_behind(target)
-    return layer is not None and layer.saved is not None and not layer.saved._grad_in_dtype_consistent
+def cotangent_tensor(cotangent: Cotangent | None, like: Like, ctx: PyLayerContext) -> Tensor | None:
+    """One cotangent as backward sees it: a copy, since backward may change it in place (observed
+    rule 43)."""
+    if cotangent is None:
+        return Tensor(like.xp.zeros(like.shape, like.dtype)) if ctx._materialize_grads else None
+    if not isinstance(cotangent, Tensor):
+        cotangent = Tensor(duplicate(cotangent), None, False)
+    return as_dtype_of(cotangent, like) if ctx._grad_in_dtype_consistent else cotangent
 
 
 def layer_behind(target: Target) -> PyLayerNode | None:
@@ -510,7 +563,8 @@ def as_dtype_of(tensor: Tensor, like: Like) -> Tensor:
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a backward that cannot be differentiated again.
 
-    It runs unrecorded, so that a second gradient does not find the input in the graph (observed rule 40).
+    It runs unrecorded, so that a second gradient does not find the input in the graph (observed
+    rule 40).
     """
     return grad_mode_set(False)(backward)
 
@@ -519,9 +573,10 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 class PyLayer:
     """A custom operation: a subclass with static `forward` and `backward`, run through `apply`.
 
-    forward(ctx, *args, **kwargs) computes with grad mode off and returns a Tensor, or a list or tuple with at least
-    one. backward(ctx, *cotangents) gets one cotangent per Tensor output and returns one gradient per Tensor input: in
-    the order of the call, one for a whole list or tuple of Tensors, None where stop_gradient is True.
+    forward(ctx, *args, **kwargs) computes with grad mode off and returns a Tensor, or a list or
+    tuple with at least one. backward(ctx, *cotangents) gets one cotangent per Tensor output and
+    returns one gradient per Tensor input: in the order of the call, one for a whole list or tuple
+    of Tensors, None where stop_gradient is True.
     """
 
     @staticmethod
@@ -542,27 +597,27 @@ class PyLayer:
             What forward returned, its Tensors with stop_gradient False unless marked otherwise.
 
         Raises:
-            ValueError: forward returned no Tensor, or an input leaf that needs a gradient; an input is a Variable,
-                or a parameter in static mode.
+            ValueError: forward returned no Tensor, or an input leaf that needs a gradient; an input
+                is a Variable, or a parameter in static mode.
             NotImplementedError: forward is not overridden.
         """
         if recording.get() is not None and is_of_a_program((args, kwargs)):
             raise ValueError(
-                f"{cls.__name__}.apply is for dynamic mode{named((args, kwargs))}. In a program use "
-                f"paddle.static.nn.static_pylayer."
+                f"{cls.__name__}.apply is for dynamic mode{named((args, kwargs))}. In a program "
+                "use paddle.static.nn.static_pylayer."
             )
         ctx = PyLayerContext(cls.__name__)
-        for observer in observers:
+        for observer in layer_observers:
             observer.applied(cls, ctx)
-        watch = in_force.get() if records_all() else None
-        if watch is not None:
-            watch.applied(cls)
-            if not watch.backwards:
-                return cls.forward(ctx, *args, **kwargs)
+        watch = current_observer.get() if recording_all() else NO_OBSERVER
+        watch.applied(cls)
+        if watch.records and not watch.backwards:
+            return cls.forward(ctx, *args, **kwargs)
         slots, slotless = input_slots(cls.__name__, args, kwargs)
         inputs = [tensor for slot in slots for tensor in slot.tensors]
-        recorded = grad_mode.get() and not all(t._stop_gradient for t in inputs)  # before forward can change that
-        token = grad_mode.set(watch is not None)
+        # before forward can change that
+        recorded = grad_mode.get() and not all(t._stop_gradient for t in inputs)
+        token = grad_mode.set(watch.records)
         try:
             returned = cls.forward(ctx, *args, **kwargs)
         finally:
@@ -583,39 +638,28 @@ class PyLayer:
             made_by = parent_of(tensor)
             output.node = Output(node, index)
             output._stop_gradient = id(tensor) in marked
-            if watch is not None:
-                watch.stands_for(output.node, made_by)
-        return _with_replaced(returned, replaced)
-
-
-def _with_replaced(returned: Any, replaced: dict[int, Tensor]) -> Any:
-    """What forward returned, in its own container, with new Tensors where inputs were marked not in place."""
-    if all(id_ == id(tensor) for id_, tensor in replaced.items()):
-        return returned
-    if isinstance(returned, Tensor):
-        return replaced[id(returned)]
-    if isinstance(returned, (list, tuple)):
-        items = [_with_replaced(item, replaced) for item in returned]
-        return type(returned)(*items) if hasattr(returned, "_fields") else type(returned)(items)
-    return returned
+            watch.stands_for(output.node, made_by)
+        return mapped(returned, lambda v: replaced.get(id(v), v))
 
 
 def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) -> Tensor:
-    """The Tensor to return for `output`: itself, unless it is an input, which is then changed in place or copied.
+    """The Tensor to return for `output`: itself, unless it is an input, which is then changed in
+    place or copied.
 
     Raises:
         ValueError: an input leaf was returned unchanged (observed rule 18).
     """
     if not any(output.array is tensor.array for tensor in inputs):
         return output
-    if any(output is tensor or output.array is getattr(tensor, "array", None) for tensor in ctx.not_inplace_tensors):
+    if any(output.array is getattr(tensor, "array", None) for tensor in ctx.not_inplace_tensors):
         return Tensor(output.array.copy())
     if output.is_leaf:
         raise ValueError(
-            f"{ctx._layer} : Leaf Var ({output.name}) that doesn't stop gradient can't use inplace strategy. forward "
-            f"returned an input unchanged: call ctx.mark_not_inplace on it to get a new Tensor, or return a clone()."
+            f"{ctx._layer} : Leaf Var ({output.name}) that doesn't stop gradient can't use inplace "
+            "strategy. forward returned an input unchanged: call ctx.mark_not_inplace on it to "
+            "get a new Tensor, or return a clone()."
         )
-    changed_before = changed_since(_arrays(ctx._saved or ()), ctx.age) is not None
+    changed_before = changed_since(_arrays(ctx._saved), ctx.age) is not None
     mark_changed(output.array)
     if not changed_before:
         ctx.age = next(clock)

@@ -1,4 +1,5 @@
-"""Recomputation: a forward that keeps its inputs alone, and runs again when its gradient is wanted."""
+"""Recomputation: a forward that keeps its inputs alone, and runs again when its gradient is
+wanted."""
 
 from __future__ import annotations
 
@@ -12,46 +13,56 @@ from pylayer.ops.random import generator
 from pylayer.tape.autograd import backward
 from pylayer.tape.grad_mode import enable_grad
 from pylayer.tape.node import saved_tensors_hooks
+from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
 
 
 class _Recomputed(PyLayer):
-    """The function as a layer of the Tensors among its arguments, those in tuples too."""
+    """The function as a layer of the Tensors among its arguments, those in lists and tuples too."""
 
     @staticmethod
-    def forward(ctx: Any, function: Callable[..., Any], random: Any, kwargs: Any, *args: Any) -> Any:
+    def forward(
+        ctx: Any, function: Callable[..., Any], random: Any, kwargs: Any, *args: Any
+    ) -> Any:
         ctx.function, ctx.random, ctx.kwargs, ctx.args = function, random, kwargs, args
-        ctx.save_for_backward(*(t for given in args for t in _tensors(given)))
+        ctx.save_for_backward(*_tensors(args))
         return function(*args, **kwargs)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        saved = iter(ctx.saved_tensor() or ())
-        inputs: list[Any] = []
-        for given in ctx.args:
-            leaves = []
-            for tensor in _tensors(given):
-                leaves.append(next(saved).detach())
-                leaves[-1].stop_gradient = tensor.stop_gradient
-            inputs.append(given if not leaves else tuple(leaves) if isinstance(given, tuple) else leaves[0])
+        saved = iter(ctx.saved_tensor())
+
+        def leaf(value: Any) -> Any:
+            if not isinstance(value, Tensor):
+                return value
+            restored = next(saved).detach()
+            restored.stop_gradient = value.stop_gradient
+            return restored
+
+        inputs = mapped(ctx.args, leaf)
         with _random_from(ctx.random), enable_grad():
             outputs = ctx.function(*inputs, **ctx.kwargs)
-        tensors = _tensors(tuple(outputs) if isinstance(outputs, list) else outputs)
-        pairs = [(o, g) for o, g in zip(tensors, cotangents, strict=True) if not o.stop_gradient]
-        if not pairs:
-            raise RuntimeError("none of output has stop_gradient=False, this recompute() is not necessary")
-        backward([o for o, _ in pairs], [g for _, g in pairs])
-        found = [[None if t.stop_gradient else t.grad for t in _tensors(value)] for value in inputs]
-        return tuple(g if isinstance(value, tuple) else g[0] for value, g in zip(inputs, found, strict=True) if g)
+        pairs = zip(_tensors(outputs), cotangents, strict=True)
+        live = [(output, cotangent) for output, cotangent in pairs if not output.stop_gradient]
+        if not live:
+            raise RuntimeError(
+                "none of output has stop_gradient=False, this recompute() is not necessary"
+            )
+        backward([output for output, _ in live], [cotangent for _, cotangent in live])
+        owning = [value for value in inputs if _tensors(value)]
+        return tuple(mapped(owning, lambda t: None if t.stop_gradient else t.grad))
 
 
-def _tensors(given: Any) -> list[Tensor]:
-    """The Tensors that an argument is, or that are in it if it is a tuple."""
-    return [value for value in (given if isinstance(given, tuple) else (given,)) if isinstance(value, Tensor)]
+def _tensors(value: Any) -> list[Tensor]:
+    """The Tensor that a value is, or the Tensors in it."""
+    return [leaf for leaf in leaves_in(value) if isinstance(leaf, Tensor)]
 
 
-def _recorded(function: Callable[..., Any], random: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The function, recorded; what it saves is numbered, and made again when the first of it is read."""
+def _recorded(
+    function: Callable[..., Any], random: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """The function, recorded; what it saves is numbered, and made again when the first of it is
+    read."""
     numbers = itertools.count()
     again: dict[int, Tensor] = {}
 
@@ -74,7 +85,8 @@ def _recorded(function: Callable[..., Any], random: Any, args: Sequence[Any], kw
 
 @contextmanager
 def _random_from(state: Any) -> Iterator[None]:
-    """A block whose random numbers start from a state, unless that is None; those after it go on from before."""
+    """A block whose random numbers start from a state, unless that is None; those after it go on
+    from before."""
     here = generator().get_state()
     if state is not None:
         generator().set_state(state)
@@ -91,23 +103,32 @@ def recompute(
     use_reentrant: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """``function(*args, **kwargs)``, of whose intermediate results nothing is kept: it runs again in backward.
+    """``function(*args, **kwargs)``, of whose intermediate results nothing is kept: it runs again
+    in backward.
 
     Args:
         preserve_rng_state: random numbers are the same both times.
-        use_reentrant: as one layer. Gradients reach the Tensors among `args` and in tuples there, and what `function`
-            closes over, such as the parameters of a layer; at least one of `args` must need a gradient. If False, the
-            function is recorded as any other, without what it saves: gradients reach whatever it reads.
+        use_reentrant: as one layer. Gradients reach the Tensors among `args` and in tuples there,
+            and what `function` closes over, such as the parameters of a layer; at least one of
+            `args` must need a gradient. If False, the
+            function is recorded as any other, without what it saves: gradients reach whatever it
+                reads.
 
     Raises:
-        ValueError: a tuple among `args` holds Tensors and other things, or both kinds of stop_gradient.
+        ValueError: a tuple among `args` holds Tensors and other things, or both kinds of
+            stop_gradient.
     """
     random = generator().get_state() if preserve_rng_state else None
     if not use_reentrant:
         return _recorded(function, random, args, kwargs)
     for given in args:
-        if 0 < len(tensors := _tensors(given)) < len(given if isinstance(given, tuple) else tensors):
-            raise ValueError("Recompute receive a tuple containing tensor and non-tensor at same time.")
+        tensors = _tensors(given)
+        if tensors and len(tensors) < len(list(leaves_in(given))):
+            raise ValueError(
+                "Recompute receive a tuple containing tensor and non-tensor at same time."
+            )
         if len({t.stop_gradient for t in tensors}) > 1:
-            raise ValueError("Recompute receive a tuple containing tensor holds different stop gradient.")
+            raise ValueError(
+                "Recompute receive a tuple containing tensor holds different stop gradient."
+            )
     return _Recomputed.apply(function, random, kwargs, *args)

@@ -16,7 +16,7 @@ from pylayer.tensor.array import XP, check_place, default_module, to_numpy
 from pylayer.tensor.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.tensor.invalid import check_supported, invalid
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import records_all, taken, watching
+from pylayer.watch import from_numpy_hook, observers, recording_all
 from pylayer.watch.casts import leaves_out
 
 DTypeLike = DType | str | type | None
@@ -42,8 +42,8 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     """
     check_place(place)
     xp = default_module()
-    given = taken(data, whole=True) if watching else data
-    if given is not data or (isinstance(data, Tensor) and data.node is not None and records_all()):
+    given = from_numpy_hook(data, whole=True) if observers else data
+    if given is not data or (isinstance(data, Tensor) and data.node is not None and recording_all()):
         return cast(given, given.dtype if dtype is None else as_dtype(dtype))
     if isinstance(data, Tensor):
         values = data.array

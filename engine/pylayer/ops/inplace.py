@@ -21,7 +21,7 @@ from pylayer.tape.versions import clock, mark_changed, version_of
 from pylayer.tensor.array import Array, owner
 from pylayer.tensor.invalid import UnsupportedError, invalid, no_tensor
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import records_all, take_place
+from pylayer.watch import recording_all, take_place
 
 
 def check_changeable(x: Tensor, what: str) -> None:
@@ -36,7 +36,7 @@ def check_not_leaf(x: Tensor, name: str) -> None:
     if not isinstance(x, Tensor):
         raise no_tensor(name, "x", 0, x)
     check_changeable(x, f"paddle.Tensor.{name}")
-    if x.is_leaf and not x._stop_gradient and grad_mode.get() and not records_all():
+    if x.is_leaf and not x._stop_gradient and grad_mode.get() and not recording_all():
         text = f"Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. Instead of {name} use"
         raise invalid(f"{text} the form that returns a new Tensor, or change it under paddle.no_grad()")
 
@@ -83,7 +83,7 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
     how many versions are counted.
     """
     array = result.array
-    if records_all():
+    if recording_all():
         take_place(x, array, result.node, result._stop_gradient)
         return x
     if begun is None and array.dtype == x.array.dtype and array.shape == x.array.shape:
@@ -115,7 +115,7 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
         raise no_tensor("copy_", "other", 1, other)
     require(other.dtype is x.dtype, "copy_(): needs one data type. Cast with astype()", x, other, error=RuntimeError)
     check_changeable(x, "paddle.Tensor.copy_")
-    if records_all():
+    if recording_all():
         take_place(x, other.array, other if other.node is None else other.node, other._stop_gradient)
     elif x.shape == other.shape:
         x.array[...] = other.array
@@ -127,7 +127,7 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
 
 def detach_(x: Tensor) -> Tensor:
     """Take `x` out of the graph: it becomes a leaf with stop_gradient True."""
-    if not records_all():
+    if not recording_all():
         x.node, x._stop_gradient = None, True
     return x
 
@@ -137,7 +137,7 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
     check_not_leaf(x, "set_")
     if source is not None and not isinstance(source, Tensor):
         raise no_tensor("set_", "source", 1, source)
-    if records_all() and source is not None:
+    if recording_all() and source is not None:
         take_place(x, source.array, source.node, source._stop_gradient)
         return x
     mark_changed(x.array)
@@ -159,7 +159,7 @@ def set_value(x: Tensor, value: Any) -> None:
         if wanted != found:
             text = f"need tensor with {what.lower()} {wanted} but load tensor with {what.lower()} {found}"
             raise AssertionError(f"Variable {what} not match, Variable [ {x.name} ] {text}")
-    if records_all():
+    if recording_all():
         take_place(x, given.array, given.node, given._stop_gradient)
     else:
         x.array[...] = given.array

@@ -21,7 +21,7 @@ from pylayer.tensor.array import XP, Place, check_place, owner, set_device, to_n
 from pylayer.tensor.dtype import bfloat16
 from pylayer.tensor.invalid import plain_number
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import taken, watching
+from pylayer.watch import from_numpy_hook, observers
 
 DTYPE_METHODS = {
     "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "cdouble": "complex128", "cfloat": "complex64",
@@ -144,8 +144,8 @@ def scalar_operand(x: Tensor, scalar: Any) -> Any:
 
 def as_operand(x: Tensor, other: Any) -> Any:
     """The other side of an operator, arrays as Tensors or numbers; a TypeError for a list, tuple or string."""
-    if watching:
-        other = taken(other)
+    if observers:
+        other = from_numpy_hook(other)
     if isinstance(other, Tensor):
         return other
     if isinstance(other, np.generic):

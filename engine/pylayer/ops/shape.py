@@ -23,7 +23,7 @@ from pylayer.tensor.dtype import DType, as_dtype
 from pylayer.tensor.invalid import invalid
 from pylayer.tensor.size import Size
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, watching
+from pylayer.watch import current_observer, observers
 from pylayer.watch.casts import leaves_out
 
 
@@ -129,8 +129,8 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
     if isinstance(shape_or_dtype, (str, DType)):
         if as_dtype(shape_or_dtype) is x.dtype:
             return x
-        if watching:  # what is read as other numbers depends on the values all the same
-            in_force.get().left(x, f".view('{as_dtype(shape_or_dtype).name}')")
+        if observers:  # what is read as other numbers depends on the values all the same
+            current_observer.get().left(x, f".view('{as_dtype(shape_or_dtype).name}')")
         return view_dtype(x, shape_or_dtype)
     viewed = reshape(x, shape_or_dtype)
     if isinstance(x, Tensor) and isinstance(viewed, Tensor) and owner(viewed.array) is not owner(x.array):

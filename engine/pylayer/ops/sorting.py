@@ -15,7 +15,7 @@ from pylayer.tape.op import Operation, composed, op
 from pylayer.tensor.array import XP, Array
 from pylayer.tensor.dtype import as_dtype
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, watching
+from pylayer.watch import current_observer, observers
 
 
 # --------------------------------------------------------------------------- what is told of a Tensor
@@ -171,8 +171,8 @@ def unique(
     """The different elements (or slices along `axis`) in order, and what else is asked for, as Tensors of `dtype`."""
     xp = XP[type(x.array)]
     asked = (return_index, return_inverse, return_counts)
-    if watching:
-        in_force.get().left(x, "unique()")
+    if observers:
+        current_observer.get().left(x, "unique()")
     found = xp.unique(x.array, *asked, axis=axis)
     if not any(asked):
         return Tensor(found)
@@ -183,8 +183,8 @@ def unique_consecutive(
     x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, dtype: Any = "int64"
 ) -> Any:
     """The elements (or slices along `axis`) that differ from the one before, and what else is asked for."""
-    if watching:
-        in_force.get().left(x, "unique_consecutive()")
+    if observers:
+        current_observer.get().left(x, "unique_consecutive()")
     xp = XP[type(x.array)]
     at = 0 if axis is None else normal_axis(axis, x.ndim)
     array: Array = x.array.reshape(-1) if axis is None else xp.moveaxis(x.array, at, 0)

@@ -1,4 +1,5 @@
-"""The modules of `paddle`: one table of where in the engine their names are, and what they say of those they lack."""
+"""The modules of `paddle`: one table of where in the engine their names are, and what they say of
+those they lack."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from pylayer.release import FACADE, StandIn, defined, paddles, release_names, sh
 
 MODULES = {
     "": (
-        "ops tensor.array tape.autograd compatibility tensor.dtype tape.grad_mode "
-        "nn.initializer layer.saving tensor.size static.recorder tensor.tensor "
+        "ops tensor.array tape.autograd paddle._compatibility tensor.dtype tape.grad_mode "
+        "nn.initializer tensor.size static.recorder tensor.tensor "
         "dtype=tensor.dtype:DType bool=tensor.dtype:bool_ half=tensor.dtype:float16 "
         "float=tensor.dtype:float32 double=tensor.dtype:float64 short=tensor.dtype:int16 "
         "int=tensor.dtype:int32 long=tensor.dtype:int64 cfloat=tensor.dtype:complex64 "
@@ -26,33 +27,38 @@ MODULES = {
         "as_tensor=ops.creation:to_tensor asarray=ops.creation:to_tensor "
         "from_numpy=ops.creation:to_tensor broadcast_shapes=ops.shape:broadcast_shape"
     ),
-    "amp": "compatibility tensor.array",
+    "amp": "paddle._compatibility tensor.array",
     "autograd": (
-        "tape.autograd tape.derivatives tape.grad_mode layer.py_layer "
+        "tape.autograd tape.grad_mode layer.py_layer "
         "tape.node:saved_tensors_hooks Function=layer.py_layer:PyLayer"
     ),
     "autograd.py_layer": "layer.py_layer",
     "base": (
-        "compatibility tensor.array nn.initializer:ParamAttr static.backward static.executor "
-        "static.in_use static.program static.scope tensor.tensor"
+        "paddle._compatibility tensor.array nn.initializer:ParamAttr static.backward "
+        "static.executor static.current_program static.program tensor.tensor"
     ),
-    "base.core": (
-        "compatibility:grad_var_suffix tensor.array ops.random:Generator static.scope:Scope DataType=tensor.dtype:DType"
-    ),
+    "base.core": ("tensor.array ops.random:Generator DataType=tensor.dtype:DType"),
     "base.core.eager": (
-        "layer.py_layer:PyLayer tensor.tensor:Tensor _add_backward_final_hook=tape.hooks:at_end_of_backward"
+        "layer.py_layer:PyLayer tensor.tensor:Tensor "
+        "_add_backward_final_hook=tape.hooks:at_end_of_backward"
     ),
-    "base.dygraph": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"),
-    "base.dygraph.base": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"),
+    "base.dygraph": (
+        "no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode paddle._compatibility"
+    ),
+    "base.dygraph.base": (
+        "no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode paddle._compatibility"
+    ),
+    "base.wrapped_decorator": "",
     "base.framework": (
-        "compatibility tensor.array static.in_use static.program tape.symbol:Parameter "
-        "EagerParamBase=tape.symbol:Parameter "
-        "_current_expected_place=tensor.array:current_place"
+        "paddle._compatibility tensor.array static.current_program static.program "
+        "tape.symbol:Parameter "
+        "EagerParamBase=tape.symbol:Parameter _current_expected_place=tensor.array:current_place"
     ),
     "base.unique_name": "tensor.unique_names:generate guard=tensor.unique_names:name_guard",
-    "base.wrapped_decorator": "compatibility:signature_safe_contextmanager,wrap_decorator",
     "device": "tensor.array",
-    "distributed": "distributed.communication distributed.group is_available=tensor.array:yes",
+    "distributed": (
+        "distributed.communication distributed.group is_available=tensor.array:always_true"
+    ),
     "distributed.collective": (
         "distributed.communication distributed.group "
         "_get_default_group=distributed.group:world_group "
@@ -63,10 +69,12 @@ MODULES = {
         "distributed.communication:P2POp,_coalescing_manager,batch_isend_irecv"
     ),
     "distributed.communication.group": (
-        "distributed.communication distributed.group _get_global_group=distributed.group:world_group"
+        "distributed.communication distributed.group "
+        "_get_global_group=distributed.group:world_group"
     ),
     "distributed.communication.reduce": (
-        "distributed.communication:reduce distributed.group:ReduceOp _get_reduce_op=distributed.group:same_reduction"
+        "distributed.communication:reduce distributed.group:ReduceOp "
+        "_get_reduce_op=distributed.group:same_reduction"
     ),
     "distributed.communication.stream": (
         "alltoall_single=distributed.communication:stream_alltoall_single distributed.communication"
@@ -89,22 +97,19 @@ MODULES = {
     "distributed.utils.moe_utils": "distributed.experts:global_gather,global_scatter",
     "fft": "ops.fourier",
     "framework": (
-        "tape.autograd tape.grad_mode compatibility tensor.array tensor.dtype "
-        "nn.initializer:ParamAttr ops.random:seed layer.saving static.program static.recorder "
+        "tape.autograd tape.grad_mode paddle._compatibility tensor.array tensor.dtype "
+        "nn.initializer:ParamAttr ops.random:seed static.program static.recorder "
         "tape.symbol:Parameter dtype=tensor.dtype:DType"
     ),
     "geometric": "ops.positions",
     "incubate": "ops.positions",
-    "incubate.autograd": (
-        "Jacobian=tape.derivatives:FunctionJacobian Hessian=tape.derivatives:FunctionHessian tape.derivatives:jvp,vjp"
-    ),
-    "incubate.autograd.utils": "tape.derivatives:as_tensors",
-    "jit": "compatibility",
+    "incubate.autograd": "",
+    "incubate.autograd.utils": "",
+    "jit": "paddle._compatibility",
     "linalg": "ops",
     "nn": (
         "nn tape.symbol:Parameter optimizer.clip Module=nn.layer:Layer "
-        "ModuleDict=nn.containers:LayerDict ModuleList=nn.containers:LayerList "
-        "SiLU=nn.layers:Silu"
+        "ModuleDict=nn.containers:LayerDict ModuleList=nn.containers:LayerList SiLU=nn.layers:Silu"
     ),
     "nn.functional": "nn ops logsigmoid=ops.activation:log_sigmoid",
     "nn.init": "nn.gains nn.initializer",
@@ -112,27 +117,27 @@ MODULES = {
     "nn.utils": "nn.reparametrisation",
     "optimizer": "optimizer",
     "pir": "static.program Value=static.variable:Variable",
-    "pir_utils": "IrGuard=compatibility:static_guard DygraphPirGuard=compatibility:nullcontext",
+    "pir_utils": "IrGuard=paddle._compatibility:static_guard",
     "regularizer": "optimizer.regularizer",
     "special": "softmax=ops.activation:legacy_softmax ops",
     "static": (
-        "compatibility:Variable,InputSpec static.backward static.data static.executor "
-        "static.in_use static.measures static.program static.scope "
-        "setitem=ops.inplace:set_items"
+        "paddle._compatibility:Variable static.backward static.data static.executor "
+        "static.current_program "
+        "static.program setitem=ops.inplace:set_items"
     ),
-    "static.nn": "static.cond static.nn static.scope static.pylayer_op",
+    "static.nn": "static.cond static.nn static.pylayer_op",
     "tensor": (  # after the first, the names of modules in it
         "ops ops:erf_,expm1_,fill_diagonal_ ops.creation:logspace,tril_indices,triu_indices "
         "ops.norms:pdist ops.inplace:assign "
         "ops.random:Generator,bernoulli,get_rng_state,seed,set_rng_state "
         "ops.joining:cat,concatenate,crop ops.shape:clone"
     ),
-    "utils": "compatibility",
+    "utils": "",
 }
 """By module, below ``paddle``, where its names come from, the first that has one:
 
-    ops.fourier       what the module of the engine, or all modules of the package, have of the release's names there
-    dtype:a,b         these, whatever the release has
+    ops.fourier       what the module of the engine, or all modules of the package, have of the
+    release's names there dtype:a,b         these, whatever the release has
     bool=dtype:bool_  the one, under another name
 """
 
@@ -146,7 +151,8 @@ ALSO = {
 
 
 class Facade(ModuleType):
-    """A module of the facade, on which imports leave no stand-ins: none hides a function of its name."""
+    """A module of the facade, on which imports leave no stand-ins: none hides a function of its
+    name."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not isinstance(value, StandIn):
@@ -159,13 +165,16 @@ class Facade(ModuleType):
         return vars(self)["to_tensor"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """A stand-in for what the release has and it lacks, else the error, with the nearest name."""
+        """A stand-in for what the release has and it lacks, else the error, with the nearest
+        name."""
         shown = paddles(self.__name__)
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"module {shown!r} has no attribute {name!r}")
         if name in release_names().get(shown, ()):
             return stand_in(f"{shown}.{name}")
-        near = difflib.get_close_matches(name, [n for n in vars(self) if not n.startswith("_")], n=3)
+        near = difflib.get_close_matches(
+            name, [n for n in vars(self) if not n.startswith("_")], n=3
+        )
         hint = f" Did you mean {' or '.join(f'{shown}.{n}' for n in near)}?" if near else ""
         text = f"{shown}.{name} is not part of the bundled engine.{hint}"
         raise AttributeError(text, name=name, obj=self)
@@ -178,7 +187,8 @@ def names_in(source: str) -> dict[str, Any]:
 
 
 def own_name(name: str) -> str:
-    """What the engine calls something: the release has functions by other names, and classes in PyTorch's spelling."""
+    """What the engine calls something: the release has functions by other names, and classes in
+    PyTorch's spelling."""
     if name[0].isupper() and name.endswith(("1d", "2d", "3d")):
         return name.removesuffix("d").replace("Unpool", "UnPool") + "D"
     return ALIASES.get(name, name)
@@ -205,7 +215,8 @@ def named(owner: str, sources: Iterable[str]) -> dict[str, Any]:
 
 
 def fill() -> None:
-    """Make the modules of the facade, each in its parent and where Python finds what is imported."""
+    """Make the modules of the facade, each in its parent and where Python finds what is
+    imported."""
     for path, sources in MODULES.items():
         name = f"{FACADE}.{path}".removesuffix(".")
         parent, _, last = name.rpartition(".")
@@ -214,11 +225,16 @@ def fill() -> None:
             sys.modules[name] = module
             module.__file__, module.__spec__ = __file__, ModuleSpec(name, None, is_package=True)
             module.__path__ = []  # what is imported from it is looked for, if it lacks that
-            vars(sys.modules[parent]).setdefault(last, module)  # two have the names of their functions, which go before
+            # two have the names of their functions, which go before
+            vars(sys.modules[parent]).setdefault(last, module)
         else:
             module = sys.modules[name]
             module.__class__ = Facade
         vars(module).update(named(paddles(name), sources.split()))
     for path, place in ALSO.items():
         owner, _, last = path.rpartition(".")
-        setattr(sys.modules[f"{FACADE}.{owner}".removesuffix(".")], last, sys.modules[f"{FACADE}.{place}"])
+        setattr(
+            sys.modules[f"{FACADE}.{owner}".removesuffix(".")],
+            last,
+            sys.modules[f"{FACADE}.{place}"],
+        )

@@ -7,14 +7,15 @@ from typing import Any
 
 from pylayer.ops.creation import to_tensor
 from pylayer.static.backward import filled_like, pull_back
-from pylayer.static.in_use import default_main_program
+from pylayer.static.current_program import default_main_program
 from pylayer.static.operators import Assign
-from pylayer.static.program import Block, Operator
+from pylayer.static.program import Block, Operator, expanded
 from pylayer.static.recorder import current_block_for, in_dynamic_mode
-from pylayer.static.sizes import SymbolicSize, UnknownSize
+from pylayer.static.sizes import UnknownSize
 from pylayer.static.structure import leaves, rebuilt
 from pylayer.static.variable import Shape, Variable
 from pylayer.tape.grad_mode import grad_mode
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
 
 
@@ -33,48 +34,55 @@ class Conditional(Operator):
 
     def close(self) -> None:
         """Find the inputs, when the blocks are complete."""
-        ops = [part for block in self.branches for op in run_in(block) for part in op.expanded()]
+        ops = [op for block in self.branches for op in expanded(run_in(block))]
         made = {out for op in ops for out in op.outputs}
-        used = [t for op in ops for t in op.inputs if t is not None and t not in made]
-        self.inputs = list(dict.fromkeys(used))
+        used = dict.fromkeys(t for op in ops for t in op.inputs if t is not None)
+        self.inputs = [t for t in used if t not in made]
 
     def tensors(self) -> list[Tensor]:
-        return [self.condition, *(t for t in self.inputs if t is not None)]
+        return [self.condition, *super().tensors()]
 
     def shown(self) -> str:
         return self.condition.name
 
+    def compute(self, run: Any) -> Sequence[Any]:
+        condition = run.values[self.condition].reshape(-1)[0].item()
+        run.run(self.branches[0 if condition else 1].ops)
+        return [run.values[out] for out in self.outputs]
+
     def blocks(self) -> list[tuple[str, Block]]:
         return list(zip(("true", "false"), self.branches, strict=True))
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
-        """Record a conditional on the same condition whose blocks are the gradients of this one's blocks."""
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> Sequence[Tensor]:
+        """Record a conditional on the same condition whose blocks are the gradients of this one's
+        blocks."""
         around = default_main_program().current
-        sources = [t for k in wanted if (t := self.inputs[k]) is not None]
+        sources: list[Any] = [self.inputs[k] for k in wanted]
         seeds = [(out, c) for out, c in zip(self.outputs, cotangents, strict=True) if c is not None]
         made = Conditional(self.condition, [])
-        for source in sources:
-            spec = source.array
-            made.outputs.append(around.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, False))
+        made.outputs = [around.gradient_of(source) for source in sources]
         for branch in self.branches:
             block = Block(around.program, around, branch=True, sees=[branch])
             with block.recorded():
                 found = pull_back(run_in(branch), seeds, sources)
                 for source, out in zip(sources, made.outputs, strict=True):
-                    gradient = found.get(source)
-                    block.append(Assign(filled_like(source, 0.0) if gradient is None else gradient, out))
+                    gradient = found[source] if source in found else filled_like(source, 0.0)
+                    block.append(Assign(gradient, out))
             made.branches.append(block)
         made.close()
         around.append(made)
-        gradients: list[Tensor | None] = [None] * len(self.inputs)
-        for k, out in zip(wanted, made.outputs, strict=True):
-            gradients[k] = out
-        return gradients
+        return made.outputs
 
 
 def run_in(branch: Block) -> list[Operator]:
     """The operators of a branch; for the gradient of a branch, after those of the branch itself."""
-    return [op for block in (*branch.sees, branch) for op in (block.ops if block is branch else run_in(block))]
+    return [
+        op
+        for block in (*branch.sees, branch)
+        for op in (block.ops if block is branch else run_in(block))
+    ]
 
 
 def cond(
@@ -86,47 +94,54 @@ def cond(
 ) -> Any:
     """What `true_fn` returns where `pred` is true in the run, else what `false_fn` returns.
 
-    Both are called while the program is built. In dynamic mode, or for a condition that has a value already, the one
-    that is chosen is called.
+    Both are called while the program is built. In dynamic mode, or for a condition that has a value
+    already, the one that is chosen is called.
 
     Args:
-        pred: a bool of one element; while a program is built of several too, of which the first counts, as in Paddle.
-        true_fn, false_fn: without arguments; return Variables in the same nested lists and tuples, of the same dtypes,
-            or None.
+        pred: a bool of one element; while a program is built of several too, of which the first
+            counts, as in Paddle.
+        true_fn, false_fn: without arguments; return Variables in the same nested lists and tuples,
+            of the same dtypes, or None.
 
     Raises:
         TypeError: a function is not callable, or `pred` is not bool.
         ValueError: the structures, dtypes or numbers of dimensions differ.
     """
-    for role, function in (("true_fn", true_fn), ("false_fn", false_fn)):
-        if function is not None and not callable(function):
-            raise TypeError(f"The {role} in cond must be callable, but received {type(function).__name__}.")
+    functions = [nothing if function is None else function for function in (true_fn, false_fn)]
+    for role, function in zip(("true_fn", "false_fn"), functions, strict=True):
+        if not callable(function):
+            raise TypeError(
+                f"The {role} in cond must be callable, but received {type(function).__name__}."
+            )
     if in_dynamic_mode() or not isinstance(pred, Variable):
-        chosen = true_fn if bool(pred) else false_fn
-        return None if chosen is None else chosen()
+        return functions[not bool(pred)]()
     if pred.dtype.name != "bool":
         raise TypeError(f"The pred of cond must be a bool, but it is {pred.described()}.")
     around = current_block_for(pred)
-    traced: list[tuple[Block, Any]] = []
-    for function in (true_fn, false_fn):
+    made, returned = Conditional(pred, []), []
+    for function in functions:
         block = Block(around.program, around, branch=True)
+        made.branches.append(block)
         with block.recorded():
-            traced.append((block, None if function is None else function()))
-    made = Conditional(pred, [block for block, _ in traced])
-    returned = [value for _, value in traced]
+            returned.append(function())
     results = _merged(made, around, name or f"cond_{around.program.version}", returned)
     made.close()
     around.append(made)
     return rebuilt(returned[0], results)
 
 
+def nothing() -> None:
+    """The function of a branch that is left out."""
+
+
 def _merged(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) -> list[Any]:
     """The outputs, one for each pair of what the branches return."""
-    first, second = (leaves(value) for value in returned)
-    if len(first) != len(second) or _shape_of(returned[0]) != _shape_of(returned[1]):
+    first, second = leaves(returned[0]), leaves(returned[1])
+    if _structure_of(returned[0]) != _structure_of(returned[1]):
         raise ValueError(
-            f"true_fn and false_fn of the cond at {op.where} must return the same nest structure, but they return "
-            f"{len(first)} and {len(second)} values in {_shape_of(returned[0])} and {_shape_of(returned[1])}."
+            f"true_fn and false_fn of the cond at {op.where} must return the same nest structure, "
+            f"but they return {len(first)} and {len(second)} values in "
+            f"{_structure_of(returned[0])} and {_structure_of(returned[1])}."
         )
     results: list[Any] = []
     for k, pair in enumerate(zip(first, second, strict=True)):
@@ -137,8 +152,9 @@ def _merged(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) 
         one, other = sides
         if one.dtype is not other.dtype or one.ndim != other.ndim:
             raise ValueError(
-                f"true_fn and false_fn of the cond at {op.where} must return values of the same dtype and number of "
-                f"dimensions, but value {k} is {one.dtype.name} {one.shape} and {other.dtype.name} {other.shape}."
+                f"true_fn and false_fn of the cond at {op.where} must return values of the same "
+                f"dtype and number of dimensions, but value {k} is {one.dtype.name} {one.shape} "
+                f"and {other.dtype.name} {other.shape}."
             )
         stop = not grad_mode.get() or all(side._stop_gradient for side in sides)
         out = around.variable(f"{stem}.out_{k}", _common_shape(one, other), one.array.dtype, stop)
@@ -149,27 +165,25 @@ def _merged(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) 
     return results
 
 
-def _shape_of(value: Any) -> str:
-    """A nested structure without what is in it, for comparison and messages."""
-    if isinstance(value, (list, tuple)):
-        inner = ", ".join(map(_shape_of, value))
-        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
-    return "None" if value is None else "*"
+def _structure_of(value: Any) -> Any:
+    """A nested structure with "*" in place of what is in it, for comparison and messages."""
+    return mapped(value, lambda leaf: None if leaf is None else "*")
 
 
 def _as_tensor(block: Block, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if not isinstance(value, (bool, int, float)):
-        raise ValueError(f"a function of cond must return Variables or numbers, but got {type(value).__name__}.")
+        raise ValueError(
+            f"a function of cond must return Variables or numbers, but got {type(value).__name__}."
+        )
     with block.recorded():
         return to_tensor(value)
 
 
 def _common_shape(one: Tensor, other: Tensor) -> Shape:
     """Sizes on which both agree; a new unknown where they do not."""
-    sizes: list[int | SymbolicSize] = []
-    for m, n in zip(one.array.shape, other.array.shape, strict=True):
-        known = isinstance(m, int) and isinstance(n, int) and m == n
-        sizes.append(m if known or m is n else UnknownSize())
-    return tuple(sizes)
+    pairs = zip(one.array.shape, other.array.shape, strict=True)
+    return tuple(
+        m if m is n or (m == n and isinstance(m, int)) else UnknownSize() for m, n in pairs
+    )

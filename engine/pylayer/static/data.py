@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pylayer.nn.initializer import create_parameter as new_parameter
-from pylayer.static.in_use import default_main_program, default_startup_program
+from pylayer.static.current_program import default_main_program, default_startup_program
 from pylayer.static.recorder import check_static
-from pylayer.static.sizes import SymbolicSize, UnknownSize
+from pylayer.static.sizes import UnknownSize
 from pylayer.static.update import Initialize
 from pylayer.static.variable import Variable
 from pylayer.tape.symbol import Parameter
@@ -17,9 +17,11 @@ from pylayer.tensor.tensor import Tensor
 
 
 def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: int = 0) -> Variable:
-    """A Variable that is fed in each run under `name`; its stop_gradient is True (observed rule 69).
+    """A Variable that is fed in each run under `name`; its stop_gradient is True (observed rule
+    69).
 
-    A second one of that name is fed the same, and is another Variable, as in Paddle; its own name has a number.
+    A second one of that name is fed the same, and is another Variable, as in Paddle; its own name
+    has a number.
 
     Args:
         shape: None and -1 stand for a size that may differ from run to run.
@@ -34,14 +36,21 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
     if not isinstance(name, str):
         raise TypeError(f"The name of data must be a str, but received {type(name).__name__}.")
     if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"The shape of data {name!r} must be a list or tuple, but received {type(shape).__name__}.")
-    sizes: list[int | SymbolicSize] = []
+        raise TypeError(
+            f"The shape of data {name!r} must be a list or tuple, but received "
+            f"{type(shape).__name__}."
+        )
     for n in shape:
         if n is not None and (not isinstance(n, int) or isinstance(n, bool)):
-            raise TypeError(f"The shape of data {name!r} must hold ints and None, but received {n!r} in {list(shape)}.")
+            raise TypeError(
+                f"The shape of data {name!r} must hold ints and None, but received {n!r} in "
+                f"{list(shape)}."
+            )
         if n is not None and n < -1:
-            raise ValueError(f"The sizes of data {name!r} must not be below -1, but the shape is {list(shape)}.")
-        sizes.append(UnknownSize() if n is None or n == -1 else n)
+            raise ValueError(
+                f"The sizes of data {name!r} must not be below -1, but the shape is {list(shape)}."
+            )
+    sizes = [UnknownSize() if n in (None, -1) else n for n in shape]
     program = default_main_program()
     wanted = as_dtype("float32" if dtype is None else dtype)
     made = program.global_block().variable(name, tuple(sizes), wanted.numpy, True)

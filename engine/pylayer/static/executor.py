@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.static.in_use import default_main_program
-from pylayer.static.interpreter import Interpreter
+from pylayer.static.current_program import default_main_program
+from pylayer.static.interpreter import Interpreter, uses
 from pylayer.static.program import Program
+from pylayer.static.sizes import may_be_equal
 from pylayer.static.structure import leaves
 from pylayer.static.variable import Variable, current
 from pylayer.tape.grad_mode import grad_mode
@@ -29,8 +30,10 @@ class Executor:
     """
 
     def __init__(self, place: Place | None = None) -> None:
-        if place is not None and not isinstance(place, Place):
-            raise TypeError(f"The place of an Executor must be CPUPlace() or CUDAPlace(id), but got {place!r}.")
+        if not isinstance(place, (Place, type(None))):
+            raise TypeError(
+                f"The place of an Executor must be CPUPlace() or CUDAPlace(id), but got {place!r}."
+            )
         self.place = place
 
     def run(
@@ -47,7 +50,8 @@ class Executor:
         """Run `program`, by default the default main program.
 
         Args:
-            feed: by name the values of what `static.data` made: arrays, Tensors, numbers or nested lists.
+            feed: by name the values of what `static.data` made: arrays, Tensors, numbers or nested
+                lists.
             fetch_list: Variables, parameters, or names of them, also in nested lists.
             return_numpy: False for Tensors in place of arrays.
 
@@ -57,14 +61,20 @@ class Executor:
         Raises:
             TypeError: `feed` is no dict, or something in `fetch_list` is neither Variable nor name.
             KeyError: something that the program needs is not fed.
-            ValueError: what is fed has another dtype or shape; a name is not in the program; shapes do not fit.
+            ValueError: what is fed has another dtype or shape; a name is not in the program; shapes
+                do not fit.
         """
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
-            raise TypeError(f"Executor requires Program as its Parameter. But you passed in {type(program)}.")
-        if feed is not None and not isinstance(feed, Mapping):
+            raise TypeError(
+                f"Executor requires Program as its Parameter. But you passed in {type(program)}."
+            )
+        if not isinstance(feed, (Mapping, type(None))):
             raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}.")
-        fetches = [fetched(program, k, item) for k, item in enumerate(as_list(fetch_list))]
+        fetches = [
+            fetched(program, k, item)
+            for k, item in enumerate(leaves([] if fetch_list is None else fetch_list))
+        ]
         device = _device.set(_device.get() if self.place is None else self.place.name)
         recorder, recorded = recording.set(None), grad_mode.set(False)
         try:
@@ -73,15 +83,11 @@ class Executor:
             recording.reset(recorder)
             grad_mode.reset(recorded)
             _device.reset(device)
-        return [np.array(to_numpy(v)) for v in values] if return_numpy else [Tensor(v.copy()) for v in values]
+        copies = [v.copy() for v in values]
+        return list(map(to_numpy if return_numpy else Tensor, copies))
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def as_list(fetch_list: Any) -> list[Any]:
-    """A list of one, or what is in nested lists, in order."""
-    return [] if fetch_list is None else leaves(fetch_list)
 
 
 def fetched(program: Program, index: int, item: Any) -> Tensor:
@@ -91,38 +97,36 @@ def fetched(program: Program, index: int, item: Any) -> Tensor:
         TypeError: it is neither a Variable nor a name (key phrase: observed rule 70).
         ValueError: the program has no such Variable, or it may not have run.
     """
-    if isinstance(item, str):
-        named = [t for t in program.captured() if t.name == item]
-        item = named[0] if named else program.variable(item)
-    item = current(item)
+    item = current(program.tensor(item) if isinstance(item, str) else item)
     if not isinstance(item, Tensor):
         raise TypeError(
-            f"Require fetch_list[{index}] 's type shall be one of (Variable, str), but received {type(item).__name__}."
+            f"Require fetch_list[{index}] 's type shall be one of (Variable, str), but received "
+            f"{type(item).__name__}."
         )
     if isinstance(item, Variable):
         if item.block.program is not program:
-            raise ValueError(f"fetch_list[{index}] is not of the program that is run: {item.described()}.")
-        block = item.block
-        while block.parent is not None:
-            if block.branch:
-                raise ValueError(
-                    f"fetch_list[{index}] was made in a branch of cond, which may not run: {item.described()}. "
-                    f"Return it from the branch."
-                )
-            block = block.parent
+            raise ValueError(
+                f"fetch_list[{index}] is not of the program that is run: {item.described()}."
+            )
+        if not item.block.is_certain_to_run():
+            raise ValueError(
+                f"fetch_list[{index}] was made in a branch of cond, which may not run: "
+                f"{item.described()}. Return it from the branch."
+            )
     return item
 
 
 def run(program: Program, feed: Mapping[str, Any], fetches: list[Tensor]) -> list[Any]:
     """The fetched arrays of one run."""
     xp = default_module()
-    interpreter = Interpreter(program, type(xp.empty(0)))
-    for tensor in dict.fromkeys((*interpreter.tensors(), *fetches)):
-        if not isinstance(tensor, Variable):
-            interpreter.values[tensor] = xp.asarray(tensor.array)
-        elif tensor.is_data:
-            interpreter.values[tensor] = xp.asarray(fed(tensor, feed))
-    interpreter.run(keep=fetches)
+    interpreter, ops = Interpreter(type(xp.empty(0))), program.global_block().ops
+    for used in {*fetches, *(used for op in ops for used in uses(op))}:
+        if isinstance(used, Variable):
+            if used.is_data:
+                interpreter.values[used] = xp.asarray(fed(used, feed))
+        elif isinstance(used, Tensor):
+            interpreter.values[used] = xp.asarray(used.array)
+    interpreter.run_program(ops, set(fetches))
     return [interpreter.values[tensor] for tensor in fetches]
 
 
@@ -135,23 +139,21 @@ def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:
     """
     if variable.fed_as not in feed:
         given = ", ".join(map(repr, feed)) or "nothing"
-        raise KeyError(f"{variable.fed_as}: the feed lacks {variable.described()}; it holds {given}")
-    value = feed[variable.fed_as]
-    spec = variable._spec
-    if isinstance(value, Tensor):
-        value = value.array
+        raise KeyError(
+            f"{variable.fed_as}: the feed lacks {variable.described()}; it holds {given}"
+        )
+    value, spec = feed[variable.fed_as], variable._spec
+    value = getattr(value, "array", value)  # of a Tensor
     array = value if hasattr(value, "dtype") else np.asarray(value, dtype=spec.dtype)
     if array.dtype != spec.dtype:
         raise ValueError(
-            f"(InvalidArgument) feed {variable.fed_as!r}: The type of data we are trying to retrieve "
-            f"({variable.dtype.name}) does not match the type of data ({array.dtype}) currently contained in the "
-            f"container: {variable.described()}. Cast it with astype()."
+            f"(InvalidArgument) feed {variable.fed_as!r}: The type of data we are trying to "
+            f"retrieve ({variable.dtype.name}) does not match the type of data ({array.dtype}) "
+            f"currently contained in the container: {variable.described()}. Cast it with astype()."
         )
-    if len(array.shape) != len(spec.shape) or any(
-        isinstance(n, int) and m != n for m, n in zip(array.shape, spec.shape, strict=True)
-    ):
+    if not may_be_equal(array.shape, spec.shape):
         raise ValueError(
-            f"(InvalidArgument) feed {variable.fed_as!r}: the shape {list(array.shape)} does not fit: "
-            f"{variable.described()}."
+            f"(InvalidArgument) feed {variable.fed_as!r}: the shape {list(array.shape)} does not "
+            f"fit: {variable.described()}."
         )
     return array

@@ -1,24 +1,28 @@
-"""Shapes and dtypes of results, found by running the operation itself on small arrays: no rule is written twice.
+"""Shapes and dtypes of results, found by running the operation itself on small arrays: no rule is
+written twice.
 
-Unknown sizes are given numbers and the call is tried two or three times, with different numbers and values. A size of
-the result that stays the same is known; one that equals an unknown size each time is that one; any other is a new
-unknown, read off the result in the run.
+Unknown sizes are given numbers and the call is tried two or three times, with different numbers and
+values. A size of the result that stays the same is known; one that equals an unknown size each time
+is that one; any other is a new unknown, read off the result in the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, cycle, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylayer.static.sizes import SymbolicSize, UnknownSize, unknowns_in
+from pylayer.static.sizes import SymbolicSize, UnknownSize
 from pylayer.static.values import resolved, tensors_in
 from pylayer.static.variable import Shape, Variable
 from pylayer.tape.op import compute
 from pylayer.tape.symbol import named, recording
 from pylayer.tape.vjp import Row
 from pylayer.tensor.array import to_numpy
+from pylayer.tensor.nested import leaves_in
 from pylayer.tensor.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -30,18 +34,27 @@ MULTIPLES = (1, 12)
 """Unknown sizes are tried as primes, and as multiples of them where a size must be divisible."""
 
 LARGEST_CONSTANT = 65_536
-"""Up to how many elements a constant is kept, for what needs its values while the program is built: sizes, indices."""
+"""Up to how many elements a constant is kept, for what needs its values while the program is built:
+sizes, indices."""
 
 LARGEST_BOUND = 1000
 """Up to which bound of a slice sizes above it are tried."""
 
+REFUSALS = (ValueError, IndexError, TypeError)
+"""The errors by which an operation refuses sizes or values."""
+
 MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
-"""How many known sizes are tried in place of an unknown one that must equal one of them, and up to which."""
+"""How many known sizes are tried in place of an unknown one that must equal one of them, and up to
+which."""
 
 
-VALUES: tuple[Callable[[Array], Array], ...] = (lambda k: k * 0, lambda k: (k + 1) % 2, lambda k: k % 2 + 1)
-"""The values of a row that are tried, of the elements' numbers: the last differ from the first in every element, those
-between are refused by fewer operations."""
+VALUES: tuple[Callable[[Array], Array], ...] = (
+    lambda k: k * 0,
+    lambda k: (k + 1) % 2,
+    lambda k: k % 2 + 1,
+)
+"""The values of a row that are tried, of the elements' numbers: the last differ from the first in
+every element, those between are refused by fewer operations."""
 
 
 class OutputSpec(NamedTuple):
@@ -50,7 +63,8 @@ class OutputSpec(NamedTuple):
     shape: Shape
     dtype: np.dtype[Any]
     value: Array | None = None
-    """The result itself, if it is the same in every run and of at most `LARGEST_CONSTANT` elements."""
+    """The result itself, if it is the same in every run and of at most `LARGEST_CONSTANT`
+    elements."""
 
 
 class Trial(NamedTuple):
@@ -72,17 +86,18 @@ class Trial(NamedTuple):
         if tensor.constant is not None:
             return tensor.constant
         spec = tensor._spec
-        shape = tuple(n.value(self.number) if isinstance(n, SymbolicSize) else n for n in spec.shape)
-        last = shape[-1] if shape else 1
-        row = VALUES[self.values](np.arange(last)).astype(spec.dtype)
-        return np.broadcast_to(row, shape) if shape else row.reshape(())
+        shape = resolved(spec.shape, self.array, self.number)
+        row = VALUES[self.values](np.arange(*shape[-1:] or (1,))).astype(spec.dtype)
+        return np.broadcast_to(row if shape else row[0], shape)
 
 
 def infer_operation(op: Row, arguments: Sequence[Any]) -> tuple[type | None, list[OutputSpec]]:
-    """Whether the results of an operation come as a list or a tuple, None for one alone, and their specs.
+    """Whether the results of an operation come as a list or a tuple, None for one alone, and their
+    specs.
 
     Raises:
-        ValueError, IndexError, TypeError: the operation refuses the shapes or dtypes, whatever the unknown sizes are.
+        ValueError, IndexError, TypeError: the operation refuses the shapes or dtypes, whatever the
+            unknown sizes are.
     """
     kernel = op.kernels[np.ndarray]
     kind: list[type | None] = []
@@ -98,7 +113,9 @@ def infer_operation(op: Row, arguments: Sequence[Any]) -> tuple[type | None, lis
     return kind[0], specs
 
 
-def infer_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[OutputSpec, bool]:
+def infer_call(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[OutputSpec, bool]:
     """The spec of the one Tensor that a function makes, and its stop_gradient.
 
     Raises:
@@ -125,89 +142,85 @@ def infer_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
 def inferred(run: Callable[[Trial], list[Array]], arguments: Any) -> list[OutputSpec]:
     """The specs of what `run` gives, from several trials."""
     tensors = tensors_in(arguments)
-    sizes = [n for t in tensors if isinstance(t, Variable) for n in t._spec.shape]
-    unknown = [u for n in sizes if isinstance(n, SymbolicSize) for u in n.unknowns()] + list(unknowns_in(arguments))
-    known = {n for n in sizes if isinstance(n, int)}
-    known |= {n for t in tensors if not isinstance(t, Variable) for n in t.shape}
-    known |= {n for n in plain_ints(arguments) if 0 < n < LARGEST_KNOWN}
-    first: Exception | None = None
+    values = [n for t in tensors for n in t.array.shape] + list(leaves_in(arguments))
+    unknown = {u.key: u for n in values if isinstance(n, SymbolicSize) for u in n.unknowns()}
+    known = {n for n in values if type(n) is int and 0 < n < LARGEST_KNOWN}
+    constant = not unknown and all(getattr(t, "constant", None) is not None for t in tensors)
     with np.errstate(all="ignore"):
-        by_key = {u.key: u for u in unknown}
-        for trial in trials(list(by_key), known):
-            try:
-                one = run(trial)
-                break
-            except (ValueError, IndexError, TypeError) as error:
-                first = first or error
-        else:
-            assert first is not None
-            raise explained(first, arguments)
-        constant = not unknown and all(isinstance(t, Variable) and t.constant is not None for t in tensors)
-        others = [] if constant else list(further(run, trial, arguments))
-    if any(len(results) != len(one) for _, results in others):
+        try:
+            trial, results = attempt(run, trials(list(unknown), known))
+        except REFUSALS as error:
+            raise explained(error, arguments) from None
+        others = [] if constant else [(trial, results), *further(run, trial, arguments)]
+    if any(len(other) != len(results) for _, other in others):
         raise undecided("the number of results", arguments)
     specs = []
-    for k, array in enumerate(one):
-        shapes = [(trial.numbers, array.shape), *((numbers, results[k].shape) for numbers, results in others)]
+    for k, array in enumerate(results):
+        shapes = [(tried.numbers, other[k].shape) for tried, other in others]
         if any(len(shape) != array.ndim for _, shape in shapes):
             raise undecided("the number of dimensions of the result", arguments)
         value = array.copy() if constant and array.size <= LARGEST_CONSTANT else None
-        specs.append(OutputSpec(common_shape(shapes, trial, by_key), array.dtype, value))
+        shape = array.shape if constant else common_shape(shapes, trial, unknown)
+        specs.append(OutputSpec(shape, array.dtype, value))
     return specs
 
 
-def plain_ints(value: Any) -> Iterator[int]:
-    """The ints in a value, also inside lists and tuples, such as a shape that was asked for."""
-    if type(value) is int:
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from plain_ints(item)
+def attempt(
+    run: Callable[[Trial], list[Array]], candidates: Iterable[Trial]
+) -> tuple[Trial, list[Array]]:
+    """The first trial that is not refused, and its results. Raises the error of the first where all
+    are refused."""
+    errors: list[Exception] = []
+    for trial in candidates:
+        try:
+            return trial, run(trial)
+        except REFUSALS as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def explained(error: Exception, arguments: Any) -> Exception:
-    """The error with the Variables that it is about, and where they were made; sizes of trials taken out."""
+    """The error with the Variables that it is about, and where they were made; sizes of trials
+    taken out."""
     text = str(error.args[0] if error.args else error)
     return type(error)(text.partition(" (shapes ")[0].removesuffix(".") + named(arguments) + ".")
 
 
-def further(run: Callable[[Trial], list[Array]], trial: Trial, arguments: Any) -> Iterator[tuple[Numbers, list[Array]]]:
-    """The results for larger sizes in the opposite order, with other values, and for sizes of 1: (sizes, results) each.
+def further(
+    run: Callable[[Trial], list[Array]], trial: Trial, arguments: Any
+) -> Iterator[tuple[Trial, list[Array]]]:
+    """The trials, with results, of larger sizes in the opposite order, with other values, and of
+    sizes of 1.
 
-    Sizes in the same order would pass the smaller of two for one of them, those above a bound all for the bound.
+    Sizes in the same order would pass the smaller of two for one of them, those above a bound all
+    for the bound.
     """
     free = sorted((n, key) for key, n in trial.numbers.items() if key not in trial.fixed)
     bound = max((abs(n) for n in slice_bounds(arguments)), default=0)
-    factor = 2 + (2 * bound // free[0][0] if free and len(free) <= 2 and bound < LARGEST_BOUND else 0)
+    bounded = free and len(free) <= 2 and bound < LARGEST_BOUND
+    factor = 2 + 2 * bound // free[0][0] if bounded else 2
     larger = {key: n * factor for (_, key), (n, _) in zip(free, reversed(free), strict=True)}
-    for values in reversed(range(len(VALUES))):  # an operation may refuse the values
-        try:
-            yield trial.numbers | larger, run(trial._replace(numbers=trial.numbers | larger, values=values))
-            break
-        except (ValueError, IndexError, TypeError):
-            continue
-    if free:
-        ones = trial.numbers | {key: 1 for _, key in free}
-        try:
-            yield ones, run(trial._replace(numbers=ones))
-        except (ValueError, IndexError, TypeError):
-            return
+    ones = trial.numbers | {key: 1 for _, key in free}
+    with suppress(*REFUSALS):  # an operation may refuse the values
+        values = reversed(range(len(VALUES)))
+        yield attempt(run, (Trial(trial.numbers | larger, values=v) for v in values))
+    with suppress(*REFUSALS):
+        yield attempt(run, [Trial(ones)])
 
 
-def slice_bounds(value: Any) -> Iterator[int]:
+def slice_bounds(value: Any) -> Iterable[int]:
     """The ints in the slices of a value."""
-    if type(value) is slice:
-        yield from plain_ints([value.start, value.stop])
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from slice_bounds(item)
+    if isinstance(value, (list, tuple)):
+        return chain.from_iterable(map(slice_bounds, value))
+    is_slice = type(value) is slice
+    return [n for n in (value.start, value.stop) if type(n) is int] if is_slice else []
 
 
 def undecided(what: str, arguments: Any) -> ValueError:
     """The error for what must be known while a program is built, and is not."""
     return ValueError(
-        f"{what} depends on a size or value that is known only while the program runs. Give the size in "
-        f"static.data{named(arguments)}."
+        f"{what} depends on a size or value that is known only while the program runs. Give the "
+        f"size in static.data{named(arguments)}."
     )
 
 
@@ -228,19 +241,20 @@ def common_shape(
 
 
 def trials(unknown: Sequence[int], known: set[int]) -> Iterator[Trial]:
-    """What to try for the unknown sizes of these keys: distinct numbers, then equal, then some equal to known ones."""
+    """What to try for the unknown sizes of these keys: distinct numbers, then equal, then some
+    equal to known ones."""
     if not unknown:
         yield Trial({})
         return
     free = [p for p in PRIMES if p not in known]
-    primes = [free[k % len(free)] for k in range(len(unknown))]
     distinct = len(unknown) <= len(free)
+    primes = dict(zip(unknown, cycle(free), strict=False))
     for multiple in MULTIPLES:
-        yield Trial({key: p * multiple for key, p in zip(unknown, primes, strict=True)}, distinct=distinct)
+        yield Trial({key: p * multiple for key, p in primes.items()}, distinct=distinct)
     for multiple in MULTIPLES:
         yield Trial(dict.fromkeys(unknown, free[0] * multiple), distinct=len(unknown) == 1)
+    # some equal to known sizes: first each of several alone, then all
     candidates = sorted({*known, 1}, reverse=True)[:MOST_KNOWN]
-    for fixed in [*((key,) for key in unknown if len(unknown) > 1), tuple(unknown)]:
-        for n in candidates:
-            numbers = {key: n if key in fixed else p for key, p in zip(unknown, primes, strict=True)}
-            yield Trial(numbers, frozenset(fixed), distinct)
+    alone = [[key] for key in unknown if len(unknown) > 1]
+    for fixed, n in product([*alone, unknown], candidates):
+        yield Trial(primes | dict.fromkeys(fixed, n), frozenset(fixed), distinct)

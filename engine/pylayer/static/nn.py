@@ -9,8 +9,8 @@ from pylayer.nn import functional
 from pylayer.ops import activation as activations
 from pylayer.ops import elementwise
 from pylayer.ops.shape import reshape
+from pylayer.static.current_program import default_main_program
 from pylayer.static.data import create_parameter
-from pylayer.static.in_use import default_main_program
 from pylayer.static.recorder import check_static
 from pylayer.static.variable import Variable
 from pylayer.tensor.tensor import Tensor
@@ -44,11 +44,16 @@ def fc(
     total: Any = None
     for k, tensor in enumerate(inputs):
         if not isinstance(tensor, Variable):
-            raise TypeError(f"The input x of fc should be a Variable, but received {type(tensor).__name__}.")
+            raise TypeError(
+                f"The input x of fc should be a Variable, but received {type(tensor).__name__}."
+            )
         kept = num_flatten_dims if num_flatten_dims >= 0 else tensor.ndim + num_flatten_dims
         rest = tensor._spec.shape[kept:]
         if not all(isinstance(n, int) for n in rest):
-            raise ValueError(f"fc: the sizes of the axes from {kept} on must be known, but x is {tensor.described()}.")
+            raise ValueError(
+                f"fc: the sizes of the axes from {kept} on must be known, but x is "
+                f"{tensor.described()}."
+            )
         width = math.prod(rest)  # type: ignore[arg-type]
         flat = tensor if len(rest) == 1 else reshape(tensor, [*tensor.shape[:kept], width])
         weight = create_parameter([width, size], tensor.dtype, f"{stem}.w_{k}", weight_attr)

@@ -1,29 +1,36 @@
-"""The operators of a program: what each computes from, what it makes, and how it is differentiated."""
+"""The operators of a program: what each computes from, what it makes, and how it is
+differentiated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pylayer.static.in_use import default_main_program
+from pylayer.static.current_program import default_main_program
 from pylayer.static.program import Operator
 from pylayer.static.values import show, tensors_in
 from pylayer.static.variable import Variable
-from pylayer.tape.autograd import grad
-from pylayer.tape.vjp import Row
+from pylayer.tape.autograd import gradients_of
+from pylayer.tape.grad_mode import grad_mode_set
+from pylayer.tape.graph import Gradients
+from pylayer.tape.op import Op, compute
+from pylayer.tensor.array import as_array
 from pylayer.tensor.tensor import Tensor
 
 
 class Call(Operator):
     """A call of an operation of the table."""
 
-    def __init__(self, op: Row, arguments: list[Any], several: bool) -> None:
-        given = list(arguments[0]) if op.many else [arguments[k] for k in op.positions]
-        super().__init__([t if op.differentiable and isinstance(t, Tensor) else None for t in given])
+    def __init__(self, op: Op, arguments: list[Any], several: bool) -> None:
+        given = op.inputs_in(arguments) if op.differentiable else []
+        super().__init__([t if isinstance(t, Tensor) else None for t in given])
         self.op = op
         self.arguments = arguments
         self.several = several
         """Whether the result is a list, be it of one output."""
+        self.wanted: set[int] = set()
+        """The positions of inputs whose gradient is computed somewhere, for which a run keeps what
+        vjps read."""
         self.type = op.name.removesuffix("_")
 
     def tensors(self) -> list[Tensor]:
@@ -35,54 +42,56 @@ class Call(Operator):
             for k, (name, value) in enumerate(zip(self.op.arguments, self.arguments, strict=True))
         )
 
-    def with_inputs(self, inputs: Sequence[Tensor], resolve: Callable[[Any], Any]) -> list[Any]:
-        """The arguments in a run, with `inputs` in the places of the differentiable ones."""
-        arguments = [resolve(value) for value in self.arguments]
-        given = iter(inputs)
-        if self.op.many:
-            arguments[0] = [next(given) for _ in self.inputs]
-        else:
-            for position, own in zip(self.op.positions, self.inputs, strict=True):
-                if own is not None:
-                    arguments[position] = next(given)
-        return arguments
+    def compute(self, run: Any) -> Sequence[Any]:
+        arguments = run.arrays_in(self.arguments)
+        result = compute(self.op, self.op.kernels[run.array_type], arguments)
+        outputs = [as_array(o, run.array_type) for o in (result if self.several else [result])]
+        if self.wanted:
+            parents = [k if k in self.wanted else None for k in range(len(self.inputs))]
+            out = outputs if self.several else outputs[0]
+            run.values[self] = self.op.recorded(parents, arguments, out)
+        return outputs
 
-    def on_tensors(self, inputs: Sequence[Tensor], resolve: Callable[[Any], Any]) -> list[Tensor]:
-        """The outputs for `inputs`, computed and recorded at once as in dynamic mode: for derivatives of gradients."""
-        out = self.op.apply(*self.with_inputs(inputs, resolve))
-        return list(out) if isinstance(out, (list, tuple)) else [out]
+    def on_tensors(self, inputs: Sequence[Tensor], run: Any, create_graph: bool) -> list[Tensor]:
+        """The outputs for `inputs`, recorded as in dynamic mode, so that their gradients can be
+        taken."""
+        arguments, given = run.tensors_in(self.arguments), iter(inputs)
+        numbers = zip(self.op.inputs_in(arguments), self.inputs, strict=True)
+        placed = [number if tensor is None else next(given) for number, tensor in numbers]
+        out = self.op.apply(*self.op.with_inputs(arguments, placed))
+        return list(out) if self.several else [out]
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> Sequence[Tensor]:
         return Gradient.recorded(self, cotangents, wanted)
 
 
 class Gradient(Operator):
-    """The vjp of a call, or of such a gradient in turn: run on arrays, whatever their sizes turn out to be."""
+    """The vjp of a call, or of such a gradient in turn: run on arrays, whatever their sizes turn
+    out to be."""
 
-    def __init__(self, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> None:
+    def __init__(
+        self, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> None:
         super().__init__([*of.inputs, *cotangents])
         self.of = of
         self.cotangents = list(cotangents)
         self.wanted = list(wanted)
+        if isinstance(of, Call):
+            of.wanted.update(wanted)
         self.type = f"{of.type}_grad"
 
     @classmethod
     def recorded(
         cls, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
-    ) -> list[Tensor | None]:
+    ) -> Sequence[Tensor]:
         """Record the gradients of the inputs of `of` at the positions `wanted`."""
         block = default_main_program().current
         made = cls(of, cotangents, wanted)
-        gradients: list[Tensor | None] = [None] * len(of.inputs)
-        for k in wanted:
-            source = of.inputs[k]
-            assert source is not None
-            spec = source.array
-            out = block.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop_gradient=False)
-            made.outputs.append(out)
-            gradients[k] = out
+        made.outputs = [block.gradient_of(of.inputs[k]) for k in wanted]
         block.append(made)
-        return gradients
+        return made.outputs
 
     def tensors(self) -> list[Tensor]:
         return [*self.of.tensors(), *(t for t in self.cotangents if t is not None)]
@@ -90,42 +99,73 @@ class Gradient(Operator):
     def shown(self) -> str:
         return ", ".join([self.of.shown(), *(f"grad={show(t)}" for t in self.cotangents)])
 
-    def on_tensors(self, inputs: Sequence[Tensor], resolve: Callable[[Any], Any]) -> list[Tensor]:
-        """The gradients for `inputs`, recorded: for derivatives of a higher order."""
-        count = sum(t is not None for t in self.of.inputs)
-        own, given = list(inputs[:count]), iter(inputs[count:])
-        by_position = iter(own)
-        sources = [None if t is None else next(by_position) for t in self.of.inputs]
-        pairs = [
-            (out, next(given))
-            for out, cotangent in zip(self.of.on_tensors(own, resolve), self.cotangents, strict=True)
-            if cotangent is not None
+    def reads(self) -> Sequence[Any]:
+        given = [t for t in self.cotangents if t is not None]
+        return [self.of, *given] if isinstance(self.of, Call) else self.tensors()
+
+    def compute(self, run: Any) -> Sequence[Any]:
+        if isinstance(self.of, Call):
+            cotangents = [None if t is None else run.values[t] for t in self.cotangents]
+            held = [cotangents if self.of.several else cotangents[0]]
+            gradients = dict(run.values[self.of].pullback(held, False, Gradients()))
+            return [gradients[k] for k in self.wanted]
+        inputs = [
+            Tensor(run.values[t], None, not t.dtype.is_differentiable)
+            for t in self.inputs
+            if t is not None
         ]
-        wanted = [source for k in self.wanted if (source := sources[k]) is not None]
+        with grad_mode_set(True):
+            return [gradient.array for gradient in self.on_tensors(inputs, run, False)]
+
+    def on_tensors(self, inputs: Sequence[Tensor], run: Any, create_graph: bool) -> list[Tensor]:
+        """The gradients for `inputs`, as in dynamic mode; recorded with `create_graph`."""
+        given = iter(inputs)
+        sources = [None if t is None else next(given) for t in self.of.inputs]
+        own = [source for source in sources if source is not None]
+        outputs = zip(self.of.on_tensors(own, run, True), self.cotangents, strict=True)
+        pairs = [(out, next(given)) for out, cotangent in outputs if cotangent is not None]
         live = [(out, cotangent) for out, cotangent in pairs if not out.stop_gradient]
-        found: list[Tensor | None] = [None] * len(wanted)
-        if live:
-            outs, starts = zip(*live, strict=True)
-            found = grad(list(outs), wanted, list(starts), create_graph=True, allow_unused=True)
+        wanted = [source for k in self.wanted if (source := sources[k]) is not None]
+        found = gradients_of(
+            [out for out, _ in live],
+            wanted,
+            [cotangent for _, cotangent in live],
+            create_graph,
+            allow_unused=True,
+        )
         return [t * 0 if g is None else g for t, g in zip(wanted, found, strict=True)]
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> Sequence[Tensor]:
         return Gradient.recorded(self, cotangents, wanted)
 
 
 class FunctionCall(Operator):
-    """A call of a function that makes a Tensor from sizes, numbers or random draws: no gradient flows through it."""
+    """A call of a function that makes a Tensor from sizes, numbers or random draws: no gradient
+    flows through it."""
 
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
         super().__init__()
         self.function, self.args, self.kwargs = function, list(args), dict(kwargs)
         self.type = function.__name__.strip("_")
+
+    def compute(self, run: Any) -> Sequence[Any]:
+        args, kwargs = run.tensors_in((self.args, self.kwargs))
+        return [self.function(*args, **kwargs).array]
 
     def tensors(self) -> list[Tensor]:
         return tensors_in((self.args, self.kwargs))
 
     def shown(self) -> str:
-        return ", ".join([*map(show, self.args), *(f"{name}={show(value)}" for name, value in self.kwargs.items())])
+        return ", ".join(
+            [
+                *map(show, self.args),
+                *(f"{name}={show(value)}" for name, value in self.kwargs.items()),
+            ]
+        )
 
 
 class Assign(Operator):
@@ -142,11 +182,22 @@ class Assign(Operator):
         self.outputs = [out]
         self.like = like
 
+    def compute(self, run: Any) -> Sequence[Any]:
+        value = run.values[self.tensors()[0]]
+        if self.like is not None and value.shape != (shape := run.values[self.like].shape):
+            raise AssertionError(
+                f"shape of inp_grad({list(value.shape)}) and fwd_input({list(shape)}) should be "
+                f"the same: the gradient that backward_fn returns for {self.like.name}."
+            )
+        return [value]
+
     def tensors(self) -> list[Tensor]:
         return [t for t in (*self.inputs, self.like) if t is not None]
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
-        return [cotangents[0]]
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> Sequence[Tensor]:
+        return [t for t in cotangents if t is not None]
 
 
 class Detach(Assign):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,8 @@ _program_ids = itertools.count()
 class Operator:
     """A step of a program.
 
-    `inputs` are what a gradient may flow to, None in the place of a number; `outputs` are what it makes.
+    `inputs` are what a gradient may flow to, None in the place of a number; `outputs` are what it
+    makes.
     """
 
     type = ""
@@ -36,21 +37,38 @@ class Operator:
         """The Tensors and Variables that it reads, blocks inside it left out."""
         return [t for t in self.inputs if t is not None]
 
+    def reads(self) -> Sequence[Any]:
+        """What it reads in a run: those, or a call whose saved values a gradient reads."""
+        return self.tensors()
+
     def blocks(self) -> list[tuple[str, Block]]:
         """The blocks inside it that it runs, each with its role."""
         return []
 
     def expanded(self) -> Iterator[Operator]:
-        """The operators that a gradient goes through in its place: itself, unless it is only a list of others."""
+        """The operators that a gradient goes through in its place: itself, unless it is only a list
+        of others."""
         yield self
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
-        """Record the computation of the gradients of the inputs at the positions `wanted`.
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> Sequence[Tensor]:
+        """Record the computation of the gradients of the inputs at the positions `wanted`; returns
+        those.
 
         Args:
             cotangents: one per output, None where it takes no part.
         """
         raise NotImplementedError
+
+    def compute(self, run: Any) -> Sequence[Any]:
+        """The arrays of the outputs, from what an `Interpreter` has computed so far.
+
+        By default what the blocks inside assign to the outputs.
+        """
+        for _, block in self.blocks():
+            run.run(block.ops)
+        return [run.values[out] for out in self.outputs]
 
     def shown(self) -> str:
         """The arguments, as a printed program shows them."""
@@ -72,6 +90,11 @@ class Operator:
         yield f"{indent}}}"
 
 
+def expanded(ops: Iterable[Operator]) -> Iterator[Operator]:
+    """The operators that a gradient goes through in the place of these."""
+    return itertools.chain.from_iterable(op.expanded() for op in ops)
+
+
 class Block:
     """A list of operators. A block inside an operator sees the Variables of the blocks around it.
 
@@ -81,7 +104,12 @@ class Block:
     """
 
     def __init__(
-        self, program: Program, parent: Block | None = None, *, branch: bool = False, sees: Sequence[Block] = ()
+        self,
+        program: Program,
+        parent: Block | None = None,
+        *,
+        branch: bool = False,
+        sees: Sequence[Block] = (),
     ) -> None:
         self.program = program
         self.parent = parent
@@ -105,19 +133,25 @@ class Block:
                 yield from seen.around()
             block = block.parent
 
-    def variable(
-        self, name: str, shape: Shape, dtype: Any, stop_gradient: bool, *, new_sizes: bool = False
-    ) -> Variable:
-        """A new Variable with a name like `name`.
+    def is_certain_to_run(self, within: Collection[Block] = ()) -> bool:
+        """Whether neither it nor a block around it is a branch, those left out that are among
+        `within`."""
+        runs = not self.branch or self in within
+        return runs and (self.parent is None or self.parent.is_certain_to_run(within))
 
-        Args:
-            new_sizes: the unknown sizes among `shape` that have no Variable yet are this one's.
-        """
+    def variable(self, name: str, shape: Shape, dtype: Any, stop_gradient: bool) -> Variable:
+        """A new Variable with a name like `name`; unknown sizes that have no Variable yet are this
+        one's."""
         made = Variable(self, self.program.unique(name), shape, dtype, stop_gradient)
         for axis, size in enumerate(made._spec.shape):
             if isinstance(size, UnknownSize) and size.variable is None:
                 size.variable, size.axis = made, axis
         return made
+
+    def gradient_of(self, source: Any, stop_gradient: bool = False) -> Variable:
+        """A new Variable for the gradient of a Tensor."""
+        spec = source.array
+        return self.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop_gradient)
 
     @contextmanager
     def recorded(self) -> Iterator[Block]:
@@ -218,6 +252,12 @@ class Program:
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"The program has no Variable named {name!r}.{hint}")
 
+    def tensor(self, name: str) -> Tensor:
+        """The captured Tensor or the Variable called `name`. Raises ValueError where there is
+        none."""
+        named = [t for t in self.captured() if t.name == name]
+        return named[0] if named else self.variable(name)
+
     def list_vars(self) -> Iterator[Variable]:
         """Its Variables."""
         return iter(self.variables.values())
@@ -236,7 +276,8 @@ class Program:
         return [t for t in self.captured() if isinstance(t, Parameter)]
 
     def persistables(self) -> list[Tensor]:
-        """What outlives a run: parameters, and Tensors and Variables that were made persistable; the last one first."""
+        """What outlives a run: parameters, and Tensors and Variables that were made persistable;
+        the last one first."""
         found = [t for t in (*self.made, *self.captured(), *self.list_vars()) if t.persistable]
         return list(dict.fromkeys(found))[::-1]
 
@@ -246,7 +287,11 @@ class Program:
 
     def __str__(self) -> str:
         lines = [f"Program {self.number}: {self.num_blocks} blocks {{"]
-        lines += [f"  {variable.typed()} = data()" for variable in self.variables.values() if variable.is_data]
+        lines += [
+            f"  {variable.typed()} = data()"
+            for variable in self.variables.values()
+            if variable.is_data
+        ]
         for tensor in self.captured():
             kind = "parameter()" if isinstance(tensor, Parameter) else "constant()"
             lines.append(f"  {tensor.name} : {tensor.dtype.name}{list(tensor.shape)} = {kind}")

@@ -1,4 +1,5 @@
-"""`static_pylayer`: an operator of two blocks, one for the forward and one for the backward that the user gives."""
+"""`static_pylayer`: an operator of two blocks, one for the forward and one for the backward that
+the user gives."""
 
 from __future__ import annotations
 
@@ -8,24 +9,28 @@ from contextvars import ContextVar
 from typing import Any
 
 from pylayer.layer.py_layer import PyLayer
-from pylayer.static.backward import filled_like, fits, needs_gradient
-from pylayer.static.in_use import default_main_program
+from pylayer.static.backward import filled_like, needs_gradient
+from pylayer.static.current_program import default_main_program
 from pylayer.static.operators import Assign
 from pylayer.static.program import Block, Operator
 from pylayer.static.recorder import current_block_for, in_dynamic_mode
+from pylayer.static.sizes import may_be_equal
 from pylayer.static.structure import leaves, rebuilt
 from pylayer.static.values import tensors_in
-from pylayer.static.variable import Variable
+from pylayer.static.variable import described
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch.layers import observers
+from pylayer.watch.layers import layer_observers
 
 
 class PyLayerCall(Operator):
-    """The forward block of a `static_pylayer`. Its derivative is what `backward_fn` says, not that of the block."""
+    """The forward block of a `static_pylayer`. Its derivative is what `backward_fn` says, not that
+    of the block."""
 
     type = "pylayer"
 
-    def __init__(self, inputs: list[Tensor], forward: Block, backward_fn: Callable[..., Any] | None) -> None:
+    def __init__(
+        self, inputs: list[Tensor], forward: Block, backward_fn: Callable[..., Any] | None
+    ) -> None:
         super().__init__(inputs)
         self.forward = forward
         self.backward_fn = backward_fn
@@ -33,11 +38,14 @@ class PyLayerCall(Operator):
     def blocks(self) -> list[tuple[str, Block]]:
         return [("forward", self.forward)]
 
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+    def differentiated(
+        self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> Sequence[Tensor]:
         """Trace `backward_fn`.
 
         Raises:
-            ValueError: it returns another number of gradients than there are inputs, or None where one is needed.
+            ValueError: it returns another number of gradients than there are inputs, or None where
+                one is needed.
             AssertionError: a gradient has another dtype or shape than its input.
             Exception: whatever it raises itself, with a note.
         """
@@ -49,7 +57,7 @@ class PyLayerCall(Operator):
         ]
         around = program.current
         block = Block(program, around, sees=[self.forward])
-        for observer in observers:
+        for observer in layer_observers:
             observer.pulled_back(self.backward_fn)
         with block.recorded():
             try:
@@ -57,57 +65,56 @@ class PyLayerCall(Operator):
             except Exception as error:
                 error.add_note(f"in backward_fn of the static_pylayer at {self.where}")
                 raise
-            found = self.checked(returned, wanted)
-            gradients: list[Tensor | None] = [None] * len(self.inputs)
+            gradients = self.checked(returned, wanted)
             made = PyLayerGradient(self, given, block)
+            stop = not needs_gradient([*given, *(t for op in block.ops for t in op.inputs)])
             for k in wanted:
-                source, gradient = self.inputs[k], found[k]
-                assert source is not None
-                assert gradient is not None
-                spec = source.array
-                stop = not needs_gradient([*given, *(t for op in block.ops for t in op.inputs)])
-                out = around.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop)
-                block.append(Assign(gradient, out, like=source))
+                out = around.gradient_of(self.inputs[k], stop)
+                block.append(Assign(gradients[k], out, like=self.inputs[k]))
                 made.outputs.append(out)
-                gradients[k] = out
         around.append(made)
-        return gradients
+        return made.outputs
 
-    def checked(self, returned: Any, wanted: Sequence[int]) -> list[Tensor | None]:
-        """What `backward_fn` returned, one gradient per input; key phrases: observed rules 61, 62 and 64."""
+    def checked(self, returned: Any, wanted: Sequence[int]) -> list[Any]:
+        """What `backward_fn` returned, one gradient per input; key phrases: observed rules 61, 62
+        and 64."""
         gradients = leaves(returned)
         names = ", ".join(t.name for t in self.inputs if t is not None)
         place = f"static_pylayer at {self.where}"
         if len(gradients) != len(self.inputs):
             raise ValueError(
-                f"The number of input grads should be equal to the number of inputs, but got {len(gradients)} and "
-                f"{len(self.inputs)}. backward_fn of the {place} must return one gradient for each of: {names}."
+                "The number of input grads should be equal to the number of inputs, but got "
+                f"{len(gradients)} and {len(self.inputs)}. backward_fn of the {place} must return "
+                f"one gradient for each of: {names}."
             )
         for k, (gradient, source) in enumerate(zip(gradients, self.inputs, strict=True)):
             assert source is not None
             if gradient is None and k not in wanted:
                 continue
-            about = source.described() if isinstance(source, Variable) else source.name
+            about = described(source)
             if not isinstance(gradient, Tensor):
                 raise ValueError(
-                    f"backward_fn of the {place} returned {'None' if gradient is None else type(gradient).__name__} as "
+                    f"backward_fn of the {place} returned "
+                    f"{'None' if gradient is None else type(gradient).__name__} as "
                     f"gradient {k}, but it must be a Variable: a gradient is needed for {about}."
                 )
             if gradient.dtype is not source.dtype:
                 raise AssertionError(
-                    f"dtype of inp_grad({gradient.dtype!r}) and fwd_input({source.dtype!r}) should be the same: "
-                    f"gradient {k} of backward_fn of the {place}, for {about}. Cast it with astype()."
+                    f"dtype of inp_grad({gradient.dtype!r}) and fwd_input({source.dtype!r}) should "
+                    f"be the same: gradient {k} of backward_fn of the {place}, for {about}. Cast "
+                    "it with astype()."
                 )
-            if not fits(gradient, source):
+            if not may_be_equal(gradient.array.shape, source.array.shape):
                 raise AssertionError(
-                    f"shape of inp_grad({gradient.shape}) and fwd_input({source.shape}) should be the same: "
-                    f"gradient {k} of backward_fn of the {place}, for {about}."
+                    f"shape of inp_grad({gradient.shape}) and fwd_input({source.shape}) should be "
+                    f"the same: gradient {k} of backward_fn of the {place}, for {about}."
                 )
         return gradients
 
 
 class PyLayerGradient(Operator):
-    """The backward block of a `static_pylayer`: a list of operators, which are differentiated one by one."""
+    """The backward block of a `static_pylayer`: a list of operators, which are differentiated one
+    by one."""
 
     type = "pylayer_grad"
 
@@ -130,7 +137,8 @@ eager: ContextVar[bool] = ContextVar("eager", default=False)
 
 @contextmanager
 def running_eagerly() -> Iterator[None]:
-    """A block in which `static_pylayer` takes Tensors in dynamic mode, so that what its functions compute is seen."""
+    """A block in which `static_pylayer` takes Tensors in dynamic mode, so that what its functions
+    compute is seen."""
     token = eager.set(True)
     try:
         yield
@@ -138,7 +146,9 @@ def running_eagerly() -> Iterator[None]:
         eager.reset(token)
 
 
-def computed(forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn: Callable[..., Any] | None) -> Any:
+def computed(
+    forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn: Callable[..., Any] | None
+) -> Any:
     """What a PyLayer of both functions gives, lists and tuples as `forward_fn` returned them."""
     returned: Any = None
 
@@ -158,6 +168,18 @@ def computed(forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn:
     return rebuilt(returned, found if isinstance(found, (list, tuple)) else [found])
 
 
+def check_arguments(forward_fn: Any, inputs: Any, backward_fn: Any) -> None:
+    """Check the types of what `static_pylayer` is given; the errors are described there."""
+    for role, function in (("forward_fn", forward_fn), ("backward_fn", backward_fn)):
+        if not callable(function) and not (function is None and role == "backward_fn"):
+            raise ValueError(f"`{role}` should be callable, but got {type(function).__name__}.")
+    if not isinstance(inputs, list):  # observed rule 56
+        raise AssertionError(
+            f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for "
+            f"one."
+        )
+
+
 def static_pylayer(
     forward_fn: Callable[..., Any],
     inputs: Sequence[Any],
@@ -166,50 +188,47 @@ def static_pylayer(
 ) -> Any:
     """What ``forward_fn(*inputs)`` returns, with `backward_fn` as its derivative.
 
-    Both are called while the program is built, and record a block each: `forward_fn` now, `backward_fn` whenever
-    gradients are asked for. Either may use Variables from outside; no gradient flows to those from `forward_fn`.
+    Both are called while the program is built, and record a block each: `forward_fn` now,
+    `backward_fn` whenever gradients are asked for. Either may use Variables from outside; no
+    gradient flows to those from `forward_fn`.
 
     Args:
         forward_fn: takes `inputs`; returns a Variable, or nested lists and tuples of them.
         inputs: Variables, also in nested lists; others are passed on as they are.
-        backward_fn: takes the cotangent of each output, zeros for one that is not used; returns a gradient for each
-            input Variable, of its dtype and shape. Without it all inputs must have stop_gradient True.
+        backward_fn: takes the cotangent of each output, zeros for one that is not used; returns a
+            gradient for each input Variable, of its dtype and shape. Without it all inputs must
+            have stop_gradient True.
 
     Returns:
         New Variables in the structure that `forward_fn` returned.
 
     Raises:
-        AssertionError: the mode is dynamic; `inputs` is no list; what `backward_fn` returned has another dtype or shape
-            than its input.
-        ValueError: a function is not callable, an input needs a gradient and there is no `backward_fn`; the number of
-            gradients is not that of inputs.
+        AssertionError: the mode is dynamic; `inputs` is no list; what `backward_fn` returned has
+            another dtype or shape than its input.
+        ValueError: a function is not callable, an input needs a gradient and there is no
+            `backward_fn`; the number of gradients is not that of inputs.
     """
     if in_dynamic_mode() and eager.get():
         return computed(forward_fn, inputs, backward_fn)
     if in_dynamic_mode():  # key phrase: observed rule 55
         raise AssertionError(
-            "please use PyLayer instead of static_pylayer in dygraph mode. Call paddle.enable_static() to build a "
-            "static program."
+            "please use PyLayer instead of static_pylayer in dygraph mode. Call "
+            "paddle.enable_static() to build a static program."
         )
-    for role, function in (("forward_fn", forward_fn), ("backward_fn", backward_fn)):
-        if not callable(function) and not (function is None and role == "backward_fn"):
-            raise ValueError(f"`{role}` should be callable, but got {type(function).__name__}.")
-    if not isinstance(inputs, list):  # observed rule 56
-        raise AssertionError(f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for one.")
-    tensors = tensors_in(list(inputs))
+    check_arguments(forward_fn, inputs, backward_fn)
+    tensors = tensors_in(inputs)
     around = current_block_for(tensors)
-    if backward_fn is None:
-        for tensor in tensors:
-            if not tensor._stop_gradient:  # key phrase: observed rule 58
-                about = f" ({tensor.described()})" if isinstance(tensor, Variable) else ""
-                raise ValueError(
-                    f"``stop_gradient`` attr of all inputs to ``forward_fn`` are expected to be True, when "
-                    f"``backward_fn == None``, but {tensor.name}.stop_gradient got {tensor._stop_gradient}{about}. "
-                    f"Give a backward_fn, or set it to True."
-                )
+    flowing = [t for t in tensors if not t._stop_gradient]
+    if backward_fn is None and flowing:  # key phrase: observed rule 58
+        tensor = flowing[0]
+        raise ValueError(
+            "``stop_gradient`` attr of all inputs to ``forward_fn`` are expected to be True, when "
+            f"``backward_fn == None``, but {tensor.name}.stop_gradient got False "
+            f"({described(tensor)}). Give a backward_fn, or set it to True."
+        )
     block = Block(around.program, around)
     call = PyLayerCall(tensors, block, backward_fn)
-    for observer in observers if backward_fn is not None else ():
+    for observer in layer_observers if backward_fn is not None else ():
         observer.applied(backward_fn, None)
     with block.recorded():
         try:
@@ -218,10 +237,9 @@ def static_pylayer(
             error.add_note(f"in forward_fn of the static_pylayer at {call.where}")
             raise
         stop = not needs_gradient(tensors)
-        results = leaves(returned)
-        outs: list[Any] = list(results)
+        outs = leaves(returned)
         stem = f"pylayer_{around.program.version}.out"
-        for k, result in enumerate(results):
+        for k, result in enumerate(outs):
             if isinstance(result, Tensor):
                 spec = result.array
                 outs[k] = around.variable(f"{stem}_{k}", tuple(spec.shape), spec.dtype, stop)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pylayer.static.in_use import default_main_program
+from pylayer.static.current_program import default_main_program
 from pylayer.static.infer import OutputSpec, explained, infer_call, infer_operation
 from pylayer.static.operators import Assign, Call, Detach, FunctionCall
 from pylayer.static.program import Block, Operator
 from pylayer.static.values import tensors_in
 from pylayer.static.variable import Variable, current
 from pylayer.tape.grad_mode import grad_mode
-from pylayer.tape.symbol import leaves_in, recording
+from pylayer.tape.symbol import recording
 from pylayer.tensor.invalid import UnsupportedError
 from pylayer.tensor.tensor import Tensor
 
@@ -30,12 +30,12 @@ class ProgramRecorder:
         arguments = current(arguments)
         block = current_block_for(arguments)
         try:
-            _, values, _ = op.checked(list(arguments))
+            _, values, _ = op.checked(arguments)
         except (ValueError, TypeError) as error:
             raise explained(error, arguments) from None
         kind, specs = infer_operation(op, values)
         call = Call(op, values, kind is not None)
-        needed = grad_mode.get() and any(not t._stop_gradient for t in leaves_in(values) if isinstance(t, Tensor))
+        needed = grad_mode.get() and not all(t._stop_gradient for t in tensors_in(values))
         outs = record(block, call, op.name, specs, stop_gradient=not needed)
         if (
             not op.differentiable
@@ -45,7 +45,11 @@ class ProgramRecorder:
         return outs[0] if kind is None else kind(outs)
 
     def call(
-        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], repeatable: bool = True
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        repeatable: bool = True,
     ) -> Any:
         """Record the call of a function that makes one Tensor."""
         args, kwargs = current(args), current(kwargs)
@@ -54,11 +58,16 @@ class ProgramRecorder:
         if not repeatable:
             spec = spec._replace(value=None)
         return record(
-            block, FunctionCall(function, args, kwargs), function.__name__, [spec], stop_gradient=stop_gradient
+            block,
+            FunctionCall(function, args, kwargs),
+            function.__name__,
+            [spec],
+            stop_gradient=stop_gradient,
         )[0]
 
     def detached(self, value: Any) -> Variable:
-        """A Variable of the value of another, with stop_gradient True, through which no gradient flows."""
+        """A Variable of the value of another, with stop_gradient True, through which no gradient
+        flows."""
         return assigned(current(value), kind=Detach)
 
     def replaced(self, old: Any, new: Variable) -> Variable:
@@ -69,7 +78,9 @@ class ProgramRecorder:
         """
         old = old.current()
         if old.block is not new.block:
-            raise UnsupportedError("paddle.Tensor.__setitem__ of a Variable from outside, in a branch of static mode")
+            raise UnsupportedError(
+                "paddle.Tensor.__setitem__ of a Variable from outside, in a branch of static mode"
+            )
         old.replaced = new
         return new
 
@@ -91,7 +102,9 @@ def assigned(value: Tensor, name: str | None = None, kind: type[Assign] = Assign
     block = current_block_for(value)
     spec = value.array
     stem = name or f"{kind.type}_{block.program.version}.tmp_0"
-    out = block.variable(stem, tuple(spec.shape), spec.dtype, value._stop_gradient or kind is Detach)
+    out = block.variable(
+        stem, tuple(spec.shape), spec.dtype, value._stop_gradient or kind is Detach
+    )
     block.append(kind(value, out))
     return out
 
@@ -100,8 +113,8 @@ def current_block_for(value: Any) -> Block:
     """The block to which an operation on `value` is appended.
 
     Raises:
-        ValueError: a Variable in it belongs to another program, or to a branch that may not have run; a Tensor has a
-            gradient to pass on in dynamic mode.
+        ValueError: a Variable in it belongs to another program, or to a branch that may not have
+            run; a Tensor has a gradient to pass on in dynamic mode.
     """
     block = default_main_program().current
     for tensor in tensors_in(value):
@@ -109,8 +122,9 @@ def current_block_for(value: Any) -> Block:
             check_visible(tensor, block)
         elif tensor.node is not None and not tensor._stop_gradient:
             raise ValueError(
-                f"{tensor.name}, a Tensor of shape {tensor.shape}, was computed in dynamic mode from Tensors that need "
-                f"a gradient, to which none would flow from a program. Compute it in the program, or detach() it."
+                f"{tensor.name}, a Tensor of shape {tensor.shape}, was computed in dynamic mode "
+                "from Tensors that need a gradient, to which none would flow from a program. "
+                "Compute it in the program, or detach() it."
             )
     return block
 
@@ -119,18 +133,14 @@ def check_visible(variable: Variable, block: Block) -> None:
     """Check that `variable` has a value when `block` runs."""
     if variable.block.program is not block.program:
         raise ValueError(
-            f"{variable.described()} belongs to another Program than the one that operations are appended to. Use it "
-            f"under the program_guard of its own Program."
+            f"{variable.described()} belongs to another Program than the one that operations are "
+            "appended to. Use it under the program_guard of its own Program."
         )
-    around = list(block.around())
-    outer: Block | None = variable.block
-    while outer is not None:
-        if outer.branch and not any(b is outer for b in around):
-            raise ValueError(
-                f"{variable.described()} was made in a branch of cond and cannot be used outside, where the branch may "
-                f"not have run. Return it from the branch."
-            )
-        outer = outer.parent
+    if not variable.block.is_certain_to_run(list(block.around())):
+        raise ValueError(
+            f"{variable.described()} was made in a branch of cond and cannot be used outside, "
+            "where the branch may not have run. Return it from the branch."
+        )
 
 
 # --------------------------------------------------------------------------- the mode
@@ -157,4 +167,6 @@ def check_static(what: str) -> None:
     """
     if in_dynamic_mode():
         name = what.rpartition(".")[2]
-        raise AssertionError(f"'{name}()' is only supported in static graph mode. Call paddle.enable_static() first.")
+        raise AssertionError(
+            f"'{name}()' is only supported in static graph mode. Call paddle.enable_static() first."
+        )

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pylayer.ops.creation import to_tensor
-from pylayer.tape.symbol import Symbol, symbols_in
+from pylayer.tape.symbol import Symbol
 from pylayer.tensor.tensor import Tensor
 
 _keys = itertools.count()
 
 
 class SymbolicSize(Symbol):
-    """An unknown size. It prints, and compares for equality, as -1; arithmetic gives sizes computed in the run.
+    """An unknown size. It prints, and compares for equality, as -1; arithmetic gives sizes computed
+    in the run.
 
-    It is no int: whatever needs its value while the program is built raises, rather than go on with -1.
+    It is no int: whatever needs its value while the program is built raises, rather than go on with
+    -1.
     """
 
     __slots__ = ()
@@ -42,8 +44,8 @@ class SymbolicSize(Symbol):
     def unavailable(self, *_: Any) -> Any:
         """Refuse to be a number."""
         raise ValueError(
-            f"{self.described()} is known only while the program runs, but its value is needed to build it. Give the "
-            f"size in static.data, or use an operation that takes -1."
+            f"{self.described()} is known only while the program runs, but its value is needed to "
+            "build it. Give the size in static.data, or use an operation that takes -1."
         )
 
     def __neg__(self) -> SymbolicSize:
@@ -86,7 +88,9 @@ class ComputedSize(SymbolicSize):
         self.function, self.operands = function, operands
 
     def value(self, size_of: Callable[[UnknownSize], int]) -> Any:
-        return self.function(*(o.value(size_of) if isinstance(o, SymbolicSize) else o for o in self.operands))
+        return self.function(
+            *(o.value(size_of) if isinstance(o, SymbolicSize) else o for o in self.operands)
+        )
 
     def unknowns(self) -> Iterator[UnknownSize]:
         for operand in self.operands:
@@ -94,7 +98,17 @@ class ComputedSize(SymbolicSize):
                 yield from operand.unknowns()
 
     def described(self) -> str:
-        return f"a number computed from {' and '.join(size.described() for size in self.unknowns())}"
+        return (
+            f"a number computed from {' and '.join(size.described() for size in self.unknowns())}"
+        )
+
+
+def may_be_equal(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two shapes may be the same: a size known only in the run fits any other."""
+    return len(one) == len(other) and all(
+        m == n or isinstance(m, SymbolicSize) or isinstance(n, SymbolicSize)
+        for m, n in zip(one, other, strict=True)
+    )
 
 
 def _computes(function: Callable[..., Any], reflected: bool) -> Callable[[SymbolicSize, Any], Any]:
@@ -113,10 +127,3 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
     _function = getattr(operator, _name)
     setattr(SymbolicSize, f"__{_name}__", _computes(_function, reflected=False))
     setattr(SymbolicSize, f"__r{_name}__", _computes(_function, reflected=True))
-
-
-def unknowns_in(value: Any) -> Iterator[UnknownSize]:
-    """The unknown sizes in a value, also inside lists, tuples and slices, but not those of a Variable's shape."""
-    for symbol in symbols_in(value):
-        if isinstance(symbol, SymbolicSize):
-            yield from symbol.unknowns()

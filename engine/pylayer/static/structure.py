@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from pylayer.tensor.nested import mapped
 
 
 def leaves(value: Any) -> list[Any]:
@@ -13,21 +15,16 @@ def leaves(value: Any) -> list[Any]:
         TypeError: there is a dict, whose order would be left to chance.
     """
     if isinstance(value, dict):
-        raise TypeError("a nest structure of Variables is made of lists and tuples, but got a dict. Return its values.")
+        raise TypeError(
+            "a nest structure of Variables is made of lists and tuples, but got a dict. Return its "
+            "values."
+        )
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in leaves(item)]
     return [value]
 
 
 def rebuilt(value: Any, new_leaves: Sequence[Any]) -> Any:
-    """The structure of `value` with other leaves; a namedtuple stays one."""
-    return _rebuilt(value, iter(new_leaves))
-
-
-def _rebuilt(value: Any, new: Iterator[Any]) -> Any:
-    if not isinstance(value, (list, tuple)):
-        return next(new)
-    items = [_rebuilt(item, new) for item in value]
-    if isinstance(value, list):
-        return items
-    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    """The structure of `value` with other leaves."""
+    new = iter(new_leaves)
+    return mapped(value, lambda _: next(new))

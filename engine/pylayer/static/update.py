@@ -26,13 +26,14 @@ class Update(Operator):
     def shown(self) -> str:
         return ", ".join(f"{p.name}, grad={g.name}" for p, g in self.pairs)
 
-    def apply(self, gradients: Sequence[Any]) -> None:
-        """Change the parameters, given the arrays of their gradients."""
-        for (parameter, _), gradient in zip(self.pairs, gradients, strict=True):
-            parameter._grad = Tensor(gradient)
+    def compute(self, run: Any) -> Sequence[Any]:
+        """Nothing: the parameters are changed."""
+        for parameter, gradient in self.pairs:
+            parameter._grad = run.as_tensor(gradient)
         self.optimizer.step_on([parameter for parameter, _ in self.pairs])
         for parameter, _ in self.pairs:
             parameter._grad = None
+        return []
 
 
 class Initialize(Operator):
@@ -48,6 +49,7 @@ class Initialize(Operator):
     def shown(self) -> str:
         return self.parameter.name
 
-    def apply(self) -> None:
-        """Draw the values anew."""
+    def compute(self, run: Any) -> Sequence[Any]:
+        """Nothing: the values are drawn anew."""
         self.parameter.array[...] = self.values().array
+        return []

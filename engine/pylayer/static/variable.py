@@ -12,6 +12,7 @@ from pylayer.tape.location import user_location
 from pylayer.tape.symbol import Symbol, recording
 from pylayer.tensor.array import XP
 from pylayer.tensor.dtype import BY_NUMPY
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.size import Size
 from pylayer.tensor.tensor import Tensor
 
@@ -19,7 +20,8 @@ Shape = tuple[int | SymbolicSize, ...]
 
 
 class Spec:
-    """What is known of a Variable's array: the part of an array that operations ask for while a program is built."""
+    """What is known of a Variable's array: the part of an array that operations ask for while a
+    program is built."""
 
     __slots__ = ("dtype", "shape", "variable")
 
@@ -55,8 +57,8 @@ class Spec:
         if self.variable.constant is not None:
             return getattr(self.variable.constant, name)
         raise AttributeError(
-            f"{self.variable.described()} has a shape and a dtype, but no {name} before its program runs: what was "
-            f"called needs values, and cannot be part of a program."
+            f"{self.variable.described()} has a shape and a dtype, but no {name} before its "
+            "program runs: what was called needs values, and cannot be part of a program."
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -69,16 +71,20 @@ XP[Spec] = np
 class Variable(Tensor, Symbol):
     """A Tensor of a program. Operations on it are recorded; `Executor.run` computes and fetches it.
 
-    Sizes that are known only in the run show as -1 in `shape`. `block` is the `Block` that it belongs to.
+    Sizes that are known only in the run show as -1 in `shape`. `block` is the `Block` that it
+    belongs to.
     """
 
     constant: np.ndarray[Any, Any] | None = None
     """Its values, if they are known while the program is built: they are the same in every run."""
 
     replaced: Variable | None = None
-    """What stands for it from now on in the program that is built: its values, some of them set (``x[0] = y``)."""
+    """What stands for it from now on in the program that is built: its values, some of them set
+    (``x[0] = y``)."""
 
-    def __init__(self, block: Any, name: str, shape: Shape, dtype: Any, stop_gradient: bool = True) -> None:
+    def __init__(
+        self, block: Any, name: str, shape: Shape, dtype: Any, stop_gradient: bool = True
+    ) -> None:
         self._spec = Spec(self, tuple(shape), np.dtype(dtype))
         self.node = None
         self._stop_gradient = stop_gradient
@@ -130,7 +136,10 @@ class Variable(Tensor, Symbol):
     def described(self) -> str:
         """Its name, shape and dtype, and where the user's program made it."""
         shape = ", ".join(map(str, self._spec.shape))
-        return f"Variable {self.name!r} of shape [{shape}] and dtype {self.dtype.name}, created at {self.where}"
+        return (
+            f"Variable {self.name!r} of shape [{shape}] and dtype {self.dtype.name}, created at "
+            f"{self.where}"
+        )
 
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self._spec.shape))
@@ -145,9 +154,13 @@ class Variable(Tensor, Symbol):
         return self.array if recorder is None else recorder.detached(self)  # type: ignore[no-any-return]
 
     def typed(self) -> str:
-        """Its name, dtype, shape and, if so, that gradients stop there, as a printed program shows them."""
+        """Its name, dtype, shape and, if so, that gradients stop there, as a printed program shows
+        them."""
         shape = ", ".join(map(str, self._spec.shape))
-        return f"{self.name} : {self.dtype.name}[{shape}]{' stop_gradient' if self._stop_gradient else ''}"
+        return (
+            f"{self.name} : "
+            f"{self.dtype.name}[{shape}]{' stop_gradient' if self._stop_gradient else ''}"
+        )
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """What takes a gradient of a Tensor at once.
@@ -166,8 +179,8 @@ class Variable(Tensor, Symbol):
         if self.constant is not None:
             return super().__bool__()
         raise RuntimeError(
-            f"{self.described()} cannot decide an if or while of Python: it has a value only while its program runs. "
-            f"Use paddle.static.nn.cond."
+            f"{self.described()} cannot decide an if or while of Python: it has a value only while "
+            "its program runs. Use paddle.static.nn.cond."
         )
 
     def current(self) -> Variable:
@@ -178,12 +191,13 @@ class Variable(Tensor, Symbol):
         raise RuntimeError(f"{self.described()} cannot be copied; use paddle.assign.")
 
 
+def described(tensor: Tensor) -> str:
+    """What messages say of a Variable, or of a Tensor that a program uses."""
+    if isinstance(tensor, Variable):
+        return tensor.described()
+    return f"{tensor.name}, a Tensor of shape {tensor.shape}"
+
+
 def current(value: Any) -> Any:
-    """A value with what stands now for the Variables in it, also inside lists, tuples, dicts and slices."""
-    if isinstance(value, Variable):
-        return value.current()
-    if type(value) in (list, tuple, dict):
-        kind: Any = type(value)
-        items = value.items() if kind is dict else value
-        return kind(map(current, items))
-    return slice(*map(current, (value.start, value.stop, value.step))) if type(value) is slice else value
+    """A value with what stands now for the Variables in it, also inside containers."""
+    return mapped(value, lambda v: v.current() if isinstance(v, Variable) else v)

@@ -1,1 +1,2 @@
-"""The definition of the engine: operations, their vjps, the graph they leave and the walk through it."""
+"""The definition of the engine: operations, their vjps, the graph they leave and the walk through
+it."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from pylayer.fast.walk import backward_walk
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Held, Node, Target, nodes_between, walk
+from pylayer.tape.graph import Cotangent, Gradients, Owned, Target, nodes_between, run_hooks, walk
 from pylayer.tape.hooks import final_hooks
 from pylayer.tape.node import with_array_in_order
 from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import recorded_ops
 from pylayer.tensor.array import XP, in_order, own
-from pylayer.tensor.invalid import check_switches, checked_cotangents, checked_tensors, repeated, wrong_shape
+from pylayer.tensor.invalid import (
+    check_switches,
+    checked_cotangents,
+    checked_tensors,
+    repeated,
+    wrong_shape,
+)
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, records_all, watching
+from pylayer.watch import current_observer, observers, recording_all
 
 
 def backward(
@@ -25,35 +30,47 @@ def backward(
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool = False,
 ) -> None:
-    """Accumulate into ``grad`` of every leaf the gradient of the sum of `tensors`, each times its `grad_tensors`.
+    """Accumulate into ``grad`` of every leaf the gradient of the sum of `tensors`, each times its
+    `grad_tensors`.
 
     Args:
-        tensors: the outputs, none twice; those with stop_gradient True are passed over (observed rule 78).
+        tensors: the outputs, none twice; those with stop_gradient True are passed over (observed
+            rule 78).
         grad_tensors: their cotangents, each with as many elements as its output; None for ones.
         retain_graph: keep what the nodes saved, so that backward can run again.
 
     Raises:
-        AssertionError: an argument is of another kind, or a cotangent of another size (observed rule 78).
-        RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed in place.
+        AssertionError: an argument is of another kind, or a cotangent of another size (observed
+            rule 78).
+        RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed
+            in place.
     """
     outputs = checked_tensors("tensors", tensors)
     if repeated(outputs):
         raise AssertionError(
-            "The argument 'tensors' of paddle.autograd.backward contains duplicate paddle.Tensor object."
+            "The argument 'tensors' of paddle.autograd.backward contains duplicate paddle.Tensor "
+            "object."
         )
     check_switches(retain_graph=retain_graph)
-    run_backward(outputs, checked_cotangents("tensors", "grad_tensors", outputs, grad_tensors), retain_graph)
+    run_backward(
+        outputs, checked_cotangents("tensors", "grad_tensors", outputs, grad_tensors), retain_graph
+    )
 
 
-def backward_from(tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
+def backward_from(
+    tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False
+) -> None:
     """Accumulate the gradient of every leaf that this Tensor depends on; see `backward`.
 
     Raises:
         AssertionError: `grad_tensor` is not a Tensor, or has another shape (observed rule 78).
-        RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed in place.
+        RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed
+            in place.
     """
-    if grad_tensor is not None and not isinstance(grad_tensor, Tensor):
-        raise AssertionError(f"The type of grad_tensor must be paddle.Tensor, but got {type(grad_tensor).__name__}.")
+    if not isinstance(grad_tensor, (Tensor, type(None))):
+        raise AssertionError(
+            f"The type of grad_tensor must be paddle.Tensor, but got {type(grad_tensor).__name__}."
+        )
     if grad_tensor is not None and grad_tensor.array.shape != tensor.array.shape:
         raise wrong_shape(tensor, grad_tensor)
     run_backward([tensor], [grad_tensor], retain_graph)
@@ -62,27 +79,36 @@ def backward_from(tensor: Tensor, grad_tensor: Tensor | None = None, retain_grap
 backward_from.__name__ = backward_from.__qualname__ = "backward"
 
 
-def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], retain_graph: bool) -> None:
+def run_backward(
+    outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], retain_graph: bool
+) -> None:
     """`backward`, of checked arguments."""
-    if watching:
-        in_force.get().left(outputs[0], "backward()")
-    roots = [
-        (target_of(output), cotangent_for(output, given))
-        for output, given in zip(outputs, cotangents, strict=True)
-        if not output._stop_gradient
-    ]
-    token = grad_mode.set(bool(watching) and records_all())
+    if observers:
+        current_observer.get().left(outputs[0], "backward()")
+    found = Gradients()
+    roots = roots_of(outputs, cotangents, create_graph=False)
+    token = grad_mode.set(bool(observers) and recording_all())
     try:
         with np.errstate(all="ignore"):
-            found = backward_walk(roots, retain_graph=retain_graph)
-            for leaf, held in found.leaves.items():
-                for hook in tuple((leaf._hooks or {}).values()):
-                    held[0] = hook(held[0])
+            backward_walk(roots, found, retain_graph=retain_graph)
+            for leaf, held in found.arrived.items():
+                run_hooks(leaf, held)
                 leaf.accumulate(own(held))
     finally:
         grad_mode.reset(token)
     while final_hooks:
         final_hooks.pop(0)()
+
+
+def roots_of(
+    outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], create_graph: bool
+) -> list[tuple[Target, Cotangent]]:
+    """Where a walk starts: the outputs that gradients flow through, with their cotangents."""
+    return [
+        (target_of(output), cotangent_for(output, given, create_graph))
+        for output, given in zip(outputs, cotangents, strict=True)
+        if not output._stop_gradient
+    ]
 
 
 def grad(
@@ -95,20 +121,25 @@ def grad(
     allow_unused: bool = False,
     no_grad_vars: Tensor | Iterable[Tensor] | None = None,
 ) -> list[Tensor | None]:
-    """The gradients of the sum of `outputs`, each times its `grad_outputs`, with respect to `inputs`.
+    """The gradients of the sum of `outputs`, each times its `grad_outputs`, with respect to
+    `inputs`.
 
-    The `grad` of no Tensor is touched, and the graph is kept for another backward (observed rule 38). Hooks of leaves
+    The `grad` of no Tensor is touched, and the graph is kept for another backward (observed rule
+    38). Hooks of leaves
     do not run, as in Paddle: they belong to the accumulation into `grad`.
 
     Args:
         grad_outputs: the cotangents, each with as many elements as its output; None for ones.
         retain_graph: accepted, without effect: the graph is kept in any case.
-        create_graph: record the computation of the gradients, so that they can be differentiated in turn.
+        create_graph: record the computation of the gradients, so that they can be differentiated in
+            turn.
         allow_unused: give None for an input that no output depends on.
-        no_grad_vars: where no gradient flows. PyLayers return None for all that is not wanted (observed rule 87).
+        no_grad_vars: where no gradient flows. PyLayers return None for all that is not wanted
+            (observed rule 87).
 
     Raises:
-        AssertionError: an argument is of another kind, or a cotangent of another size; or the mode is static.
+        AssertionError: an argument is of another kind, or a cotangent of another size; or the mode
+            is static.
         ValueError: an input is not in the graph and `allow_unused` is False (observed rule 79).
         RuntimeError: an output or an input is given twice; or as for `backward`.
     """
@@ -116,8 +147,8 @@ def grad(
     wanted = checked_tensors("inputs", inputs)
     if recording.get() is not None:
         raise AssertionError(
-            "We only support 'grad()' in dynamic graph mode, please call 'paddle.disable_static()' to enter dynamic "
-            "graph mode. In a program take paddle.static.gradients."
+            "We only support 'grad()' in dynamic graph mode, please call 'paddle.disable_static()' "
+            "to enter dynamic graph mode. In a program take paddle.static.gradients."
         )
     given = checked_cotangents("outputs", "grad_outputs", ends, grad_outputs)
     check_switches(
@@ -130,12 +161,16 @@ def grad(
     for name, tensors in (("outputs", ends), ("inputs", wanted)):
         for tensor in repeated(tensors):
             raise RuntimeError(
-                f"(AlreadyExists) {name} contain duplicate tensor {tensor.name}, please check {name} carefully. "
-                f"Give each Tensor once."
+                f"(AlreadyExists) {name} contain duplicate tensor {tensor.name}, please check "
+                f"{name} carefully. Give each Tensor once."
             )
-    held = [no_grad_vars] if isinstance(no_grad_vars, Tensor) else [] if no_grad_vars is None else no_grad_vars
-    if not isinstance(held, (list, tuple, set, frozenset)) or not all(isinstance(t, Tensor) for t in held):
-        raise AssertionError(f"no_grad_vars must be None, Tensor or list/tuple/set of Tensors, but got {held!r}.")
+    held = [no_grad_vars] if isinstance(no_grad_vars, Tensor) else no_grad_vars or ()
+    if not isinstance(held, (list, tuple, set, frozenset)) or not all(
+        isinstance(t, Tensor) for t in held
+    ):
+        raise AssertionError(
+            f"no_grad_vars must be None, Tensor or list/tuple/set of Tensors, but got {held!r}."
+        )
     return gradients_of(ends, wanted, given, create_graph, allow_unused, held)
 
 
@@ -147,70 +182,75 @@ def gradients_of(
     allow_unused: bool,
     held: Iterable[Tensor] | None = None,
 ) -> list[Tensor | None]:
-    """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to none of `wanted`."""
-    if watching:
-        in_force.get().left(ends[0], "grad(create_graph=True)" if create_graph else "grad()")
-    targets = {target_of(t) for t in wanted}
-    roots = [
-        (target_of(end), cotangent_for(end, cotangent, create_graph))
-        for end, cotangent in zip(ends, given, strict=True)
-        if not end._stop_gradient
-    ]
-    barred = {target_of(t) for t in held or ()} - {root for root, _ in roots}
-    enter = nodes_between([node for node, _ in roots if isinstance(node, Node)], targets, barred)
-    if held is not None:
-        barred |= {p for node in enter for p in node.parents if p is not None and p not in enter and p not in targets}
-    with grad_mode_set(create_graph), np.errstate(all="ignore"):
-        found = walk(
-            roots,
-            create_graph=create_graph,
-            retain_graph=True,
-            enter=enter,
-            capture=[t for t in targets if isinstance(t, Node)],
-            barred=barred,
+    """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to
+    none of `wanted`."""
+    if observers:
+        current_observer.get().left(
+            ends[0], "grad(create_graph=True)" if create_graph else "grad()"
         )
-        arrived: dict[Any, Held] = {node: [cotangent] for node, cotangent in found.nodes.items()}
-        arrived |= {leaf: found.leaves[leaf] for leaf in wanted if leaf.is_leaf and leaf in found.leaves}
+    targets = {target_of(t) for t in wanted}
+    roots = roots_of(ends, given, create_graph)
+    no_grad_targets = {target_of(t) for t in held or ()}.difference(root for root, _ in roots)
+    enter = nodes_between([root for root, _ in roots], targets, no_grad_targets)
+    if held is not None:
+        parents = {parent for node in enter for parent in node.parents if parent is not None}
+        no_grad_targets |= parents - enter - targets
+    found = Gradients(targets, no_grad_targets)
+    with grad_mode_set(create_graph), np.errstate(all="ignore"):
+        walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
-        here = arrived.get(target_of(tensor), [None])
-        if here[0] is None and not allow_unused:
+        arrived = found.arrived.get(target_of(tensor))
+        if arrived is not None:
+            results.append(own_gradient(arrived, tensor, ends, results))
+        elif allow_unused:
+            results.append(None)
+        else:
             stopped = ", because its stop_gradient is True" if tensor._stop_gradient else ""
             raise ValueError(  # observed rule 79
-                f"The {k}-th input does not appear in the backward graph: no output depends on it{stopped}. "
-                f"Pass allow_unused=True to get None for it."
+                f"The {k}-th input does not appear in the backward graph: no output depends on "
+                f"it{stopped}. Pass allow_unused=True to get None for it."
             )
-        if here[0] is None:
-            results.append(None)
-        elif not isinstance(here[0], Tensor):
-            results.append(Tensor(own(here)))
-        elif here[0].is_leaf and any(tensor is end for end in ends):
-            results.append(Tensor(here[0].array, here[0], here[0]._stop_gradient))  # the same leaf, as in Paddle
-        elif here[0].is_leaf or any(here[0] is earlier for earlier in results):
-            with grad_mode_set(True):  # a Tensor of its own, also where it is a cotangent or another gradient
-                results.append(recorded_ops.clone(here[0]))
-        else:
-            results.append(here[0])
     return results
 
 
-def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool = False) -> Cotangent:
+def own_gradient(
+    held: Owned, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
+) -> Tensor:
+    """What arrived at `tensor` as a Tensor of its own, also where it is a cotangent or another
+    gradient."""
+    gradient = held[0]
+    if not isinstance(gradient, Tensor):
+        return Tensor(own(held))
+    if gradient.is_leaf and any(tensor is end for end in ends):  # the same leaf, as in Paddle
+        return Tensor(gradient.array, gradient, gradient._stop_gradient)
+    if gradient.is_leaf or any(gradient is other for other in earlier):
+        with grad_mode_set(True):
+            return recorded_ops.clone(gradient)  # type: ignore[no-any-return]
+    return gradient
+
+
+def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool) -> Cotangent:
     """The cotangent to start from, ones unless given, in the shape of `output`: an array.
 
-    With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph, as in Paddle.
+    With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph,
+    as in Paddle.
 
     Raises:
-        AssertionError: it has another number of elements. The release goes on, and reads memory that is not there.
+        AssertionError: it has another number of elements. The release goes on, and reads memory
+            that is not there.
     """
     if given is None:
         ones = XP[type(output.array)].ones_like(output.array, order="C")
         return Tensor(ones, None, False) if create_graph else ones
     if given.array.size != output.array.size:
         raise wrong_shape(output, given)
-    shaped: Tensor = given if given.array.shape == output.array.shape else given.reshape(output.shape)
+    shaped: Tensor = given.reshape(output.shape) if given.shape != output.shape else given
     if not create_graph:
         return in_order(shaped.array)
-    return Tensor(in_order(shaped.array), None, False) if shaped._stop_gradient else with_array_in_order(shaped)
+    if shaped._stop_gradient:
+        return Tensor(in_order(shaped.array), None, False)
+    return with_array_in_order(shaped)
 
 
 def target_of(tensor: Tensor) -> Target:

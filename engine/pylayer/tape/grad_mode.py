@@ -8,12 +8,13 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import Any, TypeVar
 
-from pylayer.watch import records_all
+from pylayer.watch import recording_all
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
-"""Whether operations are recorded. A context variable, so threads and tasks do not see each other's."""
+"""Whether operations are recorded. A context variable, so threads and tasks do not see each
+other's."""
 
 
 class grad_mode_set:  # noqa: N801 - a function in use
@@ -24,7 +25,7 @@ class grad_mode_set:  # noqa: N801 - a function in use
         self._tokens: list[Token[bool]] = []
 
     def __enter__(self) -> None:
-        self._tokens.append(grad_mode.set(self.enabled or records_all()))
+        self._tokens.append(grad_mode.set(self.enabled or recording_all()))
 
     def __exit__(self, *raised: object) -> None:
         grad_mode.reset(self._tokens.pop())
@@ -41,7 +42,8 @@ class grad_mode_set:  # noqa: N801 - a function in use
         return wrapper  # type: ignore[return-value]
 
     def _of_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A generator function each step of which runs in the mode; in between, callers have their own."""
+        """A generator function each step of which runs in the mode; in between, callers have their
+        own."""
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -88,7 +90,7 @@ class set_grad_enabled(grad_mode_set):  # noqa: N801
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
-        self._tokens.append(grad_mode.set(mode or records_all()))
+        self._tokens.append(grad_mode.set(mode or recording_all()))
 
     def __enter__(self) -> None:
         pass

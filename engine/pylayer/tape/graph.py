@@ -1,14 +1,16 @@
 """The tape: nodes, and the newest-first walk that pulls cotangents back through them.
 
-A node points at its parents and never at its outputs, so a graph has no reference cycles and dies with its last tensor.
-Creation order is a topological order: the walk pops the newest node from a heap, needs no visited set and no recursion.
+A node points at its parents and never at its outputs, so a graph has no reference cycles and dies
+with its last tensor.
+Creation order is a topological order: the walk pops the newest node from a heap, needs no visited
+set and no recursion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any
 
 from pylayer.tape.versions import clock
 from pylayer.tensor.array import XP, as_array, in_order
@@ -16,7 +18,7 @@ from pylayer.tensor.array import XP, as_array, in_order
 Cotangent = Any
 """A raw array in an ordinary walk; a Tensor with ``create_graph``."""
 
-Held = list[Any]
+Owned = list[Any]
 """A cotangent, alone in a list: who takes it out with `pop` may be the only one to hold it."""
 
 Target = Any
@@ -26,23 +28,24 @@ Target = Any
 class Node:
     """One recorded call.
 
-    `parents` holds, per input, the node it came from, the leaf Tensor itself, or None where no gradient is needed.
-    `age` is the creation stamp, which counts down, so that a heap yields the newest node first.
-    `saved` is what `pullback` needs; None once a walk released it.
-    `hooks` take the accumulated cotangent of the node's output and return the one to go on with.
+    `parents` holds, per input, the node it came from, the leaf Tensor itself, or None where no
+    gradient is needed. `age` is the creation stamp, which counts down, so that a heap yields the
+    newest node first. `saved` is what `pullback` needs; None once a walk released it.
+    `_hooks` take the accumulated cotangent of the node's output and return the one to go on with.
     """
 
-    __slots__ = ("__weakref__", "age", "hooks", "parents", "saved")
+    __slots__ = ("__weakref__", "_hooks", "age", "parents", "saved")
 
     outputs = 1
-    """How many outputs the call has. With several, each output Tensor belongs to an `Output` node of its own and the
-    cotangent handed to `pullback` is a list, None where an output took no part."""
+    """How many outputs the call has. With several, each output Tensor belongs to an `Output` node
+    of its own and the cotangent handed to `pullback` is a list, None where an output took no
+    part."""
 
     def __init__(self, parents: Sequence[Target | None], saved: Any) -> None:
         self.age = next(clock)
         self.parents = parents
         self.saved = saved
-        self.hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
+        self._hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     @property
     def label(self) -> str:
@@ -50,11 +53,13 @@ class Node:
         raise NotImplementedError
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients | None = None
+        self, held: Owned, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
-        """The parents that need a gradient, each with its cotangent, for a walk that has `found` others.
+        """The parents that need a gradient, each with its cotangent, for a walk that has `found`
+        others.
 
-        The walk lets go of `held`, so whoever takes the cotangent out of it may be the only one to hold it.
+        The walk lets go of `held`, so whoever takes the cotangent out of it may be the only one to
+        hold it.
 
         Raises:
             RuntimeError: something that the node saved was changed in place.
@@ -68,8 +73,9 @@ class Node:
     def already_released(self) -> RuntimeError:
         """The error of a second backward through a released node (key phrase: observed rule 38)."""
         return RuntimeError(
-            f"{self.label}: you calculate backward twice for the same subgraph without setting retain_graph=True. "
-            f"The first backward released what {self.label} had saved; pass retain_graph=True to the first one."
+            f"{self.label}: you calculate backward twice for the same subgraph without setting "
+            f"retain_graph=True. The first backward released what {self.label} had saved; pass "
+            "retain_graph=True to the first one."
         )
 
 
@@ -87,77 +93,104 @@ class Output(Node):
         return self.parents[0].label  # type: ignore[no-any-return, union-attr]
 
 
-class Gradients(NamedTuple):
-    """What a walk found: the cotangents of leaves and of the nodes asked for, and what no gradient flows through."""
+class Gradients:
+    """What a walk finds, and what it is asked for.
 
-    leaves: dict[Target, Held]
-    nodes: dict[Node, Cotangent]
-    barred: Collection[Target]
+    `arrived` has the cotangents of leaves and of the nodes in `capture`; no gradient flows through
+    what is `no_grad_targets`.
+    """
+
+    def __init__(
+        self, capture: Iterable[Node] = (), no_grad_targets: Collection[Target] = ()
+    ) -> None:
+        self.arrived: dict[Target, Owned] = {}
+        self.capture = frozenset(capture)
+        self.no_grad_targets = no_grad_targets
+
+    def settle(self, node: Node, held: Owned) -> None:
+        """Have the hooks of a node see its complete cotangent, and keep that if it is wanted."""
+        run_hooks(node, held)
+        if node in self.capture:
+            self.arrived[node] = [held[0]]
+
+
+def run_hooks(holder: Any, held: Owned) -> None:
+    """Have the hooks of a node or leaf see its complete cotangent, and put in another."""
+    for hook in tuple((holder._hooks or {}).values()):
+        held[0] = hook(held[0])
+
+
+class Pending:
+    """Cotangents by the targets at which they have arrived, the nodes among these newest first."""
+
+    def __init__(self) -> None:
+        self.held: dict[Target, Owned] = {}
+        self.heap: list[tuple[int, Node]] = []
+
+    def arrive(self, target: Target, cotangent: Cotangent) -> None:
+        """Add a cotangent."""
+        if target in self.held:
+            held = self.held[target]
+            held[0] = summed(held[0], cotangent)
+            return
+        self.held[target] = [cotangent]
+        if isinstance(target, Node):
+            heappush(self.heap, (target.age, target))
+
+    def pop(self) -> tuple[Node, Owned]:
+        """Take the newest node out, whose cotangents are then all there."""
+        _, node = heappop(self.heap)
+        return node, self.held.pop(node)
 
 
 def walk(
     roots: Iterable[tuple[Target, Cotangent]],
+    found: Gradients,
     *,
     create_graph: bool = False,
     retain_graph: bool = False,
     enter: set[Node] | None = None,
-    capture: Iterable[Node] = (),
-    barred: Collection[Target] = (),
-) -> Gradients:
-    """Pull the cotangents of `roots` back to the leaves, each node once, after all its outputs' cotangents are in.
+) -> None:
+    """Pull the cotangents of `roots` back to the leaves, each node once, after all its outputs'
+    cotangents are in.
 
     Args:
+        found: takes the cotangents that arrive.
         enter: the only nodes to pull back through; None for all.
-        capture: nodes whose accumulated cotangent is wanted.
-        barred: what no gradient flows through.
 
     Raises:
-        RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
+        RuntimeError: a node was released by an earlier walk, or something it saved was changed in
+            place.
     """
-    found = Gradients({}, dict.fromkeys(capture), barred)
-    pending: dict[Target, Held] = {}
-    heap: list[tuple[int, Node]] = []
-
-    def arrive(target: Target, cotangent: Cotangent) -> None:
-        if target in pending:
-            pending[target][0] = summed(pending[target][0], cotangent)
-            return
-        pending[target] = [cotangent]
-        if isinstance(target, Node):
-            heappush(heap, (target.age, target))
-
+    pending = Pending()
     for target, cotangent in roots:
-        arrive(target, cotangent)
-    while heap:
-        _, node = heappop(heap)
-        held = pending.pop(node)
-        for hook in tuple((node.hooks or {}).values()):
-            held[0] = hook(held[0])
-        if node in found.nodes:
-            found.nodes[node] = held[0]
+        pending.arrive(target, cotangent)
+    while pending.heap:
+        node, held = pending.pop()
+        found.settle(node, held)
         if enter is not None and node not in enter:
             continue
         if node.saved is None:
             raise node.already_released()
         if type(node) is Output:
-            arrive_at_output(node, held[0], pending, heap)
+            arrive_at_output(node, held[0], pending.held, pending.heap)
             continue
         for target, cotangent in node.pullback(held, create_graph, found):
-            arrive(target, cotangent)
+            pending.arrive(target, cotangent)
         if not retain_graph:
             node.saved = None
-    found.leaves.update(pending)
-    return found
+    found.arrived.update(pending.held)
 
 
 def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
-    """The sum of what arrived at a target and of what arrives now, its elements in order as in Paddle."""
+    """The sum of what arrived at a target and of what arrives now, its elements in order as in
+    Paddle."""
     total = as_array(total + cotangent, type(cotangent))
     return in_order(total) if type(total) in XP else total  # a Tensor's are
 
 
 def arrive_at_output(
-    node: Output, cotangent: Cotangent, pending: dict[Target, Held], heap: list[tuple[int, Node]]
+    node: Output, cotangent: Cotangent, pending: dict[Target, Owned], heap: list[tuple[int, Node]]
 ) -> None:
     """Put the cotangent of one of several outputs among those of the others."""
     parent: Any = node.parents[0]
@@ -169,17 +202,20 @@ def arrive_at_output(
     cotangents[node.index] = cotangent if before is None else summed(before, cotangent)
 
 
-def nodes_between(roots: Iterable[Node], targets: set[Any], barred: set[Any]) -> set[Node]:
-    """The nodes through which a gradient flows from `roots` to `targets`, none of them in `barred`."""
+def nodes_between(
+    roots: Iterable[Target], targets: set[Any], no_grad_targets: set[Any]
+) -> set[Node]:
+    """The nodes through which a gradient flows from `roots` to `targets`, none of them in
+    `no_grad_targets`."""
     reachable: set[Node] = set()
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if node not in reachable and node not in barred:
+        if isinstance(node, Node) and node not in reachable and node not in no_grad_targets:
             reachable.add(node)
-            stack.extend(parent for parent in node.parents if isinstance(parent, Node))
+            stack.extend(node.parents)
     between: set[Node] = set()
     for node in sorted(reachable, key=lambda n: -n.age):  # parents before children
-        if any(parent in targets or parent in between for parent in node.parents if parent is not None):
+        if not targets.isdisjoint(node.parents) or not between.isdisjoint(node.parents):
             between.add(node)
     return between

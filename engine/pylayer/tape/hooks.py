@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.tape.grad_mode import grad_mode_set
-from pylayer.tape.graph import Cotangent, Node, Output
-from pylayer.tape.node import SeveralOutputs
+from pylayer.tape.graph import Cotangent
 from pylayer.tensor.array import duplicate
 from pylayer.tensor.tensor import Tensor
 
@@ -20,43 +19,44 @@ final_hooks: list[Callable[[], Any]] = []
 
 
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-    """Have `hook` see the accumulated gradient once per backward; what it returns, unless None, takes its place.
+    """Have `hook` see the accumulated gradient once per backward; what it returns, unless None,
+    takes its place.
 
-    A hook runs in grad mode, as in Paddle, and the gradient that it is given is a leaf: it may not be changed in
-    place, unless under `no_grad`.
+    A hook runs in grad mode, as in Paddle, and the gradient that it is given is a leaf: it may not
+    be changed in place, unless under `no_grad`.
 
     Raises:
-        RuntimeError: gradients stop at this Tensor (observed rule 85); in backward, the hook returned a gradient of
-            another dtype.
+        RuntimeError: gradients stop at this Tensor (observed rule 85); in backward, the hook
+            returned a gradient of another dtype.
     """
     if tensor._stop_gradient:
         raise RuntimeError("Cannot register hook on a tensor that stop gradient.")
-    holder: Any = tensor.node if isinstance(tensor.node, Node) else tensor
-    attribute = "hooks" if holder is tensor.node else "_hooks"
-    hooks = getattr(holder, attribute)
-    if hooks is None:
-        hooks = {}
-        setattr(holder, attribute, hooks)
-        if type(holder) is Output and isinstance(call := holder.parents[0], SeveralOutputs):
-            call.hooked[holder.index] = hooks
+    holder: Any = tensor if tensor.is_leaf else tensor.node
+    if holder._hooks is None:
+        holder._hooks = {}
 
     def run(cotangent: Cotangent) -> Cotangent:
         recorded = isinstance(cotangent, Tensor)
-        given = cotangent if recorded else Tensor(duplicate(cotangent), None, False)  # a hook may change it in place
+        given = (
+            cotangent if recorded else Tensor(duplicate(cotangent), None, False)
+        )  # a hook may change it in place
         with grad_mode_set(True):
             result = hook(given)
         if result is None:
             result = given
         if not isinstance(result, Tensor):
-            raise TypeError(f"A gradient hook must return a Tensor or None, but got {type(result).__name__}.")
+            raise TypeError(
+                f"A gradient hook must return a Tensor or None, but got {type(result).__name__}."
+            )
         if result.dtype is not given.dtype:
             raise RuntimeError(
-                f"(InvalidArgument) The dtypes of the gradient before ({given.dtype.name}) and after "
-                f"({result.dtype.name}) a hook are not consistent. Cast what it returns with astype()."
+                f"(InvalidArgument) The dtypes of the gradient before ({given.dtype.name}) and "
+                f"after ({result.dtype.name}) a hook are not consistent. Cast what it returns with "
+                "astype()."
             )
         return result if recorded else result.array
 
-    return HookHandle(hooks, run)
+    return HookHandle(holder._hooks, run)
 
 
 def at_end_of_backward(hook: Callable[[], Any]) -> None:
@@ -65,7 +65,8 @@ def at_end_of_backward(hook: Callable[[], Any]) -> None:
 
 
 def retain_grads(tensor: Tensor) -> None:
-    """Keep the gradient of this result in `grad`: that of the last backward, as Paddle does not add those up."""
+    """Keep the gradient of this result in `grad`: that of the last backward, as Paddle does not add
+    those up."""
     if tensor.is_leaf or tensor._stop_gradient:
         return
     this = weakref.ref(tensor)

@@ -1,19 +1,23 @@
-"""The recorded call of an operation: what is saved, and how its vjps are run, on arrays or recorded on Tensors."""
+"""The recorded call of an operation: what is saved, and how its vjps are run, on arrays or recorded
+on Tensors."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from pylayer.tape.grad_mode import grad_mode
-from pylayer.tape.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Owned, Target
 from pylayer.tape.versions import changes, check_unchanged
 from pylayer.tape.vjp import Row, Vjp, raw_ops, recorded_ops
 from pylayer.tensor.array import XP, Array, as_array, gradient_in_order, in_order, is_broadcast
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, records_all, watching
+from pylayer.watch import current_observer, observers, recording_all
 
 Parents = Sequence[Target | None]
 Saved = Sequence[tuple[Any, ...]]
@@ -24,52 +28,65 @@ Shapes = Iterable[tuple[int, ...] | None]
 
 # --------------------------------------------------------------------------- what is saved
 class saved_tensors_hooks:  # noqa: N801 - Paddle's name
-    """Within the ``with`` block, each Tensor saved for backward goes through `pack_hook`, and what that returns through
-    `unpack_hook` each time it is read (``paddle.autograd.saved_tensors_hooks``; observed rule 53).
+    """Within the ``with`` block, each Tensor saved for backward goes through `pack_hook`, and what
+    that returns through `unpack_hook` each time it is read
+    (``paddle.autograd.saved_tensors_hooks``; observed rule 53).
 
     Raises, when entered:
         ValueError: others are in force, as in Paddle.
     """
 
-    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
         self.pack, self.unpack = pack_hook, unpack_hook
         self._tokens: list[Token[saved_tensors_hooks | None]] = []
 
     def __enter__(self) -> None:
         if active_hooks.get() is not None:
             raise ValueError(
-                "(InvalidArgument) paddle.autograd.saved_tensors_hooks only one pair of hooks is allowed at a time."
+                "(InvalidArgument) paddle.autograd.saved_tensors_hooks only one pair of hooks is "
+                "allowed at a time."
             )
-        watching.append(self)
+        observers.append(self)
         self._tokens.append(active_hooks.set(self))
 
     def __exit__(self, *raised: object) -> None:
         active_hooks.reset(self._tokens.pop())
-        watching.remove(self)
+        observers.remove(self)
 
 
-active_hooks: ContextVar[saved_tensors_hooks | None] = ContextVar("saved_tensors_hooks", default=None)
+active_hooks: ContextVar[saved_tensors_hooks | None] = ContextVar(
+    "saved_tensors_hooks", default=None
+)
 """The pair in force."""
 
 
-class Packed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Packed:
     """One saved Tensor as its pack hook left it."""
 
     value: Any
     unpack: Callable[[Any], Tensor]
 
+    def restored(self) -> Any:
+        """What the unpack hook returns."""
+        return self.unpack(self.value)
+
     def unpacked(self) -> Tensor:
         """The Tensor again. Raises TypeError where the unpack hook returned something else."""
-        tensor = self.unpack(self.value)
+        tensor = self.restored()
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                f"The unpack hook of saved_tensors_hooks must return a Tensor, but got {type(tensor).__name__}."
+                f"The unpack hook of saved_tensors_hooks must return a Tensor, but got "
+                f"{type(tensor).__name__}."
             )
         return tensor
 
 
-def packed(tensor: Any, hooks: saved_tensors_hooks) -> Packed:
-    """`tensor` through the pack hook, which records nothing."""
+def packed(tensor: Any) -> Packed:
+    """`tensor` through the pack hook in force, which records nothing."""
+    hooks: Any = active_hooks.get()
     token = grad_mode.set(False)
     try:
         return Packed(hooks.pack(tensor), hooks.unpack)
@@ -78,31 +95,36 @@ def packed(tensor: Any, hooks: saved_tensors_hooks) -> Packed:
 
 
 class PackedSaved(list[tuple[Any, ...]]):
-    """What the vjps of one operation read, every array through the pack hook in force: once, in the order of the
-    arguments, with the stop_gradient of what it is; so they are unpacked."""
+    """What the vjps of one operation read, every array through the pack hook in force: once, in the
+    order of the arguments, with the stop_gradient of what it is; so they are unpacked."""
 
-    def __init__(self, op: Row, parents: Parents, saved: Saved, hooks: saved_tensors_hooks) -> None:
-        self.plain = saved if records_all() else None
-        """The values as they were saved, where everything is recorded: a pack may be one that only the walk of
-        backward can undo, as that of `recompute`, which runs the function again."""
+    def __init__(self, op: Row, parents: Parents, saved: Saved) -> None:
+        self.plain = saved if recording_all() else None
+        """The values as they were saved, where everything is recorded: a pack may be one that only
+        the walk of backward can undo, as that of `recompute`, which runs the function again."""
         read = {
             name: v
-            for vjp, values in zip(op.vjps, saved, strict=False)  # of a list of Tensors there is one vjp for all
-            for name, v in zip(vjp.reads, values, strict=False)  # nothing is saved for what needs no gradient
+            # of a list of Tensors there is one vjp for all; nothing is saved for what needs no
+            # gradient
+            for vjp, values in zip(op.vjps, saved, strict=False)
+            for name, v in zip(vjp.reads, values, strict=False)
             if type(v) in XP
         }
-        needed = {"out", *(name for name, parent in zip(op.inputs, parents, strict=False) if parent is not None)}
+        needed = {
+            "out",
+            *(name for name, parent in zip(op.inputs, parents, strict=False) if parent is not None),
+        }
         self.packs = {
-            id(read[name]): packed(Tensor(read[name], None, name not in needed), hooks)
+            id(read[name]): packed(Tensor(read[name], None, name not in needed))
             for name in (*op.arguments, "out")
             if name in read
         }
-        super().__init__(tuple(self.packs.get(id(v), v) for v in values) for values in saved)
+        super().__init__(mapped(list(saved), lambda v: self.packs.get(id(v), v)))
 
     def unpacked(self) -> list[tuple[Any, ...]]:
         """The values that the vjps read."""
         found = {id(pack): pack.unpacked().array for pack in self.packs.values()}
-        return [tuple(found.get(id(v), v) for v in values) for values in self]
+        return mapped(list(self), lambda v: found.get(id(v), v))  # type: ignore[no-any-return]
 
 
 # --------------------------------------------------------------------------- the call
@@ -114,25 +136,32 @@ def parent_of(value: Any) -> Node | Tensor | None:
 
 
 PADDLES_NAMES = {
-    "broadcast_to": "expand", "clone": "assign", "einsum_explicit": "einsum", "getitem": "slice", "neg": "scale",
+    "broadcast_to": "expand",
+    "clone": "assign",
+    "einsum_explicit": "einsum",
+    "getitem": "slice",
+    "neg": "scale",
     "setitem": "set_value",
-}  # fmt: skip
+}
 """What Paddle calls an operation, where it is not by its name."""
 
 
 class OpNode(Node):
-    """A recorded call of an operation. `saved` holds, per input, what its vjp reads; None once released."""
+    """A recorded call of an operation. `saved` holds, per input, what its vjp reads; None once
+    released."""
 
     __slots__ = ("op", "shapes")
 
-    def __init__(self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Array | Sequence[Array]) -> None:
+    def __init__(
+        self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Array | Sequence[Array]
+    ) -> None:
         super().__init__(parents, saved)
         self.op = op
         self.shapes = shapes
-        if watching:
-            if hooks := active_hooks.get():
-                self.saved = PackedSaved(op, parents, saved, hooks)
-            in_force.get().made(self, out)
+        if observers:
+            if active_hooks.get() is not None:
+                self.saved = PackedSaved(op, parents, saved)
+            current_observer.get().made(self, out)
 
     @property
     def label(self) -> str:
@@ -149,24 +178,28 @@ class OpNode(Node):
         return saved.unpacked() if type(saved) is PackedSaved else saved
 
     def plain_values(self) -> Saved:
-        """Per input, what its vjp reads, without the hooks where the node is part of a recording."""
+        """Per input, what its vjp reads, without the hooks where the node is part of a
+        recording."""
         saved: Saved = self.saved
         if type(saved) is PackedSaved and saved.plain is not None:
             return saved.plain
         return self.values()
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients | None = None
+        self, held: Owned, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         cotangent = held[0]
         if changes and type(self.saved) is not PackedSaved:
             check_unchanged(chain.from_iterable(self.values()), self.age, self.label)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
+        # the view is of what Paddle's operation after this one filled
         if self.op.view_gradient and not create_graph and is_broadcast(cotangent):
-            cotangent = in_order(cotangent)  # the view is of what Paddle's operation after this one filled
+            cotangent = in_order(cotangent)
         F = recorded_ops if create_graph else raw_ops[kind]
         gradients = []
-        for vjp, parent, values, shape in zip(self.op.vjps, self.parents, self.values(), self.shapes):  # noqa: B905 - see there
+        # what a list's vjp and shapes that need no check repeat has no end
+        rows = zip(self.op.vjps, self.parents, self.values(), self.shapes, strict=False)
+        for vjp, parent, values, shape in rows:
             if parent is None:
                 continue
             if create_graph:
@@ -174,16 +207,24 @@ class OpNode(Node):
             gradient = as_array(apply_rule(vjp, cotangent, F, values), kind)
             if shape is not None and tuple(gradient.shape) != shape:
                 gradient = unbroadcast(F, gradient, shape)
-            # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one Paddle makes a Tensor
+            # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one
+            # Paddle makes a Tensor
             if not self.op.view_gradient:
-                gradient = with_array_in_order(gradient) if create_graph else gradient_in_order(gradient)
-            if create_graph and vjp.zeros and not any(type(value) in (int, float) for value in values):
+                gradient = (
+                    with_array_in_order(gradient) if create_graph else gradient_in_order(gradient)
+                )
+            if (
+                create_graph
+                and vjp.zeros
+                and not any(type(value) in (int, float) for value in values)
+            ):
                 gradient = recorded_ops.with_zeros(gradient, Tensor(gradient.array, parent, False))
             gradients.append((parent, gradient))
         return gradients
 
     def as_recorded(self, vjp: Vjp, values: Sequence[Any]) -> list[Any]:
-        """Saved arrays as Tensors in their place in the graph, for a vjp that is itself recorded."""
+        """Saved arrays as Tensors in their place in the graph, for a vjp that is itself
+        recorded."""
         recorded = []
         for name, value in zip(vjp.reads, values, strict=True):
             if name == "out" and isinstance(self, SeveralOutputs):
@@ -202,48 +243,51 @@ class OpNode(Node):
 class SeveralOutputs(OpNode):
     """A recorded call with several outputs; undefined cotangents reach the vjps as zeros.
 
-    Hooks of an output in a list, as `split` gives, see these zeros, and `grad` gives them; those of outputs in a tuple
-    see nothing.
+    Hooks of an output in a list, as `split` gives, see these zeros, and `grad` gives them; those of
+    outputs in a tuple see nothing.
     """
 
-    __slots__ = ("hooked", "like", "listed", "outputs")
+    __slots__ = ("like", "listed", "outputs")
 
     def __init__(
-        self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Sequence[Array], listed: bool = False
+        self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Sequence[Array]
     ) -> None:
         super().__init__(op, parents, saved, shapes, out)
         self.outputs = len(out)
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
-        self.listed = listed
-        self.hooked: dict[int, dict[int, Callable[[Cotangent], Cotangent]]] = {}
-        """The hooks of outputs, by index."""
+        self.listed: Sequence[weakref.ref[Output]] = ()
+        """The nodes of outputs in a list."""
 
     def pullback(
-        self, held: Held, create_graph: bool, found: Gradients | None = None
+        self, held: Owned, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         filled = list(held[0])
         for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:
             shape, dtype, xp = self.like[k]
-            filled[k] = Tensor(xp.zeros(shape, dtype)) if create_graph else xp.zeros(shape, dtype)
-            if self.listed:
-                for hook in tuple(self.hooked.get(k, {}).values()):
-                    filled[k] = hook(filled[k])
-                for output in found.nodes if found else ():
-                    if type(output) is Output and output.parents[0] is self and output.index == k:
-                        found.nodes[output] = filled[k]  # type: ignore[union-attr]
-        return super().pullback([filled], create_graph)
+            zeros = xp.zeros(shape, dtype)
+            undefined = [Tensor(zeros) if create_graph else zeros]
+            if self.listed and (output := self.listed[k]()):
+                found.settle(output, undefined)
+            filled[k] = undefined[0]
+        return super().pullback([filled], create_graph, found)
 
 
 def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) -> Any:
-    """What a vjp makes of a cotangent and of the `values` that it reads; `F` gives it the other operations."""
+    """What a vjp makes of a cotangent and of the `values` that it reads; `F` gives it the other
+    operations."""
     read = (F, *values) if vjp.takes_ops else values
     return vjp.rule(*read).conjugate() * cotangent if vjp.multiplies else vjp.rule(cotangent, *read)
 
 
 def with_array_in_order(gradient: Tensor) -> Tensor:
-    """A recorded gradient, its elements `in_order`: the same Tensor if they are, else one in the same place."""
+    """A recorded gradient, its elements `in_order`: the same Tensor if they are, else one in the
+    same place."""
     array = in_order(gradient.array)
-    return gradient if array is gradient.array else Tensor(array, gradient.node, gradient._stop_gradient)
+    return (
+        gradient
+        if array is gradient.array
+        else Tensor(array, gradient.node, gradient._stop_gradient)
+    )
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:
@@ -254,7 +298,9 @@ def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangen
     extra = gradient.ndim - len(shape)
     if extra < 0:
         return F.broadcast_to(gradient, shape)
-    stretched = [k + extra for k, n in enumerate(shape) if n == 1 and gradient.shape[k + extra] != 1]
+    stretched = [
+        k + extra for k, n in enumerate(shape) if n == 1 and gradient.shape[k + extra] != 1
+    ]
     if extra or stretched:
         keep = bool(stretched) or not shape  # NumPy turns 0-d results into scalars
         gradient = F.sum(gradient, [*range(extra), *stretched], None, keep)

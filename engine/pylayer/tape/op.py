@@ -1,22 +1,26 @@
-"""Operations as data: a name, a forward on arrays, one vjp per differentiable input, and what the vjps read.
+"""Operations as data: a name, a forward on arrays, one vjp per differentiable input, and what the
+vjps read.
 
 A vjp is written once. Its parameters say what it reads, and only that is kept for backward:
 
     g         the cotangent of the output (a list with one per output, if there are several)
     F         second, if at all: the other operations, for use inside the vjp
     out       the output
-    x, y …    an argument of the forward by its name; `x_shape` keeps the shape alone, `x_dtype` the dtype
+    x, y …    an argument of the forward by its name; `x_shape` keeps the shape alone, `x_dtype` the
+    dtype
     i         for an operation on a list of Tensors: which of them the gradient is for
 
-An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph`` the same function
-runs on Tensors, with `F` giving the operations themselves, and is recorded: double backward to any order. Where an
-operation is elementwise, a `Derivative` may stand for a vjp: what the cotangent is multiplied with.
+An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph``
+the same function runs on Tensors, with `F` giving the operations themselves, and is recorded:
+double backward to any order. Where an operation is elementwise, a `Derivative` may stand for a vjp:
+what the cotangent is multiplied with.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -29,18 +33,21 @@ from pylayer.tape.symbol import Symbol, is_of_a_program, recording
 from pylayer.tape.vjp import Function, Row, Rule
 from pylayer.tensor.array import XP, as_array, in_order, quietly
 from pylayer.tensor.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
+from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force, taken, watching
+from pylayer.watch import current_observer, from_numpy_hook, observers
 
 Operation = Callable[..., Tensor]
 """What users call: a list or a tuple of Tensors comes out where the forward gives one."""
 
 
 class Op(Row):
-    """A row that can be called. What users call is the function that `unary`, `binary` or `op` makes of it."""
+    """A row that can be called. What users call is the function that `unary`, `binary` or `op`
+    makes of it."""
 
     def apply(self, *arguments: Any) -> Any:
-        """The general call, all arguments given in order: compute, and record if an input needs a gradient.
+        """The general call, all arguments given in order: compute, and record if an input needs a
+        gradient.
 
         In static mode a call on a Variable or a parameter is added to the program, not computed.
 
@@ -51,49 +58,72 @@ class Op(Row):
         recorder = recording.get()
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
-        inputs, values, kind = self.checked([taken(value) for value in arguments] if watching else list(arguments))
+        if observers:
+            arguments = tuple(from_numpy_hook(value) for value in arguments)
+        inputs, values, kind = self.checked(arguments)
         raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
         out = compute(self, self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
-        raw_out = [as_array(o, kind) for o in out] if several else as_array(out, kind)
+        outs = [as_array(o, kind) for o in (out if several else [out])]
         if not self.view:
-            raw_out = [in_order(o) for o in raw_out] if several else in_order(raw_out)
+            outs = [in_order(o) for o in outs]
+        raw_out = outs if several else outs[0]
         parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
-        if not [parent for parent in parents if parent is not None]:
-            if watching:
-                in_force.get().computed(self, values, raw_out)
+        if all(parent is None for parent in parents):
+            if observers:
+                current_observer.get().computed(self, values, raw_out)
             return type(out)(map(Tensor, raw_out)) if several else Tensor(raw_out)
+        node = self.recorded(parents, raw, raw_out)
+        if not isinstance(node, SeveralOutputs):
+            return Tensor(raw_out, node, False)
+        tensors = [Tensor(o, Output(node, k), False) for k, o in enumerate(raw_out)]
+        if type(out) is list:
+            node.listed = [weakref.ref(tensor.node) for tensor in tensors]
+        return type(out)(tensors)
+
+    def recorded(self, parents: Sequence[Any], raw: Sequence[Any], out: Any) -> OpNode:
+        """The node of a call on these arrays and other values, whose gradients go to `parents`."""
+        shapes = [getattr(value, "shape", ()) for value in self.inputs_in(raw)]
         saved = [
-            () if parent is None else vjp.pick(*raw, raw_out, i)
+            () if parent is None else vjp.pick(*raw, out, i)
             for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
         ]
-        shapes = [t.array.shape if isinstance(t, Tensor) else () for t in inputs]
-        if not several:
-            return Tensor(raw_out, OpNode(self, parents, saved, shapes, raw_out), False)
-        node = SeveralOutputs(self, parents, saved, shapes, raw_out, type(out) is list)
-        return type(out)(Tensor(o, Output(node, k), False) for k, o in enumerate(raw_out))
+        if isinstance(out, list):
+            return SeveralOutputs(self, parents, saved, shapes, out)
+        return OpNode(self, parents, saved, shapes, out)
 
-    def checked(self, arguments: list[Any]) -> tuple[list[Any], list[Any], type]:
-        """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and the arrays' type."""
-        inputs = list(arguments[0]) if self.many else [arguments[k] for k in self.positions]
+    def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
+        """The arguments that must be Tensors, or numbers beside one."""
+        return list(arguments[0]) if self.many else [arguments[k] for k in self.positions]
+
+    def with_inputs(self, arguments: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """The arguments with others in their places."""
+        found = list(arguments)
+        if self.many:
+            found[0] = list(inputs)
+            return found
+        for position, value in zip(self.positions, inputs, strict=True):
+            found[position] = value
+        return found
+
+    def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], list[Any], type]:
+        """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and
+        the arrays' type."""
+        inputs = self.inputs_in(arguments)
         tensors = [value for value in inputs if isinstance(value, Tensor)]
-        beside = len(tensors) < len(inputs)
-        for k, value in enumerate(inputs if beside else ()):
-            if not isinstance(value, (Tensor, int, float, complex) if tensors else Tensor):
-                position = 0 if self.many else self.positions[k]
+        allowed = (Tensor, int, float, complex) if tensors else Tensor
+        for k, value in enumerate(inputs):
+            if not isinstance(value, allowed):
+                position = self.positions[0 if self.many else k]
                 raise no_tensor(self.name, self.arguments[position], position, value)
         if not inputs:
             raise invalid(f"{self.name}(): needs at least one Tensor, but got an empty list")
-        if self.promote and (beside or len({tensor.array.dtype for tensor in tensors}) > 1):
+        mixed = len(tensors) < len(inputs) or len({tensor.array.dtype for tensor in tensors}) > 1
+        if self.promote and mixed:
             inputs = reconciled(self.name, inputs)
         if self.floating:
             inputs = [as_floating(value) for value in inputs]
-        if self.many:
-            arguments[0] = inputs
-        else:
-            for position, value in zip(self.positions, inputs, strict=True):
-                arguments[position] = value
-        return inputs, arguments, type(tensors[0].array)
+        return inputs, self.with_inputs(arguments, inputs), type(tensors[0].array)
 
 
 def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
@@ -104,30 +134,35 @@ def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
         text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
         if "broadcast" in text:
             text = "Broadcast dimension mismatch: the shapes do not broadcast together"
-        shapes = [list(a.shape) for value in raw for a in (value if type(value) is list else [value]) if type(a) in XP]
+        shapes = ", ".join(str(list(a.shape)) for a in leaves_in(list(raw)) if type(a) in XP)
         kind = ValueError if isinstance(error, OverflowError) else type(error)
-        raise kind(f"(InvalidArgument) {row.name}(): {text} (shapes {', '.join(map(str, shapes))}).") from None
+        raise kind(f"(InvalidArgument) {row.name}(): {text} (shapes {shapes}).") from None
 
 
 def unwrap(value: Any) -> Any:
-    """The raw array of a Tensor and the plain number of a number, also inside lists, tuples and slices."""
-    if isinstance(value, Tensor):
-        return value.array
-    if type(value) in (list, tuple):
-        return type(value)(unwrap(v) for v in value)
-    if type(value) is slice:
-        return slice(unwrap(value.start), unwrap(value.stop), unwrap(value.step))
-    return plain_number(value)
+    """The raw array of a Tensor and the plain number of a number, also inside lists, tuples and
+    slices."""
+    return mapped(value, lambda v: v.array if isinstance(v, Tensor) else plain_number(v))
 
 
 # --------------------------------------------------------------------------- making rows
 def unary(
-    name: str, vjp: Rule | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
+    name: str,
+    vjp: Rule | None = None,
+    forward: Callable[[ModuleType], Function] | None = None,
+    **flags: Any,
 ) -> Operation:
-    """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
-    row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
-    short = ON and len(row.reads) < 2  # of more a node would have to save a tuple
-    return as_function(fast_unary(row, row.apply) if short else lambda x, name=None: row.apply(x), row)
+    """An elementwise operation of one Tensor; the forward is the array module's function of that
+    name unless given."""
+    row = Op(
+        name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags
+    )
+
+    def general(x: Tensor, name: str | None = None) -> Tensor:
+        return row.apply(x)  # type: ignore[no-any-return]
+
+    # a node of more would have to save a tuple
+    return as_function(fast_unary(row, general) if ON and len(row.reads) < 2 else general, row)
 
 
 def binary(
@@ -168,7 +203,8 @@ def op(
     view_gradient: bool = False,
     **vjps: Rule,
 ) -> Callable[[Function], Operation]:
-    """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by input name."""
+    """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by
+    input name."""
 
     def make(forward: Function) -> Operation:
         signature = inspect.signature(forward)
@@ -213,14 +249,16 @@ def op(
 
 
 def composed(name: str, function: Function, gives: str = "Tensor") -> Operation:
-    """A function of operations, which give it its derivatives, under its name; a lambda says what it `gives`."""
+    """A function of operations, which give it its derivatives, under its name; a lambda says what
+    it `gives`."""
     function.__name__ = function.__qualname__ = name
     function.__annotations__.setdefault("return", gives)
     return function
 
 
 def as_function(call: Function, row: Op) -> Operation:
-    """Give a public function its operation's name and make it the one that `F` offers on Tensors."""
+    """Give a public function its operation's name and make it the one that `F` offers on
+    Tensors."""
     call.__name__ = call.__qualname__ = row.name
     call.op = row  # type: ignore[attr-defined]
     row.function = call

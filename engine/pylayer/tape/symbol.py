@@ -1,7 +1,7 @@
 """What operations do in static mode: they are recorded, not computed, and so is what makes Tensors.
 
-Tensors that dynamic mode made, parameters left out, are computed with as there. `pylayer.static` sets the recorder; the
-operations know nothing else of it.
+Tensors that dynamic mode made, parameters left out, are computed with as there. `pylayer.static`
+sets the recorder; the operations know nothing else of it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.vjp import Row
 from pylayer.tensor.array import Array, check_place
+from pylayer.tensor.nested import leaves_in
 from pylayer.tensor.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,10 +34,15 @@ class Recorder(Protocol):
     """What records calls in static mode."""
 
     def operation(self, op: Row, arguments: Sequence[Any]) -> Any:
-        """Record an operation, its arguments checked and of one dtype; returns the Variables of its outputs."""
+        """Record an operation, its arguments checked and of one dtype; returns the Variables of its
+        outputs."""
 
     def call(
-        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], repeatable: bool = True
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        repeatable: bool = True,
     ) -> Any:
         """Record the call of a function that gives a Tensor through which no gradient flows.
 
@@ -84,19 +90,6 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
 
-def leaves_in(value: Any) -> Iterable[Any]:
-    """What is in lists, tuples, dicts and slices, themselves left out."""
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from leaves_in(item)
-    elif isinstance(value, dict):
-        yield from leaves_in(list(value.values()))
-    elif type(value) is slice:
-        yield from leaves_in((value.start, value.stop, value.step))
-    else:
-        yield value
-
-
 def symbols_in(value: Any) -> Iterable[Symbol]:
     """The symbols in a value, also inside lists, tuples, dicts and slices."""
     return (leaf for leaf in leaves_in(value) if isinstance(leaf, Symbol))
@@ -114,14 +107,20 @@ def named(value: Any) -> str:
 
 
 def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
-    """Have the call of a function that makes a Tensor recorded in static mode, and have it take what all of these take.
+    """Have the call of a function that makes a Tensor recorded in static mode, and have it take
+    what all of these take.
 
-    One `like` its argument ``x`` has the stop_gradient of that, as in Paddle. A `device` must be the current one.
+    One `like` its argument ``x`` has the stop_gradient of that, as in Paddle. A `device` must be
+    the current one.
     """
 
     @functools.wraps(function)
     def call(
-        *args: Any, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kwargs: Any
+        *args: Any,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        **kwargs: Any,
     ) -> Any:
         check_place(device)
         recorder = recording.get()
@@ -132,7 +131,9 @@ def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
             return made
         made = recorder.call(function, args, kwargs, repeatable)
         if like:
-            made._stop_gradient = (args[0] if args else kwargs["x"])._stop_gradient or not grad_mode.get()
+            made._stop_gradient = (
+                args[0] if args else kwargs["x"]
+            )._stop_gradient or not grad_mode.get()
         return made
 
     return call  # type: ignore[return-value]

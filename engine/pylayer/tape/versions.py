@@ -1,7 +1,8 @@
 """In-place changes: which memory was changed, how often, and when.
 
-A version belongs to memory, not to a tensor: views and detached tensors share it. Only memory that was changed in place
-has an entry, so a program without in-place changes pays one truth test per node.
+A version belongs to memory, not to a tensor: views and detached tensors share it. Only memory that
+was changed in place has an entry, so a program without in-place changes pays one truth test per
+node.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from pylayer.tensor.array import XP, Array, owner
+from pylayer.tensor.nested import leaves_in
 
 clock = count(0, -1)
-"""Stamps nodes and in-place changes in the order in which they happen: the newest has the smallest."""
+"""Stamps nodes and in-place changes in the order in which they happen: the newest has the
+smallest."""
 
 STAMPS = 64
-"""How many changes of one memory are told apart by time, for messages: a parameter changes at every step."""
+"""How many changes of one memory are told apart by time, for messages: a parameter changes at every
+step."""
 
 
 class _Changes(NamedTuple):
@@ -26,7 +30,8 @@ class _Changes(NamedTuple):
     version: int
     stamps: deque[int]
     uncounted: deque[int]
-    """The latest change that is none to the version: only what a PyLayer saved is held against it."""
+    """The latest change that is none to the version: only what a PyLayer saved is held against
+    it."""
 
 
 changes: dict[int, _Changes] = {}
@@ -34,7 +39,8 @@ changes: dict[int, _Changes] = {}
 
 
 def mark_changed(array: Array, times: int = 1, moment: int | None = None) -> None:
-    """Record that the memory of `array` was changed in place, at a `moment` of the `clock` or just now.
+    """Record that the memory of `array` was changed in place, at a `moment` of the `clock` or just
+    now.
 
     A change that counts no `times` is one that Paddle's operations do not see.
     """
@@ -56,34 +62,32 @@ def version_of(array: Array) -> int:
 
 
 def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> Array | None:
-    """The first array among `values`, also in lists and tuples, changed since a node of that age saved them, if any.
+    """The first array among `values`, also in lists and tuples, changed since a node of that age
+    saved them, if any.
 
     With `uncounted`, also by what counts no version.
     """
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            found = changed_since(value, age, uncounted)
-            if found is not None:
-                return found
+    for value in leaves_in(list(values)):
         change = changes.get(id(owner(value))) if type(value) in XP else None
-        if change is None:
-            continue
-        if change.stamps and change.stamps[-1] < age:
-            return value
-        if uncounted and any(stamp < age for stamp in change.uncounted):
-            return value
+        if change is not None:
+            stamps = change.stamps + change.uncounted if uncounted else change.stamps
+            if any(stamp < age for stamp in stamps):
+                return value
     return None
 
 
 def check_unchanged(values: Iterable[Any], age: int, label: str, uncounted: bool = False) -> None:
-    """Raise RuntimeError if one is `changed_since`. The key phrases are Paddle's (observed rules 18 and 47)."""
+    """Raise RuntimeError if one is `changed_since`. The key phrases are Paddle's (observed rules 18
+    and 47)."""
     value = changed_since(values, age, uncounted)
     if value is not None:
         change = changes[id(owner(value))]
-        saved = change.version - sum(stamp < age for stamp in change.stamps)  # at least, of more changes than `STAMPS`
+        saved = change.version - sum(
+            stamp < age for stamp in change.stamps
+        )  # at least, of more changes than `STAMPS`
         raise RuntimeError(
-            f"(PermissionDenied) A Tensor of shape {list(value.shape)} used in gradient computation of {label} has "
-            f"been modified by an inplace operation since it was saved. Use the out-of-place form, or clone() the "
-            f"Tensor before changing it. (received tensor_version:{change.version} != "
-            f"wrapper_version_snapshot:{saved})"
+            f"(PermissionDenied) A Tensor of shape {list(value.shape)} used in gradient "
+            f"computation of {label} has been modified by an inplace operation since it was saved. "
+            "Use the out-of-place form, or clone() the Tensor before changing it. (received "
+            f"tensor_version:{change.version} != wrapper_version_snapshot:{saved})"
         )

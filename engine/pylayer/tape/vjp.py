@@ -1,4 +1,5 @@
-"""Rows of the op table as data: the kernels of an operation, what its vjps read, and the other operations they use."""
+"""Rows of the op table as data: the kernels of an operation, what its vjps read, and the other
+operations they use."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ OPS: dict[str, Row] = {}
 
 
 class _Ops:
-    """`F`: by name what `find` has of a row. Raises AttributeError if there is no operation of that name."""
+    """`F`: by name what `find` has of a row. Raises AttributeError if there is no operation of that
+    name."""
 
     def __init__(self, find: Callable[[Row], Function]) -> None:
         self._find = find
@@ -34,7 +36,8 @@ recorded_ops = _Ops(lambda row: row.function)
 
 
 class Derivative(NamedTuple):
-    """The derivative of an elementwise operation, in place of a vjp: of [F and] what the vjp would read but ``g``."""
+    """The derivative of an elementwise operation, in place of a vjp: of [F and] what the vjp would
+    read but ``g``."""
 
     function: Function
 
@@ -61,20 +64,24 @@ class Vjp:
 
     @staticmethod
     def source(name: str, arguments: Sequence[str]) -> str:
-        """The expression for what a vjp calls `name`: an argument, ``out``, ``i``, or an argument's shape or dtype."""
+        """The expression for what a vjp calls `name`: an argument, ``out``, ``i``, or an argument's
+        shape or dtype."""
         base, _, attribute = name.rpartition("_")
         return f"{base}.{attribute}" if name not in arguments and base in arguments else name
 
 
-# Compiled source text picks in one call: with closures a chain of 1000 small operations took 11 % more.
+# Compiled source text picks in one call: with closures a chain of 1000 small operations took 11 %
+# more.
 def picker(reads: Iterable[str], arguments: Sequence[str]) -> Function:
-    """The function of a forward's arguments, ``out`` and ``i`` that gives what vjps read, by these names."""
+    """The function of a forward's arguments, ``out`` and ``i`` that gives what vjps read, by these
+    names."""
     picked = "".join(f"{Vjp.source(name, arguments)}, " for name in reads)
     return eval(f"lambda {', '.join(dict.fromkeys((*arguments, 'out', 'i')))}: ({picked})")  # type: ignore[no-any-return]
 
 
 class Row:
-    """What is known of an operation, and how it is called: by `apply`, or by the function that users call.
+    """What is known of an operation, and how it is called: by `apply`, or by the function that
+    users call.
 
     Args:
         name: Paddle's name of the operation.
@@ -84,8 +91,10 @@ class Row:
         many: the first argument is a list of Tensors, each of which the one vjp serves.
         floating: integer inputs are computed in the default floating dtype.
         promote: inputs of different dtypes are reconciled (see `reconciled`).
-        inputs: the arguments that must be Tensors (or a number beside one), if not those with a vjp; else the first.
-        zeros: the inputs that a recorded gradient of them gives zeros, not nothing, where it does not depend on them.
+        inputs: the arguments that must be Tensors (or a number beside one), if not those with a
+            vjp; else the first.
+        zeros: the inputs that a recorded gradient of them gives zeros, not nothing, where it does
+            not depend on them.
         view: the result may be a view with strides of its own. Any other result is put `in_order`.
         view_gradient: the gradient may be one, too.
     """

@@ -1,10 +1,12 @@
-"""Array modules and devices, by Paddle's names too: which module an array belongs to, and where new arrays go.
+"""Array modules and devices, by Paddle's names too: which module an array belongs to, and where new
+arrays go.
 
 The only file that imports CuPy, and it does so on demand: without a GPU nothing here needs it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
 from sys import getrefcount
@@ -17,7 +19,8 @@ Array = Any
 """An array of any registered module; its operators and methods follow the array API."""
 
 XP: dict[type, ModuleType] = {np.ndarray: np}
-"""Array type to array module. A lookup by exact type costs nothing; `array_namespace` would cost 45 % of an op."""
+"""Array type to array module. A lookup by exact type costs nothing; `array_namespace` would cost 45
+% of an op."""
 
 
 class ByArrayType(dict[type, Any]):
@@ -35,8 +38,8 @@ class ByArrayType(dict[type, Any]):
 _quiet = copy_context()
 _quiet.run(np.seterr, all="ignore")
 run_alone = _quiet.run
-"""Runs a kernel without NumPy's warnings, whose state is a context variable; a RuntimeError if another thread is in it.
-``np.errstate`` would take 24 % of a chain of small operations."""
+"""Runs a kernel without NumPy's warnings, whose state is a context variable; a RuntimeError if
+another thread is in it. ``np.errstate`` would take 24 % of a chain of small operations."""
 
 
 def quietly(kernel: Callable[..., Any], raw: Sequence[Any]) -> Any:
@@ -63,9 +66,9 @@ def set_device(device: str) -> str:
         ValueError: the name is none of these.
         RuntimeError: a GPU is asked for and CuPy or a device is missing; the message says which.
     """
-    name, _, index = device.partition(":")
-    if name not in ("cpu", "gpu") or (index and not index.isdigit()) or (name == "cpu" and index):
+    if not re.fullmatch(r"cpu|gpu(:[0-9]+)?", device):
         raise ValueError(f"The device must be 'cpu', 'gpu' or 'gpu:<index>', but got {device!r}.")
+    name, _, index = device.partition(":")
     if name == "gpu":
         cupy = _import_cupy()
         cupy.cuda.Device(int(index or 0)).use()
@@ -117,11 +120,14 @@ def owner(array: Array) -> Array:
     while base is not None:
         if type(base) in XP:
             array = base
-        base = getattr(base, "base", None)  # NumPy's as_strided puts an object of its own between two arrays
+        base = getattr(
+            base, "base", None
+        )  # NumPy's as_strided puts an object of its own between two arrays
     return array
 
 
-# --------------------------------------------------------------------------- the order of elements in memory
+# --------------------------------------------------------------------------- the order of elements
+# in memory
 def in_order(array: Array) -> Array:
     """`array`, copied unless its elements lie in memory in the order of its axes (C order).
 
@@ -132,21 +138,26 @@ def in_order(array: Array) -> Array:
 
 def is_broadcast(array: Array) -> bool:
     """Whether several elements are one in memory, by a stride of 0."""
-    return any(size > 1 and not stride for size, stride in zip(array.shape, array.strides, strict=True))
+    return any(
+        size > 1 and not stride for size, stride in zip(array.shape, array.strides, strict=True)
+    )
 
 
 def gradient_in_order(gradient: Array) -> Array:
-    """`in_order`, except of what was broadcast: it is never written to, and a copy would take time and memory."""
+    """`in_order`, except of what was broadcast: it is never written to, and a copy would take time
+    and memory."""
     return gradient if gradient.flags.c_contiguous or is_broadcast(gradient) else in_order(gradient)
 
 
 def duplicate(array: Array) -> Array:
-    """A copy whose axes lie in memory in the same order; in the order of the axes if `array` was broadcast."""
+    """A copy whose axes lie in memory in the same order; in the order of the axes if `array` was
+    broadcast."""
     return array.copy() if is_broadcast(array) else array.copy("K")
 
 
 def own(held: list[Array]) -> Array:
-    """The array held, for one to keep and to change: itself if nobody else holds it or its memory, else a copy."""
+    """The array held, for one to keep and to change: itself if nobody else holds it or its memory,
+    else a copy."""
     return held[0] if held[0].base is None and holders(held) == ALONE else duplicate(held[0])
 
 
@@ -159,7 +170,8 @@ ALONE = holders([object()])
 
 
 def constructed(data: Any, *rest: Any) -> Array:
-    """The array of ``paddle.Tensor(data)``: of lists, and of sizes (zeros), always float32; of a Tensor, its own.
+    """The array of ``paddle.Tensor(data)``: of lists, and of sizes (zeros), always float32; of a
+    Tensor, its own.
 
     Raises:
         TypeError: a size is a bool, or elements of lists are no numbers.
@@ -168,13 +180,18 @@ def constructed(data: Any, *rest: Any) -> Array:
     if isinstance(data, (list, tuple)):
         values = np.asarray(data)
         if values.dtype.kind not in "biufc":
-            raise TypeError(f"paddle.Tensor(): the elements of lists must be numbers, but are {values.dtype}.")
-        return default_module().asarray((values.real if values.dtype.kind == "c" else values).astype(np.float32))
-    if isinstance(data, np.ndarray) or type(getattr(data, "array", None)) in XP:
-        return np.asarray(data) if isinstance(data, np.ndarray) else data.array
+            raise TypeError(
+                f"paddle.Tensor(): the elements of lists must be numbers, but are {values.dtype}."
+            )
+        return default_module().asarray(values.real.astype(np.float32))
+    data = np.asarray(data) if isinstance(data, np.ndarray) else getattr(data, "array", data)
+    if type(data) in XP:
+        return data
     sizes = [data, *rest]
     if any(isinstance(size, bool) for size in sizes):
-        raise TypeError("(InvalidType) empty(): argument (position 1) must be list of int, but got bool.")
+        raise TypeError(
+            "(InvalidType) empty(): argument (position 1) must be list of int, but got bool."
+        )
     if not all(isinstance(size, int) and size >= 0 for size in sizes):
         raise ValueError(
             f"(InvalidArgument) paddle.Tensor() takes sizes, lists, an array or a Tensor, but got "
@@ -228,7 +245,8 @@ def current_place() -> Place:
 
 
 def is_compiled_with_cuda() -> bool:
-    """Whether the current device is a GPU: the engine is not compiled, and uses one when told to."""
+    """Whether the current device is a GPU: the engine is not compiled, and uses one when told
+    to."""
     return get_device() != "cpu"
 
 
@@ -238,24 +256,31 @@ def check_place(place: Any) -> None:
         return
     name = place.name if isinstance(place, Place) else str(place)
     current = get_device()
-    if name != current and not (name == "gpu" and current.startswith("gpu:")):
+    if name not in (current, current.partition(":")[0]):
         raise ValueError(
-            f"Tensors are made on the current device, {current}, but the place is {name}. Call set_device({name!r})."
+            f"Tensors are made on the current device, {current}, but the place is {name}. Call "
+            f"set_device({name!r})."
         )
 
 
-# --------------------------------------------------------------------------- what Paddle is built with
-def no(*args: Any, **kwargs: Any) -> bool:
-    """False, whatever is asked: what Paddle is compiled with for other devices and compilers, the engine is not."""
+# --------------------------------------------------------------------------- what Paddle is built
+# with
+def always_false(*args: Any, **kwargs: Any) -> bool:
+    """False, whatever is asked: what Paddle is compiled with for other devices and compilers, the
+    engine is not."""
     return False
 
 
-def yes(*args: Any, **kwargs: Any) -> bool:
+def always_true(*args: Any, **kwargs: Any) -> bool:
     """True, whatever is asked."""
     return True
 
 
-is_compiled_with_xpu = is_compiled_with_rocm = is_compiled_with_cinn = is_compiled_with_ipu = no
-is_compiled_with_custom_device = is_compiled_with_dist = is_compiled_with_distribute = no
-is_float16_supported = is_bfloat16_supported = is_autocast_enabled = supports_bfloat16 = op_support_gpu = no
-_is_fwd_prim_enabled = _is_bwd_prim_enabled = in_pir_mode = use_pir_api = no
+is_compiled_with_xpu = is_compiled_with_rocm = is_compiled_with_cinn = is_compiled_with_ipu = (
+    always_false
+)
+is_compiled_with_custom_device = is_compiled_with_dist = is_compiled_with_distribute = always_false
+is_float16_supported = is_bfloat16_supported = is_autocast_enabled = supports_bfloat16 = (
+    op_support_gpu
+) = always_false
+_is_fwd_prim_enabled = _is_bwd_prim_enabled = in_pir_mode = use_pir_api = always_false

@@ -10,7 +10,8 @@ import numpy as np
 
 
 class DType:
-    """A data type: Paddle's name for it and the NumPy dtype behind. Compares equal to nothing but itself."""
+    """A data type: Paddle's name for it and the NumPy dtype behind. Compares equal to nothing but
+    itself."""
 
     __slots__ = ("name", "numpy")
 
@@ -42,7 +43,7 @@ class DType:
     @property
     def rank(self) -> int:
         """The place of its kind in bool, integer, floating, complex."""
-        return 3 if self.is_complex else 2 if self.is_floating else 0 if self is bool_ else 1
+        return {"b": 0, "u": 1, "i": 1, "c": 3}.get(self.numpy.kind, 2)  # bfloat16 is of kind V
 
     @property
     def itemsize(self) -> int:
@@ -52,26 +53,42 @@ class DType:
 
 NAMES = "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 bool complex64 complex128"
 DTYPES = tuple(DType(name) for name in NAMES.split())
-float16, float32, float64, bfloat16, int8, int16, int32, int64, uint8, bool_, complex64, complex128 = DTYPES
+(
+    float16,
+    float32,
+    float64,
+    bfloat16,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    bool_,
+    complex64,
+    complex128,
+) = DTYPES
 FLOATING = frozenset({float16, float32, float64, bfloat16})
 
 
 def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
-    """The dtype in which an operation on Tensors of these dtypes, with and without dimensions, is computed.
+    """The dtype in which an operation on Tensors of these dtypes, with and without dimensions, is
+    computed.
 
-    It is the narrowest that holds all that count: beside a floating or complex one, integers do not.
+    It is the narrowest that holds all that count: beside a floating or complex one, integers do
+    not.
 
     Raises:
         TypeError: the ones with dimensions differ, and are neither all floating nor is one complex.
     """
-    if len(shaped) > 1 and not (all(d.is_floating for d in shaped) or any(d.is_complex for d in shaped)):
+    complexes = any(d.is_complex for d in shaped)
+    if len(shaped) > 1 and not complexes and not all(d.is_floating for d in shaped):
         names = ", ".join(sorted(d.name for d in shaped))
         raise TypeError(
-            f"(InvalidType) {name}(): Type promotion only support calculations between floating-point numbers and "
+            f"(InvalidType) {name}(): Type promotion only support calculations between "
+            f"floating-point numbers and "
             f"between complex and real numbers, but got {names}. Cast one with astype()."
         )
     highest = max((d.rank for d in shaped), default=-1)
-    complexes = any(d.is_complex for d in shaped)
     counting = shaped | {d for d in zero_d if d.rank > highest or complexes}
     found = {d for d in counting if d.is_differentiable} or counting
     if found >= {float16, bfloat16}:  # neither holds the other
@@ -108,7 +125,8 @@ def default_dtype() -> DType:
 
 
 def as_dtype(value: Any) -> DType:
-    """The DType meant by a DType, its name (with or without ``paddle.``), or a NumPy or Python type.
+    """The DType meant by a DType, its name (with or without ``paddle.``), or a NumPy or Python
+    type.
 
     Raises:
         TypeError: it names no dtype of the engine.
@@ -139,17 +157,24 @@ class finfo:  # noqa: N801 - Paddle's name
     def __init__(self, dtype: Any) -> None:
         wanted = as_dtype(dtype)
         if not wanted.is_differentiable:
-            raise ValueError(f"finfo(): the dtype must be floating or complex, but is {wanted.name}.")
+            raise ValueError(
+                f"finfo(): the dtype must be floating or complex, but is {wanted.name}."
+            )
         limits: Any = ml_dtypes.finfo  # untyped
         found = limits(np.zeros((), wanted.numpy).real.dtype)
-        self.min, self.max, self.eps, self.tiny = (float(v) for v in (found.min, found.max, found.eps, found.tiny))
-        self.resolution, self.smallest_normal = float(found.resolution), float(found.smallest_normal)
+        self.min, self.max = float(found.min), float(found.max)
+        self.eps, self.tiny = float(found.eps), float(found.tiny)
+        self.resolution, self.smallest_normal = (
+            float(found.resolution),
+            float(found.smallest_normal),
+        )
         self.bits, self.dtype = int(found.bits), found.dtype.name
 
     def __repr__(self) -> str:
         return (
-            f"paddle.finfo(min={self.min:g}, max={self.max:g}, eps={self.eps:g}, resolution={self.resolution:g}, "
-            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, bits={self.bits}, dtype={self.dtype})"
+            f"paddle.finfo(min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"resolution={self.resolution:g}, smallest_normal={self.smallest_normal:g}, "
+            f"tiny={self.tiny:g}, bits={self.bits}, dtype={self.dtype})"
         )
 
 
@@ -161,7 +186,12 @@ class iinfo:  # noqa: N801 - Paddle's name
         if wanted.rank != 1:
             raise ValueError(f"iinfo(): the dtype must be an integer one, but is {wanted.name}.")
         found = np.iinfo(wanted.numpy)
-        self.min, self.max, self.bits, self.dtype = int(found.min), int(found.max), found.bits, wanted.name
+        self.min, self.max, self.bits, self.dtype = (
+            int(found.min),
+            int(found.max),
+            found.bits,
+            wanted.name,
+        )
 
     def __repr__(self) -> str:
         return f"paddle.iinfo(min={self.min}, max={self.max}, bits={self.bits}, dtype={self.dtype})"

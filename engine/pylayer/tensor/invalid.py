@@ -1,4 +1,5 @@
-"""Arguments checked and brought to one dtype, and the errors, in Paddle's words, of those that are not taken."""
+"""Arguments checked and brought to one dtype, and the errors, in Paddle's words, of those that are
+not taken."""
 
 from __future__ import annotations
 
@@ -52,29 +53,30 @@ def no_tensor(name: str, argument: str, position: int, value: Any) -> ValueError
     """The error of an argument that is no Tensor (key phrase: observed rule 77)."""
     check_supported(value)
     return invalid(
-        f"{name}(): argument '{argument}' (position {position}) must be Tensor, but got {type(value).__name__}. "
-        f"Convert it with paddle.to_tensor"
+        f"{name}(): argument '{argument}' (position {position}) must be Tensor, but got "
+        f"{type(value).__name__}. Convert it with paddle.to_tensor"
     )
 
 
-PLAIN = (int, float, complex, bool)
+PLAIN: tuple[Any, ...] = (int, float, complex, bool)
 
 
 def plain_number(value: Any) -> Any:
-    """A number as Python's own type has it, whatever its class: NumPy takes others for arrays, whose dtype counts.
+    """A number as Python's own type has it, whatever its class: NumPy takes others for arrays,
+    whose dtype counts.
 
-    Those are numbers of derived classes, such as ``x.size`` and members of an IntEnum, NumPy's scalars and 0-d arrays.
-    Anything else is returned unchanged, and so are truth values of NumPy, which may be a condition.
+    Those are numbers of derived classes, such as ``x.size`` and members of an IntEnum, NumPy's
+    scalars and 0-d arrays. Anything else is returned unchanged, and so are truth values of NumPy,
+    which may be a condition.
     """
     if type(value) in PLAIN:
         return value
     if isinstance(value, np.generic) or (type(value) is np.ndarray and not value.ndim):
         return value if value.dtype.kind == "b" else value.item()
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    return complex(value) if isinstance(value, complex) else value
+    for kind in PLAIN[:3]:
+        if isinstance(value, kind):
+            return kind(value)
+    return value
 
 
 def as_floating(value: Any) -> Any:
@@ -91,14 +93,14 @@ COUNTS_ZERO_DIM = {"atan2", "fmax", "fmin", "logaddexp", "maximum", "minimum"}
 def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     """The inputs of an elementwise operation in a common dtype (observed rule 76).
 
-    Floating and complex Tensors go to the widest; a 0-d Tensor follows the others unless its kind is higher. A Python
-    number follows the Tensor, except that a float takes an integer Tensor to the default floating dtype, and a complex
-    one to the complex dtype of that precision.
+    Floating and complex Tensors go to the widest; a 0-d Tensor follows the others unless its kind
+    is higher. A Python number follows the Tensor, except that a float takes an integer Tensor to
+    the default floating dtype, and a complex one to the complex dtype of that precision.
 
     Raises:
         TypeError: Tensors of different dtypes that are not all floating or complex.
     """
-    inputs = [v if isinstance(v, Tensor) else plain_number(v) for v in inputs]
+    inputs = [plain_number(v) for v in inputs]
     tensors = [t for t in inputs if isinstance(t, Tensor)]
     if len({t.array.dtype for t in tensors}) == 1:
         weak_float = any(isinstance(value, (float, complex)) for value in inputs)
@@ -108,7 +110,10 @@ def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     if name == "floor_divide" and not all(t.ndim for t in tensors):
         shaped = set()  # a 0-d Tensor counts, and may be of another kind
     common = common_dtype(name, shaped, dtypes - shaped)
-    return [OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v for v in inputs]
+    return [
+        OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v
+        for v in inputs
+    ]
 
 
 # --------------------------------------------------------------------------- of backward and grad
@@ -118,13 +123,17 @@ def checked_tensors(name: str, value: Any) -> list[Tensor]:
         raise AssertionError(f"{name} should not be None")
     check_supported(value)
     if not isinstance(value, (Tensor, list, tuple)):
-        raise AssertionError(f"{name} must be Tensor or list of Tensor, but got {type(value).__name__}.")
+        raise AssertionError(
+            f"{name} must be Tensor or list of Tensor, but got {type(value).__name__}."
+        )
     tensors = [value] if isinstance(value, Tensor) else list(value)
     if not tensors:
         raise AssertionError(f"{name} cannot be empty")
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise AssertionError(f"Elements of {name} must be paddle.Tensor, but got {type(tensor).__name__}.")
+            raise AssertionError(
+                f"Elements of {name} must be paddle.Tensor, but got {type(tensor).__name__}."
+            )
     return tensors
 
 
@@ -140,28 +149,32 @@ def repeated(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [t for k, t in enumerate(tensors) if any(t is earlier for earlier in tensors[:k])]
 
 
-def checked_cotangents(name: str, own: str, outputs: Sequence[Tensor], value: Any) -> list[Tensor | None]:
-    """One cotangent or None per output, of the argument `own`; none at all for None and an empty list.
+def checked_cotangents(
+    name: str, own: str, outputs: Sequence[Tensor], value: Any
+) -> list[Tensor | None]:
+    """One cotangent or None per output, of the argument `own`; none at all for None and an empty
+    list.
 
     Raises AssertionError if they are not as many, or one is neither a Tensor nor None.
     """
-    cotangents = [value] if isinstance(value, Tensor) else value
-    if not isinstance(cotangents, (list, tuple, type(None))) or not all(
-        isinstance(c, (Tensor, type(None))) for c in cotangents or ()
+    cotangents = [value] if isinstance(value, Tensor) else [] if value is None else value
+    if not isinstance(cotangents, (list, tuple)) or not all(
+        isinstance(c, (Tensor, type(None))) for c in cotangents
     ):
-        raise AssertionError(f"{own} must be None, a Tensor or a list containing None or Tensors, but got {value!r}.")
-    if not cotangents:
-        return [None] * len(outputs)
-    if len(cotangents) != len(outputs):
         raise AssertionError(
-            f"The length of {own} must be equal to {name}: {len(outputs)} outputs, but {len(cotangents)} cotangents."
+            f"{own} must be None, a Tensor or a list containing None or Tensors, but got {value!r}."
         )
-    return list(cotangents)
+    if cotangents and len(cotangents) != len(outputs):
+        raise AssertionError(
+            f"The length of {own} must be equal to {name}: {len(outputs)} outputs, but "
+            f"{len(cotangents)} cotangents."
+        )
+    return list(cotangents) or [None] * len(outputs)
 
 
 def wrong_shape(output: Tensor, given: Tensor) -> AssertionError:
     """The error for a cotangent that does not fit."""
     return AssertionError(
-        f"Tensor shape not match, Tensor of grad_tensor [ {given.name} ] with shape {list(given.shape)} mismatch "
-        f"Tensor [ {output.name} ] with shape {list(output.shape)}"
+        f"Tensor shape not match, Tensor of grad_tensor [ {given.name} ] with shape "
+        f"{list(given.shape)} mismatch Tensor [ {output.name} ] with shape {list(output.shape)}"
     )

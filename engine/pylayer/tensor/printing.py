@@ -1,12 +1,12 @@
 """Values as text, laid out as Paddle 3.3.1 does (observed rule 74).
 
-A float that is whole shows no decimals, any other eight of them. All elements have the width of the widest, which is
-looked for at the edges of each axis only; a column for the sign is kept if one of those is negative.
+A float that is whole shows no decimals, any other eight of them. All elements have the width of the
+widest, which is looked for at the edges of each axis only; a column for the sign is kept if one of
+those is negative.
 """
 
 from __future__ import annotations
 
-import math
 from itertools import chain
 from typing import Any
 
@@ -21,7 +21,8 @@ LINE = 80
 
 
 def text_of(values: np.ndarray[Any, Any], indent: int) -> str:
-    """The nested lists of `values`; lines after the first are indented by `indent` and by the depth of the list."""
+    """The nested lists of `values`; lines after the first are indented by `indent` and by the depth
+    of the list."""
     elements = np.concatenate([np.ravel(at_the_edges(values)), np.zeros(0, values.dtype)])
     width = max((len(item_text(item)) for item in elements), default=0)
     return nested_text(values, indent, width, bool((elements < 0).any()), values.size > LONG)
@@ -38,14 +39,19 @@ def at_the_edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def item_text(item: Any) -> str:
     """One element, not padded."""
     if item.dtype.kind == "f":
-        return f"{item:.{PRECISION}f}" if math.isnan(item) or item != np.ceil(item) else f"{item:.0f}."
+        return f"{item:.{PRECISION}f}" if item != np.ceil(item) else f"{item:.0f}."  # NaN is not
     if item.dtype.kind == "c":
-        return f"({item.real:.{PRECISION}f}{'+' if item.imag >= 0 else ''}{item.imag:.{PRECISION}f}j)"
+        return (
+            f"({item.real:.{PRECISION}f}{'+' if item.imag >= 0 else ''}{item.imag:.{PRECISION}f}j)"
+        )
     return str(item)
 
 
-def nested_text(values: np.ndarray[Any, Any], indent: int, width: int, signed: bool, cut: bool) -> str:
-    """A list of elements, broken into lines; or of lists, with an empty line for every further axis between them.
+def nested_text(
+    values: np.ndarray[Any, Any], indent: int, width: int, signed: bool, cut: bool
+) -> str:
+    """A list of elements, broken into lines; or of lists, with an empty line for every further axis
+    between them.
 
     Elements have `width` columns, the first of them for the sign if `signed`.
     """

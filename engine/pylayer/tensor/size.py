@@ -7,7 +7,8 @@ from typing import Any
 
 
 class Size(list[int]):
-    """A shape, as ``Tensor.shape`` gives it: a list of ints that compares with tuples too (observed rule 72)."""
+    """A shape, as ``Tensor.shape`` gives it: a list of ints that compares with tuples too (observed
+    rule 72)."""
 
     __hash__ = None
 

@@ -1,4 +1,5 @@
-"""Tensor: an array, where it came from, and whether a gradient is wanted. Its operators and methods come from `ops`."""
+"""Tensor: an array, where it came from, and whether a gradient is wanted. Its operators and methods
+come from `ops`."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from pylayer.tensor.array import XP, Array, Place, as_array, constructed, place_
 from pylayer.tensor.dtype import BY_NUMPY, DType
 from pylayer.tensor.printing import text_of
 from pylayer.tensor.size import Size, TensorSize
-from pylayer.watch import handed, in_force, records_all, watching
+from pylayer.watch import current_observer, observers, recording_all, to_numpy_hook
 
 _names, _NOTHING = itertools.count(), np.empty(0, np.float32)
 
@@ -22,13 +23,15 @@ _names, _NOTHING = itertools.count(), np.empty(0, np.float32)
 class Tensor:
     """An array with a place in the graph.
 
-    `array` is the raw array, `node` the node that made it (None for a leaf). Use `paddle.to_tensor` to make one; users'
-    own calls give what `constructed` says.
+    `array` is the raw array, `node` the node that made it (None for a leaf). Use `paddle.to_tensor`
+    to make one; users' own calls give what `constructed` says.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_stop_gradient", "array", "node")
 
-    _grad: Tensor | None = None  # class attributes: few Tensors ever have either, and each is one write less to make
+    _grad: Tensor | None = (
+        None  # class attributes: few Tensors ever have either, and each is one write less to make
+    )
     _hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     persistable = False
@@ -37,9 +40,15 @@ class Tensor:
     __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
     __array_ufunc__ = None
 
-    def __init__(self, array: Any = _NOTHING, node: Any = None, stop_gradient: bool = True, *sizes: int) -> None:
+    def __init__(
+        self, array: Any = _NOTHING, node: Any = None, stop_gradient: bool = True, *sizes: int
+    ) -> None:
         if type(array) is not np.ndarray and type(array) not in XP:  # as users call it
-            rest = [given for given, default in ((node, None), (stop_gradient, True)) if given is not default]
+            rest = [
+                given
+                for given, default in ((node, None), (stop_gradient, True))
+                if given is not default
+            ]
             array, node, stop_gradient = constructed(array, *rest, *sizes), None, True
         self.array = array
         self.node = node
@@ -51,8 +60,12 @@ class Tensor:
 
         def _operator(self, other: Any) -> Tensor: ...
 
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operator
-        __floordiv__ = __mod__ = __pow__ = __rpow__ = __matmul__ = __and__ = __or__ = __xor__ = _operator
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = (
+            __rtruediv__
+        ) = _operator
+        __floordiv__ = __mod__ = __pow__ = __rpow__ = __matmul__ = __and__ = __or__ = __xor__ = (
+            _operator
+        )
         __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = _operator
         __eq__ = __ne__ = _operator  # type: ignore[assignment]
 
@@ -113,7 +126,8 @@ class Tensor:
 
     @property
     def stop_gradient(self) -> bool:
-        """Whether gradients stop here. True for Tensors that users make; setting it on a result cuts the graph."""
+        """Whether gradients stop here. True for Tensors that users make; setting it on a result
+        cuts the graph."""
         return self._stop_gradient
 
     @stop_gradient.setter
@@ -121,32 +135,40 @@ class Tensor:
         value = False if value is None else value  # as in Paddle
         if not isinstance(value, bool):
             raise TypeError(
-                f"(InvalidType) stop_gradient: argument (position 1) must be bool, but got {type(value).__name__}"
+                f"(InvalidType) stop_gradient: argument (position 1) must be bool, but got "
+                f"{type(value).__name__}"
             )
-        if not (value and self.node is not None and records_all()):
+        if not (value and self.node is not None and recording_all()):
             self._stop_gradient = value
 
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient of a leaf; of a result after `retain_grads`, that of the last backward."""
+        """The accumulated gradient of a leaf; of a result after `retain_grads`, that of the last
+        backward."""
         return self._grad
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        if value is not None and not isinstance(value, Tensor):
-            raise ValueError(f"(InvalidArgument) grad must be Tensor or None, but got {type(value).__name__}.")
-        stops = value is not None and (value if self._grad is None else self._grad)._stop_gradient  # as in Paddle
-        self._grad = None if value is None else Tensor(value.array, None, stops)
+        if value is None:
+            self._grad = None
+            return
+        if not isinstance(value, Tensor):
+            raise ValueError(
+                f"(InvalidArgument) grad must be Tensor or None, but got {type(value).__name__}."
+            )
+        # as in Paddle
+        stops = (value if self._grad is None else self._grad)._stop_gradient
+        self._grad = Tensor(value.array, None, stops)
 
     # ----------------------------------------------------------------- its values
     def numpy(self, force: bool = False) -> np.ndarray[Any, Any]:
         """A copy of its values on the host, whatever `force`."""
-        return handed(self) if watching else np.array(to_numpy(self.array))
+        return to_numpy_hook(self) if observers else np.array(to_numpy(self.array))
 
     def _values(self, how: str) -> np.ndarray[Any, Any]:
         """Its values on the host, not to be changed, handed out by the method `how`."""
-        if watching:
-            in_force.get().left(self, how)
+        if observers:
+            current_observer.get().left(self, how)
         return to_numpy(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -165,7 +187,10 @@ class Tensor:
         """As `item`, handed out by the method `how`."""
         values = self._values(how)
         if not index and values.size != 1:
-            raise ValueError(f"item() needs an index for a Tensor of {values.size} elements (shape {self.shape}).")
+            raise ValueError(
+                f"item() needs an index for a Tensor of {values.size} elements (shape "
+                f"{self.shape})."
+            )
         try:
             return values.item(*index)
         except IndexError as error:
@@ -193,10 +218,11 @@ class Tensor:
     def __bool__(self) -> bool:
         if self.size != 1:  # observed rule 84
             raise AssertionError(
-                f"When Variable is used as the condition of if/while, it must have one element, not {self.size}."
+                f"When Variable is used as the condition of if/while, it must have one element, "
+                f"not {self.size}."
             )
-        if watching:
-            in_force.get().decided(self)
+        if observers:
+            current_observer.get().decided(self)
         return bool(to_numpy(self.array).item())
 
     def __len__(self) -> int:
@@ -213,7 +239,9 @@ class Tensor:
         if not self.ndim:
             return format(to_numpy(self.array).item(), spec)
         if spec:
-            raise TypeError(f"unsupported format string {spec!r} for a Tensor of shape {self.shape}.")
+            raise TypeError(
+                f"unsupported format string {spec!r} for a Tensor of shape {self.shape}."
+            )
         return str(self)
 
     def __repr__(self) -> str:
@@ -226,13 +254,15 @@ class Tensor:
     def __deepcopy__(self, memo: Any) -> Tensor:
         copy = type(self).__new__(type(self))
         copy.array, copy.node, copy._stop_gradient = self.array.copy(), None, self._stop_gradient
-        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_grad", "_hooks", "name")})
+        copy.__dict__.update(
+            {k: v for k, v in self.__dict__.items() if k not in ("_grad", "_hooks", "name")}
+        )
         return copy
 
     # ----------------------------------------------------------------- its gradient
     def detach(self) -> Tensor:
         """The same memory, outside the graph: a leaf with stop_gradient True."""
-        if records_all():
+        if recording_all():
             return Tensor(self.array, self if self.node is None else self.node, self._stop_gradient)
         return Tensor(self.array)
 
@@ -251,12 +281,16 @@ class Tensor:
     clear_gradient = clear_grad
 
     def accumulate(self, gradient: Array) -> None:
-        """Add `gradient`, an array nobody else holds, to `grad`: the same Tensor object, so that old handles see it."""
+        """Add `gradient`, an array nobody else holds, to `grad`: the same Tensor object, so that
+        old handles see it."""
         if self._grad is None:
             self._grad = Tensor(gradient, None, False)
         else:
             self._grad = self._grad._replaced(summed(self._grad.array, gradient))
 
     def _replaced(self, array: Any) -> Tensor:
-        self.array, self.node = array if type(array) in XP else as_array(array, type(self.array)), None
+        self.array, self.node = (
+            array if type(array) in XP else as_array(array, type(self.array)),
+            None,
+        )
         return self

@@ -1,8 +1,10 @@
-"""Watching what is computed: an observer is told of every operation, and may have everything recorded.
+"""Watching what is computed: an observer is told of every operation, and may have everything
+recorded.
 
-While a watch that `records` is in force, all that is computed from the inputs is one graph, whatever the code says:
-under `no_grad`, behind `detach`, and inside the forward of a PyLayer, whose backward takes no part. So the graph is
-that of the function as it is computed, to be held against the backward that somebody wrote for it.
+While a watch that `records` is in force, all that is computed from the inputs is one graph,
+whatever the code says: under `no_grad`, behind `detach`, and inside the forward of a PyLayer, whose
+backward takes no part. So the graph is that of the function as it is computed, to be held against
+the backward that somebody wrote for it.
 """
 
 from __future__ import annotations
@@ -23,23 +25,26 @@ Tensor = Any
 
 
 class Watch:
-    """What is told of operations. It may change the values of an `out` in place before anybody else sees them."""
+    """What is told of operations. It may change the values of an `out` in place before anybody else
+    sees them."""
 
     records: bool = False
     """Whether everything is to be recorded, as above; else calls run as they would unwatched."""
     backwards: bool = False
-    """Whether PyLayers keep their backward all the same, so that a gradient can be taken, of which everything is
+    """Whether PyLayers keep their backward all the same, so that a gradient can be taken, of which
+    everything is
     recorded as well: the graph is then that of the gradient as it is computed."""
 
     def made(self, node: Node, out: Any) -> None:
         """An operation was recorded: its node, and its output, or outputs as a list."""
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
-        """An operation on these arguments, Tensors and others, was not recorded: nothing to differentiate, or no need.
-        Of arguments that are lists, the Tensors are in them."""
+        """An operation on these arguments, Tensors and others, was not recorded: nothing to
+        differentiate, or no need. Of arguments that are lists, the Tensors are in them."""
 
     def left(self, tensor: Tensor, how: str) -> None:
-        """Values of `tensor` were handed to code outside the graph, by the method or function `how`."""
+        """Values of `tensor` were handed to code outside the graph, by the method or function
+        `how`."""
 
     def decided(self, tensor: Tensor) -> None:
         """The truth of `tensor` was asked for."""
@@ -48,67 +53,73 @@ class Watch:
         """The forward of a PyLayer is about to run, recorded."""
 
     def stands_for(self, output: Output, made_by: Any) -> None:
-        """An output of a PyLayer that keeps its backward is the value that came from `made_by` inside its forward."""
+        """An output of a PyLayer that keeps its backward is the value that came from `made_by`
+        inside its forward."""
 
 
-watching: list[object] = []
-"""What is in force in any thread, watches and hooks of what is saved: one truth test tells the usual case, nothing,
-from a look-up."""
+observers: list[object] = []
+"""What is in force in any thread, watches and hooks of what is saved: one truth test tells the
+usual case, nothing, from a look-up."""
 
-nobody = Watch()
+NO_OBSERVER = Watch()
 """The watch where none is: it does nothing."""
-in_force: ContextVar[Watch] = ContextVar("watch", default=nobody)
+current_observer: ContextVar[Watch] = ContextVar("watch", default=NO_OBSERVER)
 
-Place = tuple[Tensor, Array, Any, bool]
+SavedValue = tuple[Tensor, Array, Any, bool]
 """A Tensor, and the array, node and stop_gradient that it had."""
-moved: ContextVar[list[Place] | None] = ContextVar("moved", default=None)
-"""The Tensors that in-place operations changed while everything is recorded, as they were."""
+moved: ContextVar[list[SavedValue]] = ContextVar("moved")
+"""The Tensors that in-place operations changed while everything is recorded, as they were; set
+while there is an observer."""
 
 
 @contextmanager
-def watched(watch: Watch) -> Iterator[list[Place]]:
-    """Have `watch` in force in the ``with`` block, in this thread. Tensors changed in place are as before afterwards,
+def watched(watch: Watch) -> Iterator[list[SavedValue]]:
+    """Have `watch` in force in the ``with`` block, in this thread. Tensors changed in place are as
+    before afterwards,
     if everything is recorded: their memory was left alone.
     """
-    places: list[Place] = []
-    watching.append(watch)
-    tokens = in_force.set(watch), moved.set(places)
+    places: list[SavedValue] = []
+    observers.append(watch)
+    tokens = current_observer.set(watch), moved.set(places)
     try:
         yield places
     finally:
-        in_force.reset(tokens[0])
+        current_observer.reset(tokens[0])
         moved.reset(tokens[1])
-        watching.remove(watch)
+        observers.remove(watch)
         for tensor, array, node, stop_gradient in reversed(places):
             tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
 
 
-def records_all() -> bool:
+def recording_all() -> bool:
     """Whether everything is recorded here and now."""
-    return bool(watching) and in_force.get().records
+    return bool(observers) and current_observer.get().records
 
 
 def take_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> None:
-    """Have `tensor` stand for another value from here on; its memory, which others may have saved, stays as it was."""
-    places = moved.get()
-    if places is not None:
-        places.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))
+    """Have `tensor` stand for another value from here on; its memory, which others may have saved,
+    stays as it was."""
+    before = tensor.array, tensor.node, tensor._stop_gradient
+    moved.get().append((tensor, *before))
     tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
 
 
 exchange: ContextVar[Any] = ContextVar("exchange", default=None)
-"""What stands, in this thread, between Tensors and the NumPy code that takes their values and gives them back: a
-`pylayer.watch.numpy_array.Session`, if anything."""
+"""What stands, in this thread, between Tensors and the NumPy code that takes their values and gives
+them back: a `pylayer.watch.numpy_array.Session`, if anything."""
 
 
-def handed(tensor: Tensor) -> Any:
-    """What `Tensor.numpy` gives: a copy of its values, or what stands for it where NumPy code is recorded."""
+def to_numpy_hook(tensor: Tensor) -> Any:
+    """What `Tensor.numpy` gives: a copy of its values, or what stands for it where NumPy code is
+    recorded."""
     through = exchange.get()
-    return np.array(tensor._values(".numpy()")) if through is None else through.handed(tensor)
+    return (
+        np.array(tensor._values(".numpy()")) if through is None else through.to_numpy_hook(tensor)
+    )
 
 
-def taken(value: Any, whole: bool = False) -> Any:
-    """The Tensor that a value of recorded NumPy code stands for, or lists of such values if `whole`; tuples with
-    Tensors in place of such values; anything else unchanged."""
-    through = exchange.get() if watching else None
-    return value if through is None else through.taken(value, whole)
+def from_numpy_hook(value: Any, whole: bool = False) -> Any:
+    """The Tensor that a value of recorded NumPy code stands for, or lists of such values if
+    `whole`; tuples with Tensors in place of such values; anything else unchanged."""
+    through = exchange.get() if observers else None
+    return value if through is None else through.from_numpy_hook(value, whole)

@@ -1,4 +1,5 @@
-"""Computing without casts to fewer digits: what a layer's formulas give, whatever dtypes it rounds to on the way."""
+"""Computing without casts to fewer digits: what a layer's formulas give, whatever dtypes it rounds
+to on the way."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ import numpy as np
 
 
 class Casts(local):
-    """What is done with casts in this thread. Kernels run in a context of their own, so that no ContextVar serves."""
+    """What is done with casts in this thread. Kernels run in a context of their own, so that no
+    ContextVar serves."""
 
     left_out: set[str] | None = None
-    """Is told the names of the dtypes that were asked for and not taken; None where all casts are made."""
+    """Is told the names of the dtypes that were asked for and not taken; None where all casts are
+    made."""
 
 
 casts = Casts()
@@ -22,7 +25,8 @@ casts = Casts()
 
 @contextmanager
 def casts_left_out(noted: set[str]) -> Iterator[None]:
-    """Have casts to floating dtypes of fewer digits give copies in the ``with`` block, in this thread.
+    """Have casts to floating dtypes of fewer digits give copies in the ``with`` block, in this
+    thread.
 
     Args:
         noted: is told the names of the dtypes that were asked for and not taken.
@@ -35,7 +39,8 @@ def casts_left_out(noted: set[str]) -> Iterator[None]:
 
 
 def leaves_out(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a cast from one dtype to another is to be left out here and now: if it is to fewer bytes."""
+    """Whether a cast from one dtype to another is to be left out here and now: if it is to fewer
+    bytes."""
     noted = casts.left_out
     kinds = {"c"} if own.kind == "c" else {"f", "V"}  # V: bfloat16
     if noted is None or not {own.kind, wanted.kind} <= kinds or wanted.itemsize >= own.itemsize:

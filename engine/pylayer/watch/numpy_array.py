@@ -1,9 +1,11 @@
-"""An array that stands for a Tensor in NumPy code: NumPy's own array, and beside it what its values are on the tape.
+"""An array that stands for a Tensor in NumPy code: NumPy's own array, and beside it what its values
+are on the tape.
 
-All that NumPy code asks of an array's form (its shape, strides, flags, what is a view of what) is asked of NumPy's own
-array, and so is every view. Arrays that are views of each other share one `Buffer`, which has the Tensor of all values
-in it. From where a view's memory begins, and its strides, follow the positions of its elements in the buffer: so a
-write through any view reaches the Tensor, and a read after it sees it.
+All that NumPy code asks of an array's form (its shape, strides, flags, what is a view of what) is
+asked of NumPy's own array, and so is every view. Arrays that are views of each other share one
+`Buffer`, which has the Tensor of all values in it. From where a view's memory begins, and its
+strides, follow the positions of its elements in the buffer: so a write through any view reaches the
+Tensor, and a read after it sees it.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from pylayer.ops.complexes import complex_, imag, real
 from pylayer.ops.indexing import getitem, setitem_
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose
 from pylayer.tape.vjp import OPS
+from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import exchange, in_force, nobody, records_all
+from pylayer.watch import NO_OBSERVER, current_observer, exchange, recording_all
 
 Plain = np.ndarray[Any, Any]
 Dispatched = type(np.sum)
@@ -29,58 +32,65 @@ Dispatched = type(np.sum)
 
 
 class Session:
-    """The recording of NumPy code during one call, in one thread. It hands Tensors out as arrays, and takes them back.
+    """The recording of NumPy code during one call, in one thread. It hands Tensors out as arrays,
+    and takes them back.
 
-    `is_users` tells whether a file of code is the user's. `exact` says that nothing changes the values of the
-    operations, so that they can be held against what NumPy computes.
+    `is_users` tells whether a file of code is the user's. `exact` says that nothing changes the
+    values of the operations, so that they can be held against what NumPy computes.
     """
 
     def __init__(self, is_users: Callable[[str], bool], exact: bool = True) -> None:
         self.is_users = is_users
         self.exact = exact
         self.thread = threading.get_ident()
-        self.watch = in_force.get()
+        self.watch = current_observer.get()
         self.open = True
 
     def leak(self, tensor: Tensor, what: str) -> None:
         """Tell that `what` took the values of `tensor` out of the recording."""
         self.watch.left(tensor, what)
 
-    def handed(self, tensor: Tensor) -> Any:
+    def to_numpy_hook(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
         copy = as_it_is(tensor)
-        copy.array = tensor.array if records_all() else tensor.array.copy()  # which in-place operations write to
+        copy.array = (
+            tensor.array if recording_all() else tensor.array.copy()
+        )  # which in-place operations write to
         return fresh(copy, np.array(tensor.array), self)
 
-    def taken(self, value: Any, whole: bool) -> Any:
+    def from_numpy_hook(self, value: Any, whole: bool) -> Any:
         """See `pylayer.watch.taken`."""
-        value = gathered(value) if whole else value
-        if type(value) is tuple and any(type(v) is RecordedArray for v in value):
-            return tuple(self.taken(v, whole) for v in value)
+        return mapped(gathered(value) if whole else value, self.tensor_of)
+
+    def tensor_of(self, value: Any) -> Any:
+        """The Tensor that a recorded array stands for; anything else unchanged."""
         if type(value) is not RecordedArray:
             return value
-        cut = self.watch is not nobody and not self.watch.records
+        cut = self.watch is not NO_OBSERVER and not self.watch.records
         return Tensor(value._tensor().array) if cut else as_it_is(value._tensor())
 
 
 def session_here() -> Session | None:
     """The session in force in this thread."""
     session = exchange.get()
-    return session if isinstance(session, Session) and session.thread == threading.get_ident() else None
+    return (
+        session
+        if isinstance(session, Session) and session.thread == threading.get_ident()
+        else None
+    )
 
 
 def as_it_is(tensor: Tensor) -> Tensor:
-    """A Tensor of the same value and place in the graph, which in-place operations on the other leave alone."""
-    return Tensor(tensor.array, tensor if tensor.node is None else tensor.node, tensor._stop_gradient)
+    """A Tensor of the same value and place in the graph, which in-place operations on the other
+    leave alone."""
+    return Tensor(
+        tensor.array, tensor if tensor.node is None else tensor.node, tensor._stop_gradient
+    )
 
 
 def recorded_in(value: Any) -> Iterator[RecordedArray]:
-    """The recorded arrays in a value: itself, or in lists, tuples and dicts at any depth."""
-    if type(value) is RecordedArray:
-        yield value
-    elif isinstance(value, (list, tuple, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from recorded_in(item)
+    """The recorded arrays in a value: itself, or in containers at any depth."""
+    return (leaf for leaf in leaves_in(value) if type(leaf) is RecordedArray)
 
 
 def holds_recorded(value: Any) -> bool:
@@ -88,21 +98,9 @@ def holds_recorded(value: Any) -> bool:
     return next(recorded_in(value), None) is not None
 
 
-def like(value: Any, items: list[Any]) -> Any:
-    """Items in the same kind of list or tuple."""
-    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-
-
 def replaced(value: Any, by: Callable[[RecordedArray], Any]) -> Any:
     """`value` with something else in place of each recorded array in it."""
-    if type(value) is RecordedArray:
-        return by(value)
-    if isinstance(value, dict):
-        return {k: replaced(v, by) for k, v in value.items()}
-    if not isinstance(value, (list, tuple)):
-        return value
-    items = [replaced(v, by) for v in value]
-    return value if all(a is b for a, b in zip(items, value, strict=True)) else like(value, items)
+    return mapped(value, lambda leaf: by(leaf) if type(leaf) is RecordedArray else leaf)
 
 
 def plain(value: Any) -> Any:
@@ -111,7 +109,8 @@ def plain(value: Any) -> Any:
 
 
 def gathered(value: Any) -> Any:
-    """A list of arrays and numbers as an array, if recorded ones are among them; anything else unchanged."""
+    """A list of arrays and numbers as an array, if recorded ones are among them; anything else
+    unchanged."""
     listed = isinstance(value, (list, tuple)) and holds_recorded(value)
     return np.stack([gathered(v) for v in value]) if listed else value
 
@@ -127,13 +126,14 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
     if isinstance(like, np.ndarray):
         memory = np.empty_like(like, dtype=tensor.array.dtype, subok=False)
         memory[...] = tensor.array
-    if not is_live(memory.dtype) or (records_all() and tensor.stop_gradient):
+    if not is_live(memory.dtype) or (recording_all() and tensor.stop_gradient):
         return constant(memory, session)
     return RecordedArray(Buffer(memory, tensor, session), memory)
 
 
 def constant(memory: Any, session: Session) -> Any:
-    """NumPy's own array, on whose values nothing depends, as one that may take recorded values; a number as it is."""
+    """NumPy's own array, on whose values nothing depends, as one that may take recorded values; a
+    number as it is."""
     if not isinstance(memory, np.ndarray):
         return memory
     if not (memory.flags.c_contiguous or memory.flags.f_contiguous):
@@ -144,7 +144,8 @@ def constant(memory: Any, session: Session) -> Any:
 class Buffer:
     """Memory that views share, its values as a Tensor, and how often that was changed.
 
-    The Tensor is None if they depend on none that the session handed out: then the memory alone has them.
+    The Tensor is None if they depend on none that the session handed out: then the memory alone has
+    them.
     """
 
     __slots__ = ("memory", "numbers", "session", "tensor", "version")
@@ -175,7 +176,8 @@ def address(memory: Plain) -> int:
 
 
 class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """See the file. Its `_memory` is NumPy's own array, or number: what NumPy gives for one element."""
+    """See the file. Its `_memory` is NumPy's own array, or number: what NumPy gives for one
+    element."""
 
     __slots__ = ("__weakref__", "_buffer", "_memory", "_seen", "_version")
     __array_priority__ = 1000.0
@@ -191,7 +193,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     # ----------------------------------------------------------------- reading and writing
     def _here(self) -> Session | None:
-        """The session in force here, to which this belongs. Other threads that touch this are told of."""
+        """The session in force here, to which this belongs. Other threads that touch this are told
+        of."""
         buffer, here = self._buffer, session_here()
         if buffer.session is here:
             return here
@@ -209,10 +212,17 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return np.zeros(mine.shape, np.intp)
         numbers, step = self._buffer.numbered(), base.itemsize
         first = 0 if mine is base else (address(mine) - address(base)) // step * numbers.itemsize
-        return np.ndarray(mine.shape, np.intp, numbers, first, [n // step * numbers.itemsize for n in mine.strides])
+        return np.ndarray(
+            mine.shape,
+            np.intp,
+            numbers,
+            first,
+            [n // step * numbers.itemsize for n in mine.strides],
+        )
 
     def _part(self) -> Any:
-        """The function that gives its values of those in the buffer, if these are complex and it is a part of them."""
+        """The function that gives its values of those in the buffer, if these are complex and it is
+        a part of them."""
         base, mine = self._buffer.memory, self._memory
         if mine.dtype == base.dtype:
             return None
@@ -231,23 +241,34 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _at(self, where: Any) -> Tensor:
         """The values at positions of the buffer."""
-        found, part = getitem(reshape(self._buffer.values(), [-1]), np.array(where, order="C")), self._part()
+        found, part = (
+            getitem(reshape(self._buffer.values(), [-1]), np.array(where, order="C")),
+            self._part(),
+        )
         return found if part is None else part(found)
 
     def _moved(self, where: Any) -> Tensor:
-        """Its values at these positions: by the engine's operation, if it has one that does that."""
+        """Its values at these positions: by the engine's operation, if it has one that does
+        that."""
         mine, now = self._positions(), self._tensor()
         if np.size(where) == mine.size:
             if np.array_equal(np.ravel(where), mine.ravel()):
                 return now if np.shape(where) == mine.shape else reshape(now, list(np.shape(where)))
             before = list(zip(mine.shape, mine.strides, strict=True))
-            axes = [before.index(axis) for axis in zip(where.shape, where.strides, strict=True) if axis in before]
-            if sorted(axes) == list(range(where.ndim)) and np.array_equal(mine.transpose(axes), where):
+            axes = [
+                before.index(axis)
+                for axis in zip(where.shape, where.strides, strict=True)
+                if axis in before
+            ]
+            if sorted(axes) == list(range(where.ndim)) and np.array_equal(
+                mine.transpose(axes), where
+            ):
                 return transpose(now, axes)
         return self._at(where)
 
     def _view(self, memory: Plain, index: Any = None) -> Any:
-        """What stands for memory that is part of its own; a copy of it if it is read in another way, as other numbers.
+        """What stands for memory that is part of its own; a copy of it if it is read in another
+        way, as other numbers.
 
         Args:
             index: that of ints and slices by which it was made, if it was.
@@ -255,22 +276,29 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if memory is self._memory:
             return self
         whole, session = self._buffer.memory, self._buffer.session
-        if memory.dtype.kind in "biu" and type(memory) is np.ndarray:  # through which it may be written to as well
+        if (
+            memory.dtype.kind in "biu" and type(memory) is np.ndarray
+        ):  # through which it may be written to as well
             if self._buffer.tensor is not None:
                 session.leak(self._tensor(), f".view({memory.dtype.name})")
                 self._buffer.tensor = None
             return memory
-        apart = memory.dtype not in (whole.dtype, whole.real.dtype) or any(n % whole.itemsize for n in memory.strides)
+        apart = memory.dtype not in (whole.dtype, whole.real.dtype) or any(
+            n % whole.itemsize for n in memory.strides
+        )
         if apart or type(memory) is not np.ndarray:
             return memory.copy(order="K")
         found = RecordedArray(self._buffer, memory)
         if self._buffer.tensor is not None and memory.dtype == self.dtype:
-            moved = self._moved(found._positions()) if index is None else getitem(self._tensor(), index)
+            moved = (
+                self._moved(found._positions()) if index is None else getitem(self._tensor(), index)
+            )
             found._seen, found._version = moved, self._buffer.version
         return found
 
     def _write(self, value: Tensor, at: Plain) -> None:
-        """Have the elements at these positions of the buffer be `value`, of the same shape and dtype."""
+        """Have the elements at these positions of the buffer be `value`, of the same shape and
+        dtype."""
         buffer, part = self._buffer, self._part()
         base = buffer.values()
         if part is not None:
@@ -288,9 +316,19 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def _assign(self, value: Any, index: Any = ...) -> None:
         """Write a value at an index, cast and broadcast as NumPy does it."""
         session, dtype = self._here(), self.dtype
-        value = session.handed(value) if isinstance(value, Tensor) and session is not None else gathered(value)
-        live = type(value) is RecordedArray and value._buffer.tensor is not None and session is not None
-        given = astype(value._tensor(), dtype) if live else None  # which is told of, if it is one to integers
+        value = (
+            session.to_numpy_hook(value)
+            if isinstance(value, Tensor) and session is not None
+            else gathered(value)
+        )
+        live = (
+            type(value) is RecordedArray
+            and value._buffer.tensor is not None
+            and session is not None
+        )
+        given = (
+            astype(value._tensor(), dtype) if live else None
+        )  # which is told of, if it is one to integers
         self._memory[index] = plain(value)
         if (given is None and self._buffer.tensor is None) or not is_live(dtype):
             return
@@ -301,23 +339,30 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             given = Tensor(staged)
         extra = given.ndim - at.ndim
         given = reshape(given, given.shape[extra:]) if extra > 0 else given
-        self._write(given if given.array.shape == at.shape else broadcast_to(given, list(at.shape)), at)
+        self._write(
+            given if given.array.shape == at.shape else broadcast_to(given, list(at.shape)), at
+        )
 
     def _left(self, what: str) -> Any:
         """Its values as an array that nobody else holds, for code outside the recording."""
         session = self._here()
         if session is not None and self._buffer.tensor is not None:
             session.leak(self._tensor(), what)
-        return self._memory.copy(order="K") if isinstance(self._memory, np.ndarray) else self._memory
+        return (
+            self._memory.copy(order="K") if isinstance(self._memory, np.ndarray) else self._memory
+        )
 
-    # ----------------------------------------------------------------- what NumPy code asks of an array
+    # ----------------------------------------------------------------- what NumPy code asks of an
+    # array
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return type(self._memory)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(f"'{type(self._memory).__name__}' object has no attribute '{name}'")
+            raise AttributeError(
+                f"'{type(self._memory).__name__}' object has no attribute '{name}'"
+            )
         found = getattr(self._memory, name)
         if callable(found):
             return functools.partial(self._call, name)
@@ -338,8 +383,12 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return self if name == "real" else found
         return fresh((real if name == "real" else imag)(self._tensor()), found, session)
 
-    real = property(lambda self: self._part_of("real"), lambda self, value: self.real.__setitem__(..., value))
-    imag = property(lambda self: self._part_of("imag"), lambda self, value: self.imag.__setitem__(..., value))
+    real = property(
+        lambda self: self._part_of("real"), lambda self, value: self.real.__setitem__(..., value)
+    )
+    imag = property(
+        lambda self: self._part_of("imag"), lambda self, value: self.imag.__setitem__(..., value)
+    )
     flat = property(lambda self: Flat(self), lambda self, value: self.flat.__setitem__(..., value))
 
     def _set_shape(self, shape: Any) -> None:
@@ -359,15 +408,20 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         index, session = plain(index), self._here()
         found = self._memory[index]
         parts = index if isinstance(index, tuple) else (index,)
-        parts = tuple(int(v) if isinstance(v, (np.ndarray, np.integer)) and not np.ndim(v) else v for v in parts)
+        parts = tuple(
+            int(v) if isinstance(v, (np.ndarray, np.integer)) and not np.ndim(v) else v
+            for v in parts
+        )
         if isinstance(found, np.ndarray) and np.may_share_memory(found, self._memory):
             return self._view(found, parts)
         if session is None:
             return found
         if self._buffer.tensor is None:
-            if not is_live(self._memory.dtype):  # what is read off indices or truths is a choice, as they are
+            if not is_live(
+                self._memory.dtype
+            ):  # what is read off indices or truths is a choice, as they are
                 found = np.array(found)
-                in_force.get().computed(OPS["getitem"], (self._tensor(), index), found)
+                current_observer.get().computed(OPS["getitem"], (self._tensor(), index), found)
                 found = found[()]
             return constant(found, session)
         one = not isinstance(found, np.ndarray)
@@ -382,7 +436,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __bool__(self) -> bool:
         truth = bool(self._memory)
         if self._here() is not None:
-            in_force.get().decided(self._tensor())
+            current_observer.get().decided(self._tensor())
         return truth
 
     def __contains__(self, value: Any) -> bool:
@@ -446,7 +500,9 @@ class Flat:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         at = np.arange(self.array.size)[plain(index)]
-        self.array[np.unravel_index(at, self.array.shape)] = np.resize(value, at.shape) if np.ndim(value) else value
+        self.array[np.unravel_index(at, self.array.shape)] = (
+            np.resize(value, at.shape) if np.ndim(value) else value
+        )
 
 
 def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]) -> Any:

@@ -1,9 +1,10 @@
-"""How NumPy's operations on recorded arrays are computed: by a rule, which records them, or else as a leak.
+"""How NumPy's operations on recorded arrays are computed: by a rule, which records them, or else as
+a leak.
 
-NumPy itself computes each operation first, on its own arrays. What it raises is raised. What it gives that is memory of
-its arguments is a view of them. Anything else, and what it writes into its arguments, is what the rule's result has to
-be, in shape, dtype and value, or the rule is not believed. Without a rule the values leave the recording: that is the
-only place where they do so.
+NumPy itself computes each operation first, on its own arrays. What it raises is raised. What it
+gives that is memory of its arguments is a view of them. Anything else, and what it writes into its
+arguments, is what the rule's result has to be, in shape, dtype and value, or the rule is not
+believed. Without a rule the values leave the recording: that is the only place where they do so.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from pylayer.ops.complexes import real
 from pylayer.ops.indexing import where_
 from pylayer.ops.shape import astype, broadcast_to, reshape
 from pylayer.tensor.dtype import BY_NUMPY
+from pylayer.tensor.nested import like, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import in_force
+from pylayer.watch import current_observer
 from pylayer.watch.numpy_array import (
     Dispatched,
     RecordedArray,
@@ -30,7 +32,6 @@ from pylayer.watch.numpy_array import (
     fresh,
     gathered,
     is_live,
-    like,
     plain,
     recorded_in,
     replaced,
@@ -40,37 +41,92 @@ from pylayer.watch.numpy_array import (
 Rule = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Rule] = {}
-"""By function of NumPy's: what gives its result, of the same arguments, in operations that are recorded. Under None:
-what does so for any other function, of it and its arguments."""
+"""By function of NumPy's: what gives its result, of the same arguments, in operations that are
+recorded. Under None: what does so for any other function, of it and its arguments."""
 NAMED: dict[str, dict[str, Rule]] = {}
 """The same for SciPy, which may not be there: by module and name, ufuncs included."""
 UFUNCS: dict[Any, Rule] = {}
-"""By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and plain values."""
+"""By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and
+plain values."""
 METHODS: dict[str, Rule] = {}
 """By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
-MAKES = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "astype"}
+MAKES = {
+    "array",
+    "asarray",
+    "asanyarray",
+    "ascontiguousarray",
+    "asfortranarray",
+    "asarray_chkfinite",
+    "astype",
+}
 """The names of functions and methods that make an array of anything, perhaps of another dtype."""
 PLACES = {
-    "copy", "view", "flatten", "ravel", "reshape", "transpose", "squeeze", "take", "repeat", "compress", "choose",
-    "copyto", "put", "place", "putmask", "fill", "block_diag",
-}  # fmt: skip
+    "copy",
+    "view",
+    "flatten",
+    "ravel",
+    "reshape",
+    "transpose",
+    "squeeze",
+    "take",
+    "repeat",
+    "compress",
+    "choose",
+    "copyto",
+    "put",
+    "place",
+    "putmask",
+    "fill",
+    "block_diag",
+}
 """The names of those that only place elements anew, in a new array or in the first argument."""
 ASKS = {
-    "zeros_like", "ones_like", "empty_like", "shape", "ndim", "size", "iscomplexobj", "isrealobj", "isscalar",
-    "result_type", "can_cast", "min_scalar_type", "common_type", "shares_memory", "may_share_memory", "broadcast",
-}  # fmt: skip
-"""The names of those that ask for what an array is, or make one in its shape, with nothing of its values."""
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "shape",
+    "ndim",
+    "size",
+    "iscomplexobj",
+    "isrealobj",
+    "isscalar",
+    "result_type",
+    "can_cast",
+    "min_scalar_type",
+    "common_type",
+    "shares_memory",
+    "may_share_memory",
+    "broadcast",
+}
+"""The names of those that ask for what an array is, or make one in its shape, with nothing of its
+values."""
 CALL_USERS = {"apply_along_axis", "apply_over_axes", "piecewise"}
-"""The names of those that call functions of the user's, and are therefore not computed by NumPy first."""
+"""The names of those that call functions of the user's, and are therefore not computed by NumPy
+first."""
 CHANGE_NOTHING = (
-    "out", "order", "casting", "subok", "overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver",
+    "out",
+    "order",
+    "casting",
+    "subok",
+    "overwrite_a",
+    "overwrite_b",
+    "overwrite_x",
+    "check_finite",
+    "lapack_driver",
     "lwork",
-)  # fmt: skip
-"""Keywords of which no rule needs to know: what they ask for is done with the result, or does not change it."""
+)
+"""Keywords of which no rule needs to know: what they ask for is done with the result, or does not
+change it."""
 DECISIONS = {
-    "less": "less_than", "greater": "greater_than", "array_equal": "equal_all", "flatnonzero": "nonzero",
-    "argwhere": "nonzero", "lexsort": "argsort", "argpartition": "argsort", "digitize": "searchsorted",
-}  # fmt: skip
+    "less": "less_than",
+    "greater": "greater_than",
+    "array_equal": "equal_all",
+    "flatnonzero": "nonzero",
+    "argwhere": "nonzero",
+    "lexsort": "argsort",
+    "argpartition": "argsort",
+    "digitize": "searchsorted",
+}
 """The engine's names of NumPy's functions whose results are chosen by the values."""
 ALONG = {"argmax": None, "argmin": None, "argsort": -1}
 """Those of them that take an axis after the array, and which they take without."""
@@ -100,27 +156,33 @@ def unruled(*args: Any) -> Any:
 
 # --------------------------------------------------------------------------- results
 def wrapped(
-    value: Any, session: Session | None, arrays: Sequence[RecordedArray] = (), given: Sequence[Any] = ()
+    value: Any,
+    session: Session | None,
+    arrays: Sequence[RecordedArray] = (),
+    given: Sequence[Any] = (),
 ) -> Any:
-    """Plain results as arrays that may take recorded values, of a constant, which nothing depends on; what is memory of
-    one of the `arrays` as a view of it, and what is memory of a plain array among what was `given` as it is."""
+    """Plain results as arrays that may take recorded values, of a constant, which nothing depends
+    on; what is memory of one of the `arrays` as a view of it, and what is memory of a plain array
+    among what was `given` as it is."""
     if session is None:
         return value
-    if isinstance(value, (list, tuple)):
-        return like(value, [wrapped(v, session, arrays, given) for v in value])
-    view = view_of(value, arrays)
-    if view is not None or type(value) is not np.ndarray or value.dtype not in BY_NUMPY or not value.flags.writeable:
-        return value if view is None else view
-    foreign = any(type(v) is np.ndarray and np.may_share_memory(value, v) for v in given)
-    return value if foreign else constant(value, session)
+
+    def wrap(leaf: Any) -> Any:
+        view = view_of(leaf, arrays)
+        if view is not None:
+            return view
+        is_plain = type(leaf) is np.ndarray and leaf.dtype in BY_NUMPY and leaf.flags.writeable
+        foreign = any(type(v) is np.ndarray and np.may_share_memory(leaf, v) for v in given)
+        return constant(leaf, session) if is_plain and not foreign else leaf
+
+    return mapped(value, wrap)
 
 
 def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
     """What is memory of one of the arrays as a view of it; None of anything else."""
     if not isinstance(value, np.ndarray):
         return None
-    own = next((array for array in arrays if array._memory is value), None)
-    for array in arrays if own is None else [own]:
+    for array in sorted(arrays, key=lambda array: array._memory is not value):  # itself first
         if isinstance(array._memory, np.ndarray) and np.may_share_memory(value, array._memory):
             return array._view(value)
     return None
@@ -131,17 +193,25 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
     if isinstance(expected, (list, tuple)):
         if not isinstance(result, (list, tuple)):
             raise Unruled
-        return like(expected, [settled(*one, session, arrays) for one in zip(result, expected, strict=True)])
+        return like(
+            expected, [settled(*one, session, arrays) for one in zip(result, expected, strict=True)]
+        )
     if not isinstance(expected, (np.ndarray, np.generic)):
         return expected
     view = view_of(expected, arrays)
     if type(view) is RecordedArray:
         return view
     own = type(result) is RecordedArray
-    tensor = result._tensor() if own else result if isinstance(result, Tensor) else Tensor(np.asarray(result))
-    if tensor.array.shape != expected.shape or expected.dtype not in BY_NUMPY:
-        raise Unruled
-    if isinstance(expected, np.ndarray) and type(expected) is not np.ndarray:  # a subclass, with a meaning of its own
+    tensor = (
+        result._tensor()
+        if own
+        else result
+        if isinstance(result, Tensor)
+        else Tensor(np.asarray(result))
+    )
+    # a subclass of arrays has a meaning of its own
+    subclass = isinstance(expected, np.ndarray) and type(expected) is not np.ndarray
+    if subclass or tensor.array.shape != expected.shape or expected.dtype not in BY_NUMPY:
         raise Unruled
     tensor = tensor if tensor.array.dtype == expected.dtype else astype(tensor, expected.dtype)
     if not alike(tensor.array, expected, session.exact):
@@ -151,8 +221,9 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
 
 
 def alike(found: Any, expected: Any, exact: bool = True) -> bool:
-    """Whether values are those that NumPy computed, but for rounding: half of the digits, of the largest of them; an
-    eighth of it, or more of a dtype of few digits, where operations are moved and the rule may not be."""
+    """Whether values are those that NumPy computed, but for rounding: half of the digits, of the
+    largest of them; an eighth of it, or more of a dtype of few digits, where operations are moved
+    and the rule may not be."""
     same = bool(found.tobytes() == expected.tobytes())
     if same or not is_live(found.dtype):
         return same or not exact
@@ -177,29 +248,43 @@ def is_decision(expected: Any) -> bool:
 
 
 def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: Any = None) -> Any:
-    """Tell the watch that the values of these operands, recorded arrays or plain, decided on `made`, if that is known.
+    """Tell the watch that the values of these operands, recorded arrays or plain, decided on
+    `made`, if that is known.
 
     Returns:
         `made`, which the watch may have changed.
     """
     array = np.asarray(made) if isinstance(made, (np.ndarray, np.generic)) else None
     read = dict(
-        zip("xyz", [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands], strict=False)
+        zip(
+            "xyz",
+            [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands],
+            strict=False,
+        )
     )
     read |= {} if axis is None else {"axis": axis}
-    in_force.get().computed(Choice(DECISIONS.get(name, name), tuple(read)), list(read.values()), array)  # type: ignore[arg-type]
+    choice: Any = Choice(DECISIONS.get(name, name), tuple(read))
+    current_observer.get().computed(choice, list(read.values()), array)
     return array[()] if array is not None and isinstance(made, np.generic) else made
 
 
 # --------------------------------------------------------------------------- an operation
 def performed(
-    run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any], written: Any, out: Any
+    run: Callable[..., Any],
+    name: str,
+    rule: Rule,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    written: Any,
+    out: Any,
 ) -> Any:
-    """What an operation of NumPy's, or of anybody's, gives for arguments with recorded arrays in them.
+    """What an operation of NumPy's, or of anybody's, gives for arguments with recorded arrays in
+    them.
 
     Args:
         name: as people write it.
-        rule: gives the result in operations that are recorded, of NumPy's own result and the arguments.
+        rule: gives the result in operations that are recorded, of NumPy's own result and the
+            arguments.
         written: the arguments that it may write into.
         out: those of them that it was asked to put its results in.
     """
@@ -214,11 +299,14 @@ def performed(
     given_out: dict[int, Any] = {id(plain(v)): v for v in out if isinstance(v, np.ndarray)}
     given_out |= {id(array._memory): array for array, _ in after}
     targets = [given_out.get(id(one)) for one in as_tuple(expected)]
-    if any(target is not None for target in targets):
-        copies = [now.get(id(one), one.copy()) for one in as_tuple(expected)]
-        expected = like(expected, copies) if isinstance(expected, tuple) else copies[0]
+    pairs = zip(as_tuple(expected), targets, strict=True)
+    copies = [o if target is None else now.get(id(o), o.copy()) for o, target in pairs]
+    expected = like(expected, copies) if isinstance(expected, tuple) else copies[0]
     result, done = wrapped(expected, session, arrays, args), False
-    buffers, items = [array._buffer for array in arrays], result if isinstance(result, (list, tuple)) else [result]
+    buffers, items = (
+        [array._buffer for array in arrays],
+        result if isinstance(result, (list, tuple)) else [result],
+    )
     views = all(type(one) is RecordedArray and one._buffer in buffers for one in items)
     rest = {k: v for k, v in kwargs.items() if k != "out" or "where" in kwargs}
     read = [array for array in recorded_in((args, rest)) if array._buffer.tensor is not None]
@@ -227,7 +315,9 @@ def performed(
     if read and (others or not views or not items):
         try:
             result = settled(rule(expected, args, kwargs), expected, session, arrays)
-            done = not session.exact or all(alike(array._memory, values) for array, values in others)
+            done = not session.exact or all(
+                alike(array._memory, values) for array, values in others
+            )
         except Exception:  # whatever it is, there is no rule for it
             pass
         for array in [] if done else read:
@@ -236,14 +326,19 @@ def performed(
         array._assign(values)
     if not given_out:
         return result
-    found = [delivered(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)]
+    found = [
+        delivered(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)
+    ]
     return like(expected, found) if isinstance(expected, tuple) else found[0]
 
 
 def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
-    """What a call gives, and the arrays among `written` that it writes to, with what they hold then. They hold what
+    """What a call gives, and the arrays among `written` that it writes to, with what they hold
+    then. They hold what
     they did before: it is what is recorded that writes."""
-    before = [(a, a._memory.copy()) for a in recorded_in(written) if isinstance(a._memory, np.ndarray)]
+    before = [
+        (a, a._memory.copy()) for a in recorded_in(written) if isinstance(a._memory, np.ndarray)
+    ]
     after: list[tuple[RecordedArray, Any]] = []
     try:
         return run(), after
@@ -255,7 +350,8 @@ def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedA
 
 
 def delivered(target: Any, result: Any, done: bool, session: Session) -> Any:
-    """A result in the array that was given for it, if one was; `done` tells that the array has not got it yet."""
+    """A result in the array that was given for it, if one was; `done` tells that the array has not
+    got it yet."""
     if target is None:
         return result
     if type(target) is not RecordedArray:
@@ -281,20 +377,28 @@ def named(function: Any) -> Rule | None:
     """The rule of a function or ufunc of SciPy's."""
     for module, rules in NAMED.items():
         rule = rules.get(function.__name__)
-        if rule is not None and getattr(sys.modules.get(module), function.__name__, None) is function:
+        if (
+            rule is not None
+            and getattr(sys.modules.get(module), function.__name__, None) is function
+        ):
             return rule
     return None
 
 
 # --------------------------------------------------------------------------- functions
 def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What a function, of NumPy's or any other, gives for arguments with recorded arrays in them."""
+    """What a function, of NumPy's or any other, gives for arguments with recorded arrays in
+    them."""
     session = session_of(list(recorded_in((args, kwargs))))
     if function.__name__ in ASKS:
         return wrapped(function(*plain(args), **plain(kwargs)), session)
     if session is not None and function.__name__ in CALL_USERS:
         return FUNCTIONS[None](function, *args, **kwargs)
-    module = str(getattr(function, "__module__", None) or "numpy").replace("numpy", "np").replace("np._core", "np")
+    module = (
+        str(getattr(function, "__module__", None) or "numpy")
+        .replace("numpy", "np")
+        .replace("np._core", "np")
+    )
     name = f"{module}.{function.__name__}"
     out = as_tuple(with_keywords(function, args, kwargs)[1].get("out"))
     rule = functools.partial(by_function, function)
@@ -313,7 +417,9 @@ def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> A
     method.__name__ = name
     rule = functools.partial(by_function, method) if name in MAKES | PLACES else unruled
     given = (array, *args)
-    return performed(method, f".{name}", rule, given, kwargs, (given, kwargs), as_tuple(kwargs.get("out")))
+    return performed(
+        method, f".{name}", rule, given, kwargs, (given, kwargs), as_tuple(kwargs.get("out"))
+    )
 
 
 def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -327,14 +433,18 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
         told, given = DECISIONS.get(name, name), [*args, *kwargs.values()]
         operands = given[:2] if told in OF_TWO else list(recorded_in(given))[:1]
         axis = kwargs.get("axis", args[1] if name in ALONG and len(args) > 1 else ALONG.get(told))
-        return tell_decision(told, operands[::-1] if name == "digitize" else operands, axis, expected)
-    rule = FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
+        return tell_decision(
+            told, operands[::-1] if name == "digitize" else operands, axis, expected
+        )
+    rule = (
+        FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
+    )
     return called(rule, *with_keywords(function, args, kwargs))
 
 
 def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What a rule gives, to which a `dtype` is that of the first argument, and which is not told of what changes
-    nothing."""
+    """What a rule gives, to which a `dtype` is that of the first argument, and which is not told of
+    what changes nothing."""
     rest = heeded(kwargs)
     dtype = rest.pop("dtype", None)
     first = args[0] if dtype is None else replaced(args[0], lambda array: array.astype(dtype))
@@ -342,12 +452,17 @@ def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of a call that are given and change something; an `order` that is a number is that of a spline."""
-    idle = {k for k, v in kwargs.items() if k in CHANGE_NOTHING and (k != "order" or isinstance(v, str | None))}
-    return {k: v for k, v in kwargs.items() if k not in idle and v is not np._NoValue}
+    """The keywords of a call that are given and change something; an `order` that is a number is
+    that of a spline."""
+    heeded = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
+    if not isinstance(kwargs.get("order"), str | None):
+        heeded["order"] = kwargs["order"]
+    return heeded
 
 
-def with_keywords(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+def with_keywords(
+    function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
     """Arguments of a call with `out` and `dtype` as keywords, if it is known where these stand."""
     if len(args) < 3:  # they are not among the first two
         return args, kwargs
@@ -355,14 +470,18 @@ def with_keywords(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         bound = signature_of(function).bind(*args, **kwargs)
     except (ValueError, TypeError):
         return args, kwargs
-    named = {name: bound.arguments.pop(name) for name in ("out", "dtype") if name in bound.arguments}
+    named = {
+        name: bound.arguments.pop(name) for name in ("out", "dtype") if name in bound.arguments
+    }
     return bound.args, bound.kwargs | named
 
 
 signature_of = functools.cache(inspect.signature)
 
 
-def array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def array_function(
+    self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """NumPy's protocol for functions (NEP 18)."""
     return call(function, args, kwargs)
 
@@ -370,7 +489,9 @@ def array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kw
 # --------------------------------------------------------------------------- ufuncs
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for ufuncs and their methods (NEP 13)."""
-    if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):  # it sees to that itself, as Tensors do
+    if any(
+        getattr(type(v), "__array_ufunc__", "") is None for v in inputs
+    ):  # it sees to that itself, as Tensors do
         return NotImplemented
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
     given = [gathered(v) for v in inputs]
@@ -380,7 +501,9 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     return performed(getattr(ufunc, method), name, rule, given, kwargs, written, out)
 
 
-def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def by_ufunc(
+    ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """The result by the rule of a ufunc, or of one of its methods."""
     if method != "__call__":
         return called(functools.partial(METHODS[method], ufunc), inputs, kwargs)
@@ -390,7 +513,9 @@ def by_ufunc(ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any],
     where = options.pop("where", True)
     if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
         raise Unruled
-    tensors = replaced(inputs, lambda array: array._memory if array._buffer.tensor is None else array._tensor())
+    tensors = replaced(
+        inputs, lambda array: array._memory if array._buffer.tensor is None else array._tensor()
+    )
     found = rule(as_tuple(expected)[0].dtype, *tensors)
     if where is True:
         return found
@@ -406,7 +531,8 @@ RecordedArray.__array_function__ = array_function
 RecordedArray._call = call_method
 
 
-# --------------------------------------------------------------------------- making arrays, and placing elements anew
+# --------------------------------------------------------------------------- making arrays, and
+# placing elements anew
 def made(value: Any, expected: Any) -> Tensor:
     """An array, or lists of arrays and numbers, in the dtype and shape that NumPy gives."""
     tensor = gathered(value)._tensor()
@@ -418,7 +544,8 @@ def made(value: Any, expected: Any) -> Tensor:
 def placed_anew(function: Any, *args: Any, **kwargs: Any) -> Any:
     """What a function gives, or writes into its first argument, that only places elements anew.
 
-    It is run on marks in place of recorded values, numbers that nobody else has. What is no mark is a constant.
+    It is run on marks in place of recorded values, numbers that nobody else has. What is no mark is
+    a constant.
     """
     parts = [array for array in recorded_in((args, kwargs)) if array._buffer.tensor is not None]
     ends = np.cumsum([part.size for part in parts])

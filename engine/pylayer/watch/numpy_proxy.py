@@ -1,4 +1,5 @@
-"""NumPy as the recorded code sees it: the same names, of which functions that make arrays make recorded ones.
+"""NumPy as the recorded code sees it: the same names, of which functions that make arrays make
+recorded ones.
 
 NumPy's own module is never changed: code of NumPy's, in C above all, goes on using it.
 """
@@ -11,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_array import (
     Dispatched,
     Session,
     holds_recorded,
-    like,
     plain,
     recorded_in,
     session_here,
@@ -26,14 +27,22 @@ from pylayer.watch.numpy_dispatch import FUNCTIONS, MAKES, Unruled, call, wrappe
 LIBRARIES = ("numpy", "scipy")
 
 
-# --------------------------------------------------------------------------- what stands for NumPy's names
+# --------------------------------------------------------------------------- what stands for
+# NumPy's names
 class StandIn(ModuleType):
     """A module of NumPy's or SciPy's."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)
         self.__dict__["__wrapped__"] = module
-        for name in ("__file__", "__path__", "__spec__", "__version__", "__package__", "__loader__"):
+        for name in (
+            "__file__",
+            "__path__",
+            "__spec__",
+            "__version__",
+            "__package__",
+            "__loader__",
+        ):
             if hasattr(module, name):
                 self.__dict__[name] = getattr(module, name)
 
@@ -54,14 +63,16 @@ standing: set[int] = set()
 
 
 def stand_in(value: Any) -> Any:
-    """What the recorded code sees in place of something of NumPy's or SciPy's, or of a tuple of such; anything else
-    itself."""
+    """What the recorded code sees in place of something of NumPy's or SciPy's, or of a tuple of
+    such; anything else itself."""
     if type(value) is tuple:
         items = tuple(map(stand_in, value))
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     if id(value) in made:
         return made[id(value)][1]
-    if not issubclass(type(value), (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched)):
+    if not issubclass(
+        type(value), (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched)
+    ):
         return value  # known by its type: a user's object may answer anything to what it is asked
     of_ufunc = isinstance(getattr(value, "__self__", None), np.ufunc)
     if of_ufunc or id(value) in standing or not of_libraries(value):
@@ -108,7 +119,11 @@ class Joiner:
         self.real = real
 
     def __getitem__(self, items: Any) -> Any:
-        return replay(type(self.real).__getitem__, self.real, items) if session_here() else self.real[items]
+        return (
+            replay(type(self.real).__getitem__, self.real, items)
+            if session_here()
+            else self.real[items]
+        )
 
 
 def iterator(*args: Any, **kwargs: Any) -> np.nditer:
@@ -126,15 +141,15 @@ for _joiner in (np.r_, np.c_):
 
 
 def with_tensors(value: Any, session: Session) -> Any:
-    """A value, or lists of them, with recorded arrays in place of Tensors."""
-    if isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple, Tensor)) for v in value):
-        return like(value, [with_tensors(v, session) for v in value])
-    return session.handed(value) if isinstance(value, Tensor) else value
+    """A value, or containers of them, with recorded arrays in place of Tensors."""
+    return mapped(value, lambda v: session.to_numpy_hook(v) if isinstance(v, Tensor) else v)
 
 
-# --------------------------------------------------------------------------- NumPy's functions that are Python
+# --------------------------------------------------------------------------- NumPy's functions that
+# are Python
 namespaces: dict[str, dict[str, Any]] = {}
-"""By module of NumPy's or SciPy's: its globals as its functions see them when they run on recorded arrays."""
+"""By module of NumPy's or SciPy's: its globals as its functions see them when they run on recorded
+arrays."""
 
 
 class Converter:
@@ -157,19 +172,24 @@ class Converter:
 
 
 def replay(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Run NumPy's own Python code of a function on recorded arrays. Raises Unruled if it is not Python."""
+    """Run NumPy's own Python code of a function on recorded arrays. Raises Unruled if it is not
+    Python."""
     code = getattr(function, "_implementation", function)
     if not isinstance(code, FunctionType) or not of_libraries(code):
         raise Unruled
     cells = tuple(CellType(replayed(cell.cell_contents)) for cell in code.__closure__ or ())
-    copy = FunctionType(code.__code__, namespace(code), code.__name__, code.__defaults__, cells or None)
+    copy = FunctionType(
+        code.__code__, namespace(code), code.__name__, code.__defaults__, cells or None
+    )
     copy.__kwdefaults__ = code.__kwdefaults__
     return copy(*args, **kwargs)
 
 
 def namespace(function: FunctionType) -> dict[str, Any]:
     """The globals of a function with stand-ins."""
-    name = function.__globals__["__name__"]  # where it is written: its own module may be set to another
+    name = function.__globals__[
+        "__name__"
+    ]  # where it is written: its own module may be set to another
     if name not in namespaces:
         found = namespaces[name] = dict(function.__globals__)
         for key, value in function.__globals__.items():

@@ -3,12 +3,13 @@
     with recording_numpy(Code([layer])):
         out = layer.apply(x)
 
-In the block ``Tensor.numpy()`` and ``np.asarray(tensor)`` give arrays that stand for the Tensor. What NumPy does to
-them is done by operations of the engine, which any watch in force sees; ``paddle.to_tensor`` takes them back. Values
-that go where that cannot be seen are leaks, of each of which the watch is told (`Watch.left`). The block changes
-nothing of NumPy: code reachable from the functions that are given sees stand-ins for NumPy's modules and functions
-until the block ends, in its globals, closures and defaults, and in what it imports. Only the thread that entered it is
-recorded.
+In the block ``Tensor.numpy()`` and ``np.asarray(tensor)`` give arrays that stand for the Tensor.
+What NumPy does to them is done by operations of the engine, which any watch in force sees;
+``paddle.to_tensor`` takes them back. Values that go where that cannot be seen are leaks, of each of
+which the watch is told (`Watch.left`). The block changes
+nothing of NumPy: code reachable from the functions that are given sees stand-ins for NumPy's
+modules and functions until the block ends, in its globals, closures and defaults, and in what it
+imports. Only the thread that entered it is recorded.
 
 A cast to a dtype of fewer digits (``x.astype("float32")``) is the engine's operation `cast`.
 """
@@ -32,7 +33,7 @@ import numpy as np
 
 import pylayer
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import exchange, scipy_rules, watching
+from pylayer.watch import exchange, observers, scipy_rules
 from pylayer.watch.numpy_array import RecordedArray, Session, session_here
 from pylayer.watch.numpy_proxy import LIBRARIES, stand_in, standing
 
@@ -42,15 +43,29 @@ ENGINE = f"{Path(pylayer.__file__).parent}/"
 STANDARD = sysconfig.get_path("stdlib")
 INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib")})
 OWN = tuple(
-    f"{folder}/" for spec in map(find_spec, LIBRARIES) if spec for folder in spec.submodule_search_locations or ()
+    f"{folder}/"
+    for spec in map(find_spec, LIBRARIES)
+    if spec
+    for folder in spec.submodule_search_locations or ()
 )
 """The folders of NumPy and SciPy."""
 WRITTEN_IN_PYTHON = 1 << 9
 """The flag of classes that a class statement made."""
 PLAIN: tuple[type, ...] = (
-    str, bytes, int, float, complex, type(None), np.ndarray, Tensor, RecordedArray, type(object.__init__),
-    ModuleType, *weakref.ProxyTypes,  # which may stand for nothing any more, and raise when they are asked
-)  # fmt: skip
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    type(None),
+    np.ndarray,
+    Tensor,
+    RecordedArray,
+    type(object.__init__),
+    # which may stand for nothing any more, and raise when they are asked
+    ModuleType,
+    *weakref.ProxyTypes,
+)
 WRAPPERS = (type(functools.lru_cache(len)),)
 """Callables in C that hold a function of the user's."""
 MOST_LISTED = 100
@@ -61,18 +76,21 @@ MOST_VISITED = 20_000
 
 @functools.cache
 def is_users(path: str, others: tuple[str, ...]) -> bool:
-    """Whether a file of code is neither a library's nor Python's own, nor one of `others`, which are folders."""
+    """Whether a file of code is neither a library's nor Python's own, nor one of `others`, which
+    are folders."""
     if path.startswith((*others, *OWN, "<frozen")):
         return False
     return not path.startswith(STANDARD) or path.startswith(INSTALLED)
 
 
 class Code:
-    """The user's code that can be reached from some functions, and where it refers to NumPy, which is looked for once.
+    """The user's code that can be reached from some functions, and where it refers to NumPy, which
+    is looked for once.
 
     Args:
-        functions: what is called: functions, classes such as a PyLayer, objects. Code that can be reached from them is
-            the user's, but for Python's own, that of installed packages, and that of the engine.
+        functions: what is called: functions, classes such as a PyLayer, objects. Code that can be
+            reached from them is the user's, but for Python's own, that of installed packages, and
+            that of the engine.
         others: folders with further code that is not the user's.
     """
 
@@ -96,7 +114,9 @@ class Code:
                 places = list(self.held_by(value))
                 found += [place for place in places if stand_in(there(*place)) is not there(*place)]
                 waiting += [there(*place) for place in places]
-                waiting += [cell.cell_contents for cell in cells_of(value)]  # what it calls may be there
+                waiting += [
+                    cell.cell_contents for cell in cells_of(value)
+                ]  # what it calls may be there
                 waiting.append(value.__dict__.get("__wrapped__"))
             else:
                 waiting += self.within(value)
@@ -129,7 +149,12 @@ class Code:
             names = ("__self__", "__func__", "func", "args", "keywords", "fget")
             return [getattr(value, name, None) for name in names]
         if is_a(value, type):
-            return [held for cls in value.__mro__ if self.is_users(cls) for held in list(vars(cls).values())]
+            return [
+                held
+                for cls in value.__mro__
+                if self.is_users(cls)
+                for held in list(vars(cls).values())
+            ]
         if is_a(value, (list, tuple, set, dict)):
             return list(value.values() if is_a(value, dict) else value)[:MOST_LISTED]
         if self.reaches(type(value)) or type(value) in WRAPPERS:
@@ -139,23 +164,29 @@ class Code:
         return []
 
     def reaches(self, cls: type) -> bool:
-        """Whether a class is the user's, or one of the harness or the engine, whose objects hold what the user has
-        made."""
+        """Whether a class is the user's, or one of the harness or the engine, whose objects hold
+        what the user has made."""
         path = file_of(cls)
-        return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (path.startswith(self.others) or self.is_users(cls))
+        return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (
+            path.startswith(self.others) or self.is_users(cls)
+        )
 
     def is_users(self, cls: type) -> bool:
         """Whether a class is the user's."""
-        return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (not file_of(cls) or self.holds(file_of(cls)))
+        return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (
+            not file_of(cls) or self.holds(file_of(cls))
+        )
 
 
 def file_of(cls: type) -> str:
-    """The file of the module that a class says it is of; empty if there is none, as in a session."""
+    """The file of the module that a class says it is of; empty if there is none, as in a
+    session."""
     return getattr(sys.modules.get(str(getattr(cls, "__module__", None))), "__file__", None) or ""
 
 
 def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
-    """Whether a value is of a type, by that alone: `isinstance` asks it for its class, and it may answer anything."""
+    """Whether a value is of a type, by that alone: `isinstance` asks it for its class, and it may
+    answer anything."""
     return issubclass(type(value), kinds)
 
 
@@ -180,8 +211,9 @@ def cells_of(function: FunctionType) -> list[CellType]:
     """The variables of a function's closure that have been given a value."""
     cells = []
     for cell in function.__closure__ or ():
-        with contextlib.suppress(ValueError):
-            cells += [cell] if cell.cell_contents is not cell else []
+        with contextlib.suppress(ValueError):  # of one without a value
+            _ = cell.cell_contents
+            cells.append(cell)
     return cells
 
 
@@ -194,9 +226,11 @@ def names_in(code: CodeType) -> frozenset[str]:
 
 lock = threading.Lock()
 recordings: list[Session] = []
-"""Those in force in all threads: names are replaced for all of them at once, until the last ends."""
+"""Those in force in all threads: names are replaced for all of them at once, until the last
+ends."""
 standing_in: dict[tuple[int, Any], tuple[Any, Any, Any, Any]] = {}
-"""Holder, key, what is there outside of recordings, and what now, by the identity of the holder and the key."""
+"""Holder, key, what is there outside of recordings, and what now, by the identity of the holder and
+the key."""
 
 
 @contextlib.contextmanager
@@ -205,24 +239,27 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[None]:
 
     Args:
         code: what is called.
-        exact: nothing changes the values that operations give, so a rule whose result is not NumPy's is not believed.
+        exact: nothing changes the values that operations give, so a rule whose result is not
+            NumPy's is not believed.
     """
     session = Session(code.holds, exact)
-    places = [(place, stand_in(there(*place))) for place in code.places]  # nothing is changed yet that an error leaves
+    places = [
+        (place, stand_in(there(*place))) for place in code.places
+    ]  # nothing is changed yet that an error leaves
     with lock:
         if not recordings:
             replace(vars(builtins), "__import__", functools.partial(imported, builtins.__import__))
         recordings.append(session)
         for place, other in places:
             replace(*place, other)
-    watching.append(session)
+    observers.append(session)
     token = exchange.set(session)
     try:
         yield
     finally:
         session.open = False
         exchange.reset(token)
-        watching.remove(session)
+        observers.remove(session)
         with lock:
             recordings.remove(session)
             if not recordings:
@@ -246,9 +283,14 @@ def give_back() -> None:
 
 
 def imported(real: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """What an import gives: a stand-in to functions of the user's, and the module itself to any other code."""
+    """What an import gives: a stand-in to functions of the user's, and the module itself to any
+    other code."""
     module, session = real(name, *args, **kwargs), session_here()
     if name.partition(".")[0] not in LIBRARIES or session is None:
         return module
     code = sys._getframe(1).f_code
-    return stand_in(module) if code.co_name != "<module>" and session.is_users(code.co_filename) else module
+    return (
+        stand_in(module)
+        if code.co_name != "<module>" and session.is_users(code.co_filename)
+        else module
+    )

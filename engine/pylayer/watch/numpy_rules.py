@@ -1,7 +1,9 @@
-"""NumPy's operations in the engine's: ufuncs, their methods, and functions. What is not here is told as a leak.
+"""NumPy's operations in the engine's: ufuncs, their methods, and functions. What is not here is
+told as a leak.
 
-A rule of a ufunc takes the dtype of the result and the operands, Tensors and plain values; one of a function takes the
-arguments of the call. A rule has the parameters that it implements: any other is an error, and so no rule. Functions
+A rule of a ufunc takes the dtype of the result and the operands, Tensors and plain values; one of a
+function takes the arguments of the call. A rule has the parameters that it implements: any other is
+an error, and so no rule. Functions
 that NumPy itself writes in Python need none: `numpy_proxy` runs that code on recorded arrays.
 """
 
@@ -36,7 +38,8 @@ from pylayer.watch.numpy_dispatch import (
 )
 
 LONGEST = 4096
-"""The most elements that are reduced one after the other, where no operation of the engine does it."""
+"""The most elements that are reduced one after the other, where no operation of the engine does
+it."""
 
 
 # --------------------------------------------------------------------------- operands
@@ -56,8 +59,13 @@ def as_tensor(value: Any, dtype: Any) -> Any:
 
 
 def number(value: Any, dtype: Any) -> Any:
-    """A plain operand without axes as a number that follows the dtype of the other; any other as a Tensor."""
-    if isinstance(value, (int, float, np.generic)) and not is_recorded(value) and np.dtype(dtype).kind in "fc":
+    """A plain operand without axes as a number that follows the dtype of the other; any other as a
+    Tensor."""
+    if (
+        isinstance(value, (int, float, np.generic))
+        and not is_recorded(value)
+        and np.dtype(dtype).kind in "fc"
+    ):
         found = np.asarray(value).item()
         if isinstance(found, (int, float)) and not isinstance(found, bool):
             return found
@@ -73,7 +81,9 @@ def axes_of(axis: Any, ndim: int) -> list[int]:
 # --------------------------------------------------------------------------- ufuncs
 def one(function: Callable[..., Any]) -> Rule:
     """A ufunc of one operand."""
-    return lambda dtype, x: function(x if dtype.kind == "f" and x.array.dtype.kind == "c" else as_tensor(x, dtype))
+    return lambda dtype, x: function(
+        x if dtype.kind == "f" and x.array.dtype.kind == "c" else as_tensor(x, dtype)
+    )
 
 
 def two(function: Callable[..., Any], numbers: bool = False) -> Rule:
@@ -86,7 +96,11 @@ def _power(dtype: Any, x: Any, y: Any) -> Any:
     base, exponent = number(x, dtype), number(y, dtype)
     if not isinstance(base, Tensor):
         return ops.power(base if base > 0 else as_tensor(x, dtype), exponent)
-    return ops.square(base) if not isinstance(exponent, Tensor) and exponent == 2 else ops.power(base, exponent)
+    return (
+        ops.square(base)
+        if not isinstance(exponent, Tensor) and exponent == 2
+        else ops.power(base, exponent)
+    )
 
 
 def _magnitude(dtype: Any, x: Any) -> Any:
@@ -99,38 +113,66 @@ def _mantissa(dtype: Any, x: Any) -> Any:
     return x * Tensor(np.ldexp(1.0, -exponent).astype(x.array.dtype)), Tensor(exponent)
 
 
-for _name, _function in {**vars(ops), "conj": complexes.conj, "matmul": linalg.matmul, "vecdot": linalg.vecdot}.items():
+for _name, _function in {
+    **vars(ops),
+    "conj": complexes.conj,
+    "matmul": linalg.matmul,
+    "vecdot": linalg.vecdot,
+}.items():
     _ufunc = getattr(np, _name, None)  # by the names of the array API, which are the engine's
-    if isinstance(_ufunc, np.ufunc) and getattr(getattr(_function, "op", None), "differentiable", True):
+    if isinstance(_ufunc, np.ufunc) and getattr(
+        getattr(_function, "op", None), "differentiable", True
+    ):
         UFUNCS[_ufunc] = one(_function) if _ufunc.nin == 1 else two(_function)
 UFUNCS |= {
-    np.add: two(operator.add, True), np.subtract: two(operator.sub, True), np.multiply: two(operator.mul, True),
-    np.divide: two(operator.truediv, True), np.power: _power, np.float_power: _power, np.absolute: _magnitude,
-    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y), np.floor_divide: two(lambda x, y: ops.floor(x / y)),
-    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.rint: one(ops.round),
+    np.add: two(operator.add, True),
+    np.subtract: two(operator.sub, True),
+    np.multiply: two(operator.mul, True),
+    np.divide: two(operator.truediv, True),
+    np.power: _power,
+    np.float_power: _power,
+    np.absolute: _magnitude,
+    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y),
+    np.floor_divide: two(lambda x, y: ops.floor(x / y)),
+    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))),
+    np.rint: one(ops.round),
     np.logaddexp2: two(lambda x, y: ops.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
-    np.fabs: one(ops.abs), np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.frexp: _mantissa,
-    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)), np.radians: one(ops.deg2rad),
-    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))), np.degrees: one(ops.rad2deg),
+    np.fabs: one(ops.abs),
+    np.exp2: one(lambda x: ops.exp(x * math.log(2))),
+    np.frexp: _mantissa,
+    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
+    np.radians: one(ops.deg2rad),
+    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))),
+    np.degrees: one(ops.rad2deg),
     np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, y).astype(dtype)),
-}  # fmt: skip
+}
 
 
 # --------------------------------------------------------------------------- methods of ufuncs
 WHOLE: dict[Any, Callable[..., Any]] = {
-    np.add: lambda x, axis, keep: reduction.sum(x, axis, None, keep), np.multiply: reduction.prod,
-    np.maximum: reduction.max, np.minimum: reduction.min, np.logaddexp: reduction.logsumexp,
-}  # fmt: skip
+    np.add: lambda x, axis, keep: reduction.sum(x, axis, None, keep),
+    np.multiply: reduction.prod,
+    np.maximum: reduction.max,
+    np.minimum: reduction.min,
+    np.logaddexp: reduction.logsumexp,
+}
 """Reductions that the engine has."""
 RUNNING: dict[Any, Callable[..., Any]] = {np.add: reduction.cumsum, np.multiply: reduction.cumprod}
 
 
 def _reduce(
-    ufunc: Any, array: Any, axis: Any = 0, keepdims: Any = False, initial: Any = None, where: Any = True
+    ufunc: Any,
+    array: Any,
+    axis: Any = 0,
+    keepdims: Any = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> Any:
     if where is not True:
         neutral = initial if ufunc.identity is None else ufunc.identity
-        array = np.where(where, array, array.dtype.type(neutral)) if neutral is not None else unruled()
+        array = (
+            np.where(where, array, array.dtype.type(neutral)) if neutral is not None else unruled()
+        )
     axes = axes_of(axis, array.ndim)
     if not array.ndim:
         found = array
@@ -148,14 +190,20 @@ def _accumulate(ufunc: Any, array: Any, axis: Any = 0) -> Any:
     if ufunc in RUNNING:
         return RUNNING[ufunc](array._tensor(), int(plain(axis)))
     rows = np.moveaxis(array, axis, 0)
-    return np.stack(list(itertools.accumulate(rows, ufunc)), axis) if len(rows) <= LONGEST else unruled()
+    return (
+        np.stack(list(itertools.accumulate(rows, ufunc)), axis)
+        if len(rows) <= LONGEST
+        else unruled()
+    )
 
 
 def _reduceat(ufunc: Any, array: Any, indices: Any, axis: Any = 0) -> Any:
     rows = np.moveaxis(array, axis, 0)
     starts = [int(k) for k in np.atleast_1d(plain(indices))]
     ends = [*starts[1:], len(rows)]
-    found = [ufunc.reduce(rows[i:j], 0) if i < j else rows[i] for i, j in zip(starts, ends, strict=True)]
+    found = [
+        ufunc.reduce(rows[i:j], 0) if i < j else rows[i] for i, j in zip(starts, ends, strict=True)
+    ]
     return np.stack(found, axis)
 
 
@@ -167,7 +215,9 @@ def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
     """``ufunc.at``: as often as a place is named, once each time."""
     at = np.array(np.arange(array.size).reshape(array.shape)[plain(index)])
     places = at.ravel()
-    given: Any = None if value is None else np.broadcast_to(value, at.shape).astype(array.dtype).ravel()
+    given: Any = (
+        None if value is None else np.broadcast_to(value, at.shape).astype(array.dtype).ravel()
+    )
     if ufunc in (np.add, np.subtract):
         added = as_tensor(given if ufunc is np.add else -given, array.dtype)
         flat = add_at(shapes.reshape(array._tensor(), [-1]), places, added)
@@ -178,7 +228,13 @@ def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
         array[one] = ufunc(array[one]) if given is None else ufunc(array[one], given[k])
 
 
-METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat, "outer": _outer, "at": _at}
+METHODS |= {
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "reduceat": _reduceat,
+    "outer": _outer,
+    "at": _at,
+}
 
 
 # --------------------------------------------------------------------------- reductions
@@ -192,7 +248,9 @@ def _running(ufunc: Any) -> Rule:
 
 def _count(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
     """How many elements a mean is of."""
-    return np.broadcast_to(plain(where), a.shape).sum(axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims)
+    return np.broadcast_to(plain(where), a.shape).sum(
+        axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims
+    )
 
 
 def _mean(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
@@ -201,8 +259,16 @@ def _mean(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True)
     return reduction.mean(a._tensor(), axes_of(axis, a.ndim), bool(keepdims))
 
 
-def _var(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-         where: Any = True, mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
+def _var(
+    a: Any,
+    axis: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
     centred = a - (np.mean(a, axis, keepdims=True, where=where) if mean is None else mean)
     squares = np.square(centred) if a.dtype.kind != "c" else (centred * np.conj(centred)).real
     degrees = _count(a, axis, where, keepdims) - (ddof if correction is None else correction)
@@ -214,7 +280,9 @@ def _sort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> An
 
 
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect") -> Any:
-    return _in_order(a, axis, lambda values, along: np.argpartition(values, plain(kth), along, kind))
+    return _in_order(
+        a, axis, lambda values, along: np.argpartition(values, plain(kth), along, kind)
+    )
 
 
 def _in_order(a: Any, axis: Any, by: Callable[[Any, int], Any]) -> Any:
@@ -225,7 +293,9 @@ def _in_order(a: Any, axis: Any, by: Callable[[Any, int], Any]) -> Any:
 
 
 def _quantile(function: Any) -> Rule:
-    def rule(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:  # of a list: NumPy's code writes into its result
+    def rule(
+        a: Any, q: Any, *args: Any, **kwargs: Any
+    ) -> Any:  # of a list: NumPy's code writes into its result
         found = FUNCTIONS[None](function, a, np.atleast_1d(q), *args, **kwargs)
         return found if np.ndim(q) else found[0]
 
@@ -244,16 +314,14 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     sizes = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
     if is_recorded(condition) and condition.dtype.kind in "fc":
         tell_decision("nonzero", [condition])
-    mask = Tensor(np.array(plain(condition), dtype=bool))  # a copy, for the code may change its own later
+    mask = Tensor(
+        np.array(plain(condition), dtype=bool)
+    )  # a copy, for the code may change its own later
     return shapes.broadcast_to(where_(mask, as_tensor(x, dtype), as_tensor(y, dtype)), list(sizes))
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
     low, high = a_min if min is None else min, a_max if max is None else max
-    bounds = [v for v in (low, high) if v is not None]
-    if is_recorded(a) and all(np.ndim(v) == 0 and not is_recorded(v) for v in bounds):
-        numbers = [None if v is None else np.asarray(v).item() for v in (low, high)]
-        return ops.clip_(as_tensor(a, np.result_type(a._memory, *bounds)), *numbers)
     a = a if low is None else np.maximum(a, low)
     return a if high is None else np.minimum(a, high)
 
@@ -302,7 +370,9 @@ def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     places = np.asarray(plain(x))
-    total = np.zeros_like(weights, shape=max(int(places.max(initial=-1)) + 1, minlength), dtype=float)
+    total = np.zeros_like(
+        weights, shape=max(int(places.max(initial=-1)) + 1, minlength), dtype=float
+    )
     np.add.at(total, places, weights)
     return total
 
@@ -318,9 +388,10 @@ def of_tensors(function: Callable[..., Any]) -> Rule:
     """A rule on arrays as one on Tensors, all of the common dtype."""
 
     def rule(*args: Any, **kwargs: Any) -> Any:
-        arrays = [v for v in args if is_recorded(v) or isinstance(v, np.ndarray)]
-        dtype = np.result_type(*(v.dtype for v in arrays), np.float32)
-        return function(*(as_tensor(v, dtype) if any(v is a for a in arrays) else v for v in args), **kwargs)
+        kinds = (RecordedArray, np.ndarray)
+        dtype = np.result_type(*(v.dtype for v in args if type(v) in kinds), np.float32)
+        tensors = (as_tensor(v, dtype) if type(v) in kinds else v for v in args)
+        return function(*tensors, **kwargs)
 
     return rule
 
@@ -354,7 +425,9 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
     return eigh(a, UPLO.upper() == "L", np.linalg.eigh(a._memory, UPLO)[1])
 
 
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
     """U, S and Vᴴ, or S alone; not believed where U or V has more columns than S has values."""
     if hermitian:  # of which one triangle is read
         raise Unruled
@@ -385,27 +458,56 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> 
 
 
 FUNCTIONS |= {
-    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _over(np.maximum), np.min: _over(np.minimum),
-    np.mean: _mean, np.var: _var, np.std: lambda *args, **options: np.sqrt(_var(*args, **options)),
-    np.cumsum: _running(np.add), np.cumprod: _running(np.multiply), np.sort: _sort, np.partition: _partition,
-    np.quantile: _quantile(np.quantile), np.percentile: _quantile(np.percentile), np.unique: _unique,
-    np.where: _where, np.clip: _clip, np.interp: _interp, np.dot: _dot, np.inner: _inner, np.einsum: _einsum,
-    np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
-    np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
-    np.round: _round, np.pad: _pad,
+    np.sum: _over(np.add),
+    np.prod: _over(np.multiply),
+    np.max: _over(np.maximum),
+    np.min: _over(np.minimum),
+    np.mean: _mean,
+    np.var: _var,
+    np.std: lambda *args, **options: np.sqrt(_var(*args, **options)),
+    np.cumsum: _running(np.add),
+    np.cumprod: _running(np.multiply),
+    np.sort: _sort,
+    np.partition: _partition,
+    np.quantile: _quantile(np.quantile),
+    np.percentile: _quantile(np.percentile),
+    np.unique: _unique,
+    np.where: _where,
+    np.clip: _clip,
+    np.interp: _interp,
+    np.dot: _dot,
+    np.inner: _inner,
+    np.einsum: _einsum,
+    np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)),
+    np.convolve: _convolve,
+    np.correlate: _correlate,
+    np.bincount: _bincount,
+    np.concatenate: _concatenate,
+    np.round: _round,
+    np.pad: _pad,
     np.trace: lambda a, *axes, **named: np.sum(np.diagonal(a, *axes, **named), -1),
-    np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh, np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0],
-}  # fmt: skip
+    np.linalg.lstsq: _lstsq,
+    np.linalg.eigh: _eigh,
+    np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0],
+}
 MATRICES: dict[str, Any] = {
-    "inv": factors.inv, "solve": factors.solve, "det": factors.det, "slogdet": lambda a: tuple(factors.slogdet(a)),
-    "cholesky": cholesky, "svd": svd, "qr": qr, "eig": factors.eig, "eigvals": factors.eigvals,
-}  # fmt: skip
+    "inv": factors.inv,
+    "solve": factors.solve,
+    "det": factors.det,
+    "slogdet": lambda a: tuple(factors.slogdet(a)),
+    "cholesky": cholesky,
+    "svd": svd,
+    "qr": qr,
+    "eig": factors.eig,
+    "eigvals": factors.eigvals,
+}
 for _name, _function in MATRICES.items():
     FUNCTIONS[getattr(np.linalg, _name)] = of_tensors(_function)
 
 
 def _transform(function: Callable[..., Any]) -> Rule:
-    """A Fourier transform; the engine's have the same parameters, but for None, which is no `norm`."""
+    """A Fourier transform; the engine's have the same parameters, but for None, which is no
+    `norm`."""
     return lambda a, *args, **options: function(
         a._tensor(), *args, **{k: v for k, v in options.items() if v is not None}
     )

@@ -1,4 +1,5 @@
-"""SciPy's functions in the engine's operations, by name, where SciPy is installed; see `numpy_rules`."""
+"""SciPy's functions in the engine's operations, by name, where SciPy is installed; see
+`numpy_rules`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,17 @@ from pylayer.ops.indexing import where_
 from pylayer.ops.reduction import logsumexp as log_sum_exp
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_dispatch import NAMED
-from pylayer.watch.numpy_rules import axes_of, cholesky, eigh, of_tensors, one, qr, svd, swapped, two
+from pylayer.watch.numpy_rules import (
+    axes_of,
+    cholesky,
+    eigh,
+    of_tensors,
+    one,
+    qr,
+    svd,
+    swapped,
+    two,
+)
 
 
 def _times_log(x: Tensor, y: Tensor) -> Any:
@@ -37,17 +48,36 @@ def _log_sigmoid(x: Tensor) -> Any:
 
 
 OF_ONE: dict[str, Any] = {
-    "erf": ops.erf, "erfc": ops.erfc, "erfinv": special.erfinv, "gammaln": special.lgamma, "loggamma": special.lgamma,
-    "digamma": special.digamma, "psi": special.digamma, "expit": ops.sigmoid, "log_expit": _log_sigmoid,
-    "logit": special.logit, "gamma": lambda x: ops.exp(special.lgamma(x)), "entr": lambda x: -_times_log(x, x),
-    "ndtr": _normal, "log_ndtr": lambda x: ops.log(_normal(x)), "expm1": ops.expm1, "log1p": ops.log1p,
-    "exprel": lambda x: ops.expm1(x) / x, "i0": special.i0, "i1": special.i1, "i0e": special.i0e, "i1e": special.i1e,
-}  # fmt: skip
+    "erf": ops.erf,
+    "erfc": ops.erfc,
+    "erfinv": special.erfinv,
+    "gammaln": special.lgamma,
+    "loggamma": special.lgamma,
+    "digamma": special.digamma,
+    "psi": special.digamma,
+    "expit": ops.sigmoid,
+    "log_expit": _log_sigmoid,
+    "logit": special.logit,
+    "gamma": lambda x: ops.exp(special.lgamma(x)),
+    "entr": lambda x: -_times_log(x, x),
+    "ndtr": _normal,
+    "log_ndtr": lambda x: ops.log(_normal(x)),
+    "expm1": ops.expm1,
+    "log1p": ops.log1p,
+    "exprel": lambda x: ops.expm1(x) / x,
+    "i0": special.i0,
+    "i1": special.i1,
+    "i0e": special.i0e,
+    "i1e": special.i1e,
+}
 OF_TWO: dict[str, Any] = {
-    "beta": lambda x, y: ops.exp(_log_beta(x, y)), "betaln": _log_beta, "xlogy": _times_log,
-    "xlog1py": lambda x, y: x * ops.log1p(y), "rel_entr": lambda x, y: _times_log(x, x) - _times_log(x, y),
+    "beta": lambda x, y: ops.exp(_log_beta(x, y)),
+    "betaln": _log_beta,
+    "xlogy": _times_log,
+    "xlog1py": lambda x, y: x * ops.log1p(y),
+    "rel_entr": lambda x, y: _times_log(x, x) - _times_log(x, y),
     "kl_div": lambda x, y: _times_log(x, x) - _times_log(x, y) - x + y,
-}  # fmt: skip
+}
 
 
 def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
@@ -82,7 +112,9 @@ def _cho_factor(a: Any, lower: bool = False) -> Any:
     return (root + np.triu(a, 1) if lower else root + np.tril(a, -1)), lower
 
 
-def _solve_triangular(a: Tensor, b: Tensor, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
+def _solve_triangular(
+    a: Tensor, b: Tensor, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False
+) -> Any:
     return triangular_solve(a, b, not lower, trans in (1, "T"), unit_diagonal)
 
 
@@ -94,14 +126,25 @@ def _spectrum(a: Any, b: None = None, *, lower: bool = True, eigvals_only: bool 
 NAMED["scipy.special"] = {
     **{name: one(function) for name, function in OF_ONE.items()},
     **{name: two(function) for name, function in OF_TWO.items()},
-    "logsumexp": _logsumexp, "softmax": _softmax, "log_softmax": _log_softmax, "polygamma": _polygamma,
-}  # fmt: skip
+    "logsumexp": _logsumexp,
+    "softmax": _softmax,
+    "log_softmax": _log_softmax,
+    "polygamma": _polygamma,
+}
 NAMED["scipy.linalg"] = {
     "solve": of_tensors(lambda a, b, transposed=False: solve(swapped(a) if transposed else a, b)),
-    "cholesky": of_tensors(lambda a, lower=False: cholesky(a, upper=not lower)), "cho_factor": _cho_factor,
-    "cho_solve": _cho_solve, "solve_triangular": of_tensors(_solve_triangular), "eigh": _spectrum,
+    "cholesky": of_tensors(lambda a, lower=False: cholesky(a, upper=not lower)),
+    "cho_factor": _cho_factor,
+    "cho_solve": _cho_solve,
+    "solve_triangular": of_tensors(_solve_triangular),
+    "eigh": _spectrum,
     "eigvalsh": lambda a, **options: _spectrum(a, eigvals_only=True, **options),
-    "lstsq": np.linalg.lstsq, "pinv": np.linalg.pinv, "norm": np.linalg.norm, "svd": of_tensors(svd),
-    "svdvals": of_tensors(lambda a: svd(a, compute_uv=False)), "qr": of_tensors(lambda a, mode="full": qr(a)),
-    "inv": of_tensors(inv), "det": of_tensors(det),
-}  # fmt: skip
+    "lstsq": np.linalg.lstsq,
+    "pinv": np.linalg.pinv,
+    "norm": np.linalg.norm,
+    "svd": of_tensors(svd),
+    "svdvals": of_tensors(lambda a: svd(a, compute_uv=False)),
+    "qr": of_tensors(lambda a, mode="full": qr(a)),
+    "inv": of_tensors(inv),
+    "det": of_tensors(det),
+}

@@ -225,30 +225,7 @@ def test_items_of_a_variable_from_outside_are_not_set_in_a_branch() -> None:
         paddle.static.nn.cond(paddle.full([], True, "bool"), lambda: y.__setitem__(0, 1.0), lambda: y)
 
 
-@pytest.mark.parametrize("of", ["static", "a function"])
-def test_whole_derivatives_in_a_program(of: str) -> None:
+def test_grad_is_for_dynamic_mode() -> None:
     x = data()
-    vector = x[0]
-    if of == "static":
-        found = [
-            paddle.autograd.jacobian(vector * vector, vector)[:],
-            paddle.autograd.hessian((vector**3).sum(), vector)[:],
-        ]
-    else:
-        found = [
-            paddle.incubate.autograd.Jacobian(lambda v: v * v, vector)[:],
-            paddle.incubate.autograd.Hessian(lambda v: (v**3).sum(), vector)[:],
-        ]
-    product = paddle.incubate.autograd.vjp(lambda v: v * v, vector, vector)[1]
-    np.testing.assert_allclose(fetch(found[0], X=A), np.diag(2 * A[0]))
-    np.testing.assert_allclose(fetch(found[1], X=A), np.diag(6 * A[0]))
-    np.testing.assert_allclose(fetch(product, X=A), 2 * A[0] ** 2)
     with pytest.raises(AssertionError, match="only support 'grad\\(\\)' in dynamic graph mode"):
         paddle.grad(x, x)
-
-
-def test_control_flow_that_needs_dynamic_mode_is_unsupported_by_name() -> None:
-    i = paddle.zeros([1])
-    with pytest.raises(UnsupportedError) as caught:
-        paddle.static.nn.while_loop(lambda i: i < 3, lambda i: [i + 1], [i])
-    assert missing_name(caught.value) == "paddle.static.nn.while_loop in static mode"

@@ -36,12 +36,14 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     Raises:
         TypeError: one is not a Program.
     """
-    for role, program in (("main_program", main_program), ("startup_program", startup_program)):
-        if not isinstance(program, Program) and not (program is None and role == "startup_program"):
+    startup = default_startup_program() if startup_program is None else startup_program
+    for role, program in (("main_program", main_program), ("startup_program", startup)):
+        if not isinstance(program, Program):
             raise TypeError(
-                f"The {role} of program_guard should be paddle.static.Program, but received {type(program).__name__}."
+                f"The {role} of program_guard should be paddle.static.Program, but received "
+                f"{type(program).__name__}."
             )
-    token = _defaults.set((main_program, startup_program or default_startup_program()))
+    token = _defaults.set((main_program, startup))
     try:
         yield
     finally:

@@ -1,4 +1,5 @@
-"""The operations that join ranks: an input and an output for each, in their order. None of them rounds but the sums."""
+"""The operations that join ranks: an input and an output for each, in their order. None of them
+rounds but the sums."""
 
 from __future__ import annotations
 

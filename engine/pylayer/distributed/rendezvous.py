@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from pylayer.distributed.call import NAMES, Call, CommunicationError, MismatchError
+from pylayer.distributed.call import Call, CommunicationError, MismatchError
 from pylayer.distributed.collectives import COLLECTIVES, OF_ONE_SHAPE
 
 
-class Meeting:
-    """The calls that wait for others, by their key: one queue per member, as a group's calls are answered in order."""
+class Rendezvous:
+    """The calls that wait for others, by their key: one queue per member, as a group's calls are
+    answered in order."""
 
     def __init__(self) -> None:
         self.queues: dict[tuple[Any, ...], list[deque[Call]]] = {}
@@ -51,18 +52,18 @@ def check(calls: Sequence[Call]) -> None:
     for call in calls[1:]:
         if call.kind != first.kind:
             raise apart(first, call, "different calls meet")
-        for name, value in first.agreed.items():
-            if call.agreed.get(name) != value:
-                shown = [NAMES[c.agreed[name]] if name == "op" else c.agreed.get(name) for c in (first, call)]
-                raise apart(first, call, f"{first.kind} with {name} {shown[0]} meets {name} {shown[1]}")
-        kinds = [{dtype for _, dtype in c.likes} for c in (first, call)]
-        if kinds[0] and kinds[1] and kinds[0] != kinds[1]:
-            texts = [" and ".join(sorted(kind)) for kind in kinds]
-            raise apart(first, call, f"{first.kind} of {texts[0]} meets {texts[1]}")
-        shapes = [sorted({shape for shape, _ in c.likes}) for c in (first, call)]
-        if first.kind in OF_ONE_SHAPE and shapes[0] != shapes[1]:
-            shown = [" and ".join(str(list(shape)) for shape in sizes) for sizes in shapes]
-            raise apart(first, call, f"{first.kind} of shape {shown[0]} meets shape {shown[1]}")
+        differing = [name for name, value in first.agreed.items() if call.agreed.get(name) != value]
+        if differing:
+            mine, other = first.shown(differing[0]), call.shown(differing[0])
+            raise apart(
+                first, call, f"{first.kind} with {differing[0]} {mine} meets {differing[0]} {other}"
+            )
+        mine, other = first.dtypes(), call.dtypes()
+        if mine and other and mine != other:
+            raise apart(first, call, f"{first.kind} of {mine} meets {other}")
+        mine, other = first.shapes(), call.shapes()
+        if first.kind in OF_ONE_SHAPE and mine != other:
+            raise apart(first, call, f"{first.kind} of shape {mine} meets shape {other}")
 
 
 def apart(first: Call, other: Call, text: str) -> MismatchError:

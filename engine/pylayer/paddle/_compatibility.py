@@ -1,0 +1,181 @@
+"""Modes of the process, casting and compiling in Paddle's words: there are two modes; nothing is
+cast or compiled."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pylayer.static import variable as static
+from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mode
+from pylayer.tensor.array import always_false
+from pylayer.tensor.dtype import as_dtype, bfloat16, float16
+from pylayer.tensor.tensor import Tensor
+
+
+@contextlib.contextmanager
+def static_guard() -> Iterator[None]:
+    """A block in static mode, whatever the mode around it."""
+    before = in_dynamic_mode()
+    enable_static()
+    try:
+        yield
+    finally:
+        (disable_static if before else enable_static)()
+
+
+class _AnyVariable(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor if in_dynamic_mode() else static.Variable)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, static.Variable)
+
+
+class Variable(static.Variable, metaclass=_AnyVariable):
+    """What the mode computes with: Tensors are instances in dynamic mode, the Variables of programs
+    in static mode."""
+
+
+# there is no new intermediate representation
+in_dygraph_mode = in_dynamic_or_pir_mode = enabled = in_dynamic_mode
+enable_dygraph, disable_dygraph = disable_static, enable_static
+
+_flags: dict[str, Any] = {}
+
+
+def set_flags(flags: dict[str, Any]) -> None:
+    """Keep Paddle's flags, for `get_flags`: none changes what the engine does."""
+    _flags.update(flags)
+
+
+def get_flags(flags: Any) -> dict[str, Any]:
+    """The flags that were set; None for others."""
+    return {name: _flags.get(name) for name in ([flags] if isinstance(flags, str) else flags)}
+
+
+# --------------------------------------------------------------------------- casting
+@contextlib.contextmanager
+def auto_cast(
+    enable: bool = True,
+    custom_white_list: Any = None,
+    custom_black_list: Any = None,
+    level: str = "O1",
+    dtype: Any = "float16",
+    use_promote: bool = True,
+) -> Iterator[None]:
+    """A block in which nothing is cast: as Paddle does where the device has no arithmetic of
+    `dtype`.
+
+    Raises:
+        ValueError: another `level` or `dtype`.
+    """
+    if level.upper() not in ("O0", "OD", "O1", "O2"):
+        raise ValueError("level should be O0, OD, O1 or O2.")
+    if as_dtype(dtype.lower() if isinstance(dtype, str) else dtype) not in (float16, bfloat16):
+        raise ValueError("If enable amp, dtype should be 'float16' or 'bfloat16'.")
+    yield
+
+
+def autocast(
+    device_type: str | None,
+    dtype: Any = "float16",
+    enabled: bool = True,
+    cache_enabled: bool = True,
+) -> contextlib.AbstractContextManager[None]:
+    """`auto_cast` in torch's words: Paddle reads neither the device nor the cache's switch."""
+    return auto_cast(enabled, dtype=dtype)
+
+
+def get_autocast_dtype(device_type: Any = None) -> str:
+    """What Paddle says where nothing is cast."""
+    return "float16"
+
+
+get_autocast_cpu_dtype = get_autocast_gpu_dtype = get_autocast_dtype
+
+
+def decorate(
+    models: Any,
+    optimizers: Any = None,
+    level: str = "O1",
+    dtype: str = "float16",
+    master_weight: bool | None = None,
+    save_dtype: str | None = None,
+    master_grad: bool = False,
+    excluded_layers: Any = None,
+) -> Any:
+    """The models, and the optimizers if given, as they are: see `auto_cast`."""
+    return models if optimizers is None else (models, optimizers)
+
+
+@dataclass(eq=False, repr=False)
+class GradScaler:
+    """Scaling of losses against underflow of float16 gradients. Nothing is cast, so nothing is
+    scaled.
+
+    It has Paddle's interface, with its settings, and does what Paddle's does where float16 is not
+    supported.
+    """
+
+    enable: bool = True
+    init_loss_scaling: float = 65536.0
+    incr_ratio: float = 2.0
+    decr_ratio: float = 0.5
+    incr_every_n_steps: int = 2000
+    decr_every_n_nan_or_inf: int = 1
+    use_dynamic_loss_scaling: bool = True
+
+    def scale(self, var: Tensor) -> Tensor:
+        """The loss as it is."""
+        return var
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Nothing was scaled."""
+
+    def minimize(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """``optimizer.minimize``."""
+        return optimizer.minimize(*args, **kwargs)
+
+    def step(self, optimizer: Any) -> None:
+        """``optimizer.step``."""
+        optimizer.step()
+
+    def update(self) -> None:
+        """There is no scale to change."""
+
+    is_enable = is_use_dynamic_loss_scaling = always_false
+
+    def state_dict(self) -> dict[str, Any]:
+        """Empty: there is no scale."""
+        return {}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take an empty state on."""
+
+
+# --------------------------------------------------------------------------- compiling
+def to_static(
+    function: Any = None,
+    input_spec: Any = None,
+    build_strategy: Any = None,
+    backend: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """The function, or the layer, as it is: the bundled engine runs it eagerly, and compiles
+    nothing.
+
+    Its results and gradients are those of the function; what only a compiled program shows is not
+    there: `input_spec` checks nothing, and branches on values are ordinary Python.
+    """
+    if function is None:
+        return functools.partial(to_static, input_spec=input_spec)
+    return function
+
+
+def not_to_static(func: Callable[..., Any] | None = None) -> Any:
+    """The function as it is."""
+    return not_to_static if func is None else func
