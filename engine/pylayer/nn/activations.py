@@ -39,13 +39,19 @@ def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Te
     return where_(x > threshold, x - threshold, where_(x < -threshold, x + threshold, x * 0.0))
 
 
-def thresholded_relu(x: Tensor, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Tensor:
+def thresholded_relu(
+    x: Tensor, threshold: float = 1.0, value: float = 0.0, name: str | None = None
+) -> Tensor:
     """x where it is above threshold, else value; NaN for NaN."""
     return where_(x > threshold, x, x * 0.0 + value)
 
 
 def rrelu(
-    x: Tensor, lower: float = 1.0 / 8.0, upper: float = 1.0 / 3.0, training: bool = True, name: str | None = None
+    x: Tensor,
+    lower: float = 1.0 / 8.0,
+    upper: float = 1.0 / 3.0,
+    training: bool = True,
+    name: str | None = None,
 ) -> Tensor:
     """`leaky_relu` with slopes drawn from [lower, upper) in training, else their mean (Xu et al., 2015).
 
@@ -53,14 +59,20 @@ def rrelu(
         ValueError: not 0 ≤ lower ≤ upper ≤ 1.
     """
     if not 0 <= lower <= upper <= 1:
-        raise ValueError(f"The lower and upper values must be 0 <= lower <= upper <= 1. Received: {lower}, {upper}.")
-    slope: Any = random.uniform(x.shape, x.dtype, lower, upper) if training else (lower + upper) / 2.0
+        raise ValueError(
+            f"The lower and upper values must be 0 <= lower <= upper <= 1. Received: {lower}, {upper}."
+        )
+    slope: Any = (
+        random.uniform(x.shape, x.dtype, lower, upper) if training else (lower + upper) / 2.0
+    )
     return where_(x >= 0, x, x * slope)
 
 
 def maxout(x: Tensor, groups: int, axis: int = 1, name: str | None = None) -> Tensor:
     """The largest of each `groups` neighbouring channels, 2 at least (Goodfellow et al., 2013)."""
-    require(groups > 1, f"Attr(groups) of Op(maxout) should be larger than 1. But received {groups}")
+    require(
+        groups > 1, f"Attr(groups) of Op(maxout) should be larger than 1. But received {groups}"
+    )
     at = normal_axis(axis, x.ndim)
     shape = list(x.shape)
     return largest(reshape(x, [*shape[:at], shape[at] // groups, groups, *shape[at + 1 :]]), at + 1)
@@ -71,7 +83,9 @@ def gumbel_softmax(
 ) -> Tensor:
     """The softmax of logits plus Gumbel noise, over temperature; with `hard` one-hot, straight through in backward."""
     if temperature <= 0:
-        raise ValueError(f"The temperature must be greater than 0. But received temperature = {temperature}")
+        raise ValueError(
+            f"The temperature must be greater than 0. But received temperature = {temperature}"
+        )
     noise = -log(-log(random.uniform(x.shape, x.dtype, 1e-12, 1.0)))
     soft = softmax((x + noise) / temperature, axis)
     if not hard:
@@ -89,14 +103,22 @@ def swiglu(x: Tensor, y: Tensor | None = None, name: str | None = None) -> Tenso
 
 
 def dropout2d(
-    x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None
+    x: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    data_format: str = "NCHW",
+    name: str | None = None,
 ) -> Tensor:
     """`dropout` of whole channels of images. Raises ValueError for other axes than those of `data_format`."""
     return _of_channels(x, p, training, data_format, "NCHW")
 
 
 def dropout3d(
-    x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCDHW", name: str | None = None
+    x: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    data_format: str = "NCDHW",
+    name: str | None = None,
 ) -> Tensor:
     """`dropout` of whole channels of volumes. Raises ValueError for other axes than those of `data_format`."""
     return _of_channels(x, p, training, data_format, "NCDHW")
@@ -105,11 +127,15 @@ def dropout3d(
 def _of_channels(x: Tensor, p: float, training: bool, data_format: str, usual: str) -> Tensor:
     check_format(data_format, usual, usual.replace("C", "") + "C")
     if x.ndim != len(usual):
-        raise ValueError(f"dimensions of x should be {len(usual)}, but received {x.ndim} != {len(usual)}")
+        raise ValueError(
+            f"dimensions of x should be {len(usual)}, but received {x.ndim} != {len(usual)}"
+        )
     return dropout(x, p, [0, data_format.index("C")], training)
 
 
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """`dropout` of whole channels of sequences, those of a batch alike, as in Paddle."""
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability must be in [0, 1], got {p}")
@@ -118,12 +144,16 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return dropout(input, p, input.ndim - 2, training)
 
 
-def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:
+def alpha_dropout(
+    x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None
+) -> Tensor:
     """Elements set to where `selu` saturates, mean and variance kept (Klambauer et al., 2017)."""
     return _alpha_dropout(x, p, training, x.shape)
 
 
-def feature_alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:
+def feature_alpha_dropout(
+    x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None
+) -> Tensor:
     """`alpha_dropout` of whole channels."""
     if training and x.ndim < 2:
         raise ValueError("Feature alpha dropout needs at least 2D input.")
@@ -145,18 +175,24 @@ def _alpha_dropout(x: Tensor, p: float, training: bool, drawn: Sequence[int]) ->
     return where_(kept, x, zeros_like(x) + low) * a + b  # type: ignore[no-any-return]
 
 
-def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None) -> Tensor:
+def bilinear(
+    x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None
+) -> Tensor:
     """x1ᵀ W_k x2 for every k, plus a bias: weight is [out, size of x1, size of x2]."""
     out = einsum("bi,kij,bj->bk", x1, weight, x2)
     return out if bias is None else out + bias
 
 
-def zeropad2d(x: Tensor, padding: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+def zeropad2d(
+    x: Tensor, padding: Any, data_format: str = "NCHW", name: str | None = None
+) -> Tensor:
     """Zeros around images: left, right, top, bottom."""
     return pad(x, padding, "constant", 0.0, data_format)
 
 
-def sequence_mask(x: Tensor, maxlen: Any = None, dtype: Any = "int64", name: str | None = None) -> Tensor:
+def sequence_mask(
+    x: Tensor, maxlen: Any = None, dtype: Any = "int64", name: str | None = None
+) -> Tensor:
     """1 for positions before each length, along a new last axis of size `maxlen`, the largest length unless given.
 
     A negative `maxlen` stands for the largest length as well, as in Paddle.

@@ -29,19 +29,30 @@ def _spans(size: int, count: int) -> list[range]:
     return [range(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
 
 
-def _adaptive_avg(name: str, ndim: int, x: Tensor, output_size: Any, data_format: str = "") -> Tensor:
+def _adaptive_avg(
+    name: str, ndim: int, x: Tensor, output_size: Any, data_format: str = ""
+) -> Tensor:
     """The means of windows that cover each axis, `output_size` of them; a size of None keeps an axis."""
     check_space(name, x, ndim, data_format)
     x = channels_first(x, data_format)
     xp = XP[type(x.array)]
-    for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):  # by a matrix that averages spans
+    for axis, count in enumerate(
+        _sizes(output_size, ndim, x.shape[2:]), start=2
+    ):  # by a matrix that averages spans
         size = x.shape[axis]
-        rows = [[1 / len(span) if k in span else 0.0 for span in _spans(size, count)] for k in range(size)]
-        x = moveaxis(matmul(moveaxis(x, axis, -1), Tensor(xp.asarray(rows, x.array.dtype))), -1, axis)
+        rows = [
+            [1 / len(span) if k in span else 0.0 for span in _spans(size, count)]
+            for k in range(size)
+        ]
+        x = moveaxis(
+            matmul(moveaxis(x, axis, -1), Tensor(xp.asarray(rows, x.array.dtype))), -1, axis
+        )
     return channels_back(x, data_format)
 
 
-def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool = False) -> Any:
+def _adaptive_max(
+    name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool = False
+) -> Any:
     """The largest elements of windows that cover each axis, and with `return_mask` their positions when flattened.
 
     There are `output_size` windows; a size of None keeps an axis.
@@ -54,7 +65,9 @@ def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask
     for k, along in enumerate(map(_spans, space, counts)):
         # made of one length: the last position is repeated where a span is shorter
         step, longest = math.prod(space[k + 1 :]), max(map(len, along))
-        rows = xp.asarray([[span[min(j, len(span) - 1)] * step for j in range(longest)] for span in along])
+        rows = xp.asarray(
+            [[span[min(j, len(span) - 1)] * step for j in range(longest)] for span in along]
+        )
         shape = [1] * (2 * ndim)
         shape[k], shape[ndim + k] = counts[k], longest
         flat = flat + rows.reshape(shape)

@@ -20,14 +20,18 @@ REDUCTIONS = ("sum", "mean", "none")
 def check_reduction(reduction: Any) -> None:
     """Check how a loss is reduced."""
     if reduction not in REDUCTIONS:
-        raise ValueError(f"The value of 'reduction' should be 'sum', 'mean' or 'none', but received {reduction}.")
+        raise ValueError(
+            f"The value of 'reduction' should be 'sum', 'mean' or 'none', but received {reduction}."
+        )
 
 
 def check_format(data_format: Any, *formats: str) -> None:
     """Check where channels stand."""
     if data_format not in formats:
         expected = " or ".join(map(repr, formats))
-        raise ValueError(f"Attr(data_format) should be {expected}. Received Attr(data_format): {data_format}.")
+        raise ValueError(
+            f"Attr(data_format) should be {expected}. Received Attr(data_format): {data_format}."
+        )
 
 
 def check_positive(name: str, **numbers: Any) -> None:
@@ -49,7 +53,9 @@ def check_count(argument: str, value: Any) -> None:
 def check_parameters(name: str, x: Tensor, *parameters: Tensor | None) -> None:
     """Check that weights, biases and running statistics have the dtype of `x`, or float32 beside half precision."""
     half = x.dtype.is_floating and x.dtype.itemsize == 2
-    check_same_dtype(name, [x, *(p for p in parameters if p is not None and not (half and p.dtype is float32))])
+    check_same_dtype(
+        name, [x, *(p for p in parameters if p is not None and not (half and p.dtype is float32))]
+    )
 
 
 def check_label_shape(name: str, input: Tensor, *others: Tensor) -> None:

@@ -30,13 +30,17 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
     return loss if reduction == "none" else mean(loss) if reduction == "mean" else total(loss)
 
 
-def mse_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+def mse_loss(
+    input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None
+) -> Tensor:
     """The squared difference: its mean, sum, or as it is (none)."""
     difference = input - label
     return _reduced(difference * difference, reduction)
 
 
-def l1_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+def l1_loss(
+    input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None
+) -> Tensor:
     """The absolute difference: its mean, sum, or as it is (none)."""
     return _reduced(absolute(input - label), reduction)
 
@@ -57,7 +61,11 @@ def smooth_l1_loss(
 
 
 def kl_div(
-    input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False, name: str | None = None
+    input: Tensor,
+    label: Tensor,
+    reduction: str = "mean",
+    log_target: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """label · (log label - input), `input` being logarithms; batchmean is the sum by the size of the first axis."""
     if input.ndim != label.ndim:
@@ -83,7 +91,11 @@ def _bounded_log(x: Tensor) -> Tensor:
 
 
 def binary_cross_entropy(
-    input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
+    input: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    name: str | None = None,
 ) -> Tensor:
     """-(label · log input + (1 - label) · log(1 - input)), the logarithms held above -100 as in Paddle.
 
@@ -97,7 +109,9 @@ def binary_cross_entropy(
             ("greater than or equal to 0", ~(input.array >= 0)),
             ("less than or equal to 1", input.array > 1),
         ):
-            require(not outside.any(), f"binary_cross_entropy(): the elements of input must be {text}")
+            require(
+                not outside.any(), f"binary_cross_entropy(): the elements of input must be {text}"
+            )
     loss = -(label * _bounded_log(input) + (1 - label) * _bounded_log(1 - input))
     return _reduced(loss if weight is None else loss * weight, reduction)
 
@@ -151,10 +165,14 @@ def label_smooth(
     if not 0 <= epsilon <= 1:
         raise ValueError("The value of epsilon must be between 0 and 1.")
     if not label.dtype.is_floating:
-        raise RuntimeError(f"label_smooth(): the labels should be probabilities, but are of dtype {label.dtype.name}.")
+        raise RuntimeError(
+            f"label_smooth(): the labels should be probabilities, but are of dtype {label.dtype.name}."
+        )
     single = np.float32(epsilon)
     even = float(single / np.float32(label.shape[-1])) if prior_dist is None else 0.0
-    found: Tensor = label * float(1 - single) + (even if prior_dist is None else prior_dist * float(single))
+    found: Tensor = label * float(1 - single) + (
+        even if prior_dist is None else prior_dist * float(single)
+    )
     return found
 
 
@@ -188,7 +206,9 @@ def cross_entropy(
     logarithms = log_softmax(input, at) if use_softmax else log(input)
     check_reduction(reduction)
     if soft_label and ignore_index > 0:
-        raise ValueError(f"When soft_label == True, 'ignore_index' should be '-100', but received {ignore_index}.")
+        raise ValueError(
+            f"When soft_label == True, 'ignore_index' should be '-100', but received {ignore_index}."
+        )
     if label_smoothing > 0:
         if label.ndim < input.ndim:  # classes
             label = one_hot(label, input.shape[-1])
@@ -205,11 +225,20 @@ def cross_entropy(
         return _reduced(loss, reduction)
     shape = [-1 if k == at else 1 for k in range(input.ndim)]
     weights = total(label * reshape(weight, shape), at, None, True)
-    return total(loss * weights) / total(weights) if reduction == "mean" else _reduced(loss * weights, reduction)
+    return (
+        total(loss * weights) / total(weights)
+        if reduction == "mean"
+        else _reduced(loss * weights, reduction)
+    )
 
 
 def _picked(
-    logarithms: Tensor, label: Tensor, weight: Tensor | None, ignored: int, reduction: str, axis: int
+    logarithms: Tensor,
+    label: Tensor,
+    weight: Tensor | None,
+    ignored: int,
+    reduction: str,
+    axis: int,
 ) -> Tensor:
     """Minus the labelled element along `axis`, weighted and reduced."""
     kept_axis = label.ndim == logarithms.ndim

@@ -173,7 +173,9 @@ class LayerDict(Layer):
     @also(modules="sublayers")
     def update(self, sublayers: Any) -> None:
         """Take on the layers of a mapping, or of (name, layer) pairs."""
-        for key, layer in sublayers.items() if isinstance(sublayers, (Mapping, LayerDict)) else sublayers:
+        for key, layer in (
+            sublayers.items() if isinstance(sublayers, (Mapping, LayerDict)) else sublayers
+        ):
             self.add_sublayer(key, layer)
 
     def __getitem__(self, key: str) -> Layer:
@@ -232,7 +234,9 @@ class ParameterDict(Layer):
 
     def __setitem__(self, key: str, param: Any) -> None:
         if not isinstance(param, Parameter):
-            raise AssertionError(f"a parameter should be a Parameter, but is a {type(param).__name__}")
+            raise AssertionError(
+                f"a parameter should be a Parameter, but is a {type(param).__name__}"
+            )
         setattr(self, key, param)
 
     def __len__(self) -> int:

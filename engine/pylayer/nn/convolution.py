@@ -20,7 +20,12 @@ def _biased(out: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _check_output(
-    name: str, space: Sequence[int], least: Sequence[int], strides: Sequence[int], dilations: Sequence[int], given: bool
+    name: str,
+    space: Sequence[int],
+    least: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    given: bool,
 ) -> None:
     for n, low, s, d in zip(space, least, strides, dilations, strict=True):
         if not low <= n < low + (s if given else max(s, d)):
@@ -59,7 +64,9 @@ def _conv(
     pads = pads_of(padding, ndim, data_format, weight.shape[2:], strides, x.shape[2:])
     if isinstance(padding, str) and padding.upper() == "SAME":
         dilations = [1] * ndim
-    return channels_back(_biased(conv(x, weight, strides, pads, dilations, groups), bias), data_format)
+    return channels_back(
+        _biased(conv(x, weight, strides, pads, dilations, groups), bias), data_format
+    )
 
 
 def _conv_transpose(
@@ -95,14 +102,18 @@ def _conv_transpose(
     extra = per_axis(output_padding, ndim, "output_padding")
     least = [
         (n - 1) * s - before - after + d * (k - 1) + 1
-        for n, s, (before, after), d, k in zip(x.shape[2:], strides, pads, dilations, weight.shape[2:], strict=True)
+        for n, s, (before, after), d, k in zip(
+            x.shape[2:], strides, pads, dilations, weight.shape[2:], strict=True
+        )
     ]
     if output_size is None:
         space = [n + e for n, e in zip(least, extra, strict=True)]
     else:
         space = per_axis(output_size, ndim, "output_size")
     _check_output(name, space, least, strides, dilations, output_size is not None)
-    return channels_back(_biased(conv_input(x, weight, space, strides, pads, dilations, groups), bias), data_format)
+    return channels_back(
+        _biased(conv_input(x, weight, space, strides, pads, dilations, groups), bias), data_format
+    )
 
 
 _PLAIN = "x weight bias stride padding dilation groups data_format"
@@ -112,5 +123,8 @@ conv1d, conv2d, conv3d = over_axes(_conv, "conv{}d", dict.fromkeys((1, 2, 3), _P
 conv1d_transpose, conv2d_transpose, conv3d_transpose = over_axes(
     _conv_transpose,
     "conv{}d_transpose",
-    {ndim: _TRANSPOSED.format("dilation groups" if ndim == 2 else "groups dilation") for ndim in (1, 2, 3)},
+    {
+        ndim: _TRANSPOSED.format("dilation groups" if ndim == 2 else "groups dilation")
+        for ndim in (1, 2, 3)
+    },
 )

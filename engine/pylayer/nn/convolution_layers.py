@@ -59,7 +59,10 @@ class _Convolution(Layer):
         ndim = type(self).ndim
         self._in_channels, self._out_channels, self._groups = in_channels, out_channels, groups
         self._kernel_size = per_axis(kernel_size, ndim, "kernel_size")
-        self._stride, self._dilation = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
+        self._stride, self._dilation = (
+            per_axis(stride, ndim, "stride"),
+            per_axis(dilation, ndim, "dilation"),
+        )
         self._padding, self._padding_mode, self.output_padding = padding, padding_mode, 0
         self._data_format = data_format or FORMATS[ndim]
         self._updated_padding = self._padding
@@ -72,14 +75,21 @@ class _Convolution(Layer):
         deviation = math.sqrt(2.0 / (math.prod(self._kernel_size) * in_channels))
         shape = [out_channels, in_channels // groups, *self._kernel_size]
         first = Normal(0.0, deviation)
-        self.weight = self.create_parameter(shape, weight_attr, default_initializer=first, device=device)
+        self.weight = self.create_parameter(
+            shape, weight_attr, default_initializer=first, device=device
+        )
         self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
     @also(input="x")
     def forward(self, x: Tensor) -> Tensor:
         """The output, of shape [batch, out_channels, *space]."""
         if self._padding_mode != "zeros":
-            x = pad(x, self._reversed_padding_repeated_twice, self._padding_mode, data_format=self._data_format)
+            x = pad(
+                x,
+                self._reversed_padding_repeated_twice,
+                self._padding_mode,
+                data_format=self._data_format,
+            )
         return type(self).function(
             x, self.weight, self.bias, self._stride, self._updated_padding, dilation=self._dilation,
             groups=self._groups, data_format=self._data_format,
@@ -104,7 +114,12 @@ class _Convolution(Layer):
 
 def _convolution(ndim: int) -> Any:
     function = staticmethod(getattr(convolution, f"conv{ndim}d"))
-    body = {"__doc__": _Convolution.__doc__, "__module__": __name__, "ndim": ndim, "function": function}
+    body = {
+        "__doc__": _Convolution.__doc__,
+        "__module__": __name__,
+        "ndim": ndim,
+        "function": function,
+    }
     return type(f"Conv{ndim}D", (_Convolution,), body)
 
 

@@ -9,7 +9,9 @@ from typing import Any
 from pylayer.nn.spatial import FORMATS
 
 
-def over_axes(compute: Callable[..., Any], name: str, arguments: Mapping[int, str]) -> list[Callable[..., Any]]:
+def over_axes(
+    compute: Callable[..., Any], name: str, arguments: Mapping[int, str]
+) -> list[Callable[..., Any]]:
     """The functions of one computation, in the order of `arguments`.
 
     Args:
@@ -19,13 +21,20 @@ def over_axes(compute: Callable[..., Any], name: str, arguments: Mapping[int, st
         arguments: by number of axes, what the function takes, in order. `data_format` is Paddle's for as many axes
             unless given; a last argument `name` is taken and passed over.
     """
-    return [_function(compute, name.format(ndim), ndim, words.split()) for ndim, words in arguments.items()]
+    return [
+        _function(compute, name.format(ndim), ndim, words.split())
+        for ndim, words in arguments.items()
+    ]
 
 
-def _function(compute: Callable[..., Any], name: str, ndim: int, words: list[str]) -> Callable[..., Any]:
+def _function(
+    compute: Callable[..., Any], name: str, ndim: int, words: list[str]
+) -> Callable[..., Any]:
     known = inspect.signature(compute).parameters
     usual = {"data_format": FORMATS[ndim]} if "data_format" in known else {}
-    parameters = [known[word].replace(default=usual.get(word, known[word].default)) for word in words]
+    parameters = [
+        known[word].replace(default=usual.get(word, known[word].default)) for word in words
+    ]
     last = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
     signature = inspect.Signature([*parameters, last])
 

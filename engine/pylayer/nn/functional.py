@@ -22,7 +22,9 @@ from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- layers
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None) -> Tensor:
+def linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None
+) -> Tensor:
     """``x @ weight + bias`` with `weight` of shape [in, out]."""
     out: Tensor = matmul(x, weight)
     return out if bias is None else out + bias
@@ -60,19 +62,25 @@ def embedding(
     if padding_idx is None:
         return rows
     if not -weight.shape[0] <= padding_idx < weight.shape[0]:
-        raise ValueError(f"padding_idx must be within [-{weight.shape[0]}, {weight.shape[0]}), but got {padding_idx}.")
+        raise ValueError(
+            f"padding_idx must be within [-{weight.shape[0]}, {weight.shape[0]}), but got {padding_idx}."
+        )
     padded = padding_idx % weight.shape[0]
     return where_(unsqueeze(x != padded, -1), rows, 0.0)
 
 
-def check_range(what: str, x: Tensor, count: int, error: type[Exception], ignored: int | None = None) -> None:
+def check_range(
+    what: str, x: Tensor, count: int, error: type[Exception], ignored: int | None = None
+) -> None:
     """Check that numbers are below `count`, or what is ignored; while a program is made they have no values yet."""
     if isinstance(x, Symbol):
         return
     wrong = x.array[((x.array < 0) | (x.array >= count)) & (x.array != ignored)]
     if wrong.size:
         but = "" if ignored is None else f" when it is not equal to ignore_index ({ignored})"
-        raise error(f"(OutOfRange) {what} should be >= 0 and < {count}{but}, but received {wrong.flat[0]}.")
+        raise error(
+            f"(OutOfRange) {what} should be >= 0 and < {count}{but}, but received {wrong.flat[0]}."
+        )
 
 
 def _hold_rows(weight: Tensor, x: Tensor, max_norm: float, norm_type: float) -> None:
@@ -104,7 +112,9 @@ def dropout(
     if not 0 <= p <= 1:
         raise ValueError(f"p argument should between 0 and 1, but got {p}.")
     if mode not in ("upscale_in_train", "downscale_in_infer"):
-        raise ValueError(f"mode argument should be 'downscale_in_infer' or 'upscale_in_train', but got {mode!r}.")
+        raise ValueError(
+            f"mode argument should be 'downscale_in_infer' or 'upscale_in_train', but got {mode!r}."
+        )
     upscale = mode == "upscale_in_train"
     if p == 0:
         return x
@@ -133,7 +143,9 @@ def layer_norm(
     """
     sizes = as_ints(normalized_shape)
     if not 0 <= epsilon <= 0.001:
-        raise ValueError(f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}.")
+        raise ValueError(
+            f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}."
+        )
     if len(sizes) >= x.ndim:
         raise ValueError(
             f"layer_norm(): there should be an axis before the normalised ones, {sizes}, but x is {x.shape}."
@@ -154,7 +166,9 @@ def layer_norm(
     return out if bias is None else out + reshape(bias, sizes)
 
 
-def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
+def normalize(
+    x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None
+) -> Tensor:
     """`x` divided by its p-norm along `axis`, or by `epsilon` if that is larger."""
     size = norm(x, p, axis, True)
     return x / maximum(size, full_like(size, epsilon))

@@ -38,7 +38,9 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         ValueError: there is none for it.
     """
     if nonlinearity not in _GAINS:
-        raise ValueError(f"nonlinearity function {nonlinearity} is not supported now; there are {', '.join(_GAINS)}.")
+        raise ValueError(
+            f"nonlinearity function {nonlinearity} is not supported now; there are {', '.join(_GAINS)}."
+        )
     return _GAINS[nonlinearity](0.01 if param is None else float(param))
 
 
@@ -58,7 +60,12 @@ class _Kaiming(Initializer):
             raise ValueError(
                 "The mode of KaimingNormal/KaimingUniform is 'fan_out', but fan_in is set. Please set fan_in to None."
             )
-        self.fan_in, self.negative_slope, self.nonlinearity, self.mode = fan_in, negative_slope, nonlinearity, mode
+        self.fan_in, self.negative_slope, self.nonlinearity, self.mode = (
+            fan_in,
+            negative_slope,
+            nonlinearity,
+            mode,
+        )
 
     def deviation(self, shape: Sequence[int]) -> float:
         """The standard deviation: the gain over the root of the fan (He et al., 2015, equation 10)."""
@@ -79,7 +86,9 @@ class KaimingUniform(_Kaiming):
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values."""
-        limit = self.deviation(shape) * math.sqrt(3)  # uniform within ±a has a standard deviation of a / sqrt(3)
+        limit = self.deviation(shape) * math.sqrt(
+            3
+        )  # uniform within ±a has a standard deviation of a / sqrt(3)
         return random.uniform(shape, dtype, -limit, limit)
 
 
@@ -123,11 +132,15 @@ def xavier_normal_(
     XavierNormal(fan_in, fan_out, gain)(tensor)
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> None:
     """Write what `KaimingUniform` draws into `tensor`; `a` is the negative slope."""
     KaimingUniform(None, a, nonlinearity, mode)(tensor)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> None:
     """Write what `KaimingNormal` draws into `tensor`; `a` is the negative slope."""
     KaimingNormal(None, a, nonlinearity, mode)(tensor)

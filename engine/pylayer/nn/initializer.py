@@ -83,14 +83,20 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
 
 class _Xavier(Initializer):
     def __init__(
-        self, fan_in: float | None = None, fan_out: float | None = None, gain: float = 1.0, name: str | None = None
+        self,
+        fan_in: float | None = None,
+        fan_out: float | None = None,
+        gain: float = 1.0,
+        name: str | None = None,
     ) -> None:
         self.fan_in, self.fan_out, self.gain = fan_in, fan_out, gain
 
     def deviation(self, shape: Sequence[int]) -> float:
         """The standard deviation: `gain` times sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010, equation 12)."""
         given = zip((self.fan_in, self.fan_out), fans(shape), strict=True)
-        return self.gain * math.sqrt(2 / max(sum(own if fan is None else fan for fan, own in given), 1))
+        return self.gain * math.sqrt(
+            2 / max(sum(own if fan is None else fan for fan, own in given), 1)
+        )
 
 
 class XavierUniform(_Xavier):
@@ -98,7 +104,9 @@ class XavierUniform(_Xavier):
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values."""
-        limit = self.deviation(shape) * math.sqrt(3)  # uniform within ±a has a standard deviation of a / sqrt(3)
+        limit = self.deviation(shape) * math.sqrt(
+            3
+        )  # uniform within ±a has a standard deviation of a / sqrt(3)
         return random.uniform(shape, dtype, -limit, limit)
 
 
@@ -135,8 +143,17 @@ class ParamAttr:
         do_model_average: bool = True,
         need_clip: bool = True,
     ) -> None:
-        self.name, self.initializer, self.learning_rate, self.trainable = name, initializer, learning_rate, trainable
-        self.regularizer, self.do_model_average, self.need_clip = regularizer, do_model_average, need_clip
+        self.name, self.initializer, self.learning_rate, self.trainable = (
+            name,
+            initializer,
+            learning_rate,
+            trainable,
+        )
+        self.regularizer, self.do_model_average, self.need_clip = (
+            regularizer,
+            do_model_average,
+            need_clip,
+        )
 
 
 def create_parameter(
@@ -160,7 +177,13 @@ def create_parameter(
 
 @at_once
 def parameter_of(
-    scope: str, shape: Any, dtype: Any, name: str | None, attr: Any, is_bias: bool, default_initializer: Any
+    scope: str,
+    shape: Any,
+    dtype: Any,
+    name: str | None,
+    attr: Any,
+    is_bias: bool,
+    default_initializer: Any,
 ) -> Parameter:
     """A new parameter of a layer, after whose `scope` it is named unless it has a name."""
     if attr is None or attr is True or isinstance(attr, str):
@@ -174,19 +197,30 @@ def parameter_of(
         raise TypeError(
             f"A parameter's attr must be a ParamAttr, an Initializer or a name, but got {type(attr).__name__}."
         )
-    initializer = attr.initializer or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+    initializer = (
+        attr.initializer or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+    )
     if not callable(initializer):
-        raise TypeError(f"A parameter's initializer must be an Initializer, but got {type(initializer).__name__}.")
+        raise TypeError(
+            f"A parameter's initializer must be an Initializer, but got {type(initializer).__name__}."
+        )
     kind = type(initializer)
-    if getattr(kind, "forward", None) is Initializer.forward and kind.__call__ is Initializer.__call__:
+    if (
+        getattr(kind, "forward", None) is Initializer.forward
+        and kind.__call__ is Initializer.__call__
+    ):
         parameter = Parameter(initializer.values(list(shape), dtype).array, attr.trainable)
     else:  # a user's, which writes into the parameter
         parameter = Parameter(creation.zeros(list(shape), dtype).array, attr.trainable)
         with no_grad():
             initializer(parameter, None)
     vars(parameter).update(  # for optimizers
-        optimize_attr={"learning_rate": attr.learning_rate}, regularizer=attr.regularizer, need_clip=attr.need_clip
+        optimize_attr={"learning_rate": attr.learning_rate},
+        regularizer=attr.regularizer,
+        need_clip=attr.need_clip,
     )
     given = attr.name or name
-    parameter.name = given or generate(f"{scope or generate('create_parameter')}.{'b' if is_bias else 'w'}")
+    parameter.name = given or generate(
+        f"{scope or generate('create_parameter')}.{'b' if is_bias else 'w'}"
+    )
     return parameter

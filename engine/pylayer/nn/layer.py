@@ -24,7 +24,12 @@ class _LayerHook(HookHandle):
     """The handle of a hook on calls; `remove` returns nothing, as in Paddle."""
 
     def __init__(
-        self, hooks: dict[int, Any], hook: Callable[..., Any], options: dict[int, set[str]], prepend: bool, **on: bool
+        self,
+        hooks: dict[int, Any],
+        hook: Callable[..., Any],
+        options: dict[int, set[str]],
+        prepend: bool,
+        **on: bool,
     ) -> None:
         super().__init__(hooks, hook)
         self._options = options
@@ -84,7 +89,9 @@ class Layer(Members):
             raise
         return outputs
 
-    def _seen(self, key: int, hook: Callable[..., Any], inputs: Any, kwargs: dict[str, Any], outputs: Any) -> Any:
+    def _seen(
+        self, key: int, hook: Callable[..., Any], inputs: Any, kwargs: dict[str, Any], outputs: Any
+    ) -> Any:
         """The outputs of a call after a hook behind it."""
         named = (kwargs,) if "with_kwargs" in self._hook_options[key] else ()
         changed = hook(self, inputs, *named, outputs)
@@ -99,10 +106,17 @@ class Layer(Members):
             prepend: before those that are there.
             with_kwargs: it is called with the arguments by name as well, and may return both.
         """
-        return _LayerHook(self._forward_pre_hooks, hook, self._hook_options, prepend, with_kwargs=with_kwargs)
+        return _LayerHook(
+            self._forward_pre_hooks, hook, self._hook_options, prepend, with_kwargs=with_kwargs
+        )
 
     def register_forward_post_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
     ) -> HookHandle:
         """Have ``hook(layer, inputs, outputs)`` see, and unless it returns None replace, the outputs of each call.
 
@@ -152,7 +166,11 @@ class Layer(Members):
         self.clear_gradients(not set_to_none)
 
     def to(
-        self, device: Any = None, dtype: Any = None, blocking: bool | None = None, non_blocking: bool | None = None
+        self,
+        device: Any = None,
+        dtype: Any = None,
+        blocking: bool | None = None,
+        non_blocking: bool | None = None,
     ) -> Layer:
         """Change the dtype of parameters and buffers, those of floating point.
 
@@ -193,7 +211,10 @@ class Layer(Members):
 
     def float16(self, excluded_layers: Any = None) -> Layer:
         """The layer as it is, and a warning: as Paddle on a CPU without arithmetic of low precision."""
-        warnings.warn("Paddle compiled by the user does not support float16, so keep original data type.", stacklevel=2)
+        warnings.warn(
+            "Paddle compiled by the user does not support float16, so keep original data type.",
+            stacklevel=2,
+        )
         return self
 
     bfloat16 = float16
@@ -223,7 +244,11 @@ class Layer(Members):
         layers = self.named_sublayers("", True, None, False) if include_sublayers else [("", self)]
         for path, layer in layers:
             start = structured_name_prefix + (f"{path}." if path else "")
-            buffers = layer._buffers if include_non_persistable_buffer else layer._buffers.keys() - layer._not_saved
+            buffers = (
+                layer._buffers
+                if include_non_persistable_buffer
+                else layer._buffers.keys() - layer._not_saved
+            )
             for name in (*layer._parameters, *(name for name in layer._buffers if name in buffers)):
                 tensor = getattr(layer, name)
                 if tensor is not None:
@@ -246,7 +271,9 @@ class Layer(Members):
         if "prefix" in kwargs or (len(args) > 1 and isinstance(args[1], str)):
             given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False)) | kwargs
             start = given.pop("prefix", "")
-            return self._state_dict_impl(structured_name_prefix=start, **{"keep_vars": False, **given})
+            return self._state_dict_impl(
+                structured_name_prefix=start, **{"keep_vars": False, **given}
+            )
         return self._state_dict_impl(*args, **kwargs)
 
     def to_static_state_dict(
@@ -258,7 +285,9 @@ class Layer(Members):
         keep_vars: bool = True,
     ) -> dict[str, Tensor]:
         """`state_dict` with the buffers that are not persistable."""
-        return self._state_dict_impl(destination, include_sublayers, structured_name_prefix, True, use_hook, keep_vars)
+        return self._state_dict_impl(
+            destination, include_sublayers, structured_name_prefix, True, use_hook, keep_vars
+        )
 
     def register_state_dict_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Have ``hook(state)`` see, and unless it returns None replace, what `state_dict` gives."""
@@ -295,7 +324,9 @@ class Layer(Members):
             set_value(tensor, state)
         return missing, [name for name in state_dict if name not in found]
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
         """`set_state_dict`. Raises RuntimeError for names that are missing or too many, if `strict`."""
         result = _IncompatibleKeys(*self.set_state_dict(state_dict))
         texts = [
@@ -304,7 +335,9 @@ class Layer(Members):
             if names
         ]
         if strict and texts:
-            raise RuntimeError("\n\t".join([f"Error(s) in loading state_dict for {type(self).__name__}:", *texts]))
+            raise RuntimeError(
+                "\n\t".join([f"Error(s) in loading state_dict for {type(self).__name__}:", *texts])
+            )
         return result
 
     load_dict = set_dict = set_state_dict
@@ -314,16 +347,22 @@ class Layer(Members):
         return ""
 
     def __repr__(self) -> str:
-        lines = [f"({name}): {layer!r}".replace("\n", "\n  ") for name, layer in self.named_children()]
+        lines = [
+            f"({name}): {layer!r}".replace("\n", "\n  ") for name, layer in self.named_children()
+        ]
         if not lines:
             return f"{type(self).__name__}({self.extra_repr()})"
         return "\n  ".join([f"{type(self).__name__}({self.extra_repr()}", *lines]) + "\n)"
 
 
-def _both(result: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _both(
+    result: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call after a hook before it that sees both kinds."""
     if result is None:
         return inputs, kwargs
     if not isinstance(result, tuple) or len(result) != 2:
-        raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+        raise RuntimeError(
+            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
+        )
     return result

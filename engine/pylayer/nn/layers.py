@@ -65,7 +65,11 @@ class Embedding(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(dtype=dtype)
-        self._num_embeddings, self._embedding_dim, self._padding_idx = num_embeddings, embedding_dim, padding_idx
+        self._num_embeddings, self._embedding_dim, self._padding_idx = (
+            num_embeddings,
+            embedding_dim,
+            padding_idx,
+        )
         self._max_norm, self._norm_type, self._sparse = max_norm, norm_type, sparse
         self._scale_grad_by_freq = scale_grad_by_freq
         shape = [num_embeddings, embedding_dim]
@@ -73,7 +77,9 @@ class Embedding(Layer):
             raise ValueError(f"padding_idx must be within [-{num_embeddings}, {num_embeddings})")
         if _weight is not None and list(_weight.shape) != shape:
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-        self.weight = self.create_parameter(shape, weight_attr, device=device) if _weight is None else _weight
+        self.weight = (
+            self.create_parameter(shape, weight_attr, device=device) if _weight is None else _weight
+        )
         if weight_attr is None or _weight is not None:
             self.weight.stop_gradient = _freeze
         if padding_idx is not None:
@@ -125,12 +131,16 @@ class LayerNorm(Layer):
         bias_attr = bias_attr if elementwise_affine and bias else False
         self._normalized_shape, self._epsilon = as_ints(normalized_shape), epsilon
         shape = [math.prod(self._normalized_shape)]
-        self.weight = self.create_parameter(shape, weight_attr, default_initializer=Constant(1.0), device=device)
+        self.weight = self.create_parameter(
+            shape, weight_attr, default_initializer=Constant(1.0), device=device
+        )
         self.bias = self.create_parameter(shape, bias_attr, is_bias=True)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
-        return functional.layer_norm(input, self._normalized_shape, self.weight, self.bias, self._epsilon)
+        return functional.layer_norm(
+            input, self._normalized_shape, self.weight, self.bias, self._epsilon
+        )
 
     def extra_repr(self) -> str:
         """What the repr shows."""
@@ -194,15 +204,21 @@ class _Function(Layer):
         for name, check in self.checks.items():
             check(getattr(self, name))
 
-    def _bound(self, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]) -> inspect.BoundArguments:
+    def _bound(
+        self, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]
+    ) -> inspect.BoundArguments:
         try:
             return signature.bind(*args, **in_own_words(self.words, kwargs))
         except TypeError as error:
             raise TypeError(f"{type(self).__name__}: {error}") from None
 
     def __getattr__(self, name: str) -> Any:
-        own = self.words.get(name, name.removeprefix("_"))  # some options have an underscore in Paddle
-        return getattr(self, own) if own != name and own in self.options else super().__getattr__(name)
+        own = self.words.get(
+            name, name.removeprefix("_")
+        )  # some options have an underscore in Paddle
+        return (
+            getattr(self, own) if own != name and own in self.options else super().__getattr__(name)
+        )
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """The function's result."""
@@ -227,7 +243,9 @@ def _signed(method: Callable[..., Any], signature: inspect.Signature) -> Callabl
     return call
 
 
-def function_layer(name: str, function: Callable[..., Any], shows: bool = True, /, **options: Any) -> type[_Function]:
+def function_layer(
+    name: str, function: Callable[..., Any], shows: bool = True, /, **options: Any
+) -> type[_Function]:
     """A layer class over `function`, its options and their defaults given; the repr `shows` the options or none.
 
     The repr of a loss shows none.
@@ -236,7 +254,9 @@ def function_layer(name: str, function: Callable[..., Any], shows: bool = True, 
     known = inspect.signature(function).parameters
     taken = [n for n, p in known.items() if n not in options and p.default is p.empty]
     called = inspect.Signature([inspect.Parameter(word, kind) for word in taken])
-    made = inspect.Signature([inspect.Parameter(n, kind, default=d) for n, d in {**options, "name": None}.items()])
+    made = inspect.Signature(
+        [inspect.Parameter(n, kind, default=d) for n, d in {**options, "name": None}.items()]
+    )
     body = {
         "__doc__": f"`nn.functional.{function.__name__}` as a layer.",
         "__module__": __name__,
@@ -246,7 +266,11 @@ def function_layer(name: str, function: Callable[..., Any], shows: bool = True, 
         "options": tuple(options),
         "made_with": made,
         "called_with": called,
-        "words": {word: own for word, own in SPELLINGS.get(function.__name__, {}).items() if word not in taken},
+        "words": {
+            word: own
+            for word, own in SPELLINGS.get(function.__name__, {}).items()
+            if word not in taken
+        },
         "shows": tuple(options) if shows else (),
     }
     return type(name, (_Function,), body)

@@ -11,7 +11,18 @@ from pylayer.nn.common_losses import _reduced, cross_entropy
 from pylayer.ops.activation import log_sigmoid, relu, softmax, softplus
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import full_like
-from pylayer.ops.elementwise import check_same_dtype, clip, equal, exp, log, maximum, minimum, pow, sigmoid, square
+from pylayer.ops.elementwise import (
+    check_same_dtype,
+    clip,
+    equal,
+    exp,
+    log,
+    maximum,
+    minimum,
+    pow,
+    sigmoid,
+    square,
+)
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.norms import norm
@@ -31,26 +42,40 @@ def square_error_cost(input: Tensor, label: Tensor) -> Tensor:
     return square(input - label)
 
 
-def log_loss(input: Tensor, label: Tensor, epsilon: float = 1e-4, name: str | None = None) -> Tensor:
+def log_loss(
+    input: Tensor, label: Tensor, epsilon: float = 1e-4, name: str | None = None
+) -> Tensor:
     """−(label · log(input + epsilon) + (1 − label) · log(1 − input + epsilon)), of probabilities, [batch, 1].
 
     Raises:
         ValueError: another shape, or the label is of another shape or dtype.
     """
-    require(input.ndim == 2 and input.shape[1] == 1, "log_loss(): input and label should be [batch, 1]", input)
+    require(
+        input.ndim == 2 and input.shape[1] == 1,
+        "log_loss(): input and label should be [batch, 1]",
+        input,
+    )
     check_label_shape("log_loss", input, label)
     check_same_dtype("log_loss", [input, label])
     return -label * log(input + epsilon) - (1.0 - label) * log(1.0 - input + epsilon)
 
 
-def dice_loss(input: Tensor, label: Tensor, epsilon: float = 1e-5, name: str | None = None) -> Tensor:
+def dice_loss(
+    input: Tensor, label: Tensor, epsilon: float = 1e-5, name: str | None = None
+) -> Tensor:
     """1 − 2 · overlap / (sum of both), of probabilities in the last axis and classes of size 1 there.
 
     Raises:
         AssertionError: the label has another number of axes, or another size than 1 in the last.
     """
     fits = label.ndim == input.ndim > 1 and label.shape[-1] == 1
-    require(fits, "dice_loss(): The last dimension of label should be 1", input, label, error=AssertionError)
+    require(
+        fits,
+        "dice_loss(): The last dimension of label should be 1",
+        input,
+        label,
+        error=AssertionError,
+    )
     truth = astype(one_hot(squeeze(label, -1), input.shape[-1]), input.dtype)
     axes = list(range(1, input.ndim))
     overlap = total(input * truth, axes)
@@ -74,7 +99,11 @@ def sigmoid_focal_loss(
     check_label_shape("sigmoid_focal_loss", logit, label)
     check_same_dtype("sigmoid_focal_loss", [logit, label])
     if normalizer is not None:
-        require(normalizer.ndim < 2, "Expected zero or one dimension of normalizer in sigmoid_focal_loss", normalizer)
+        require(
+            normalizer.ndim < 2,
+            "Expected zero or one dimension of normalizer in sigmoid_focal_loss",
+            normalizer,
+        )
     loss = label * softplus(-logit) + (1 - label) * softplus(logit)
     p = sigmoid(logit)
     truth = p * label + (1 - p) * (1 - label)
@@ -83,23 +112,39 @@ def sigmoid_focal_loss(
 
 
 def margin_ranking_loss(
-    input: Tensor, other: Tensor, label: Tensor, margin: float = 0.0, reduction: str = "mean", name: str | None = None
+    input: Tensor,
+    other: Tensor,
+    label: Tensor,
+    margin: float = 0.0,
+    reduction: str = "mean",
+    name: str | None = None,
 ) -> Tensor:
     """max(0, −label · (input − other) + margin)."""
     return _reduced(relu(-label * (input - other) + margin), reduction)
 
 
 def hinge_embedding_loss(
-    input: Tensor, label: Tensor, margin: float = 1.0, reduction: str = "mean", name: str | None = None
+    input: Tensor,
+    label: Tensor,
+    margin: float = 1.0,
+    reduction: str = "mean",
+    name: str | None = None,
 ) -> Tensor:
     """`input` where the label is 1, max(0, margin − input) where it is −1."""
     nothing = full_like(input, 0)
-    loss = where_(equal(label, 1), input, nothing) + where_(equal(label, -1), relu(margin - input), nothing)
+    loss = where_(equal(label, 1), input, nothing) + where_(
+        equal(label, -1), relu(margin - input), nothing
+    )
     return _reduced(loss, reduction)
 
 
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, label: Tensor, margin: float = 0, reduction: str = "mean", name: str | None = None
+    input1: Tensor,
+    input2: Tensor,
+    label: Tensor,
+    margin: float = 0,
+    reduction: str = "mean",
+    name: str | None = None,
 ) -> Tensor:
     """1 − cosine where the label is 1, max(0, cosine − margin) where it is −1.
 
@@ -116,12 +161,19 @@ def cosine_embedding_loss(
     sizes = (total(square(input1), -1) + 1e-11) * (total(square(input2), -1) + 1e-11)
     cosine = products / pow(sizes, 0.5)
     nothing = full_like(cosine, 0)
-    loss = where_(equal(label, 1), 1 - cosine, nothing) + where_(equal(label, -1), clip(cosine - margin, 0.0), nothing)
+    loss = where_(equal(label, 1), 1 - cosine, nothing) + where_(
+        equal(label, -1), clip(cosine - margin, 0.0), nothing
+    )
     return _reduced(loss, reduction)
 
 
 def pairwise_distance(
-    x: Tensor, y: Tensor, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False, name: str | None = None
+    x: Tensor,
+    y: Tensor,
+    p: float = 2.0,
+    epsilon: float = 1e-6,
+    keepdim: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """The p-norm of x − y + epsilon along the last axis."""
     return norm(x - y + epsilon, p, -1, keepdim)
@@ -166,9 +218,17 @@ def triplet_margin_loss(
 ) -> Tensor:
     """`triplet_margin_with_distance_loss` of p-norms. Raises ValueError for a margin that is not positive."""
     if margin <= 0:
-        raise ValueError("The margin between positive samples and negative samples should be greater than 0.")
+        raise ValueError(
+            "The margin between positive samples and negative samples should be greater than 0."
+        )
     return triplet_margin_with_distance_loss(
-        input, positive, negative, lambda a, b: pairwise_distance(a, b, p, epsilon), margin, swap, reduction
+        input,
+        positive,
+        negative,
+        lambda a, b: pairwise_distance(a, b, p, epsilon),
+        margin,
+        swap,
+        reduction,
     )
 
 
@@ -187,7 +247,9 @@ def poisson_nll_loss(
         full: Stirling's approximation of log label! is added where the label is above 1.
     """
     if epsilon <= 0:
-        raise ValueError(f"The value of `epsilon` in poisson_nll_loss should be positive, but received {epsilon}.")
+        raise ValueError(
+            f"The value of `epsilon` in poisson_nll_loss should be positive, but received {epsilon}."
+        )
     check_label_shape("poisson_nll_loss", input, label)
     loss = exp(input) - label * input if log_input else input - label * log(input + epsilon)
     if full:
@@ -214,7 +276,12 @@ def gaussian_nll_loss(
     """
     rows, sizes = list(input.shape[:-1]), list(variance.shape)
     if sizes != list(input.shape):
-        require(sizes in (rows, [*rows, 1]), "gaussian_nll_loss(): variance is of incorrect shape", input, variance)
+        require(
+            sizes in (rows, [*rows, 1]),
+            "gaussian_nll_loss(): variance is of incorrect shape",
+            input,
+            variance,
+        )
         variance = reshape(variance, [*rows, 1])
     if not isinstance(variance, Symbol) and (variance.array < 0).any():
         raise ValueError("variance has negative entry/entries")
@@ -224,14 +291,20 @@ def gaussian_nll_loss(
     return _reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
-def soft_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+def soft_margin_loss(
+    input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None
+) -> Tensor:
     """log(1 + exp(−label · input)), of labels ±1."""
     check_label_shape("soft_margin_loss", input, label)
     return _reduced(log(1 + exp(-astype(label, input.dtype) * input)), reduction)
 
 
 def multi_label_soft_margin_loss(
-    input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
+    input: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    name: str | None = None,
 ) -> Tensor:
     """Binary cross-entropy of logits, averaged over the last axis."""
     check_label_shape("multi_label_soft_margin_loss", input, label)
@@ -254,7 +327,9 @@ def multi_margin_loss(
     """
     label = reshape(label, [-1])
     truth = take_along_axis(input, unsqueeze(label, -1), 1)
-    gaps = pow(clip(margin - truth + input, 0.0), p) * (1 - astype(one_hot(label, input.shape[1]), input.dtype))
+    gaps = pow(clip(margin - truth + input, 0.0), p) * (
+        1 - astype(one_hot(label, input.shape[1]), input.dtype)
+    )
     if weight is not None:
         gaps = reshape(weight[label], [-1, 1]) * gaps
     return _reduced(mean(gaps, 1), reduction)
@@ -267,7 +342,9 @@ def npair_loss(anchor: Tensor, positive: Tensor, labels: Tensor, l2_reg: float =
     same = astype(equal(column, reshape(labels, [1, count])), anchor.dtype)
     targets = same / total(same, 1, None, True)
     penalty = (mean(total(square(anchor), 1)) + mean(total(square(positive), 1))) * 0.25 * l2_reg
-    found = softmax_with_cross_entropy(matmul(anchor, positive, transpose_y=True), targets, soft_label=True)
+    found = softmax_with_cross_entropy(
+        matmul(anchor, positive, transpose_y=True), targets, soft_label=True
+    )
     return penalty + mean(total(targets * found, 0))
 
 
@@ -287,7 +364,9 @@ def softmax_with_cross_entropy(
     return (loss, softmax(logits, axis)) if return_softmax else loss
 
 
-def multi_label_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+def multi_label_margin_loss(
+    input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None
+) -> Tensor:
     """How far classes that are not in a row of `label` come within 1 of those that are, by the number of classes.
 
     Args:
@@ -307,7 +386,10 @@ def multi_label_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean
         raise ValueError(f"label values should be < {classes}")
     there = cumprod(astype(label != -1, input.dtype), 1)
     targets = astype(where_(there > 0, label, 0), "int64")
-    named = total(astype(one_hot(targets, classes), input.dtype) * unsqueeze(there, -1), 1, None, True) > 0
+    named = (
+        total(astype(one_hot(targets, classes), input.dtype) * unsqueeze(there, -1), 1, None, True)
+        > 0
+    )
     gaps = 1 - unsqueeze(take_along_axis(input, targets, 1), -1) + unsqueeze(input, 1)
     margins = maximum(gaps, full_like(gaps, 0))
     counted = where_(named, 0.0, margins) * unsqueeze(there, -1)

@@ -41,19 +41,25 @@ class Members:
     def __setattr__(self, name: str, value: Any) -> None:
         if "_parameters" not in self.__dict__:
             if isinstance(value, (Parameter, Members)):
-                raise RuntimeError(f"{type(self).__name__}: call super().__init__() before setting self.{name}.")
+                raise RuntimeError(
+                    f"{type(self).__name__}: call super().__init__() before setting self.{name}."
+                )
             object.__setattr__(self, name, value)
             return
         for register, kind, what in self._kinds():
             if isinstance(value, kind) or (value is None and name in register):
                 for other in (self.__dict__, *(d for d in self._registers() if d is not register)):
                     other.pop(name, None)
-                if kind is Tensor and name not in register:  # not registered as a buffer: one that is not saved
+                if (
+                    kind is Tensor and name not in register
+                ):  # not registered as a buffer: one that is not saved
                     self._not_saved.add(name)
                 register[name] = value
                 return
             if name in register:
-                raise TypeError(f"assignment to {what.format(name)} or None, but got {type(value).__name__!r}")
+                raise TypeError(
+                    f"assignment to {what.format(name)} or None, but got {type(value).__name__!r}"
+                )
         self._forget(name)
         object.__setattr__(self, name, value)
 
@@ -61,7 +67,9 @@ class Members:
         for register in self._registers():
             if name in register:
                 return register[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+        )
 
     def __delattr__(self, name: str) -> None:
         if not self._forget(name):
@@ -80,7 +88,9 @@ class Members:
 
     def _registers(self) -> tuple[dict[str, Any], ...]:
         own = self.__dict__
-        return tuple(own[name] for name in ("_parameters", "_sub_layers", "_buffers") if name in own)
+        return tuple(
+            own[name] for name in ("_parameters", "_sub_layers", "_buffers") if name in own
+        )
 
     def _forget(self, name: str) -> bool:
         return sum(register.pop(name, self) is not self for register in self._registers()) > 0
@@ -98,19 +108,27 @@ class Members:
         check_place(device)
         if attr is False:
             return None
-        return parameter_of(self._full_name, shape, dtype or self._dtype, None, attr, is_bias, default_initializer)
+        return parameter_of(
+            self._full_name, shape, dtype or self._dtype, None, attr, is_bias, default_initializer
+        )
 
-    def create_tensor(self, name: str | None = None, persistable: bool | None = None, dtype: Any = None) -> Tensor:
+    def create_tensor(
+        self, name: str | None = None, persistable: bool | None = None, dtype: Any = None
+    ) -> Tensor:
         """A Tensor without elements, for what a forward will set."""
         tensor: Tensor = empty([0], dtype or self._dtype)
-        tensor.name = f"{self._full_name}.{name}" if name else generate(f"{self._full_name}._generated_var")
+        tensor.name = (
+            f"{self._full_name}.{name}" if name else generate(f"{self._full_name}._generated_var")
+        )
         return tensor
 
     create_variable = create_tensor
 
     def _check_new(self, what: str, name: str, register: dict[str, Any]) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"The name of {what} should be a string, but received {type(name).__name__}.")
+            raise TypeError(
+                f"The name of {what} should be a string, but received {type(name).__name__}."
+            )
         if not name or "." in name:
             raise KeyError(f"The name of {what} can not {'contain `.`' if name else 'be empty'}.")
         if name not in register and hasattr(self, name):
@@ -143,7 +161,9 @@ class Members:
         """
         check_supported(sublayer)
         if sublayer is not None and not isinstance(sublayer, Members):
-            raise AssertionError(f"The sublayer to be added should be a Layer, but received {type(sublayer).__name__}.")
+            raise AssertionError(
+                f"The sublayer to be added should be a Layer, but received {type(sublayer).__name__}."
+            )
         self._sub_layers[str(name)] = sublayer
         return sublayer
 
@@ -163,7 +183,9 @@ class Members:
         """
         self._check_new("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"The registered buffer should be a Paddle.Tensor, but received {type(tensor).__name__}.")
+            raise TypeError(
+                f"The registered buffer should be a Paddle.Tensor, but received {type(tensor).__name__}."
+            )
         self._buffers[name] = tensor
         (self._not_saved.discard if persistable else self._not_saved.add)(name)
 
@@ -192,7 +214,9 @@ class Members:
         layer = self.get_sublayer(path)
         return layer._named_member(name, Tensor, "a buffer", layer._buffers)  # type: ignore[no-any-return]
 
-    def _named_member(self, name: str, kind: type, what: str, register: dict[str, Any] | None = None) -> Any:
+    def _named_member(
+        self, name: str, kind: type, what: str, register: dict[str, Any] | None = None
+    ) -> Any:
         if not hasattr(self, name):
             raise AttributeError(f"{self._get_name()} has no attribute `{name}`")
         found = getattr(self, name)
@@ -268,9 +292,13 @@ class Members:
         """The layers directly below."""
         return (layer for _, layer in self.named_children())
 
-    def _named(self, register: str, prefix: str, include_sublayers: bool, once: bool) -> Iterator[tuple[str, Any]]:
+    def _named(
+        self, register: str, prefix: str, include_sublayers: bool, once: bool
+    ) -> Iterator[tuple[str, Any]]:
         layers: Iterable[tuple[str, Any]] = (
-            self.named_sublayers(prefix, True, None, once) if include_sublayers else [(prefix, self)]
+            self.named_sublayers(prefix, True, None, once)
+            if include_sublayers
+            else [(prefix, self)]
         )
         seen: set[int] = set()
         for path, layer in layers:

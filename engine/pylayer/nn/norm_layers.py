@@ -43,9 +43,14 @@ class _BatchNorm(_Normed):
     ) -> None:
         super().__init__()
         self._num_features, self._momentum, self._epsilon = num_features, momentum, epsilon
-        self._data_format, self._use_global_stats = data_format or self.usual_format, use_global_stats
+        self._data_format, self._use_global_stats = (
+            data_format or self.usual_format,
+            use_global_stats,
+        )
         self._weight_attr, self._bias_attr, self._name = weight_attr, bias_attr, name
-        self.weight = self.create_parameter([num_features], weight_attr, default_initializer=Constant(1.0))
+        self.weight = self.create_parameter(
+            [num_features], weight_attr, default_initializer=Constant(1.0)
+        )
         self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
         # In Paddle the running statistics are parameters that are not trained.
         for part, value in (("_mean", 0.0), ("_variance", 1.0)):
@@ -64,7 +69,9 @@ class _BatchNorm(_Normed):
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        shown = f"num_features={self._num_features}, momentum={self._momentum}, epsilon={self._epsilon}"
+        shown = (
+            f"num_features={self._num_features}, momentum={self._momentum}, epsilon={self._epsilon}"
+        )
         return f"{shown}, data_format={self._data_format}" if self._data_format != "NCHW" else shown
 
 
@@ -101,9 +108,13 @@ class SyncBatchNorm(_BatchNorm):
         data_format: str = "NCHW",
         name: str | None = None,
     ) -> None:
-        super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name)
+        super().__init__(
+            num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name
+        )
         if self.weight is None:
-            self.weight = self.create_parameter([num_features], _FIXED, default_initializer=Constant(1.0))
+            self.weight = self.create_parameter(
+                [num_features], _FIXED, default_initializer=Constant(1.0)
+            )
         if self.bias is None:
             self.bias = self.create_parameter([num_features], _FIXED, is_bias=True)
 
@@ -116,7 +127,13 @@ class SyncBatchNorm(_BatchNorm):
         """The layer with one of this class for each `BatchNorm1D` to `BatchNorm3D` in it, of the same parameters."""
         found = layer
         if isinstance(layer, _BatchNorm):
-            options = (layer._momentum, layer._epsilon, layer._weight_attr, layer._bias_attr, layer._data_format)
+            options = (
+                layer._momentum,
+                layer._epsilon,
+                layer._weight_attr,
+                layer._bias_attr,
+                layer._data_format,
+            )
             found = SyncBatchNorm(layer._num_features, *options, layer._name)
             if layer.weight is not None and layer.bias is not None:
                 found.weight, found.bias = layer.weight, layer.bias
@@ -148,11 +165,21 @@ class BatchNorm(Layer):
         trainable_statistics: bool = False,
     ) -> None:
         super().__init__(dtype="float32" if dtype == "float16" else dtype)
-        self._act, self._momentum, self._epsilon, self._data_layout = act, momentum, epsilon, data_layout
+        self._act, self._momentum, self._epsilon, self._data_layout = (
+            act,
+            momentum,
+            epsilon,
+            data_layout,
+        )
         self._use_global_stats, self._trainable_statistics = use_global_stats, trainable_statistics
-        self.weight = self.create_parameter([num_channels], param_attr, default_initializer=Constant(1.0))
+        self.weight = self.create_parameter(
+            [num_channels], param_attr, default_initializer=Constant(1.0)
+        )
         self.bias = self.create_parameter([num_channels], bias_attr, is_bias=True)
-        for part, name, value in (("_mean", moving_mean_name, 0.0), ("_variance", moving_variance_name, 1.0)):
+        for part, name, value in (
+            ("_mean", moving_mean_name, 0.0),
+            ("_variance", moving_variance_name, 1.0),
+        ):
             fixed = ParamAttr(name, Constant(value), trainable=False)
             setattr(self, part, self.create_parameter([num_channels], fixed))
         self.training = not is_test
@@ -166,7 +193,9 @@ class BatchNorm(Layer):
         )  # fmt: skip
         if self._act is None:
             return out
-        found: Tensor = getattr(activation if hasattr(activation, self._act) else elementwise, self._act)(out)
+        found: Tensor = getattr(
+            activation if hasattr(activation, self._act) else elementwise, self._act
+        )(out)
         return found
 
 
@@ -195,12 +224,16 @@ class GroupNorm(Layer):
         self._num_groups, self._num_channels, self._epsilon = num_groups, num_channels, epsilon
         self._data_format = data_format
         first = Constant(1.0)
-        self.weight = self.create_parameter([num_channels], weight_attr, default_initializer=first, device=device)
+        self.weight = self.create_parameter(
+            [num_channels], weight_attr, default_initializer=first, device=device
+        )
         self.bias = self.create_parameter([num_channels], bias_attr, is_bias=True)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
-        return group_norm(input, self._num_groups, self._epsilon, self.weight, self.bias, self._data_format)
+        return group_norm(
+            input, self._num_groups, self._epsilon, self.weight, self.bias, self._data_format
+        )
 
     def extra_repr(self) -> str:
         """What the repr shows."""
@@ -222,16 +255,22 @@ class _InstanceNorm(_Normed):
     ) -> None:
         super().__init__()
         if (weight_attr is False) != (bias_attr is False):
-            raise AssertionError("weight_attr and bias_attr must be set to False at the same time in InstanceNorm")
+            raise AssertionError(
+                "weight_attr and bias_attr must be set to False at the same time in InstanceNorm"
+            )
         self._num_features, self._epsilon, self._momentum = num_features, epsilon, momentum
         self._data_format = data_format or self.usual_format
-        self.scale = self.create_parameter([num_features], weight_attr, default_initializer=Constant(1.0))
+        self.scale = self.create_parameter(
+            [num_features], weight_attr, default_initializer=Constant(1.0)
+        )
         self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
         self._check_input_dim(input)
-        return instance_norm(input, None, None, self.scale, self.bias, True, self._momentum, self._epsilon)
+        return instance_norm(
+            input, None, None, self.scale, self.bias, True, self._momentum, self._epsilon
+        )
 
     def extra_repr(self) -> str:
         """What the repr shows."""

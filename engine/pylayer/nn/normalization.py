@@ -35,7 +35,9 @@ def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 
 def _moved_towards(running: Tensor, value: Tensor, momentum: float) -> None:
     """A running statistic, in place: ``momentum · running + (1 − momentum) · value``."""
-    running.array[...] = running.array * momentum + value.array.reshape(running.array.shape) * (1 - momentum)
+    running.array[...] = running.array * momentum + value.array.reshape(running.array.shape) * (
+        1 - momentum
+    )
     mark_changed(running.array)
 
 
@@ -114,7 +116,9 @@ def group_norm(
     check_parameters("group_norm", x, weight, bias)
     x = channels_first(x, data_format)
     if x.shape[1] % num_groups:
-        raise ValueError(f"group_norm(): {x.shape[1]} channels do not divide into {num_groups} groups.")
+        raise ValueError(
+            f"group_norm(): {x.shape[1]} channels do not divide into {num_groups} groups."
+        )
     groups = reshape(x, [x.shape[0], num_groups, -1])
     out = reshape(_normalised(groups, [2], epsilon), x.shape)
     return channels_back(_scaled(out, weight, bias), data_format)
@@ -137,7 +141,9 @@ def instance_norm(
     Raises:
         ValueError: `x` has no channels, or weight or bias is of another dtype.
     """
-    require(x.ndim > 1, "instance_norm(): the dimension of input X must greater than or equal to 2", x)
+    require(
+        x.ndim > 1, "instance_norm(): the dimension of input X must greater than or equal to 2", x
+    )
     check_parameters("instance_norm", x, weight, bias)
     x = channels_first(x, data_format)
     space = x if x.ndim > 2 else unsqueeze(x, -1)  # [N, C] is one point per channel
@@ -147,7 +153,11 @@ def instance_norm(
 
 
 def rms_norm(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float = 1e-5, name: str | None = None
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    eps: float = 1e-5,
+    name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`input` over the root of its mean square over the last axes, times `weight` (Zhang and Sennrich, 2019).
 
@@ -159,7 +169,9 @@ def rms_norm(
     """
     sizes = as_ints(normalized_shape)
     if list(input.shape[input.ndim - len(sizes) :]) != sizes:
-        raise ValueError(f"rms_norm(): the last axes should be {sizes}, but the shape is {input.shape}.")
+        raise ValueError(
+            f"rms_norm(): the last axes should be {sizes}, but the shape is {input.shape}."
+        )
     axes = list(range(input.ndim - len(sizes), input.ndim))
     inverse = rsqrt(mean(input * input, axes, True) + eps)
     out = input * inverse
@@ -226,7 +238,9 @@ def scaled_dot_product_attention(
         times = query.shape[2] // key.shape[2]
         key, value = repeat_interleave(key, times, 2), repeat_interleave(value, times, 2)
     q, k, v = (transpose(t, [0, 2, 1, 3]) for t in (query, key, value))
-    scores = matmul(q, k, transpose_y=True) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    scores = matmul(q, k, transpose_y=True) * (
+        1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    )
     if is_causal:
         rows, columns = scores.shape[-2:]
         allowed = XP[type(scores.array)].tri(rows, columns, dtype=bool)

@@ -8,7 +8,14 @@ from typing import Any
 
 from pylayer.nn.checks import check_format, check_positive
 from pylayer.nn.families import over_axes
-from pylayer.nn.spatial import FORMATS, channels_back, channels_first, check_space, pads_of, per_axis
+from pylayer.nn.spatial import (
+    FORMATS,
+    channels_back,
+    channels_first,
+    check_space,
+    pads_of,
+    per_axis,
+)
 from pylayer.nn.windows import LOWEST, window_argmax, window_counts, window_sum
 from pylayer.ops.activation import relu
 from pylayer.ops.creation import zeros
@@ -25,7 +32,14 @@ Space = Sequence[int]
 
 # --------------------------------------------------------------------------- windows of one size
 def _window(
-    name: str, ndim: int, x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, data_format: str
+    name: str,
+    ndim: int,
+    x: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    data_format: str,
 ) -> tuple[Tensor, list[int], list[int], list[tuple[int, int]], list[int]]:
     """`x` with channels first, kernel, strides, pads, and how far windows reach beyond these pads with `ceil_mode`."""
     check_space(name, x, ndim, data_format)
@@ -72,7 +86,9 @@ def _max_pool(
     """
     if return_mask:
         check_format(data_format, FORMATS[ndim])
-    x, kernel, strides, pads, beyond = _window(name, ndim, x, kernel_size, stride, padding, ceil_mode, data_format)
+    x, kernel, strides, pads, beyond = _window(
+        name, ndim, x, kernel_size, stride, padding, ceil_mode, data_format
+    )
     found = window_argmax(x, kernel, strides, _wider(pads, beyond))
     somewhere = found >= 0
     places = reshape(where_(somewhere, found, 0), [*x.shape[:2], -1])
@@ -102,14 +118,20 @@ def _avg_pool(
     Raises:
         ValueError: shapes that do not fit.
     """
-    x, kernel, strides, pads, beyond = _window(name, ndim, x, kernel_size, stride, padding, ceil_mode, data_format)
+    x, kernel, strides, pads, beyond = _window(
+        name, ndim, x, kernel_size, stride, padding, ceil_mode, data_format
+    )
     total = window_sum(x, kernel, strides, _wider(pads, beyond))
     if divisor_override is not None:  # Paddle's mean, times the size of the window, by the divisor
         total = total * float(math.prod(kernel)) / float(divisor_override)
     if not any(n for pair in pads for n in pair) and not any(beyond):
         return channels_back(total / float(math.prod(kernel)), data_format)
     xp = XP[type(x.array)]
-    sizes = x.shape[2:] if exclusive else [n + b + a for n, (b, a) in zip(x.shape[2:], pads, strict=True)]
+    sizes = (
+        x.shape[2:]
+        if exclusive
+        else [n + b + a for n, (b, a) in zip(x.shape[2:], pads, strict=True)]
+    )
     around = _wider(pads if exclusive else [(0, 0)] * ndim, beyond)
     ones = Tensor(xp.ones((1, 1, *sizes), x.array.dtype))
     return channels_back(total / window_sum(ones, kernel, strides, around), data_format)
@@ -155,7 +177,10 @@ def _max_unpool(
     kernel = per_axis(kernel_size, ndim, "kernel_size")
     strides = kernel if stride is None else per_axis(stride, ndim, "stride")
     pads = pads_of(padding, ndim, "NC", kernel, strides, x.shape[2:])
-    space = [(n - 1) * s - b - a + k for n, s, (b, a), k in zip(x.shape[2:], strides, pads, kernel, strict=True)]
+    space = [
+        (n - 1) * s - b - a + k
+        for n, s, (b, a), k in zip(x.shape[2:], strides, pads, kernel, strict=True)
+    ]
     if output_size is not None:
         space = [int(n) for n in output_size][-ndim:]
     batch, channels = x.shape[:2]
@@ -181,4 +206,6 @@ avg_pool1d, avg_pool2d, avg_pool3d = over_axes(
     _avg_pool, "avg_pool{}d", {1: f"x {_WINDOW} exclusive ceil_mode", 2: _AVG, 3: _AVG}
 )
 lp_pool1d, lp_pool2d = over_axes(_lp_pool, "lp_pool{}d", {1: _LP, 2: _LP})
-max_unpool1d, max_unpool2d, max_unpool3d = over_axes(_max_unpool, "max_unpool{}d", dict.fromkeys((1, 2, 3), _UNPOOL))
+max_unpool1d, max_unpool2d, max_unpool3d = over_axes(
+    _max_unpool, "max_unpool{}d", dict.fromkeys((1, 2, 3), _UNPOOL)
+)

@@ -51,11 +51,16 @@ def weight_norm(layer: Layer, name: str = "weight", dim: int | None = 0) -> Laye
         AssertionError: it has no such axis.
         RuntimeError: the parameter is normalised already.
     """
-    if any(isinstance(hook, _WeightNorm) and hook.name == name for hook in layer._forward_pre_hooks.values()):
+    if any(
+        isinstance(hook, _WeightNorm) and hook.name == name
+        for hook in layer._forward_pre_hooks.values()
+    ):
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     weight = layer._parameters[name]
     if dim is not None and not -weight.ndim <= dim < weight.ndim:
-        raise AssertionError(f"dim must set between [-R, R), R means the dimension of weight, but is {dim}.")
+        raise AssertionError(
+            f"dim must set between [-R, R), R means the dimension of weight, but is {dim}."
+        )
     fixed = _WeightNorm(name, None if dim in (None, -1) else dim % weight.ndim)
     with no_grad():
         length = sqrt(total(weight * weight, fixed.axes(weight)) + LEAST)

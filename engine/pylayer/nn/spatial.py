@@ -48,11 +48,18 @@ def check_space(name: str, x: Tensor, ndim: int, data_format: str) -> None:
     """
     check_format(data_format, FORMATS[ndim], FORMATS[ndim].replace("C", "") + "C")
     if x.ndim != ndim + 2:
-        raise invalid(f"{name}(): the input of Op should be {ndim + 2}-D Tensor, but has shape {x.shape}")
+        raise invalid(
+            f"{name}(): the input of Op should be {ndim + 2}-D Tensor, but has shape {x.shape}"
+        )
 
 
 def pads_of(
-    padding: Any, ndim: int, data_format: str, kernel: Sequence[int], strides: Sequence[int], space: Sequence[int]
+    padding: Any,
+    ndim: int,
+    data_format: str,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    space: Sequence[int],
 ) -> list[tuple[int, int]]:
     """Pairs (before, after), one per spatial axis.
 
@@ -68,14 +75,19 @@ def pads_of(
             raise ValueError(f"Unknown padding: '{padding}'. It can only be 'SAME' or 'VALID'.")
         if padding.upper() == "VALID":
             return [(0, 0)] * ndim
-        totals = [max((-(-n // s) - 1) * s + k - n, 0) for n, s, k in zip(space, strides, kernel, strict=True)]
+        totals = [
+            max((-(-n // s) - 1) * s + k - n, 0)
+            for n, s, k in zip(space, strides, kernel, strict=True)
+        ]
         return [(total // 2, total - total // 2) for total in totals]
     if isinstance(padding, (list, tuple)) and padding and isinstance(padding[0], (list, tuple)):
         pairs = [(as_int(before), as_int(after)) for before, after in padding]
         if len(pairs) == ndim + 2:
             outside = [0, ndim + 1] if data_format.endswith("C") else [0, 1]
             if any(pairs[k] != (0, 0) for k in outside):
-                raise ValueError(f"Non-zero padding({padding}) in the batch or channel dimensions is not supported.")
+                raise ValueError(
+                    f"Non-zero padding({padding}) in the batch or channel dimensions is not supported."
+                )
             pairs = [pair for k, pair in enumerate(pairs) if k not in outside]
         numbers = [n for pair in pairs for n in pair]
     else:

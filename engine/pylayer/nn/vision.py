@@ -57,7 +57,9 @@ def fold(
 
 
 # --------------------------------------------------------------------------- pixels and channels
-def pixel_shuffle(x: Tensor, upscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+def pixel_shuffle(
+    x: Tensor, upscale_factor: int, data_format: str = "NCHW", name: str | None = None
+) -> Tensor:
     """Channels made pixels: [N, C·r², H, W] to [N, C, H·r, W·r] (Shi et al., 2016)."""
     check_format(data_format, "NCHW", "NHWC")
     check_count("upscale_factor", upscale_factor)
@@ -65,10 +67,14 @@ def pixel_shuffle(x: Tensor, upscale_factor: int, data_format: str = "NCHW", nam
     r, (batch, channels, height, width) = upscale_factor, x.shape
     apart = reshape(x, [batch, channels // (r * r), r, r, height, width])
     mixed = transpose(apart, [0, 1, 4, 2, 5, 3])
-    return channels_back(reshape(mixed, [batch, channels // (r * r), height * r, width * r]), data_format)
+    return channels_back(
+        reshape(mixed, [batch, channels // (r * r), height * r, width * r]), data_format
+    )
 
 
-def pixel_unshuffle(x: Tensor, downscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+def pixel_unshuffle(
+    x: Tensor, downscale_factor: int, data_format: str = "NCHW", name: str | None = None
+) -> Tensor:
     """The inverse of `pixel_shuffle`."""
     check_format(data_format, "NCHW", "NHWC")
     check_count("Downscale factor", downscale_factor)
@@ -76,25 +82,38 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int, data_format: str = "NCHW",
     r, (batch, channels, height, width) = downscale_factor, x.shape
     apart = reshape(x, [batch, channels, height // r, r, width // r, r])
     mixed = transpose(apart, [0, 1, 3, 5, 2, 4])
-    return channels_back(reshape(mixed, [batch, channels * r * r, height // r, width // r]), data_format)
+    return channels_back(
+        reshape(mixed, [batch, channels * r * r, height // r, width // r]), data_format
+    )
 
 
-def channel_shuffle(x: Tensor, groups: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+def channel_shuffle(
+    x: Tensor, groups: int, data_format: str = "NCHW", name: str | None = None
+) -> Tensor:
     """Channels of all groups in turn (Zhang et al., 2018)."""
     check_format(data_format, "NCHW", "NHWC")
     check_count("groups", groups)
     x = channels_first(x, data_format)
     batch, channels, height, width = x.shape
     apart = reshape(x, [batch, groups, channels // groups, height, width])
-    return channels_back(reshape(transpose(apart, [0, 2, 1, 3, 4]), [batch, channels, height, width]), data_format)
+    return channels_back(
+        reshape(transpose(apart, [0, 2, 1, 3, 4]), [batch, channels, height, width]), data_format
+    )
 
 
 def temporal_shift(
-    x: Tensor, seg_num: int, shift_ratio: float = 0.25, name: str | None = None, data_format: str = "NCHW"
+    x: Tensor,
+    seg_num: int,
+    shift_ratio: float = 0.25,
+    name: str | None = None,
+    data_format: str = "NCHW",
 ) -> Tensor:
     """Some channels of a video's frames from the frame before, some from the one after (Lin et al., 2019)."""
     check_format(data_format, "NCHW", "NHWC")
-    require(0 < shift_ratio < 0.5, f"temporal_shift(): shift_ratio should be between 0 and 0.5, not {shift_ratio}")
+    require(
+        0 < shift_ratio < 0.5,
+        f"temporal_shift(): shift_ratio should be between 0 and 0.5, not {shift_ratio}",
+    )
     x = channels_first(x, data_format)
     channels = x.shape[1]
     frames = reshape(x, [-1, seg_num, *x.shape[1:]])

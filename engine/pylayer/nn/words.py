@@ -24,4 +24,7 @@ def also(**words: str) -> Callable[[F], F]:
 
 def in_own_words(words: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
     """Arguments by their own names; one given in both words keeps the other, which then is one too many."""
-    return {words[name] if words.get(name, name) not in given else name: value for name, value in given.items()}
+    return {
+        words[name] if words.get(name, name) not in given else name: value
+        for name, value in given.items()
+    }

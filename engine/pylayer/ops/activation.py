@@ -21,7 +21,9 @@ from pylayer.tensor.tensor import Tensor
 # --------------------------------------------------------------------------- rectifiers
 # A gradient that is NaN or infinite is passed on as NaN where the slope is 0, as in Paddle: it is a product. It is also
 # ten times as fast as a choice.
-relu = unary("relu", lambda g, F, out: g * F.cast(out > 0, g.dtype), lambda xp: lambda x: xp.fmax(x, 0))
+relu = unary(
+    "relu", lambda g, F, out: g * F.cast(out > 0, g.dtype), lambda xp: lambda x: xp.fmax(x, 0)
+)
 
 
 @op(x=lambda g, F, x, negative_slope: F.where(x > 0, g, g * negative_slope))
@@ -56,7 +58,9 @@ def selu(x: Tensor, scale: float = 1.0507009873554805, alpha: float = 1.67326324
 
 
 relu6 = composed("relu6", lambda x: hardtanh(x, 0.0, 6.0))
-hardsigmoid = composed("hardsigmoid", lambda x, slope=1 / 6, offset=0.5: hardtanh(x * slope + offset, 0.0, 1.0))
+hardsigmoid = composed(
+    "hardsigmoid", lambda x, slope=1 / 6, offset=0.5: hardtanh(x * slope + offset, 0.0, 1.0)
+)
 
 
 def hardswish(x: Tensor) -> Tensor:
@@ -73,10 +77,26 @@ def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
     """
     check_same_dtype("prelu", [x, weight])
     if weight.size > 1:
-        one_of("prelu(): data_format", data_format, "NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
+        one_of(
+            "prelu(): data_format",
+            data_format,
+            "NC",
+            "NCL",
+            "NCHW",
+            "NCDHW",
+            "NLC",
+            "NHWC",
+            "NDHWC",
+        )
         channel = 1 if data_format.startswith("NC") else x.ndim - 1
         fits = x.ndim > 1 and weight.size == x.shape[channel]
-        require(fits, "The weight size should be equal to x input channel in prelu()", weight, x, error=AssertionError)
+        require(
+            fits,
+            "The weight size should be equal to x input channel in prelu()",
+            weight,
+            x,
+            error=AssertionError,
+        )
         weight = reshape(weight, [-1 if k == channel else 1 for k in range(x.ndim)])
     return where_(x > 0, x, x * weight)
 
@@ -141,11 +161,17 @@ def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
 def _normalised(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: Any) -> Tensor:
     """`softmax_` or `log_softmax_` in `dtype`, if given; a 0-d Tensor has the axis 0."""
     x = x if dtype is None else astype(x, dtype)
-    return function(x, axis) if x.ndim else reshape(function(reshape(x, [1]), normal_axis(axis, 1)), [])
+    return (
+        function(x, axis)
+        if x.ndim
+        else reshape(function(reshape(x, [1]), normal_axis(axis, 1)), [])
+    )
 
 
 softmax = composed("softmax", lambda x, axis=-1, dtype=None: _normalised(softmax_, x, axis, dtype))
-log_softmax = composed("log_softmax", lambda x, axis=-1, dtype=None: _normalised(log_softmax_, x, axis, dtype))
+log_softmax = composed(
+    "log_softmax", lambda x, axis=-1, dtype=None: _normalised(log_softmax_, x, axis, dtype)
+)
 
 relu_, elu_, leaky_relu_ = map(in_place, (relu, elu, leaky_relu))
 

@@ -16,7 +16,9 @@ def require(holds: bool, what: str, *tensors: Tensor, error: type[Exception] = V
     """Raise `error` unless it `holds`: `what` is required, and of which dtypes and shapes the Tensors are."""
     if not holds:
         got = " and ".join(f"{t.dtype.name} {list(t.shape)}" for t in tensors)
-        raise error(f"(InvalidArgument) {what}, but got {got}." if tensors else f"(InvalidArgument) {what}.")
+        raise error(
+            f"(InvalidArgument) {what}, but got {got}." if tensors else f"(InvalidArgument) {what}."
+        )
 
 
 def one_of(argument: str, value: Any, *choices: Any) -> None:
@@ -44,7 +46,9 @@ def as_int(value: Any) -> int:
         return value
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, (float, str)):
-        raise TypeError(f"(InvalidType) must be list of int, but got {type(value).__name__} ({value!r}).")
+        raise TypeError(
+            f"(InvalidType) must be list of int, but got {type(value).__name__} ({value!r})."
+        )
     return int(value)
 
 
@@ -79,7 +83,9 @@ def exchange(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     @functools.wraps(function)
     def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         places = [one if isinstance(one, int) else None for one in (*args, None, None)[:2]]
-        first, second = (kwargs.pop(f"dim{k}", kwargs.pop(f"axis{k}", place)) for k, place in enumerate(places))
+        first, second = (
+            kwargs.pop(f"dim{k}", kwargs.pop(f"axis{k}", place)) for k, place in enumerate(places)
+        )
         if first is None or second is None:
             return function(x, *args, **kwargs)
         order = list(range(x.ndim))
@@ -87,7 +93,9 @@ def exchange(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return function(x, order)
 
     signature, kind = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
-    axes = [inspect.Parameter(name, kind, default=None) for name in ("dim0", "dim1", "axis0", "axis1")]
+    axes = [
+        inspect.Parameter(name, kind, default=None) for name in ("dim0", "dim1", "axis0", "axis1")
+    ]
     call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *axes])  # type: ignore[attr-defined]
     return call
 
@@ -98,7 +106,9 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     if isinstance(axis, (str, float)):
         got = type(axis).__name__
-        raise TypeError(f"(InvalidType) axis must be an int, a list or tuple of ints, or a Tensor, but got {got}.")
+        raise TypeError(
+            f"(InvalidType) axis must be an int, a list or tuple of ints, or a Tensor, but got {got}."
+        )
     axes = tuple(normal_axis(k, ndim or 1) for k in as_ints(axis))
     if len(set(axes)) < len(axes):
         raise invalid(f"Axis contains duplicate dimensions: {list(axes)}")

@@ -36,7 +36,10 @@ def _part(name: str, vjp: Function) -> Operation:
     return op(view=True, x=vjp)(composed(name, forward))
 
 
-real, imag = _part("real", lambda g, F: F.complex(g, g * 0)), _part("imag", lambda g, F: F.complex(g * 0, g))
+real, imag = (
+    _part("real", lambda g, F: F.complex(g, g * 0)),
+    _part("imag", lambda g, F: F.complex(g * 0, g)),
+)
 conj = unary("conj", lambda g, F: F.conj(g), lambda xp: xp.conjugate)
 
 
@@ -66,7 +69,11 @@ view_as_complex, view_as_real = as_complex, as_real
 
 def as_complex_numbers(x: Tensor) -> Tensor:
     """Real numbers as complex ones of their precision; complex ones as they are."""
-    return x if x.dtype.is_complex else cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
+    return (
+        x
+        if x.dtype.is_complex
+        else cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
+    )
 
 
 isreal = composed("isreal", lambda x: imag(x) == 0 if x.dtype.is_complex else ones_like(x, "bool"))

@@ -33,7 +33,9 @@ def _wanted(dtype: Any) -> Any:
 
 # --------------------------------------------------------------------------- from data
 @creates
-def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
+def to_tensor(
+    data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True
+) -> Tensor:
     """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor; a TypeError of anything else.
 
     Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64 as the default,
@@ -49,7 +51,9 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
         values = data.array
     elif type(data) in XP or isinstance(data, np.generic):
         values = data
-    elif isinstance(data, np.ndarray):  # a subclass, or what stood for one in a recording, and was kept
+    elif isinstance(
+        data, np.ndarray
+    ):  # a subclass, or what stood for one in a recording, and was kept
         values = np.asarray(data)
     elif isinstance(data, (bool, int, float, complex, list, tuple)):
         values = _from_lists(data, dtype is None)
@@ -58,7 +62,9 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
         text = "data type must be scalar|list|tuple|np.ndarray|paddle.Tensor"
         raise TypeError(f"Can't constructs a 'paddle.Tensor' with data type {type(data)}, {text}")
     if dtype is None and values.dtype not in BY_NUMPY:
-        raise TypeError(f"Can't constructs a 'paddle.Tensor' of dtype {values.dtype}; convert it first.")
+        raise TypeError(
+            f"Can't constructs a 'paddle.Tensor' of dtype {values.dtype}; convert it first."
+        )
     if type(values) in XP and XP[type(values)] is not xp:
         values = to_numpy(values)
     wanted = values.dtype if dtype is None else as_dtype(dtype).numpy
@@ -98,7 +104,9 @@ def _on_host(data: Any) -> Any:
 
 
 def _holds_tensor(data: Any) -> bool:
-    return isinstance(data, Tensor) or (isinstance(data, (list, tuple)) and any(_holds_tensor(item) for item in data))
+    return isinstance(data, Tensor) or (
+        isinstance(data, (list, tuple)) and any(_holds_tensor(item) for item in data)
+    )
 
 
 # --------------------------------------------------------------------------- filled
@@ -106,7 +114,9 @@ def sizes_of(shape: Ints) -> list[int]:
     """The sizes of a new Tensor, none of them negative."""
     sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
     if any(n < 0 for n in sizes):
-        raise invalid(f"Each value of attribute 'shape' is expected to be no less than 0, but received {sizes}")
+        raise invalid(
+            f"Each value of attribute 'shape' is expected to be no less than 0, but received {sizes}"
+        )
     return sizes
 
 
@@ -128,7 +138,9 @@ def _all(name: str, value: int) -> Callable[..., Tensor]:
 
 def _all_like(name: str, value: int) -> Callable[..., Tensor]:
     """A Tensor of the shape and, unless given, the dtype of another."""
-    return creates_like(composed(name, lambda x, dtype=None: _filled(x.shape, value, dtype or x.dtype)))
+    return creates_like(
+        composed(name, lambda x, dtype=None: _filled(x.shape, value, dtype or x.dtype))
+    )
 
 
 zeros, zeros_like = _all("zeros", 0), _all_like("zeros_like", 0)
@@ -146,7 +158,9 @@ def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
     return _filled(shape, value, dtype)
 
 
-def fill_constant(shape: Ints, dtype: DTypeLike, value: Any, force_cpu: bool = False, out: Any = None) -> Tensor:
+def fill_constant(
+    shape: Ints, dtype: DTypeLike, value: Any, force_cpu: bool = False, out: Any = None
+) -> Tensor:
     """`full` by its older name, and in the memory of `out` if given."""
     filled: Tensor = full(shape, value, dtype)
     return filled if out is None else out._replaced(filled.array)
@@ -182,10 +196,14 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = No
         first, stop, by = int(first), int(stop), int(by)
     require(by != 0, "arange(): the step must not be 0, also as an integer")
     if not math.isfinite((stop - first) / by):
-        raise invalid(f"arange(): start, end and step must be finite, but are {first}, {stop}, {by}")
+        raise invalid(
+            f"arange(): start, end and step must be finite, but are {first}, {stop}, {by}"
+        )
     count = max(0, math.ceil((stop - first) / by))
     xp = default_module()
-    steps = xp.arange(count, dtype="int64" if isinstance(first, int) and isinstance(by, int) else "float64")
+    steps = xp.arange(
+        count, dtype="int64" if isinstance(first, int) and isinstance(by, int) else "float64"
+    )
     return Tensor((first + steps * by).astype(_wanted(dtype)))
 
 
@@ -218,14 +236,18 @@ def tril_indices(row: int, col: int | None, offset: int = 0, dtype: DTypeLike = 
     return to_tensor(np.stack(np.tril_indices(row, offset, row if col is None else col)), dtype)
 
 
-def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: DTypeLike = "int64") -> Tensor:
+def triu_indices(
+    row: int, col: int | None = None, offset: int = 0, dtype: DTypeLike = "int64"
+) -> Tensor:
     """Rows and columns of the upper triangle, of shape [2, n]."""
     return to_tensor(np.stack(np.triu_indices(row, offset, row if col is None else col)), dtype)
 
 
 def meshgrid(*args: Any) -> list[Tensor]:
     """Each of the 1-d Tensors along an axis of its own, all of the same shape."""
-    tensors: Sequence[Tensor] = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    tensors: Sequence[Tensor] = (
+        args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    )
     shape = [t.size for t in tensors]
     return [
         broadcast_to(reshape(t, [-1 if k == axis else 1 for k in range(len(shape))]), shape)

@@ -39,9 +39,15 @@ divide = binary(
     zeros=("x",),
 )
 # Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros (see `Row`).
-with_zeros = binary("with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False)
+with_zeros = binary(
+    "with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False
+)
 remainder_ = binary(
-    "remainder", lambda g: g, lambda g, F, x, y: -g * F.floor(x / y), forward=lambda xp: xp.remainder, numbers=True
+    "remainder",
+    lambda g: g,
+    lambda g, F, x, y: -g * F.floor(x / y),
+    forward=lambda xp: xp.remainder,
+    numbers=True,
 )  # Python's sign
 
 
@@ -57,12 +63,18 @@ def remainder(x: Tensor, y: Any, name: str | None = None) -> Tensor:
 
 mod = floor_mod = remainder
 floor_divide = binary("floor_divide", numbers=True)
-neg = unary("neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind == "b" else xp.negative(x))
+neg = unary(
+    "neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind == "b" else xp.negative(x)
+)
 negative = neg
 
 # --------------------------------------------------------------------------- larger, smaller, between
-maximum = binary("maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x))
-minimum = binary("minimum", lambda g, F, x, y: g * F.share(y, x), lambda g, F, x, y: g * F.share(x, y))
+maximum = binary(
+    "maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x)
+)
+minimum = binary(
+    "minimum", lambda g, F, x, y: g * F.share(y, x), lambda g, F, x, y: g * F.share(x, y)
+)
 fmax, fmin = (  # a rule reads y as well: who looks for a kink asks what both operands were
     binary(
         name,
@@ -83,14 +95,20 @@ def share(xp: ModuleType, x: Array, y: Array) -> Array:
 @op(x=lambda g, F, x, min, max: g * F.within(x, min, max))
 def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
     """x held between min and max; the gradient at a bound is 1."""
-    return xp.clip(x, min, max).astype(x.dtype, copy=False) if min is not None or max is not None else x.copy()
+    return (
+        xp.clip(x, min, max).astype(x.dtype, copy=False)
+        if min is not None or max is not None
+        else x.copy()
+    )
 
 
 def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """x held between numbers or Tensors of one element, or None; a float makes integers the default floating dtype."""
     low, high = (_bound(b, x) for b in (min, max))
     if low is not None and high is not None and low > high:
-        raise invalid(f"clip(): max should be greater than or equal to min. But received min = {low}, max = {high}")
+        raise invalid(
+            f"clip(): max should be greater than or equal to min. But received min = {low}, max = {high}"
+        )
     if isinstance(low, float) or isinstance(high, float):
         x = as_floating(x)
     return clip_(x, low, high)
@@ -98,7 +116,11 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def is_cut(number: Any, x: Tensor) -> TypeGuard[np.floating[Any]]:
     """Whether Paddle cuts a number to an integer next to `x`: one of NumPy's, no Python float, next to integers."""
-    return isinstance(number, np.floating) and not isinstance(number, float) and x.array.dtype.kind in "iu"
+    return (
+        isinstance(number, np.floating)
+        and not isinstance(number, float)
+        and x.array.dtype.kind in "iu"
+    )
 
 
 def _bound(bound: Any, x: Tensor) -> Any:
@@ -125,14 +147,24 @@ def within(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
 square = unary("square", lambda g, x: g * 2 * x.conjugate())
 sqrt = unary("sqrt", lambda g, out: g * 0.5 / out.conjugate(), floating=True)
 rsqrt = unary(
-    "rsqrt", lambda g, out: g * -0.5 * (out * out * out).conjugate(), lambda xp: lambda x: 1 / xp.sqrt(x), floating=True
+    "rsqrt",
+    lambda g, out: g * -0.5 * (out * out * out).conjugate(),
+    lambda xp: lambda x: 1 / xp.sqrt(x),
+    floating=True,
 )
-reciprocal = unary("reciprocal", lambda g, out: -g * (out * out).conjugate(), lambda xp: lambda x: 1 / x, floating=True)
+reciprocal = unary(
+    "reciprocal",
+    lambda g, out: -g * (out * out).conjugate(),
+    lambda xp: lambda x: 1 / x,
+    floating=True,
+)
 
 
 def _exp(xp: ModuleType) -> Any:
     """float32 is computed in float64: NumPy's own is off by one unit at 1, and the documents print the right one."""
-    return lambda x: xp.exp(x, dtype="float64").astype(x.dtype) if x.dtype == "float32" else xp.exp(x)
+    return lambda x: (
+        xp.exp(x, dtype="float64").astype(x.dtype) if x.dtype == "float32" else xp.exp(x)
+    )
 
 
 exp = unary("exp", Derivative(lambda out: out), _exp, floating=True)
@@ -163,7 +195,9 @@ def _power(xp: ModuleType) -> Any:
         whole = all(getattr(v, "dtype", xp.asarray(v).dtype).kind in "iub" for v in (x, y))
         if not whole or not xp.any(xp.asarray(y) < 0):
             return xp.power(x, y)
-        return xp.trunc(xp.power(xp.asarray(x, "float64"), y)).astype((x if hasattr(x, "dtype") else y).dtype)
+        return xp.trunc(xp.power(xp.asarray(x, "float64"), y)).astype(
+            (x if hasattr(x, "dtype") else y).dtype
+        )
 
     return forward
 
@@ -184,15 +218,31 @@ def pow(x: Tensor, y: Any) -> Tensor:
 sin = unary("sin", lambda g, F, x: g * F.cos(x).conjugate(), floating=True)
 cos = unary("cos", lambda g, F, x: -g * F.sin(x).conjugate(), floating=True)
 tan = unary("tan", lambda g, out: g * (1 + out * out).conjugate(), floating=True)
-asin = unary("asin", lambda g, F, x: g * F.rsqrt(1 - x * x).conjugate(), lambda xp: xp.arcsin, floating=True)
-acos = unary("acos", lambda g, F, x: -g * F.rsqrt(1 - x * x).conjugate(), lambda xp: xp.arccos, floating=True)
+asin = unary(
+    "asin", lambda g, F, x: g * F.rsqrt(1 - x * x).conjugate(), lambda xp: xp.arcsin, floating=True
+)
+acos = unary(
+    "acos", lambda g, F, x: -g * F.rsqrt(1 - x * x).conjugate(), lambda xp: xp.arccos, floating=True
+)
 atan = unary("atan", lambda g, x: g / (1 + x * x).conjugate(), lambda xp: xp.arctan, floating=True)
 sinh = unary("sinh", lambda g, F, x: g * F.cosh(x).conjugate(), floating=True)
 cosh = unary("cosh", lambda g, F, x: g * F.sinh(x).conjugate(), floating=True)
 tanh = unary("tanh", Derivative(lambda out: 1.0 - out * out), floating=True)
-asinh = unary("asinh", lambda g, F, x: g * F.rsqrt(x * x + 1).conjugate(), lambda xp: xp.arcsinh, floating=True)
-acosh = unary("acosh", lambda g, F, x: g * F.rsqrt(x * x - 1).conjugate(), lambda xp: xp.arccosh, floating=True)
-atanh = unary("atanh", lambda g, x: g / (1 - x * x).conjugate(), lambda xp: xp.arctanh, floating=True)
+asinh = unary(
+    "asinh",
+    lambda g, F, x: g * F.rsqrt(x * x + 1).conjugate(),
+    lambda xp: xp.arcsinh,
+    floating=True,
+)
+acosh = unary(
+    "acosh",
+    lambda g, F, x: g * F.rsqrt(x * x - 1).conjugate(),
+    lambda xp: xp.arccosh,
+    floating=True,
+)
+atanh = unary(
+    "atanh", lambda g, x: g / (1 - x * x).conjugate(), lambda xp: xp.arctanh, floating=True
+)
 atan2 = binary(
     "atan2",
     lambda g, x, y: g * y / (x * x + y * y),
@@ -225,10 +275,20 @@ def from_math(function: Callable[[float], float], name: str) -> Any:
     return bind
 
 
-sigmoid = unary("sigmoid", lambda g, out: g * (out * (1.0 - out)).conjugate(), _sigmoid, floating=True)
-erf = unary("erf", lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)), from_math(math.erf, "erf"), floating=True)
+sigmoid = unary(
+    "sigmoid", lambda g, out: g * (out * (1.0 - out)).conjugate(), _sigmoid, floating=True
+)
+erf = unary(
+    "erf",
+    lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)),
+    from_math(math.erf, "erf"),
+    floating=True,
+)
 erfc = unary(
-    "erfc", lambda g, F, x: g * (-TWO_OVER_ROOT_PI * F.exp(-x * x)), from_math(math.erfc, "erfc"), floating=True
+    "erfc",
+    lambda g, F, x: g * (-TWO_OVER_ROOT_PI * F.exp(-x * x)),
+    from_math(math.erfc, "erfc"),
+    floating=True,
 )
 
 # --------------------------------------------------------------------------- signs and steps
@@ -241,7 +301,9 @@ def _whole(name: str) -> Any:
 
 
 sign = unary("sign", lambda g: g * 0)
-floor, ceil, trunc = (unary(name, lambda g: g * 0, _whole(name)) for name in ("floor", "ceil", "trunc"))
+floor, ceil, trunc = (
+    unary(name, lambda g: g * 0, _whole(name)) for name in ("floor", "ceil", "trunc")
+)
 
 
 @op(x=lambda g: g * 0)
@@ -252,7 +314,11 @@ def round(xp: ModuleType, x: Array, decimals: int = 0) -> Array:
 
 @op(x=lambda g, F, x: F.where(F.isfinite(x), g, 0))
 def nan_to_num(
-    xp: ModuleType, x: Array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    xp: ModuleType,
+    x: Array,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
 ) -> Array:
     """`nan` for NaN, the largest finite number or `posinf` for ∞, the least or `neginf` for −∞; else x."""
     return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
@@ -260,7 +326,11 @@ def nan_to_num(
 
 # --------------------------------------------------------------------------- compositions
 def scale(
-    x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None
+    x: Tensor,
+    scale: Any = 1.0,
+    bias: float = 0.0,
+    bias_after_scale: bool = True,
+    act: str | None = None,
 ) -> Tensor:
     """``scale · x + bias``, or ``scale · (x + bias)``."""
     if x.dtype.rank < 2:  # an integer Tensor stays one, scaled by integers
@@ -274,7 +344,9 @@ def scale(
 
 def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
     """``x + weight · (y − x)``, of x and y of one dtype."""
-    require(x.dtype is y.dtype, "lerp(): x and y must be of one dtype. Cast one with astype()", x, y)
+    require(
+        x.dtype is y.dtype, "lerp(): x and y must be of one dtype. Cast one with astype()", x, y
+    )
     return x + (y - x) * weight  # type: ignore[no-any-return]
 
 
@@ -298,7 +370,9 @@ def check_one_dtype(x: Array, y: Array) -> None:
         raise ValueError(f"The type of data we are trying to retrieve {text}")
 
 
-def _checked(name: str, *checks: Callable[[Array, Array], None], promote: bool = False) -> Operation:
+def _checked(
+    name: str, *checks: Callable[[Array, Array], None], promote: bool = False
+) -> Operation:
     """The array module's function of two arrays, which `checks` may refuse by a ValueError."""
 
     def bind(xp: ModuleType) -> Function:
@@ -327,7 +401,9 @@ def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
         if not isinstance(tensor, Tensor):
             check_supported(tensor)
             got = type(tensor).__name__
-            raise invalid(f"{name}(): {at} must be Tensor, but got {got}. Convert it with paddle.to_tensor")
+            raise invalid(
+                f"{name}(): {at} must be Tensor, but got {got}. Convert it with paddle.to_tensor"
+            )
         if tensor.dtype is not tensors[0].dtype:
             text = f"({tensors[0].dtype.name}) does not match the type of data ({tensor.dtype.name}) of {at}"
             advice = f"Cast one with astype(){named(list(tensors))}"
@@ -336,7 +412,12 @@ def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
 
 @op(inputs=("x", "y"))
 def isclose(
-    xp: ModuleType, x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    xp: ModuleType,
+    x: Array,
+    y: Array,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
 ) -> Array:
     """``|x − y| ≤ atol + rtol·|y|``, element by element, of one dtype."""
     check_one_dtype(x, y)
@@ -345,7 +426,12 @@ def isclose(
 
 @op(inputs=("x", "y"))
 def allclose(
-    xp: ModuleType, x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    xp: ModuleType,
+    x: Array,
+    y: Array,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
 ) -> Array:
     """Whether `isclose` holds for all elements of Tensors of one shape: a bool of shape []."""
     check_one_dtype(x, y)
@@ -367,11 +453,17 @@ def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
 
 def _copysign(xp: ModuleType) -> Any:
     """Of integers NumPy makes floats."""
-    return lambda x, y: xp.copysign(x, y).astype((x if hasattr(x, "dtype") else y).dtype, copy=False)
+    return lambda x, y: xp.copysign(x, y).astype(
+        (x if hasattr(x, "dtype") else y).dtype, copy=False
+    )
 
 
 copysign_ = binary(
-    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, _copysign, numbers=True
+    "copysign",
+    lambda g, F, x, out: g * F.sign(x) * F.sign(out),
+    lambda g: g * 0,
+    _copysign,
+    numbers=True,
 )
 
 
@@ -380,16 +472,23 @@ def copysign(x: Tensor, y: Any, name: str | None = None) -> Tensor:
     return copysign_(x, cut_number(x, y))
 
 
-hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out, floating=True)
+hypot_ = binary(
+    "hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out, floating=True
+)
 nextafter = binary("nextafter", promote=False)
 heaviside = binary(
     "heaviside",
     lambda g: g * 0,
     lambda g, F, x: F.where(x == 0, g, 0),
-    lambda xp: lambda x, y: xp.heaviside(x, y).astype(x.dtype, copy=False),  # of integers NumPy makes floats
+    lambda xp: (
+        lambda x, y: xp.heaviside(x, y).astype(x.dtype, copy=False)
+    ),  # of integers NumPy makes floats
 )
 logaddexp = binary(
-    "logaddexp", lambda g, F, x, out: g * F.exp(x - out), lambda g, F, y, out: g * F.exp(y - out), floating=True
+    "logaddexp",
+    lambda g, F, x, out: g * F.exp(x - out),
+    lambda g, F, y, out: g * F.exp(y - out),
+    floating=True,
 )
 
 
@@ -410,7 +509,11 @@ frac = composed("frac", lambda x: x - trunc(x))
 
 def positive(x: Tensor) -> Tensor:
     """x itself; a TypeError of bools."""
-    require(x.dtype.name != "bool", "The `+` operator, on a bool tensor is not supported", error=TypeError)
+    require(
+        x.dtype.name != "bool",
+        "The `+` operator, on a bool tensor is not supported",
+        error=TypeError,
+    )
     return x
 
 
@@ -465,7 +568,9 @@ def gcd(x: Tensor, y: Tensor) -> Tensor:
         ended = second == 0
         if bool(ended.array.all()):
             break
-        rest = where_(ended, second * 0.0, remainder(first, where_(ended, second * 0.0 + 1.0, second)))
+        rest = where_(
+            ended, second * 0.0, remainder(first, where_(ended, second * 0.0 + 1.0, second))
+        )
         first, second = where_(ended, first, second), rest
     return first
 
@@ -479,8 +584,12 @@ def lcm(x: Tensor, y: Tensor) -> Tensor:
     return where_(nothing, 0.0, floor_divide(abs(x * y), where_(nothing, 1.0, divisor)))
 
 
-left_shift, right_shift = (_checked(name, _check_integers, check_one_dtype) for name in ("left_shift", "right_shift"))
-bitwise_left_shift = composed("bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y))
+left_shift, right_shift = (
+    _checked(name, _check_integers, check_one_dtype) for name in ("left_shift", "right_shift")
+)
+bitwise_left_shift = composed(
+    "bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y)
+)
 
 
 @op(inputs=("x", "y"))
@@ -492,7 +601,9 @@ def logical_right_shift(xp: ModuleType, x: Array, y: Array) -> Array:
 
 bitwise_right_shift = composed(
     "bitwise_right_shift",
-    lambda x, y, is_arithmetic=True, out=None: (right_shift if is_arithmetic else logical_right_shift)(x, y),
+    lambda x, y, is_arithmetic=True, out=None: (
+        right_shift if is_arithmetic else logical_right_shift
+    )(x, y),
 )
 bitwise_invert = composed("bitwise_invert", lambda x, out=None: ~x)
 

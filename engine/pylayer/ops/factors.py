@@ -24,7 +24,9 @@ from pylayer.tensor.array import XP, Array
 from pylayer.tensor.tensor import Tensor
 
 
-@op(x=lambda g, F, out: -F.matmul(F.matmul(_adjoint(F, out), g), _adjoint(F, out)))  # Giles, 2008, section 2.2.3
+@op(
+    x=lambda g, F, out: -F.matmul(F.matmul(_adjoint(F, out), g), _adjoint(F, out))
+)  # Giles, 2008, section 2.2.3
 def inv(xp: ModuleType, x: Array) -> Array:
     """The inverses of matrices that are not singular."""
     return xp.linalg.inv(x)
@@ -73,7 +75,10 @@ def triangular_solve(
 
 def _symmetric(xp: ModuleType, x: Array) -> Array:
     """The symmetric (or Hermitian) part of square matrices."""
-    require(x.ndim > 1 and x.shape[-1] == x.shape[-2], "the matrices must be square, in the last two axes")
+    require(
+        x.ndim > 1 and x.shape[-1] == x.shape[-2],
+        "the matrices must be square, in the last two axes",
+    )
     return (x + xp.swapaxes(x, -1, -2).conj()) / 2
 
 
@@ -98,12 +103,16 @@ def cholesky_(xp: ModuleType, x: Array) -> Array:
     return xp.linalg.cholesky(_symmetric(xp, x))
 
 
-cholesky = composed("cholesky", lambda x, upper=False: swapped(cholesky_(x)) if upper else cholesky_(x))
+cholesky = composed(
+    "cholesky", lambda x, upper=False: swapped(cholesky_(x)) if upper else cholesky_(x)
+)
 
 
 def matrix_power(x: Tensor, n: int) -> Tensor:
     """The product of `n` times the matrix; of its inverse if `n` is negative."""
-    require(x.ndim > 1 and x.shape[-1] == x.shape[-2], "matrix_power(): the matrices must be square", x)
+    require(
+        x.ndim > 1 and x.shape[-1] == x.shape[-2], "matrix_power(): the matrices must be square", x
+    )
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:  # a gradient flows, if it is zero
@@ -124,12 +133,15 @@ def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
     """The z with A z = x, given the triangular factor y of A."""
     fits = x.ndim > 1 and y.ndim > 1 and x.shape[-2] == y.shape[-2]
     require(fits, "cholesky_solve(): x must be matrices of as many rows as the factor has", x, y)
-    x = reshape(x, [1] * (y.ndim - x.ndim) + list(x.shape))  # or `solve` takes it for a vector per matrix
+    x = reshape(
+        x, [1] * (y.ndim - x.ndim) + list(x.shape)
+    )  # or `solve` takes it for a vector per matrix
     return triangular_solve(y, triangular_solve(y, x, upper, upper), upper, not upper)
 
 
 cholesky_inverse = composed(
-    "cholesky_inverse", lambda x, upper=False: cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper)
+    "cholesky_inverse",
+    lambda x, upper=False: cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper),
 )
 
 
@@ -200,15 +212,29 @@ def householder_product(x: Tensor, tau: Tensor) -> Tensor:
 
     The vector wᵢ has zeros above place i, 1 there, and column i of x below. An AssertionError for what does not fit.
     """
-    require(x.dtype is tau.dtype, "The input x must have the same dtype with input tau", x, tau, error=AssertionError)
+    require(
+        x.dtype is tau.dtype,
+        "The input x must have the same dtype with input tau",
+        x,
+        tau,
+        error=AssertionError,
+    )
     fits = x.ndim > 1 and tau.shape[:-1] == x.shape[:-2] and x.ndim == tau.ndim + 1
     fits = fits and x.shape[-2] >= x.shape[-1] >= tau.shape[-1]
-    require(fits, "The input x must be [..., m, n] and tau [..., k], m ≥ n ≥ k", x, tau, error=AssertionError)
+    require(
+        fits,
+        "The input x must be [..., m, n] and tau [..., k], m ≥ n ≥ k",
+        x,
+        tau,
+        error=AssertionError,
+    )
     product = eye(x.shape[-2], None, x.dtype)
     below = tril(x, -1) + product[:, : x.shape[-1]]
     for k in range(tau.shape[-1]):
         w = below[..., :, k : k + 1]
-        product = product - matmul(matmul(product, w), swapped(w).conj()) * tau[..., k : k + 1].unsqueeze(-1)
+        product = product - matmul(matmul(product, w), swapped(w).conj()) * tau[
+            ..., k : k + 1
+        ].unsqueeze(-1)
     whole: Tensor = broadcast_to(product, [*x.shape[:-2], x.shape[-2], x.shape[-2]])
     return whole[..., :, : x.shape[-1]]
 
@@ -239,8 +265,12 @@ def _singular(name: str, full: bool, **vjps: Any) -> Operation:
     """U, the singular values from the largest on, and the adjoint of V: without what belongs to none, or square."""
 
     def forward(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-        if not xp.isfinite(x).all().item():  # LAPACK (gesdd) need not end on an infinite one, and the release raises
-            raise ValueError("singular values need a matrix of finite entries, and this one has an infinity or a NaN")
+        if (
+            not xp.isfinite(x).all().item()
+        ):  # LAPACK (gesdd) need not end on an infinite one, and the release raises
+            raise ValueError(
+                "singular values need a matrix of finite entries, and this one has an infinity or a NaN"
+            )
         return tuple(xp.linalg.svd(x, full_matrices=full))
 
     return op(**vjps)(composed(name, forward))
@@ -284,7 +314,9 @@ def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
     """
     (gw, gv), (w, v) = g, out
     at = F.largest_components(v)
-    turned = F.imag(F.sum(gv.conjugate() * v, [-2], None, True)) / F.real(F.sum(v * at, [-2], None, True))
+    turned = F.imag(F.sum(gv.conjugate() * v, [-2], None, True)) / F.real(
+        F.sum(v * at, [-2], None, True)
+    )
     gv = gv + at * F.complex(turned * 0, turned)
     inner = F.matmul(_adjoint(F, v), gv)
     lengths = F.sum(F.real(inner) * F.real(F.diagonal_ones(w)), [-2], None, True)
@@ -377,7 +409,12 @@ def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
     RuntimeError of integers.
     """
     require(pivot, "lu(): without pivoting is not implemented on the CPU, but got pivots=False")
-    require(x.dtype.rank > 1, "lu(): the dtype is not supported. Cast it to float64", x, error=RuntimeError)
+    require(
+        x.dtype.rank > 1,
+        "lu(): the dtype is not supported. Cast it to float64",
+        x,
+        error=RuntimeError,
+    )
     pivots, info = lu_pivots(x)
     rows, columns = x.shape[-2:]
     ordered = take_along_axis(x, unsqueeze(row_order(pivots, rows), -1), -2)
@@ -393,7 +430,9 @@ def lu_unpack(
     x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
     """P, L and U with P L U the matrix that gave `lu`'s results x and y; empty Tensors for what is not unpacked."""
-    require(x.ndim > 1 and y.ndim > 0, "The shape of x should be (*, M, N), that of Pivots (*, K)", x, y)
+    require(
+        x.ndim > 1 and y.ndim > 0, "The shape of x should be (*, M, N), that of Pivots (*, K)", x, y
+    )
     rows, k = x.shape[-2], min(x.shape[-2:])
     nothing = Tensor(x.array[:0])
     permutation = nothing
@@ -402,7 +441,11 @@ def lu_unpack(
     if not unpack_ludata:
         return permutation, nothing, nothing
     lower = getitem(x, (..., slice(k)))
-    return permutation, tril(lower, -1) + eye(rows, k, x.dtype), triu(getitem(x, (..., slice(k), slice(None))))
+    return (
+        permutation,
+        tril(lower, -1) + eye(rows, k, x.dtype),
+        triu(getitem(x, (..., slice(k), slice(None)))),
+    )
 
 
 def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N") -> Tensor:

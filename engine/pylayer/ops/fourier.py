@@ -35,7 +35,9 @@ def _sized(x: Tensor, n: int, at: int) -> Tensor:
     size = x.shape[at]
     if n < size:
         return along(x, at, slice(n))
-    return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
+    return (
+        x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
+    )
 
 
 def _scaled(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
@@ -93,13 +95,18 @@ hfft, ihfft = _along_one("hfft", _to_real, False), _along_one("ihfft", _half, Tr
 
 
 # --------------------------------------------------------------------------- several axes
-def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> Tensor:
+def _over(
+    x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]
+) -> Tensor:
     """`last` along the last axis, then `one` along the others; `last` at the end if it gives real numbers."""
     named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]
     sizes: list[int | None] = [None] * len(named) if s is None else list(as_ints(s))
     if axes is None:
         named = named[-len(sizes) :]
-    require(len(sizes) == len(named), f"Length of s ({len(sizes)}) and length of axes ({len(named)}) does not match")
+    require(
+        len(sizes) == len(named),
+        f"Length of s ({len(sizes)}) and length of axes ({len(named)}) does not match",
+    )
     steps = [(one, size, axis) for size, axis in zip(sizes, named, strict=True)]
     steps[-1] = (last, sizes[-1], named[-1])
     for transform, size, axis in steps if last in (irfft, hfft) else [steps[-1], *steps[:-1]]:
@@ -107,11 +114,19 @@ def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], l
     return x
 
 
-def _along_several(name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> list[Callable[..., Tensor]]:
+def _along_several(
+    name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]
+) -> list[Callable[..., Tensor]]:
     """`last` along the last of `axes`, of sizes `s`, `one` along the others: of all by default, and of the last two."""
     return [
-        composed(f"{name}n", lambda x, s=None, axes=None, norm="backward": _over(x, s, axes, norm, one, last)),
-        composed(f"{name}2", lambda x, s=None, axes=(-2, -1), norm="backward": _over(x, s, axes, norm, one, last)),
+        composed(
+            f"{name}n",
+            lambda x, s=None, axes=None, norm="backward": _over(x, s, axes, norm, one, last),
+        ),
+        composed(
+            f"{name}2",
+            lambda x, s=None, axes=(-2, -1), norm="backward": _over(x, s, axes, norm, one, last),
+        ),
     ]
 
 
@@ -125,10 +140,16 @@ ihfftn, ihfft2 = _along_several("ihfft", ifft, ihfft)
 
 # --------------------------------------------------------------------------- frequencies
 fftfreq = composed(
-    "fftfreq", lambda n, d=1.0, dtype=None: Tensor((default_module().fft.fftfreq(n) / d).astype(_wanted(dtype)))
+    "fftfreq",
+    lambda n, d=1.0, dtype=None: Tensor(
+        (default_module().fft.fftfreq(n) / d).astype(_wanted(dtype))
+    ),
 )
 rfftfreq = composed(
-    "rfftfreq", lambda n, d=1.0, dtype=None: Tensor((default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype)))
+    "rfftfreq",
+    lambda n, d=1.0, dtype=None: Tensor(
+        (default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype))
+    ),
 )
 
 

@@ -56,11 +56,15 @@ def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
                 _check_range(part.min().item(), part.max().item(), shape[axis], axis)
             elif part.dtype.kind == "b" and part.shape != tuple(shape[axis : axis + axes]):
                 text = f"did not match indexed tensor {list(shape[axis : axis + axes])} along axis {axis}"
-                raise IndexError(f"(OutOfRange) The shape of boolean index {list(part.shape)} {text}")
+                raise IndexError(
+                    f"(OutOfRange) The shape of boolean index {list(part.shape)} {text}"
+                )
             basic += [slice(None)] * axes
             advanced.append(part)
         axis += axes
-    return Index((*basic, Ellipsis), tuple(advanced) if any(hasattr(a, "dtype") for a in advanced) else None)
+    return Index(
+        (*basic, Ellipsis), tuple(advanced) if any(hasattr(a, "dtype") for a in advanced) else None
+    )
 
 
 def _part(xp: ModuleType, part: Any) -> Any:
@@ -93,7 +97,9 @@ def _axes_used(part: Any) -> int:
 def _check_range(least: int, largest: int, size: int, axis: int) -> None:
     if least < -size or largest >= size:
         wrong = least if least < -size else largest
-        text = f"the index {wrong} is out of bounds for axis {axis}, it should be in [{-size}, {size})"
+        text = (
+            f"the index {wrong} is out of bounds for axis {axis}, it should be in [{-size}, {size})"
+        )
         raise OutOfRangeError(f"(OutOfRange) {text}")
 
 
@@ -103,7 +109,9 @@ def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
     """``x[index]``: sharing memory with `x` unless there is an array in the index."""
     basic, advanced = parsed(xp, x.shape, index)
     selected = x[basic]
-    return selected if advanced is None else xp.asarray(selected[advanced], order="C")  # for views to share memory
+    return (
+        selected if advanced is None else xp.asarray(selected[advanced], order="C")
+    )  # for views to share memory
 
 
 def along(x: Tensor, axis: int, part: Any) -> Tensor:
@@ -153,7 +161,9 @@ add_at = composed("add_at", lambda x, index, value: x + scatter_sum(value, x.sha
 
 
 @op(
-    promote=True, x=lambda g, F, condition: F.where(condition, g, 0), y=lambda g, F, condition: F.where(condition, 0, g)
+    promote=True,
+    x=lambda g, F, condition: F.where(condition, g, 0),
+    y=lambda g, F, condition: F.where(condition, 0, g),
 )
 def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
     """The elements of `x` where `condition` holds, else those of `y`."""

@@ -38,11 +38,17 @@ def check_not_leaf(x: Tensor, name: str) -> None:
     check_changeable(x, f"paddle.Tensor.{name}")
     if x.is_leaf and not x._stop_gradient and grad_mode.get() and not records_all():
         text = f"Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. Instead of {name} use"
-        raise invalid(f"{text} the form that returns a new Tensor, or change it under paddle.no_grad()")
+        raise invalid(
+            f"{text} the form that returns a new Tensor, or change it under paddle.no_grad()"
+        )
 
 
 def in_place(
-    function: Callable[..., Tensor], name: str = "", changes: int = 1, anew: bool = False, view: bool = False
+    function: Callable[..., Tensor],
+    name: str = "",
+    changes: int = 1,
+    anew: bool = False,
+    view: bool = False,
 ) -> Callable[..., Tensor]:
     """The in-place form of an operation on a Tensor, its first argument; its name is that with a ``_`` unless given.
 
@@ -65,7 +71,9 @@ def in_place(
         x, args = (args[0], args[1:]) if args else (kwargs.pop(first, None), ())
         check_not_leaf(x, name)
         begun = next(clock)  # what the operation itself saves of the memory it leaves is as it was
-        result = function(Tensor(x.array if view else x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
+        result = function(
+            Tensor(x.array if view else x.array.copy(), x.node, x._stop_gradient), *args, **kwargs
+        )
         moves = view or (anew and result.array.shape != x.array.shape)
         if not moves and result.array.shape != x.array.shape:
             text = f"the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}"
@@ -90,7 +98,9 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
         x.array[...] = array
     else:
         version = version_of(x.array)
-        if owner(array) is not owner(x.array):  # a change for those who saved the memory that it leaves, too
+        if owner(array) is not owner(
+            x.array
+        ):  # a change for those who saved the memory that it leaves, too
             mark_changed(x.array, moment=begun)
             mark_changed(array, version)
         x.array = array
@@ -102,7 +112,10 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
 
 def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
     """The method that fills a Tensor with what `drawn` gives for it; what came before gets a gradient of 0."""
-    return in_place(composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))), changes=changes)
+    return in_place(
+        composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))),
+        changes=changes,
+    )
 
 
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
@@ -113,10 +126,18 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     """
     if not isinstance(other, Tensor):
         raise no_tensor("copy_", "other", 1, other)
-    require(other.dtype is x.dtype, "copy_(): needs one data type. Cast with astype()", x, other, error=RuntimeError)
+    require(
+        other.dtype is x.dtype,
+        "copy_(): needs one data type. Cast with astype()",
+        x,
+        other,
+        error=RuntimeError,
+    )
     check_changeable(x, "paddle.Tensor.copy_")
     if records_all():
-        take_place(x, other.array, other if other.node is None else other.node, other._stop_gradient)
+        take_place(
+            x, other.array, other if other.node is None else other.node, other._stop_gradient
+        )
     elif x.shape == other.shape:
         x.array[...] = other.array
     else:
@@ -143,7 +164,9 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
     mark_changed(x.array)
     x.array = x.array.reshape(-1)[:0].copy() if source is None else source.array
     if grad_mode.get():
-        x.node, x._stop_gradient = (None, True) if source is None else (source.node, source._stop_gradient)
+        x.node, x._stop_gradient = (
+            (None, True) if source is None else (source.node, source._stop_gradient)
+        )
     return x
 
 
@@ -153,9 +176,14 @@ def set_value(x: Tensor, value: Any) -> None:
     The version counter does not see it, as in Paddle: see `copy_`.
     """
     if not hasattr(value, "dtype"):
-        raise AssertionError(f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}.")
+        raise AssertionError(
+            f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}."
+        )
     given = value if isinstance(value, Tensor) else at_once(to_tensor)(value)
-    for what, wanted, found in (("Shape", x.shape, given.shape), ("dtype", x.dtype.name, given.dtype.name)):
+    for what, wanted, found in (
+        ("Shape", x.shape, given.shape),
+        ("dtype", x.dtype.name, given.dtype.name),
+    ):
         if wanted != found:
             text = f"need tensor with {what.lower()} {wanted} but load tensor with {what.lower()} {found}"
             raise AssertionError(f"Variable {what} not match, Variable [ {x.name} ] {text}")
@@ -186,7 +214,9 @@ zero_ = composed("zero_", lambda x: fill_(x, 0))
 def increment(x: Tensor, value: float = 1.0) -> Tensor:
     """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was."""
     check_changeable(x, "paddle.increment")
-    require(x.size == 1, f"The number of elements in Input(X) should be 1. Now the number is {x.size}")
+    require(
+        x.size == 1, f"The number of elements in Input(X) should be 1. Now the number is {x.size}"
+    )
     x.array[...] += x.array.dtype.type(value)
     mark_changed(x.array)
     return x
@@ -214,5 +244,7 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
     if output is None:
         return copy
     check_changeable(output, "paddle.assign with an output")
-    with grad_mode_set(grad_mode.get() and not (output.is_leaf and copy._stop_gradient)):  # a parameter stays one
+    with grad_mode_set(
+        grad_mode.get() and not (output.is_leaf and copy._stop_gradient)
+    ):  # a parameter stays one
         return take_values(output, copy)

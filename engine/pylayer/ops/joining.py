@@ -43,15 +43,26 @@ def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
             check_supported(value)
         got = type(x).__name__
         if isinstance(x, (list, tuple)):
-            got = "a list of " + ", ".join(sorted({type(t).__name__ for t in x})) if x else "an empty list"
+            got = (
+                "a list of " + ", ".join(sorted({type(t).__name__ for t in x}))
+                if x
+                else "an empty list"
+            )
         raise invalid(f"concat(): argument 'x' (position 0) must be list of Tensors, but got {got}")
     one_dtype = all(t.dtype is x[0].dtype for t in x)
-    require(one_dtype, "concat(): The data_type of input tensor in list isn't consistent. Cast with astype()", *x)
+    require(
+        one_dtype,
+        "concat(): The data_type of input tensor in list isn't consistent. Cast with astype()",
+        *x,
+    )
     at = normal_axis(axis, x[0].ndim)
     return concat_(list(x), at, _bounds(x, at))
 
 
-@op(many=True, x=lambda g, F, axis, i: F.getitem(g, (builtins.slice(None),) * (int(axis) % g.ndim) + (i,)))
+@op(
+    many=True,
+    x=lambda g, F, axis, i: F.getitem(g, (builtins.slice(None),) * (int(axis) % g.ndim) + (i,)),
+)
 def stack(xp: ModuleType, x: Sequence[Array], axis: int = 0) -> Array:
     """Joined along a new axis."""
     require(len({a.dtype for a in x}) == 1, "the Tensors must be of one dtype", *x)
@@ -71,7 +82,9 @@ def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..
 
 atleast_1d = _at_least(1, lambda shape: [1])
 atleast_2d = _at_least(2, lambda shape: [1, *shape] if shape else [1, 1])
-atleast_3d = _at_least(3, lambda shape: {0: [1, 1, 1], 1: [1, *shape, 1]}.get(len(shape), [*shape, 1]))
+atleast_3d = _at_least(
+    3, lambda shape: {0: [1, 1, 1], 1: [1, *shape, 1]}.get(len(shape), [*shape, 1])
+)
 vstack = composed("vstack", lambda x: concat([atleast_2d(t) for t in x], 0))
 
 
@@ -84,22 +97,35 @@ def hstack(x: Sequence[Tensor]) -> Tensor:
 @op(many=True, terms=lambda g: g)
 def add_n_(xp: ModuleType, terms: Sequence[Array]) -> Array:
     """The sum of arrays of one shape."""
-    require(len({(a.shape, a.dtype) for a in terms}) == 1, "the Tensors must have one shape and one dtype")
+    require(
+        len({(a.shape, a.dtype) for a in terms}) == 1,
+        "the Tensors must have one shape and one dtype",
+    )
     return functools.reduce(xp.add, terms) if len(terms) > 1 else terms[0].copy()
 
 
-add_n = composed("add_n", lambda inputs: add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs)))
-column_stack = composed("column_stack", lambda x: hstack([reshape(t, [t.size, 1]) if t.ndim < 2 else t for t in x]))
+add_n = composed(
+    "add_n", lambda inputs: add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs))
+)
+column_stack = composed(
+    "column_stack", lambda x: hstack([reshape(t, [t.size, 1]) if t.ndim < 2 else t for t in x])
+)
 
 
 def block_diag(inputs: Sequence[Tensor]) -> Tensor:
     """Matrices, or less, along the diagonal of one, zeros elsewhere."""
     blocks = [atleast_2d(t) for t in inputs]
-    require(all(t.ndim == 2 for t in blocks), "Input tensors for block_diag must have at most 2 dimensions", *blocks)
+    require(
+        all(t.ndim == 2 for t in blocks),
+        "Input tensors for block_diag must have at most 2 dimensions",
+        *blocks,
+    )
     width = sum(t.shape[1] for t in blocks)
     rows, before = [], 0
     for t in blocks:
-        left, right = (zeros([t.shape[0], n], t.dtype) for n in (before, width - before - t.shape[1]))
+        left, right = (
+            zeros([t.shape[0], n], t.dtype) for n in (before, width - before - t.shape[1])
+        )
         rows.append(concat([left, t, right], 1))
         before += t.shape[1]
     return concat(rows, 0)
@@ -107,15 +133,20 @@ def block_diag(inputs: Sequence[Tensor]) -> Tensor:
 
 # All ways to take one element of each 1-d Tensor, a row each.
 cartesian_prod = composed(
-    "cartesian_prod", lambda x: x[0] if len(x) == 1 else stack([reshape(t, [-1]) for t in meshgrid(list(x))], 1)
+    "cartesian_prod",
+    lambda x: x[0] if len(x) == 1 else stack([reshape(t, [-1]) for t in meshgrid(list(x))], 1),
 )
 
 
 def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All ways to take `r` elements of a 1-d Tensor (else a TypeError) in order, a row each."""
     require(x.ndim == 1, "combinations(): expect a 1-D vector", x, error=TypeError)
-    require(isinstance(r, int) and r >= 0, f"combinations(): expect a non-negative int, but got r={r}")
-    choose: Callable[..., Any] = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    require(
+        isinstance(r, int) and r >= 0, f"combinations(): expect a non-negative int, but got r={r}"
+    )
+    choose: Callable[..., Any] = (
+        itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    )
     rows = [list(row) for row in choose(range(x.shape[0]), r)] if r else []
     return getitem(x, rows) if rows else zeros([0, r] if r else [0], x.dtype)
 
@@ -123,7 +154,9 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
 # Row k of the Tensor that `index` names for it.
 multiplex = composed(
     "multiplex",
-    lambda inputs, index: getitem(stack(list(inputs), 0), (reshape(index, [-1]), list(range(index.shape[0])))),
+    lambda inputs, index: getitem(
+        stack(list(inputs), 0), (reshape(index, [-1]), list(range(index.shape[0])))
+    ),
 )
 dstack = composed("dstack", lambda x: concat([atleast_3d(t) for t in x], 2))
 
@@ -180,7 +213,11 @@ def unbind(xp: ModuleType, input: Array, axis: int = 0) -> list[Array]:
 def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
     """The slices along `axis`, copied; `num`, if given, is the size along it."""
     axis = normal_axis(axis, x.ndim)
-    require(num in (None, x.shape[axis]), f"unstack(): num is {num}, and not the size along axis {axis}", x)
+    require(
+        num in (None, x.shape[axis]),
+        f"unstack(): num is {num}, and not the size along axis {axis}",
+        x,
+    )
     return [clone(part) for part in unbind(x, axis)]
 
 
@@ -188,13 +225,21 @@ def _split_along(name: str, axis: int, least: int) -> Callable[..., Any]:
     """Taken apart along an axis, the last if it has less; ValueError for less than `least` axes."""
 
     def split(x: Tensor, num_or_indices: Any) -> list[Tensor]:
-        require(x.ndim >= least, f"{name}(): The input tensor's dimension must be greater than {least - 1}", x)
+        require(
+            x.ndim >= least,
+            f"{name}(): The input tensor's dimension must be greater than {least - 1}",
+            x,
+        )
         return tensor_split(x, num_or_indices, min(axis, x.ndim - 1))
 
     return composed(name, split)
 
 
-hsplit, vsplit, dsplit = _split_along("hsplit", 1, 1), _split_along("vsplit", 0, 2), _split_along("dsplit", 2, 3)
+hsplit, vsplit, dsplit = (
+    _split_along("hsplit", 1, 1),
+    _split_along("vsplit", 0, 2),
+    _split_along("dsplit", 2, 3),
+)
 
 
 def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -> tuple[Any, ...]:
@@ -204,13 +249,18 @@ def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -
     steps = [1] * len(named) if strides is None else as_ints(strides)
     for axis, start, end, step in zip(named, as_ints(starts), as_ints(ends), steps, strict=True):
         before_the_start = step < 0 and end < -x.shape[axis]
-        index[normal_axis(axis, x.ndim)] = builtins.slice(start, None if before_the_start else end, step)
+        index[normal_axis(axis, x.ndim)] = builtins.slice(
+            start, None if before_the_start else end, step
+        )
     return tuple(index)
 
 
-slice = composed("slice", lambda input, axes, starts, ends: getitem(input, _slices(input, axes, starts, ends)))
+slice = composed(
+    "slice", lambda input, axes, starts, ends: getitem(input, _slices(input, axes, starts, ends))
+)
 strided_slice = composed(
-    "strided_slice", lambda x, axes, starts, ends, strides: getitem(x, _slices(x, axes, starts, ends, strides))
+    "strided_slice",
+    lambda x, axes, starts, ends, strides: getitem(x, _slices(x, axes, starts, ends, strides)),
 )
 
 
@@ -218,7 +268,10 @@ def crop(x: Tensor, shape: Any = None, offsets: Any = None) -> Tensor:
     """A copy of the part of size `shape` from `offsets` on; -1 stands for what is left."""
     first = [0] * x.ndim if offsets is None else as_ints(offsets)
     sizes = list(x.shape) if shape is None else as_ints(shape)
-    last = [n if wanted == -1 else f + wanted for n, f, wanted in zip(x.shape, first, sizes, strict=True)]
+    last = [
+        n if wanted == -1 else f + wanted
+        for n, f, wanted in zip(x.shape, first, sizes, strict=True)
+    ]
     return clone(getitem(x, tuple(map(builtins.slice, first, last))))
 
 
@@ -249,15 +302,25 @@ def tensor_unfold(xp: ModuleType, x: Array, axis: int, size: int, step: int) -> 
 def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     """All windows of `size` along `axis`, `step` apart, along a new last axis: a view."""
     at = normal_axis(axis, x.ndim)
-    require(size <= x.shape[at], f"unfold(): size({size}) must be less than shape[axis]({x.shape[at]})", x)
+    require(
+        size <= x.shape[at],
+        f"unfold(): size({size}) must be less than shape[axis]({x.shape[at]})",
+        x,
+    )
     return tensor_unfold(x, at, size, step)
 
 
 # --------------------------------------------------------------------------- order
 def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by `k` quarters, from the first of `axes` to the second."""
-    fits = len(axes) == 2 and x.ndim > 1 and normal_axis(axes[0], x.ndim) != normal_axis(axes[1], x.ndim)
-    require(fits, f"rot90(): expected total rotation axes == 2 of different axes, not {list(axes)}", x)
+    fits = (
+        len(axes) == 2
+        and x.ndim > 1
+        and normal_axis(axes[0], x.ndim) != normal_axis(axes[1], x.ndim)
+    )
+    require(
+        fits, f"rot90(): expected total rotation axes == 2 of different axes, not {list(axes)}", x
+    )
     first, second = axes
     for _ in range(k % 4):
         x = swapaxes(flip(x, second), first, second)
@@ -265,7 +328,10 @@ def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 
 permute = composed(
-    "permute", lambda input, *dims: transpose(input, list(dims[0] if isinstance(dims[0], (list, tuple)) else dims))
+    "permute",
+    lambda input, *dims: transpose(
+        input, list(dims[0] if isinstance(dims[0], (list, tuple)) else dims)
+    ),
 )
 cat, concatenate, row_stack, swapdims, reverse = concat, concat, vstack, swapaxes, flip
 ravel = composed("ravel", lambda input: reshape(input, [-1]))
@@ -277,5 +343,8 @@ def reduce_as(x: Tensor, target: Tensor) -> Tensor:
     reaches = broadcast_shape(x.shape, target.shape) == list(x.shape)
     require(reaches, "reduce_as(): the target should broadcast to x", x, target)
     extra = x.ndim - target.ndim
-    axes = [*range(extra), *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra])]
+    axes = [
+        *range(extra),
+        *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra]),
+    ]
     return reshape(x.sum(axes, keepdim=True), target.shape) if axes else clone(x)

@@ -96,7 +96,12 @@ mm = composed("mm", lambda input, mat2: matmul(input, mat2))
 def mv(x: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
     check_same_dtype("mv", (x, vec))
-    require(x.ndim == 2 and vec.ndim == 1, "mv(): The rank of input X should be 2 and that of Vec 1", x, vec)
+    require(
+        x.ndim == 2 and vec.ndim == 1,
+        "mv(): The rank of input X should be 2 and that of Vec 1",
+        x,
+        vec,
+    )
     return matmul(x, vec)
 
 
@@ -104,7 +109,13 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
     """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, else a RuntimeError."""
     check_same_dtype("dot", (x, y))
     fits = x.ndim in (1, 2) and x.shape == y.shape
-    require(fits, "dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape", x, y, error=RuntimeError)
+    require(
+        fits,
+        "dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape",
+        x,
+        y,
+        error=RuntimeError,
+    )
     return sum(multiply(x, y), -1, None, False)
 
 
@@ -118,7 +129,9 @@ def kron(x: Tensor, y: Tensor) -> Tensor:
 
 
 outer = composed("outer", lambda x, y: multiply(reshape(x, [-1, 1]), reshape(y, [1, -1])))
-inner = composed("inner", lambda x, y: tensordot(x, y, [-1]) if x.ndim and y.ndim else multiply(x, y))
+inner = composed(
+    "inner", lambda x, y: tensordot(x, y, [-1]) if x.ndim and y.ndim else multiply(x, y)
+)
 
 
 def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
@@ -128,7 +141,9 @@ def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float =
     require(matrices, "addmm(): x and y must be 2-D and input 1-D or 2-D", x, y, input)
     product = matmul(x, y)
     fits = broadcast_shape(input.shape, product.shape) == product.shape
-    require(fits, "addmm(): The input is not broadcastable with the product of x and y", input, product)
+    require(
+        fits, "addmm(): The input is not broadcastable with the product of x and y", input, product
+    )
     return input * beta + product * alpha
 
 
@@ -151,7 +166,9 @@ def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
     )
     sizes = dict(zip(reachable, gradient.shape, strict=True))
     kept = F.reshape(gradient, [sizes.get(c, 1) for c in mine])
-    return F.broadcast_to(kept, [sizes.get(c, n) for c, n in zip(mine, operands[i].shape, strict=True)])
+    return F.broadcast_to(
+        kept, [sizes.get(c, n) for c, n in zip(mine, operands[i].shape, strict=True)]
+    )
 
 
 @op(many=True, operands=_einsum_vjp)
@@ -163,7 +180,11 @@ def einsum_explicit(xp: ModuleType, operands: list[Array], equation: str) -> Arr
 
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices that occur once."""
-    tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
+    tensors = (
+        list(operands[0])
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple))
+        else list(operands)
+    )
     check_same_dtype("einsum", tensors)
     inputs, output = explicit_equation(equation, [t.ndim for t in tensors]).split("->")
     names = inputs.split(",")
@@ -204,7 +225,9 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     left, arrow, right = text.partition("->")
     names = left.split(",")
     if len(names) != len(dimensions):
-        raise invalid(f"einsum(): {equation!r} is for {len(names)} operands, but got {len(dimensions)}")
+        raise invalid(
+            f"einsum(): {equation!r} is for {len(names)} operands, but got {len(dimensions)}"
+        )
     free = [c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in text]
     widest = 0
     for k, (name, ndim) in enumerate(zip(names, dimensions, strict=True)):
@@ -219,13 +242,17 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     once = "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spelled))
     output = right.replace("...", spelled) if arrow else spelled + once
     if not set(output) <= set(letters):
-        raise invalid(f"einsum(): the output {right!r} of {equation!r} has an index that no operand has")
+        raise invalid(
+            f"einsum(): the output {right!r} of {equation!r} has an index that no operand has"
+        )
     return f"{','.join(names)}->{output}"
 
 
 def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of a diagonal of two axes; an OutOfRangeError if there are less."""
-    require(x.ndim >= 2, "trace(): the Tensor needs at least 2 dimensions", x, error=OutOfRangeError)
+    require(
+        x.ndim >= 2, "trace(): the Tensor needs at least 2 dimensions", x, error=OutOfRangeError
+    )
     return sum(diagonal(x, offset, axis1, axis2), -1)
 
 
@@ -255,13 +282,18 @@ def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
 def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
     """x and y contracted: over the last `axes` of x and the first of y, or the axes in one list for both, or in two."""
     named = _contracted(axes, x.ndim)
-    ours, theirs = [normal_axis(k, x.ndim) for k in named[0]], [normal_axis(k, y.ndim) for k in named[1]]
+    ours, theirs = (
+        [normal_axis(k, x.ndim) for k in named[0]],
+        [normal_axis(k, y.ndim) for k in named[1]],
+    )
     for k, j in zip(ours, theirs, strict=True):
         if x.shape[k] == 1 != y.shape[j]:
             y = sum(y, j, None, True)  # an axis of size 1 is broadcast
         elif y.shape[j] == 1 != x.shape[k]:
             x = sum(x, k, None, True)
-    rows, columns = ([k for k in range(t.ndim) if k not in axes] for t, axes in ((x, ours), (y, theirs)))
+    rows, columns = (
+        [k for k in range(t.ndim) if k not in axes] for t, axes in ((x, ours), (y, theirs))
+    )
     size = math.prod(x.shape[k] for k in ours)
     outer = [[x.shape[k] for k in rows], [y.shape[k] for k in columns]]
     left = reshape(transpose(x, [*rows, *ours]), [math.prod(outer[0]), size])

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from pylayer.fast import ON, beside_number, fast_binary
-from pylayer.ops import complexes, creation, elementwise, indexing, joining, linalg, positions, random, shape
+from pylayer.ops import (
+    complexes,
+    creation,
+    elementwise,
+    indexing,
+    joining,
+    linalg,
+    positions,
+    random,
+    shape,
+)
 from pylayer.ops.arguments import as_ints, require, spread
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, set_, set_items, zero_
 from pylayer.ops.shape import astype, cast, strides
@@ -34,7 +44,14 @@ DTYPE_METHODS = {
 def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """`make` in the dtype of a Tensor, unless another is given; Paddle's `device` and `pin_memory` are not read."""
 
-    def new(x: Tensor, size: Any, *args: Any, dtype: Any = None, requires_grad: bool = False, **unread: Any) -> Tensor:
+    def new(
+        x: Tensor,
+        size: Any,
+        *args: Any,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **unread: Any,
+    ) -> Tensor:
         made = make(as_ints(size), *args, x.dtype if dtype is None else dtype)
         made.stop_gradient = not requires_grad
         return made
@@ -44,7 +61,11 @@ def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
     """``func`` of the Tensor; a RuntimeError if that needs a gradient."""
-    require(x.stop_gradient, "Cannot apply function on a tensor that required gradient", error=RuntimeError)
+    require(
+        x.stop_gradient,
+        "Cannot apply function on a tensor that required gradient",
+        error=RuntimeError,
+    )
     return func(x)
 
 
@@ -74,13 +95,20 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
 
 
 pin_memory = composed("pin_memory", lambda x, blocking=True: x)
-randn_like = composed("randn_like", lambda x, dtype=None, **options: random.randn(x.shape, dtype or x.dtype))
-rand_like = composed("rand_like", lambda x, dtype=None, **options: random.uniform(x.shape, dtype or x.dtype))
+randn_like = composed(
+    "randn_like", lambda x, dtype=None, **options: random.randn(x.shape, dtype or x.dtype)
+)
+rand_like = composed(
+    "rand_like", lambda x, dtype=None, **options: random.uniform(x.shape, dtype or x.dtype)
+)
 is_floating_point = composed("is_floating_point", lambda x: x.dtype.is_floating, "bool")
 is_complex = composed("is_complex", lambda x: x.dtype.is_complex, "bool")
 is_integer = composed("is_integer", lambda x: x.dtype.rank == 1, "bool")
 is_empty = composed("is_empty", lambda x: creation.full([], x.size == 0, "bool"))
-cpu = composed("cpu", lambda x: x if x.place.is_cpu_place() else Tensor(to_numpy(x.array), None, x.stop_gradient))
+cpu = composed(
+    "cpu",
+    lambda x: x if x.place.is_cpu_place() else Tensor(to_numpy(x.array), None, x.stop_gradient),
+)
 
 
 def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tensor:
@@ -153,7 +181,9 @@ def as_operand(x: Tensor, other: Any) -> Any:
     elif hasattr(other, "dtype"):
         return Tensor(XP[type(x.array)].asarray(other))
     if isinstance(other, (int, float, complex)):
-        weak = x.dtype is bfloat16 and not isinstance(other, complex)  # beside which NumPy takes a float for float32
+        weak = x.dtype is bfloat16 and not isinstance(
+            other, complex
+        )  # beside which NumPy takes a float for float32
         return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy)) if weak else other
     if isinstance(other, (list, tuple, str)):
         text = f"must be int, float, bool or Tensor, but got {type(other).__name__}. Convert it with paddle.to_tensor."
@@ -185,8 +215,15 @@ OPERATORS: dict[str, Any] = {
     "floordiv": elementwise.floor_divide, "mod": elementwise.remainder_, "pow": elementwise.power,
     "matmul": linalg.matmul_, "div": elementwise.divide, **COMPARISONS,
 }  # fmt: skip
-SHIFTS: dict[str, Any] = {"lshift": elementwise.bitwise_left_shift, "rshift": elementwise.bitwise_right_shift}
-BITWISE: dict[str, Any] = {"and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor}
+SHIFTS: dict[str, Any] = {
+    "lshift": elementwise.bitwise_left_shift,
+    "rshift": elementwise.bitwise_right_shift,
+}
+BITWISE: dict[str, Any] = {
+    "and": elementwise.bitwise_and,
+    "or": elementwise.bitwise_or,
+    "xor": elementwise.bitwise_xor,
+}
 
 
 def integer_operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
@@ -207,7 +244,9 @@ def equality(row: Row, otherwise: bool) -> Callable[..., Any]:
 
     def operator(x: Tensor, other: Any) -> Any:
         scalar = isinstance(other, np.generic)
-        comparable = isinstance(other, (Tensor, *SCALARS)) or (hasattr(other, "dtype") and not scalar)
+        comparable = isinstance(other, (Tensor, *SCALARS)) or (
+            hasattr(other, "dtype") and not scalar
+        )
         return row.apply(x, as_operand(x, other)) if comparable else otherwise
 
     return operator
@@ -220,7 +259,10 @@ def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
     """`where` written into the memory of `x`."""
-    require(x is not None and y is not None, "where_(): either both or neither of x and y should be given, here both")
+    require(
+        x is not None and y is not None,
+        "where_(): either both or neither of x and y should be given, here both",
+    )
     return in_place(lambda x: indexing.where(condition, x, y), "where_")(x)
 
 
@@ -235,19 +277,26 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
     "t_": composed("t_", lambda x: in_place(linalg.t, view=True)(x) if x.ndim > 1 else x),
     "where_": where_in_place,
     "zero_": zero_,
-    **{f"{name}_": fills_with(name, drawn, CHANGES.get(name, 1)) for name, drawn in random.FILLS.items()},
+    **{
+        f"{name}_": fills_with(name, drawn, CHANGES.get(name, 1))
+        for name, drawn in random.FILLS.items()
+    },
 }
 """The forms with an underscore that are not made of the one without."""
 
 _UNDERSCORED = (release_names()["paddle"] | release_names()["paddle.Tensor"]) - OWN_FORMS.keys()
 IN_PLACE = sorted(
-    name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED and name not in (*IN_PLACE_ANEW, *IN_PLACE_VIEWS)
+    name
+    for name in FUNCTIONS
+    if f"{name}_" in _UNDERSCORED and name not in (*IN_PLACE_ANEW, *IN_PLACE_VIEWS)
 )
 """The other functions that the release has a form with an underscore of."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
     **{
-        f"{n}_": in_place(FUNCTIONS[n], f"{n}_", CHANGES.get(n, 1), n in IN_PLACE_ANEW, n in IN_PLACE_VIEWS)
+        f"{n}_": in_place(
+            FUNCTIONS[n], f"{n}_", CHANGES.get(n, 1), n in IN_PLACE_ANEW, n in IN_PLACE_VIEWS
+        )
         for n in (*IN_PLACE, *IN_PLACE_ANEW, *IN_PLACE_VIEWS)
     },
     **OWN_FORMS,
@@ -261,9 +310,14 @@ def _in_dtype(name: str, dtype: str) -> Callable[..., Tensor]:
 
 ATTRIBUTES: dict[str, Any] = {
     **{name: _in_dtype(name, dtype) for name, dtype in DTYPE_METHODS.items()},
-    **{f"new_{make.__name__}": _new(make) for make in (creation.zeros, creation.ones, creation.empty, creation.full)},
+    **{
+        f"new_{make.__name__}": _new(make)
+        for make in (creation.zeros, creation.ones, creation.empty, creation.full)
+    },
     "data": property(Tensor.detach, lambda x, value: setattr(x, "array", value.array)),
-    "requires_grad": property(lambda x: not x.stop_gradient, lambda x, value: setattr(x, "stop_gradient", not value)),
+    "requires_grad": property(
+        lambda x: not x.stop_gradient, lambda x, value: setattr(x, "stop_gradient", not value)
+    ),
     "requires_grad_": requires_grad_,
     "dim": lambda x: x.ndim,
     "ndimension": lambda x: x.ndim,
@@ -307,7 +361,10 @@ def attach() -> None:
         row = function.op
         forward, reflected = forward_operator(row.apply), row.apply
         if ON and name != "matmul":
-            forward, reflected = fast_binary(row, beside_number(row, forward)), beside_number(row, reflected)
+            forward, reflected = (
+                fast_binary(row, beside_number(row, forward)),
+                beside_number(row, reflected),
+            )
         setattr(Tensor, f"__{name}__", forward)
         if name not in COMPARISONS:
             setattr(Tensor, f"__r{name}__", reflected_operator(reflected))

@@ -30,12 +30,17 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
     axes = [] if axis is None else as_ints(axis)
     if p is None or p == "fro" or (p == 2 and len(axes) != 2):
         return reduction.norm_(x, axis, keepdim)
-    return _matrix_norm(x, p, axes, keepdim) if len(axes) == 2 else _vector_norm(x, p, axis, keepdim)
+    return (
+        _matrix_norm(x, p, axes, keepdim) if len(axes) == 2 else _vector_norm(x, p, axis, keepdim)
+    )
 
 
 def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
     """Of order `p`, of the elements over any number of axes."""
-    require(isinstance(p, (int, float)), f"norm(): for vectors p must be a number or 'fro', but got {p!r}")
+    require(
+        isinstance(p, (int, float)),
+        f"norm(): for vectors p must be a number or 'fro', but got {p!r}",
+    )
     if p in (math.inf, -math.inf):
         return (reduction.max if p > 0 else reduction.min)(absolute(x), axis, keepdim)
     if p == 0:
@@ -55,11 +60,17 @@ def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
     rows, columns = (normal_axis(k, x.ndim) for k in axes)
     if p in (2, -2, "nuc"):
         values = svdvals(moveaxis(x, [rows, columns], [-2, -1]))
-        found = reduction.sum(values, -1) if p == "nuc" else (reduction.max if p > 0 else reduction.min)(values, -1)
+        found = (
+            reduction.sum(values, -1)
+            if p == "nuc"
+            else (reduction.max if p > 0 else reduction.min)(values, -1)
+        )
         return unsqueeze(found, sorted((rows, columns))) if keepdim else found
     if p not in (1, -1, math.inf, -math.inf):
         text = "does not exist; just support p value 'fro', 'nuc', 1, -1, 2, -2, inf, -inf if axis is 2D"
-        raise invalid(f"norm(): the norm p={p!r} of a matrix {text}. For a vector norm reshape to one axis")
+        raise invalid(
+            f"norm(): the norm p={p!r} of a matrix {text}. For a vector norm reshape to one axis"
+        )
     summed, compared = (rows, columns) if p in (1, -1) else (columns, rows)
     extreme = (reduction.max if p > 0 else reduction.min)(
         reduction.sum(absolute(x), summed, None, True), compared, True
@@ -67,25 +78,37 @@ def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
     return extreme if keepdim else squeeze(extreme, axes)
 
 
-def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+def vector_norm(
+    x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Tensor:
     """The norm of the elements over `axis`, all unless given, as of one vector, in a dtype; a ValueError for a word."""
     require(isinstance(p, (int, float)), f"only valid p type is int and float, found {type(p)}")
     x = x if dtype is None else cast(x, dtype)
     return reduction.norm_(x, axis, keepdim) if p == 2 else _vector_norm(x, p, axis, keepdim)
 
 
-matrix_norm = composed("matrix_norm", lambda x, p="fro", axis=(-2, -1), keepdim=False: norm(x, p, list(axis), keepdim))
+matrix_norm = composed(
+    "matrix_norm", lambda x, p="fro", axis=(-2, -1), keepdim=False: norm(x, p, list(axis), keepdim)
+)
 
 
 # --------------------------------------------------------------------------- distances
 dist = composed("dist", lambda x, y, p=2: norm(reshape(x - y, [-1]), float(p), 0))
 
 
-def cdist(x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+def cdist(
+    x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+) -> Tensor:
     """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y]; else an AssertionError."""
     fits = x.ndim > 1 and y.ndim > 1 and x.shape[-1] == y.shape[-1]
-    require(fits, "The x and y must be at least 2-D with rows of one size", x, y, error=AssertionError)
-    require(p >= 0, f"The p must be greater than or equal to 0, But received p is {p}", error=AssertionError)
+    require(
+        fits, "The x and y must be at least 2-D with rows of one size", x, y, error=AssertionError
+    )
+    require(
+        p >= 0,
+        f"The p must be greater than or equal to 0, But received p is {p}",
+        error=AssertionError,
+    )
     return norm(unsqueeze(x, -2) - unsqueeze(y, -3), float(p), -1)
 
 
@@ -124,7 +147,9 @@ def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
     return matmul(swapped(vh).conj() * unsqueeze(inverse, -2), swapped(u).conj())
 
 
-def matrix_rank(x: Tensor, tol: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None) -> Tensor:
+def matrix_rank(
+    x: Tensor, tol: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None
+) -> Tensor:
     """How many singular values are above a tolerance.
 
     That is `tol`, or else `atol` or `rtol` times the largest, whichever is more; `rtol` is the larger size of the
@@ -148,12 +173,18 @@ def cond(x: Tensor, p: Any = None) -> Tensor:
         s = svdvals(x)
         ratio = reduction.max(s, -1) / reduction.min(s, -1)
         return 1 / ratio if p == -2 else ratio
-    require(x.shape[-1] == x.shape[-2], "only support p is none, 2 or -2 when the input is not square", x)
+    require(
+        x.shape[-1] == x.shape[-2],
+        "only support p is none, 2 or -2 when the input is not square",
+        x,
+    )
     axes = [x.ndim - 2, x.ndim - 1]
     return norm(x, p, axes) * norm(inv(x), p, axes)
 
 
-def lstsq(x: Tensor, y: Tensor, rcond: Any = None, driver: str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def lstsq(
+    x: Tensor, y: Tensor, rcond: Any = None, driver: str | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The z of least ``|x z − y|``: with it the squared residuals, the rank of x and its singular values.
 
     Those up to `rcond`, the size times epsilon unless given, times the largest count as 0. They are empty with the
@@ -167,6 +198,10 @@ def lstsq(x: Tensor, y: Tensor, rcond: Any = None, driver: str | None = None) ->
     solution = matmul(pinv(x, limit), y)
     difference = matmul(x, solution) - y
     empty = getitem(s, (..., slice(0)))
-    enough = driver not in (None, "gelsy") and x.shape[-2] > x.shape[-1] and bool((rank == x.shape[-1]).all())
+    enough = (
+        driver not in (None, "gelsy")
+        and x.shape[-2] > x.shape[-1]
+        and bool((rank == x.shape[-1]).all())
+    )
     residuals = reduction.sum(difference * difference, -2) if enough else reshape(empty, [0])
     return solution, residuals, rank, empty if driver in ("gels", "gelsy", None) else s

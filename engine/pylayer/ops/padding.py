@@ -61,13 +61,22 @@ def pad(
         known = data_format is None or data_format in _FORMATS[x.ndim]
         text = f"pad(): the data format of {x.ndim} axes should be in {_FORMATS.get(x.ndim)} but got {data_format}"
         require(known, text, error=AssertionError)
-    last = x.ndim - 2 if spatial and data_format is not None and data_format.endswith("C") else x.ndim - 1
+    last = (
+        x.ndim - 2
+        if spatial and data_format is not None and data_format.endswith("C")
+        else x.ndim - 1
+    )
     in_order = full and mode == "constant" and pad_from_left_axis
     widths = [(0, 0)] * x.ndim
     for k, pair in enumerate(pairs):
         widths[k if in_order else last - k] = pair
     if min(numbers, default=0) < 0:
-        x = getitem(x, tuple(slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(widths, x.shape, strict=True)))
+        x = getitem(
+            x,
+            tuple(
+                slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(widths, x.shape, strict=True)
+            ),
+        )
         widths = [(max(b, 0), max(a, 0)) for b, a in widths]
     if mode == "constant":
         return pad_(x, widths, value)

@@ -57,7 +57,9 @@ def gather(x: Tensor, index: Any, axis: Any = 0) -> Tensor:
     """The slices `index` along `axis`; of an axis that is given first, what `take_along_axis` takes along it."""
     if isinstance(index, int):
         return take_along_axis(x, axis, index, broadcast=False)
-    at: Any = index if isinstance(index, Tensor) and index.ndim == 0 else _as_column("gather", index)
+    at: Any = (
+        index if isinstance(index, Tensor) and index.ndim == 0 else _as_column("gather", index)
+    )
     return getitem(x, _at(x, at, axis or 0))
 
 
@@ -75,7 +77,12 @@ def index_sample(x: Tensor, index: Tensor) -> Tensor:
 
 def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
     """The elements of the flat Tensor at `index`, of ints or a TypeError; beyond the ends `mode`: raise, wrap, clip."""
-    require(index.dtype.name in ("int32", "int64"), "take(): `index` must be int32 or int64", index, error=TypeError)
+    require(
+        index.dtype.name in ("int32", "int64"),
+        "take(): `index` must be int32 or int64",
+        index,
+        error=TypeError,
+    )
     one_of("take(): `mode`", mode, "raise", "wrap", "clip")
     at: Array = index.array
     if mode == "wrap":
@@ -99,24 +106,32 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None)
     counts = [repeats] * size if isinstance(repeats, int) else as_ints(repeats)
     fits = len(counts) == size and min(counts, default=0) >= 0
     require(fits, "repeat_interleave(): needs as many repeats as slices, none negative", x)
-    return index_select(x, Tensor(XP[type(x.array)].asarray(np.repeat(np.arange(size), counts))), axis)
+    return index_select(
+        x, Tensor(XP[type(x.array)].asarray(np.repeat(np.arange(size), counts))), axis
+    )
 
 
 @op()
-def positions(xp: ModuleType, indices: Array, shape: Sequence[int], at: int, broadcast: bool) -> list[Array]:
+def positions(
+    xp: ModuleType, indices: Array, shape: Sequence[int], at: int, broadcast: bool
+) -> list[Array]:
     """Per axis an index: `indices` along `at`, and one's own position along the others."""
     if broadcast:
         others = [1 if k == at else n for k, n in enumerate(shape)]
         indices = xp.broadcast_to(indices, broadcast_shape(others, indices.shape))
     return [
-        indices if k == at else xp.arange(n).reshape([-1 if j == k else 1 for j in range(len(shape))])
+        indices
+        if k == at
+        else xp.arange(n).reshape([-1 if j == k else 1 for j in range(len(shape))])
         for k, n in enumerate(indices.shape)
     ]
 
 
 def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) -> tuple[Any, ...]:
     """The index that `indices` along `axis` and one's own position along the other axes make."""
-    require(indices.ndim == x.ndim, f"{name}(): needs the same number of dimensions of both", indices, x)
+    require(
+        indices.ndim == x.ndim, f"{name}(): needs the same number of dimensions of both", indices, x
+    )
     return tuple(positions(indices, x.shape, normal_axis(axis, x.ndim), broadcast))
 
 
@@ -138,7 +153,9 @@ def _same_dtype(name: str, x: Tensor, values: Any) -> None:
 _EXTREMES = {"mul": "multiply", "multiply": "multiply", "amin": "minimum", "amax": "maximum"}
 
 
-def _put_share(g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool) -> Any:
+def _put_share(
+    g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool
+) -> Any:
     """What goes back to `arr`: nothing at a place that was written to without it."""
     kept = g if include_self else F.setitem(g, index, 0)
     if kind == "multiply":
@@ -154,7 +171,9 @@ def _put_values(g: Any, F: Any, index: Any, values: Any, out: Any, kind: str) ->
 
 
 @op(arr=_put_share, values=_put_values)
-def put_reduced(xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool) -> Array:
+def put_reduced(
+    xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool
+) -> Array:
     """A copy of `arr` with the product or an extreme of `values` at the places `index`."""
     out = arr.copy()
     basic, advanced = parsed(xp, arr.shape, index)
@@ -187,7 +206,11 @@ def put_along_axis(
     total = add_at(start, index, values)
     if reduce == "add":
         return total
-    counts = add_at(ones_like(arr) if include_self else setitem(ones_like(arr), index, 0), index, ones_like(values))
+    counts = add_at(
+        ones_like(arr) if include_self else setitem(ones_like(arr), index, 0),
+        index,
+        ones_like(values),
+    )
     return cast(total / counts, arr.dtype)
 
 
@@ -200,33 +223,51 @@ def scatter_reduce(
     return put_along_axis(input, index, src, dim, word, include_self, False)
 
 
-scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_reduce(input, dim, index, src, "sum"))
+scatter_add = composed(
+    "scatter_add", lambda input, dim, index, src: scatter_reduce(input, dim, index, src, "sum")
+)
 
 
 def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
     """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last; or by their sum."""
     _same_dtype("scatter", x, updates)
-    require(index.ndim != 2 or index.shape[1] == 1, "scatter(): The last dim of a 2D index should be 1", index)
+    require(
+        index.ndim != 2 or index.shape[1] == 1,
+        "scatter(): The last dim of a 2D index should be 1",
+        index,
+    )
     text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
     require(index.ndim <= 2, f"{text} {index.ndim}")
     if not index.ndim:  # one row
         updates = reshape(updates, [1, *updates.shape])
     rows = index if index.ndim == 1 else reshape(index, [-1])
     fits = updates.shape == [rows.size, *x.shape[1:]]
-    require(fits, "scatter(): the updates should be as many rows as the index has", x, index, updates)
+    require(
+        fits, "scatter(): the updates should be as many rows as the index has", x, index, updates
+    )
     return setitem(x, rows, updates) if overwrite else add_at(setitem(x, rows, 0), rows, updates)
 
 
 def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
     """A copy of `x` with `updates`, of its dtype or a TypeError, added at the coordinates in `index`'s last axis."""
-    require(updates.dtype is x.dtype, "x and updates must have same data type", x, updates, error=TypeError)
-    fits = index.shape[-1] <= x.ndim and updates.shape == [*index.shape[:-1], *x.shape[index.shape[-1] :]]
+    require(
+        updates.dtype is x.dtype,
+        "x and updates must have same data type",
+        x,
+        updates,
+        error=TypeError,
+    )
+    fits = index.shape[-1] <= x.ndim and updates.shape == [
+        *index.shape[:-1],
+        *x.shape[index.shape[-1] :],
+    ]
     require(fits, "scatter_nd_add(): the updates must fit the coordinates", x, index, updates)
     return add_at(x, _columns(index), updates)
 
 
 scatter_nd = composed(
-    "scatter_nd", lambda index, updates, shape: scatter_nd_add(zeros(shape, updates.dtype), index, updates)
+    "scatter_nd",
+    lambda index, updates, shape: scatter_nd_add(zeros(shape, updates.dtype), index, updates),
 )
 
 
@@ -240,7 +281,9 @@ def index_add(x: Tensor, index: Any, axis: Any, value: Tensor, alpha: float = 1)
     return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)
 
 
-def index_put(x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False) -> Tensor:
+def index_put(
+    x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False
+) -> Tensor:
     """A copy of `x` with `value` at, or added at, ``x[indices]``."""
     _same_dtype("index_put", x, value)
     return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)
@@ -248,7 +291,10 @@ def index_put(x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: b
 
 def index_fill(x: Tensor, index: Tensor, axis: int, value: Any) -> Tensor:
     """A copy of `x` with `value` in the slices `index`, a Tensor of one axis or more, along `axis`."""
-    require(isinstance(index, Tensor) and index.ndim > 0, "index_fill(): index must be Tensor of one axis or more")
+    require(
+        isinstance(index, Tensor) and index.ndim > 0,
+        "index_fill(): index must be Tensor of one axis or more",
+    )
     filled: Tensor = setitem(x, _at(x, index, axis), value)
     return filled
 
@@ -264,25 +310,44 @@ def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
     """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of another shape."""
     at = normal_axis(axis, x.ndim)
     fits = list(values.shape) == [n for k, n in enumerate(x.shape) if k != at]
-    require(fits, "select_scatter(): expected values to have the shape of a slice", x, values, error=RuntimeError)
+    require(
+        fits,
+        "select_scatter(): expected values to have the shape of a slice",
+        x,
+        values,
+        error=RuntimeError,
+    )
     return setitem(x, _at(x, index, at), values)
 
 
 slice_scatter = composed(
     "slice_scatter",
-    lambda x, value, axes, starts, ends, strides: setitem(x, _slices(x, axes, starts, ends, strides), value),
+    lambda x, value, axes, starts, ends, strides: setitem(
+        x, _slices(x, axes, starts, ends, strides), value
+    ),
 )
 
 
 def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     """A copy of `x` with the elements of `value`, in order, where `mask` holds; AssertionErrors if it does not fit."""
     require(mask.dtype is bool_, "The mask must be bool", mask, error=AssertionError)
-    require(value.dtype is x.dtype, "x and value must have the same dtype", x, value, error=AssertionError)
+    require(
+        value.dtype is x.dtype,
+        "x and value must have the same dtype",
+        x,
+        value,
+        error=AssertionError,
+    )
     fits = broadcast_shape(x.shape, mask.shape) == list(x.shape)
     require(fits, "the mask should broadcast to x", x, mask, error=AssertionError)
     mask = broadcast_to(mask, x.shape)
     count = int(mask.array.sum().item())
-    require(count <= value.size, f"mask true nums, {count}, must be <= value size", value, error=AssertionError)
+    require(
+        count <= value.size,
+        f"mask true nums, {count}, must be <= value size",
+        value,
+        error=AssertionError,
+    )
     return setitem(x, mask, getitem(reshape(value, [-1]), slice(count)))
 
 
@@ -294,7 +359,9 @@ def _diagonal(offset: int, rows: int, columns: int) -> tuple[Any, ...]:
     return ..., range(first, first + count), range(first + offset, first + offset + count)
 
 
-def _diagonal_written(g: Any, F: Any, x_shape: Sequence[int], offset: int, axis1: int, axis2: int) -> Any:
+def _diagonal_written(
+    g: Any, F: Any, x_shape: Sequence[int], offset: int, axis1: int, axis2: int
+) -> Any:
     """Zeros with `g` on the diagonal."""
     order = [k for k in range(len(x_shape)) if k not in (axis1, axis2)] + [axis1, axis2]
     moved = [x_shape[k] for k in order]
@@ -320,7 +387,10 @@ def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last axis as a diagonal of two axes, zeros elsewhere."""
     places = [normal_axis(dim1, input.ndim + 1), normal_axis(dim2, input.ndim + 1)]
-    require(len(set(places)) == 2, f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}")
+    require(
+        len(set(places)) == 2,
+        f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}",
+    )
     size = input.shape[-1] + abs(offset)
     zero = full([*input.shape[:-1], size, size], 0, input.dtype)
     return moveaxis(setitem(zero, _diagonal(offset, size, size), input), [-2, -1], places)
@@ -332,13 +402,17 @@ def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
         return getitem(x, _diagonal(offset, *x.shape))  # a copy
     require(x.ndim < 2, "diag(): the input must be at most 2-D", x)
     size = x.size + abs(offset)
-    return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), reshape(x, [-1]))
+    return setitem(
+        full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), reshape(x, [-1])
+    )
 
 
 diagflat = composed("diagflat", lambda x, offset=0: diag(reshape(x, [-1]), offset))
 
 
-def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def fill_diagonal_tensor(
+    x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
     """A copy of `x` with `y` along a diagonal of two axes."""
     moved = moveaxis(x, [dim1, dim2], [-2, -1])
     written = setitem(moved, _diagonal(offset, *moved.shape[-2:]), y)
@@ -357,12 +431,17 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) 
     width = sizes[1]
     step = sum(math.prod(sizes[k + 1 :]) for k in range(len(sizes)))
     last = x.size if wrap or len(sizes) > 2 else min(x.size, width * width)
-    places = [i + offset for i in range(0, last, step) if len(sizes) > 2 or 0 <= i % width + offset < width]
+    places = [
+        i + offset
+        for i in range(0, last, step)
+        if len(sizes) > 2 or 0 <= i % width + offset < width
+    ]
     return reshape(setitem(reshape(x, [-1]), places, float(value)), sizes)
 
 
 diagonal_scatter = composed(
-    "diagonal_scatter", lambda x, y, offset=0, axis1=0, axis2=1: fill_diagonal_tensor(x, y, offset, axis1, axis2)
+    "diagonal_scatter",
+    lambda x, y, offset=0, axis1=0, axis2=1: fill_diagonal_tensor(x, y, offset, axis1, axis2),
 )
 
 
@@ -399,11 +478,16 @@ _MESSAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 def _message(kind: str, a: Tensor, b: Tensor) -> Tensor:
     one_of("`message_op`", kind, *_MESSAGES)
-    require(a.shape[0] == b.shape[0], f"a message for each edge takes as many of both, not {a.shape[0]}, {b.shape[0]}")
+    require(
+        a.shape[0] == b.shape[0],
+        f"a message for each edge takes as many of both, not {a.shape[0]}, {b.shape[0]}",
+    )
     return _MESSAGES[kind](*(reshape(part, [-1, 1]) if part.ndim == 1 else part for part in (a, b)))
 
 
-def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any, rows: int) -> Tensor:
+def _received(
+    messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any, rows: int
+) -> Tensor:
     one_of("`reduce_op`", reduce_op, "sum", "mean", "min", "max")
     count = rows if out_size is None or as_int(out_size) <= 0 else as_int(out_size)
     return _pooled(reduce_op, messages, dst_index, count)
@@ -425,6 +509,8 @@ send_ue_recv = composed(
 )
 
 
-def send_uv(x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add") -> Tensor:
+def send_uv(
+    x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add"
+) -> Tensor:
     """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`, as in `send_ue_recv`."""
     return _message(message_op, getitem(x, src_index), getitem(y, dst_index))

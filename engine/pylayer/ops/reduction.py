@@ -12,7 +12,16 @@ import numpy as np
 
 from pylayer.ops.arguments import axes_of, kept, normal_axis, require
 from pylayer.ops.creation import arange
-from pylayer.ops.elementwise import check_same_dtype, logaddexp, maximum, minimum, multiply, sqrt, square, subtract
+from pylayer.ops.elementwise import (
+    check_same_dtype,
+    logaddexp,
+    maximum,
+    minimum,
+    multiply,
+    sqrt,
+    square,
+    subtract,
+)
 from pylayer.ops.indexing import along, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
@@ -39,7 +48,9 @@ _SUMMED_AS_INT64 = (np.dtype("bool"), np.dtype("int32"))
 
 
 @op(x=_sum_vjp)
-def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Array:
+def sum(
+    xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False
+) -> Array:
     """The sum over `axis`, of bools and int32 as int64."""
     usual = np.dtype("int64") if x.dtype in _SUMMED_AS_INT64 else x.dtype
     wanted = usual if dtype is None else as_dtype(dtype).numpy
@@ -54,13 +65,17 @@ def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: 
 def mean_(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
     """The mean over `axis`; of integers, an integer (observed rule 77); of nothing NaN, of which NumPy warns."""
     if not x.size and x.dtype.kind not in "iub":
-        return xp.sum(x, axis=axes_of(axis, x.ndim), keepdims=keepdim).astype(x.dtype) * x.dtype.type(math.nan)
+        return xp.sum(x, axis=axes_of(axis, x.ndim), keepdims=keepdim).astype(
+            x.dtype
+        ) * x.dtype.type(math.nan)
     return xp.mean(x, axis=axes_of(axis, x.ndim), keepdims=keepdim).astype(x.dtype)
 
 
 mean = composed(
     "mean",
-    lambda x, axis=None, keepdim=False, *, dtype=None: mean_(x if dtype is None else cast(x, dtype), axis, keepdim),
+    lambda x, axis=None, keepdim=False, *, dtype=None: mean_(
+        x if dtype is None else cast(x, dtype), axis, keepdim
+    ),
 )
 
 
@@ -86,7 +101,9 @@ amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3
 
 @op(
     floating=True,
-    x=lambda g, F, x, out, axis: _spread(g, F, x.shape, axis) * F.exp(x - _spread(out, F, x.shape, axis)),
+    x=lambda g, F, x, out, axis: (
+        _spread(g, F, x.shape, axis) * F.exp(x - _spread(out, F, x.shape, axis))
+    ),
 )
 def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
     """log Σ exp(x) over `axis`, the largest element taken out first; −∞ where there is nothing to sum."""
@@ -96,7 +113,9 @@ def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False)
     largest = xp.max(x, axis=axes, keepdims=True)
     largest = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
     result = xp.log(xp.sum(xp.exp(x - largest), axis=axes, keepdims=True)) + largest
-    return result if keepdim else result.reshape([n for k, n in enumerate(x.shape) if k not in axes])
+    return (
+        result if keepdim else result.reshape([n for k, n in enumerate(x.shape) if k not in axes])
+    )
 
 
 def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any) -> Any:
@@ -109,11 +128,16 @@ def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axi
 @op(x=_reversed_cumsum)
 def cumsum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None) -> Array:
     """The running sum along `axis`; of the flattened Tensor without one."""
-    result = xp.cumsum(x, axis=None if axis is None else int(axis), dtype=as_dtype(dtype).numpy if dtype else None)
+    result = xp.cumsum(
+        x, axis=None if axis is None else int(axis), dtype=as_dtype(dtype).numpy if dtype else None
+    )
     return result if axis is None or x.ndim else result.reshape(())
 
 
-@op(floating=True, x=lambda g, F, x, out, axis: _spread(g / F.where(out == 0, 1, out), F, x.shape, axis) * x)
+@op(
+    floating=True,
+    x=lambda g, F, x, out, axis: _spread(g / F.where(out == 0, 1, out), F, x.shape, axis) * x,
+)
 def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     """The 2-norm over `axis`; its subgradient at 0 is 0, which the square root of a sum would make NaN."""
     return xp.sqrt(xp.sum(xp.abs(x) ** 2, axis=axes_of(axis, x.ndim), keepdims=keepdim))
@@ -131,7 +155,11 @@ def at_the_end(x: Tensor, axis: Any) -> Tensor:
 def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
     x = x if dtype is None else cast(x, dtype)
-    shape = kept(x.shape, axis) if keepdim else [n for k, n in enumerate(x.shape) if k not in axes_of(axis, x.ndim)]
+    shape = (
+        kept(x.shape, axis)
+        if keepdim
+        else [n for k, n in enumerate(x.shape) if k not in axes_of(axis, x.ndim)]
+    )
     flat = at_the_end(x, axis)
     while (n := flat.shape[-1]) != 1:
         if n == 0:
@@ -160,7 +188,11 @@ def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """The running product along `dim`: no division, so zeros do no harm."""
     x = x if dtype is None else cast(x, dtype)
     x = reshape(x, [-1]) if dim is None else x
-    return clone(x) if axes_of(dim, x.ndim) == () else _running(multiply, x, normal_axis(dim or 0, x.ndim))
+    return (
+        clone(x)
+        if axes_of(dim, x.ndim) == ()
+        else _running(multiply, x, normal_axis(dim or 0, x.ndim))
+    )
 
 
 def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
@@ -172,11 +204,14 @@ def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
     return variance if x.dtype.is_differentiable else cast(variance, x.dtype)
 
 
-std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim)))
+std = composed(
+    "std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim))
+)
 
 
 count_nonzero = composed(
-    "count_nonzero", lambda x, axis=None, keepdim=False: of_graph(x, sum(x != 0, axis, None, keepdim))
+    "count_nonzero",
+    lambda x, axis=None, keepdim=False: of_graph(x, sum(x != 0, axis, None, keepdim)),
 )
 
 
@@ -186,7 +221,9 @@ def _flat_or_along(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
     return (reshape(x, [-1]), 0) if axis is None else (x, normal_axis(axis, x.ndim))
 
 
-def _extreme(x: Tensor, axis: int | None, dtype: Any, pick: Callable[..., Tensor]) -> tuple[Tensor, Tensor]:
+def _extreme(
+    x: Tensor, axis: int | None, dtype: Any, pick: Callable[..., Tensor]
+) -> tuple[Tensor, Tensor]:
     """The extremes so far along an axis, and their positions: of equal ones the last, and the first NaN stays."""
     x, at = _flat_or_along(x, axis)
     values = x.detach()
@@ -197,8 +234,12 @@ def _extreme(x: Tensor, axis: int | None, dtype: Any, pick: Callable[..., Tensor
     return take_along_axis(x, found, at), found
 
 
-cummax = composed("cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, maximum), "tuple")
-cummin = composed("cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, minimum), "tuple")
+cummax = composed(
+    "cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, maximum), "tuple"
+)
+cummin = composed(
+    "cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, minimum), "tuple"
+)
 
 
 def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
@@ -209,7 +250,13 @@ def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tenso
     return _running(logaddexp, *_flat_or_along(x, axis))
 
 
-def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+def diff(
+    x: Tensor,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
     """Differences of neighbours along `axis`, `n` times over; bools give whether they differ."""
     require(n > 0, f"The n should be greater than or equal to 1, but got {n}")
     at = normal_axis(axis, x.ndim)

@@ -49,7 +49,9 @@ type_as = composed("type_as", lambda x, tensor: astype(x, tensor.dtype))
 @op(view=True, x=lambda g, F, x_shape: F.reshape(g, x_shape))
 def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
     """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there."""
-    sizes = [x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))]
+    sizes = [
+        x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))
+    ]
     return xp.reshape(x, tuple(sizes))
 
 
@@ -97,7 +99,9 @@ def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
     return xp.broadcast_to(x, tuple(kept)).copy()
 
 
-OPS["broadcast_view"].function = broadcast_to  # a recorded gradient is handed to users, who may write to it
+OPS[
+    "broadcast_view"
+].function = broadcast_to  # a recorded gradient is handed to users, who may write to it
 expand = composed("expand", lambda x, *shape, **kwargs: broadcast_to(x, *shape, **kwargs))
 expand_as = composed("expand_as", lambda x, y: broadcast_to(x, y.shape))
 
@@ -133,7 +137,11 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
             in_force.get().left(x, f".view('{as_dtype(shape_or_dtype).name}')")
         return view_dtype(x, shape_or_dtype)
     viewed = reshape(x, shape_or_dtype)
-    if isinstance(x, Tensor) and isinstance(viewed, Tensor) and owner(viewed.array) is not owner(x.array):
+    if (
+        isinstance(x, Tensor)
+        and isinstance(viewed, Tensor)
+        and owner(viewed.array) is not owner(x.array)
+    ):
         raise invalid("view(): The Tensor can not be viewed, please call reshape")
     return viewed
 
@@ -172,7 +180,9 @@ def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
 
 def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
     """The axes `source` moved to `destination`, as many (else an AssertionError), the others in their order."""
-    given, wanted = ([normal_axis(k, x.ndim) for k in as_ints(axes)] for axes in (source, destination))
+    given, wanted = (
+        [normal_axis(k, x.ndim) for k in as_ints(axes)] for axes in (source, destination)
+    )
     if len(given) != len(wanted):
         raise AssertionError("'source' must have the same number of axes as 'destination'.")
     moved = dict(zip(wanted, given, strict=True))
@@ -195,7 +205,9 @@ def strides(x: Tensor) -> list[int]:
         return list(array.shape)  # as in Paddle
     steps: list[int] = []
     reach = 1  # of the axes that follow
-    fresh = array.base is None and array.flags.c_contiguous  # NumPy gives an axis of size 1 any stride
+    fresh = (
+        array.base is None and array.flags.c_contiguous
+    )  # NumPy gives an axis of size 1 any stride
     for size, stride in zip(reversed(array.shape), reversed(bytes_apart), strict=True):
         step = stride // array.dtype.itemsize
         steps.append(reach if fresh or (size == 1 and not step) else step)
@@ -260,7 +272,9 @@ tril, triu = _triangle("tril"), _triangle("triu")
 
 
 # --------------------------------------------------------------------------- views by strides
-def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int) -> Array:
+def _strided(
+    xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int
+) -> Array:
     """The view of contiguous memory by `shape` and `stride`, both in elements."""
     flat = x.reshape(-1)
     last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
@@ -275,18 +289,28 @@ def first_element(offset: int, dtype: Any) -> int:
     """The index of the element at `offset` bytes; a ValueError between two elements."""
     index, rest = divmod(offset, dtype.itemsize)
     if rest:
-        raise ValueError(f"the offset of {offset} bytes is not at an element of {dtype.itemsize} bytes")
+        raise ValueError(
+            f"the offset of {offset} bytes is not at an element of {dtype.itemsize} bytes"
+        )
     return int(index)
 
 
-def _strided_vjp(g: Any, F: Any, x_shape: tuple[int, ...], shape: Any, stride: Any, offset: int) -> Any:
+def _strided_vjp(
+    g: Any, F: Any, x_shape: tuple[int, ...], shape: Any, stride: Any, offset: int
+) -> Any:
     """Zeros with each element of `g` added where `as_strided` took it from."""
     size = math.prod(x_shape)
-    places = _strided(np, np.arange(size), as_ints(shape), as_ints(stride), first_element(offset, g.dtype)).reshape(-1)
+    places = _strided(
+        np, np.arange(size), as_ints(shape), as_ints(stride), first_element(offset, g.dtype)
+    ).reshape(-1)
     return F.reshape(F.scatter_sum(F.reshape(g, [-1]), [size], places.tolist()), list(x_shape))
 
 
 @op(view=True, x=_strided_vjp)
-def as_strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Array:
+def as_strided(
+    xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0
+) -> Array:
     """The elements of a contiguous Tensor at `offset`, in bytes, plus multiples of `stride`, in elements; a view."""
-    return _strided(xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), first_element(offset, x.dtype))
+    return _strided(
+        xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), first_element(offset, x.dtype)
+    )

@@ -51,7 +51,11 @@ def _position(name: str) -> Operation:
     last = -math.inf if name == "argmax" else math.inf
 
     def forward(
-        xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = False, dtype: Any = "int64"
+        xp: ModuleType,
+        x: Array,
+        axis: int | None = None,
+        keepdim: bool = False,
+        dtype: Any = "int64",
     ) -> Array:
         if x.dtype.kind not in "iub":
             x = xp.where(x == x, x, xp.asarray(last, x.dtype))
@@ -77,7 +81,8 @@ def argsort_(xp: ModuleType, x: Array, axis: int, descending: bool) -> Array:
 
 
 argsort = composed(
-    "argsort", lambda x, axis=-1, descending=False, stable=False: of_graph(x, argsort_(x, axis, descending))
+    "argsort",
+    lambda x, axis=-1, descending=False, stable=False: of_graph(x, argsort_(x, axis, descending)),
 )
 
 
@@ -96,13 +101,18 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True) -> TopK:
+def topk(
+    x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True
+) -> TopK:
     """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and their positions."""
     if not x.ndim and int(k) > 0:
         x, axis = reshape(x, [1]), normal_axis(axis or 0, 1)
         return TopK(*(squeeze(t, 0) for t in topk(x, 1, axis)))
     at = normal_axis(-1 if axis is None else axis, x.ndim)
-    require(1 <= int(k) <= x.shape[at], f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, not {k}")
+    require(
+        1 <= int(k) <= x.shape[at],
+        f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, not {k}",
+    )
     order = argsort_(x, at, largest)
     indices = clone(along(order, at, slice(int(k))))
     return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
@@ -133,29 +143,45 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
     if mode == "min":
         pair = [reshape(t, shape) for t in lower]
         return pair[0] if axis is None else tuple(pair)
-    middle = lower.values if size % 2 else (lower.values + kthvalue(flat, size // 2 + 1, at, True).values) / 2
+    middle = (
+        lower.values
+        if size % 2
+        else (lower.values + kthvalue(flat, size // 2 + 1, at, True).values) / 2
+    )
     wanted = middle if middle.dtype.name == "float64" else cast(middle, "float32")
     return reshape(wanted, shape)
 
 
 @op(inputs=("sorted_sequence", "values"))
 def searchsorted(
-    xp: ModuleType, sorted_sequence: Array, values: Array, out_int32: bool = False, right: bool = False
+    xp: ModuleType,
+    sorted_sequence: Array,
+    values: Array,
+    out_int32: bool = False,
+    right: bool = False,
 ) -> Array:
     """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`."""
     side, dtype = "right" if right else "left", "int32" if out_int32 else "int64"
     if sorted_sequence.ndim == 1:
         return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
     if sorted_sequence.shape[:-1] != values.shape[:-1]:
-        raise ValueError("all axes of the sorted rows and of the values but the last must be the same")
+        raise ValueError(
+            "all axes of the sorted rows and of the values but the last must be the same"
+        )
     rows = (array.reshape(-1, array.shape[-1]) for array in (sorted_sequence, values))
     found = [xp.searchsorted(row, wanted, side=side) for row, wanted in zip(*rows, strict=True)]
     return xp.stack(found).reshape(values.shape).astype(dtype)
 
 
-def bucketize(x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(
+    x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False
+) -> Tensor:
     """`searchsorted`, of a sequence of one axis, with the arguments exchanged."""
-    require(sorted_sequence.ndim == 1, "bucketize(): sorted_sequence must be 1 dimension", sorted_sequence)
+    require(
+        sorted_sequence.ndim == 1,
+        "bucketize(): sorted_sequence must be 1 dimension",
+        sorted_sequence,
+    )
     return searchsorted(sorted_sequence, x, out_int32, right)
 
 
@@ -180,7 +206,11 @@ def unique(
 
 
 def unique_consecutive(
-    x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, dtype: Any = "int64"
+    x: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    dtype: Any = "int64",
 ) -> Any:
     """The elements (or slices along `axis`) that differ from the one before, and what else is asked for."""
     if watching:
@@ -201,7 +231,9 @@ def unique_consecutive(
 
 
 @op(inputs=("x", "test_x"))
-def isin(xp: ModuleType, x: Array, test_x: Array, assume_unique: bool = False, invert: bool = False) -> Array:
+def isin(
+    xp: ModuleType, x: Array, test_x: Array, assume_unique: bool = False, invert: bool = False
+) -> Array:
     """Whether elements of `x` are in `test_x` (or are not, with `invert`)."""
     return xp.isin(x, test_x, invert=invert)
 

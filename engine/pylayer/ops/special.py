@@ -46,12 +46,16 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
     at = xp.where(reflected, 1 - x, x) if n == 0 else xp.where(pole | (x < _LEAST), math.nan, x)
     total = xp.zeros_like(x)
     while bool((near := at < _FAR).any().item()):
-        total = total + xp.where(near, sign * math.factorial(n) / xp.where(near, at, 1.0) ** (n + 1), 0.0)
+        total = total + xp.where(
+            near, sign * math.factorial(n) / xp.where(near, at, 1.0) ** (n + 1), 0.0
+        )
         at = xp.where(near, at + 1, at)
     if n:
         series = math.factorial(n - 1) / at**n + math.factorial(n) / (2 * at ** (n + 1))
         for k, b in enumerate(_BERNOULLI, 1):
-            series = series + b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) / at ** (2 * k + n)
+            series = series + b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) / at ** (
+                2 * k + n
+            )
         return total + sign * series
     found = total + xp.log(at) - 0.5 / at
     for k, b in enumerate(_BERNOULLI, 1):
@@ -63,7 +67,11 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
 @op(floating=True, x=lambda g, F, x, n: g * F.polygamma(x, n + 1))
 def polygamma(xp: ModuleType, x: Array, n: int) -> Array:
     """The `n`-th derivative of `digamma`; NaN at poles and below −1000. A TypeError if `n` is no int."""
-    require(isinstance(n, int), f"The input of n must be int type, but received: {type(n)}", error=TypeError)
+    require(
+        isinstance(n, int),
+        f"The input of n must be int type, but received: {type(n)}",
+        error=TypeError,
+    )
     require(n >= 0, f"The input of n must be greater than or equal to 0. But received n = {n}")
     return _wide(_polygamma, n)(xp)(x)
 
@@ -83,7 +91,11 @@ gammaln = lgamma
 
 def multigammaln(x: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension `p`, 1 at least, or an AssertionError."""
-    require(p > 0, f"The p must be greater than or equal to 1, But received p is {p}", error=AssertionError)
+    require(
+        p > 0,
+        f"The p must be greater than or equal to 1, But received p is {p}",
+        error=AssertionError,
+    )
     total: Any = sum(lgamma(x - k / 2) for k in range(p))
     return total + p * (p - 1) / 4 * math.log(math.pi)  # type: ignore[no-any-return]
 
@@ -147,7 +159,9 @@ def _gammaincc(xp: ModuleType, a: Array, y: Array) -> Array:
     series = 1.0 - _gamma_ratio(xp, b, z) * _gamma_series(xp, b, z)
     b, z = xp.where(far, a, 1.0), xp.where(far, y, 2.5)
     fraction = _gamma_ratio(xp, b, z) * b * _gamma_fraction(xp, b, z)
-    outside = xp.where(xp.isnan(a) | xp.isnan(y), math.nan, xp.where((y == 0) & (a > 0) | xp.isinf(a), 1.0, 0.0))
+    outside = xp.where(
+        xp.isnan(a) | xp.isnan(y), math.nan, xp.where((y == 0) & (a > 0) | xp.isinf(a), 1.0, 0.0)
+    )
     return xp.where(near, series, xp.where(far, fraction, outside))
 
 
@@ -196,9 +210,17 @@ def _bessel(xp: ModuleType, x: Array, order: int, scaled: bool = True) -> Array:
 
 i0 = unary("i0", lambda g, F, x: g * F.i1(x), _wide(_bessel, 0, False), floating=True)
 # The slope at 0 is that on the side which the sign of the 0 says, as in Paddle.
-i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.copysign(out, x)), _wide(_bessel, 0), floating=True)
+i0e = unary(
+    "i0e",
+    lambda g, F, x, out: g * (F.i1e(x) - F.copysign(out, x)),
+    _wide(_bessel, 0),
+    floating=True,
+)
 i1 = unary(
-    "i1", lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))), _wide(_bessel, 1, False), floating=True
+    "i1",
+    lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))),
+    _wide(_bessel, 1, False),
+    floating=True,
 )
 
 
@@ -247,7 +269,10 @@ def _erfinv(xp: ModuleType, x: Array) -> Array:
 
 
 erfinv = unary(
-    "erfinv", lambda g, F, out: g * (math.sqrt(math.pi) / 2) * F.exp(out * out), _wide(_erfinv), floating=True
+    "erfinv",
+    lambda g, F, out: g * (math.sqrt(math.pi) / 2) * F.exp(out * out),
+    _wide(_erfinv),
+    floating=True,
 )
 
 

@@ -139,7 +139,9 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs:
             if place is not None:
                 kwargs.pop("name", None)
-            if kwargs.get("out", call) is None:  # as NumPy's functions call the methods of their names
+            if (
+                kwargs.get("out", call) is None
+            ):  # as NumPy's functions call the methods of their names
                 del kwargs["out"]
             for word in kwargs.keys() & words.keys():
                 if words[word] not in kwargs:
@@ -147,13 +149,21 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                     kwargs = DEFAULTS.get((name, word), {}) | kwargs
         return function(*args, **kwargs)
 
-    if words.keys() == {"input"} and function.__code__.co_varnames[: function.__code__.co_argcount] == ("x", "name"):
+    if words.keys() == {"input"} and function.__code__.co_varnames[
+        : function.__code__.co_argcount
+    ] == ("x", "name"):
 
         @functools.wraps(function)
         def call_of_one(x: Any = _ABSENT, name: str | None = None, input: Any = _ABSENT) -> Any:
             if input is _ABSENT and x is not _ABSENT:
                 return function(x)
-            return call(**{word: given for word, given in (("x", x), ("input", input)) if given is not _ABSENT})
+            return call(
+                **{
+                    word: given
+                    for word, given in (("x", x), ("input", input))
+                    if given is not _ABSENT
+                }
+            )
 
         return call_of_one  # a tenth of an elementwise call less: nothing is packed
     return call
@@ -161,7 +171,9 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def attach() -> None:
     """Give the methods of Tensor their other names, and their arguments the other words; operators take none."""
-    for name, method in [(n, m) for n, m in vars(Tensor).items() if isinstance(m, FunctionType) and n[:2] != "__"]:
+    for name, method in [
+        (n, m) for n, m in vars(Tensor).items() if isinstance(m, FunctionType) and n[:2] != "__"
+    ]:
         setattr(Tensor, name, respelled(name, method))
     for alias, name in ALIASES.items():
         if hasattr(Tensor, name):

@@ -24,7 +24,9 @@ from pylayer.tensor.tensor import Tensor
 # --------------------------------------------------------------------------- without NaN
 nansum = composed(
     "nansum",
-    lambda x, axis=None, dtype=None, keepdim=False: total(where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim),
+    lambda x, axis=None, dtype=None, keepdim=False: total(
+        where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim
+    ),
 )
 
 
@@ -49,9 +51,19 @@ def _between(ordered: Tensor, at: Tensor, interpolation: str) -> Tensor:
     return lerp(element(low), element(high), at - low)
 
 
-def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:
+def _quantile(
+    x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool
+) -> Tensor:
     """The value below which a share `q` over `axis` lies, several along a new first axis; a TypeError of integers."""
-    one_of("quantile(): `interpolation`", interpolation, "linear", "lower", "higher", "nearest", "midpoint")
+    one_of(
+        "quantile(): `interpolation`",
+        interpolation,
+        "linear",
+        "lower",
+        "higher",
+        "nearest",
+        "midpoint",
+    )
     given = q.tolist() if isinstance(q, Tensor) else q
     several = isinstance(given, (list, tuple))
     shares = list(given) if several else [given]
@@ -68,7 +80,9 @@ def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, i
     out = []
     for share in shares:
         at = clip(astype(valid - 1, x.dtype) * share, 0.0, float(max(count - 1, 0)))
-        out.append(reshape(where_(undefined, math.nan, _between(ordered, at, interpolation)), shape))
+        out.append(
+            reshape(where_(undefined, math.nan, _between(ordered, at, interpolation)), shape)
+        )
     return stack(out, 0) if several else out[0]
 
 
@@ -80,7 +94,9 @@ quantile = composed(
 )
 nanquantile = composed(
     "nanquantile",
-    lambda x, q, axis=None, keepdim=False, interpolation="linear": _quantile(x, q, axis, keepdim, interpolation, True),
+    lambda x, q, axis=None, keepdim=False, interpolation="linear": _quantile(
+        x, q, axis, keepdim, interpolation, True
+    ),
 )
 
 
@@ -118,13 +134,19 @@ def mode(x: Tensor, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tens
 
 # --------------------------------------------------------------------------- covariance
 def cov(
-    x: Tensor, rowvar: bool = True, ddof: bool = True, fweights: Tensor | None = None, aweights: Tensor | None = None
+    x: Tensor,
+    rowvar: bool = True,
+    ddof: bool = True,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
 ) -> Tensor:
     """The covariances of rows (or columns), over n − 1, or n without `ddof`; of weights `fweights` · `aweights`."""
     require(x.ndim in (1, 2), "Input(x) only support N-D (1<=N<=2) tensor in cov", x)
     rows = reshape(x, [1, -1]) if x.ndim == 1 else x
     rows = rows if rowvar or rows.shape[0] == 1 else transpose(rows, [1, 0])
-    counts, shares = (ones([1], x.dtype) if w is None else astype(w, x.dtype) for w in (fweights, aweights))
+    counts, shares = (
+        ones([1], x.dtype) if w is None else astype(w, x.dtype) for w in (fweights, aweights)
+    )
     weights = counts * shares * ones([rows.shape[1]], x.dtype)
     size = total(weights)
     centred = rows - total(rows * weights, 1, None, True) / size
@@ -149,7 +171,9 @@ def bincount(xp: ModuleType, x: Array, weights: Array | None = None, minlength: 
     if x.dtype.kind not in "iu":
         raise TypeError("Elements in Input(x) should all be integers")
     counts = xp.bincount(x, weights, minlength)
-    return counts.astype("int64" if weights is None else weights.dtype if weights.dtype.kind == "f" else "float64")
+    return counts.astype(
+        "int64" if weights is None else weights.dtype if weights.dtype.kind == "f" else "float64"
+    )
 
 
 def _bounds(x: Array, low: float, high: float, margin: float = 1.0) -> tuple[float, float]:
@@ -159,7 +183,9 @@ def _bounds(x: Array, low: float, high: float, margin: float = 1.0) -> tuple[flo
     return (low - margin, high + margin) if low == high else (low, high)
 
 
-def histogram_bin_edges(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
+def histogram_bin_edges(
+    input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0
+) -> Tensor:
     """The edges of the bins that `histogram` counts in, float32."""
     low, high = _bounds(input.array, min, max, 0.5)
     edges = XP[type(input.array)].linspace(low, high, bins + 1)
@@ -177,7 +203,9 @@ def histogram(
     density: bool = False,
 ) -> Array:
     """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0."""
-    require(min <= max, f"max must be larger or equal to min. But received max is {max}, min is {min}")
+    require(
+        min <= max, f"max must be larger or equal to min. But received max is {max}, min is {min}"
+    )
     low, high = _bounds(input, min, max)
     flat = input.reshape(-1).astype("float64")
     inside = (flat >= low) & (flat <= high)

@@ -57,7 +57,9 @@ class Optimizer:
                 "The optimizer's parameters should be an iterable of Tensors, but got a Tensor. Put it into a list."
             )
         if parameters is None and recording.get() is None:
-            raise ValueError("parameters argument given to the optimizer should not be None in dygraph mode.")
+            raise ValueError(
+                "parameters argument given to the optimizer should not be None in dygraph mode."
+            )
         if grad_clip is not None and not isinstance(grad_clip, GradientClip):
             raise TypeError("'grad_clip' should be an instance of GradientClipBase's derived class")
         given = list(parameters or ())
@@ -73,7 +75,9 @@ class Optimizer:
         self._saved: dict[str, Any] = {}
         check_supported(learning_rate)
         if not isinstance(learning_rate, (int, float, Tensor)):
-            raise TypeError(f"learning rate should be float or LRScheduler, got {type(learning_rate)} here")
+            raise TypeError(
+                f"learning rate should be float or LRScheduler, got {type(learning_rate)} here"
+            )
         self._learning_rate = float(learning_rate)
 
     # ----------------------------------------------------------------- the rate
@@ -88,7 +92,9 @@ class Optimizer:
             TypeError: it is no number.
         """
         if not isinstance(value, (int, float)):
-            raise TypeError(f"The type of 'value' in optimizer.set_lr must be float, but received {type(value)}.")
+            raise TypeError(
+                f"The type of 'value' in optimizer.set_lr must be float, but received {type(value)}."
+            )
         self._learning_rate = float(value)
 
     # ----------------------------------------------------------------- the step
@@ -99,7 +105,11 @@ class Optimizer:
     def decayed(self, parameter: Tensor, gradient: Array) -> Array:
         """The gradient with weight decay."""
         own = getattr(parameter, "regularizer", None)
-        decay = own if own is not None else self._group(parameter).get("weight_decay", self._weight_decay)
+        decay = (
+            own
+            if own is not None
+            else self._group(parameter).get("weight_decay", self._weight_decay)
+        )
         if decay is None:
             return gradient
         regularizer = decay if isinstance(decay, (L1Decay, L2Decay)) else L2Decay(float(decay))
@@ -147,7 +157,9 @@ class Optimizer:
         if isinstance(loss, Symbol):
             return minimized(loss, self, list(parameters or self._parameters) or None)
         self.step()
-        return [], [(p, p.grad) for p in self._parameters if p.grad is not None and not p.stop_gradient]
+        return [], [
+            (p, p.grad) for p in self._parameters if p.grad is not None and not p.stop_gradient
+        ]
 
     def backward(
         self,
@@ -204,6 +216,10 @@ class Optimizer:
         start = f"{parameter.name}_"
         for key in [key for key in self._saved if key.startswith(start) and key.endswith("_0")]:
             value = self._saved.pop(key)
-            array = value.array if isinstance(value, Tensor) else XP[type(parameter.array)].asarray(value)
+            array = (
+                value.array
+                if isinstance(value, Tensor)
+                else XP[type(parameter.array)].asarray(value)
+            )
             number = array.size == 1 and array.shape != parameter.array.shape
             state[key[len(start) : -2]] = to_numpy(array).item() if number else array.copy()

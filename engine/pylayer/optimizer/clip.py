@@ -26,7 +26,9 @@ class GradientClip:
         """The pairs with their gradients held down."""
         raise NotImplementedError(f"{type(self).__name__} must override clipped().")
 
-    def __call__(self, params_grads: Sequence[tuple[Tensor, Tensor | None]]) -> list[tuple[Tensor, Tensor | None]]:
+    def __call__(
+        self, params_grads: Sequence[tuple[Tensor, Tensor | None]]
+    ) -> list[tuple[Tensor, Tensor | None]]:
         """As `clipped`, on Tensors; parameters without a gradient stay as they are."""
         pairs = [(p, g.array) for p, g in params_grads if g is not None]
         found = iter(self.clipped(pairs))
@@ -61,8 +63,14 @@ class ClipGradByNorm(GradientClip):
 class ClipGradByGlobalNorm(GradientClip):
     """All gradients scaled by one number, so that the 2-norm of all together is at most `clip_norm`."""
 
-    def __init__(self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False) -> None:
-        self.clip_norm, self.group_name, self.auto_skip_clip = float(clip_norm), group_name, auto_skip_clip
+    def __init__(
+        self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False
+    ) -> None:
+        self.clip_norm, self.group_name, self.auto_skip_clip = (
+            float(clip_norm),
+            group_name,
+            auto_skip_clip,
+        )
 
     def clipped(self, pairs: Pairs) -> Pairs:
         squares = [(g * g).sum() for p, g in pairs if _may_be_clipped(p)]

@@ -24,7 +24,9 @@ class Rule(Optimizer):
     def __init_subclass__(cls, **takes: Any) -> None:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         if takes:
-            parameters = [inspect.Parameter(name, kind, default=default) for name, default in takes.items()]
+            parameters = [
+                inspect.Parameter(name, kind, default=default) for name, default in takes.items()
+            ]
             cls._signature = cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

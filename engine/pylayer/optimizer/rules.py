@@ -33,7 +33,9 @@ class Momentum(
     def update(self, parameter: Tensor, gradient: Array, rate: float, state: State) -> None:
         momentum = self.options.momentum
         velocity = state["velocity"] = momentum * state.get("velocity", 0.0) + gradient
-        parameter.array -= rate * (gradient + momentum * velocity if self.options.use_nesterov else velocity)
+        parameter.array -= rate * (
+            gradient + momentum * velocity if self.options.use_nesterov else velocity
+        )
 
 
 class Adam(
@@ -53,8 +55,15 @@ class Adam(
         beta1, beta2 = self.options.beta1, self.options.beta2
         at = step_number(state)
         first = state["moment1"] = beta1 * state.get("moment1", 0.0) + (1 - beta1) * gradient
-        second = state["moment2"] = beta2 * state.get("moment2", 0.0) + (1 - beta2) * (gradient * gradient)
+        second = state["moment2"] = beta2 * state.get("moment2", 0.0) + (1 - beta2) * (
+            gradient * gradient
+        )
         if self.options.amsgrad:
             second = state["moment2_max"] = xp.maximum(state.get("moment2_max", 0.0), second)
         root = math.sqrt(1 - beta2**at)
-        parameter.array -= rate * root / (1 - beta1**at) * (first / (xp.sqrt(second) + self.options.epsilon * root))
+        parameter.array -= (
+            rate
+            * root
+            / (1 - beta1**at)
+            * (first / (xp.sqrt(second) + self.options.epsilon * root))
+        )

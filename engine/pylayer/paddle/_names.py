@@ -42,8 +42,12 @@ MODULES = {
     "base.core.eager": (
         "layer.py_layer:PyLayer tensor.tensor:Tensor _add_backward_final_hook=tape.hooks:at_end_of_backward"
     ),
-    "base.dygraph": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"),
-    "base.dygraph.base": ("no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"),
+    "base.dygraph": (
+        "no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"
+    ),
+    "base.dygraph.base": (
+        "no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"
+    ),
     "base.framework": (
         "compatibility tensor.array static.in_use static.program tape.symbol:Parameter "
         "EagerParamBase=tape.symbol:Parameter "
@@ -165,7 +169,9 @@ class Facade(ModuleType):
             raise AttributeError(f"module {shown!r} has no attribute {name!r}")
         if name in release_names().get(shown, ()):
             return stand_in(f"{shown}.{name}")
-        near = difflib.get_close_matches(name, [n for n in vars(self) if not n.startswith("_")], n=3)
+        near = difflib.get_close_matches(
+            name, [n for n in vars(self) if not n.startswith("_")], n=3
+        )
         hint = f" Did you mean {' or '.join(f'{shown}.{n}' for n in near)}?" if near else ""
         text = f"{shown}.{name} is not part of the bundled engine.{hint}"
         raise AttributeError(text, name=name, obj=self)
@@ -214,11 +220,17 @@ def fill() -> None:
             sys.modules[name] = module
             module.__file__, module.__spec__ = __file__, ModuleSpec(name, None, is_package=True)
             module.__path__ = []  # what is imported from it is looked for, if it lacks that
-            vars(sys.modules[parent]).setdefault(last, module)  # two have the names of their functions, which go before
+            vars(sys.modules[parent]).setdefault(
+                last, module
+            )  # two have the names of their functions, which go before
         else:
             module = sys.modules[name]
             module.__class__ = Facade
         vars(module).update(named(paddles(name), sources.split()))
     for path, place in ALSO.items():
         owner, _, last = path.rpartition(".")
-        setattr(sys.modules[f"{FACADE}.{owner}".removesuffix(".")], last, sys.modules[f"{FACADE}.{place}"])
+        setattr(
+            sys.modules[f"{FACADE}.{owner}".removesuffix(".")],
+            last,
+            sys.modules[f"{FACADE}.{place}"],
+        )
