@@ -18,7 +18,7 @@ MODULES = {"": facade, "linalg.": facade.linalg, "nn.functional.": facade.nn.fun
 DEFINED_IN = ("pylayer.fast", "pylayer.tape.op", "pylayer.ops.", "pylayer.nn.")
 """Where the engine defines operations. Devices, modes, dtypes, parameters and programs are elsewhere."""
 NOT_THE_SAME_TWICE = (
-    "pylayer.ops.random", "pylayer.nn.initializer", "dropout", "dropout2d", "dropout3d", "alpha_dropout", "rrelu",
+    "pylayer.ops.random", "pylayer.nn.initializer", "dropout",
     "gumbel_softmax", "rand_like", "randn_like", "empty", "empty_like", "increment",
 )  # fmt: skip
 """Modules and names."""

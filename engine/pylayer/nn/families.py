@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pylayer.nn.spatial import FORMATS
+from pylayer.ops.formats import FORMATS
 
 
 def over_axes(
@@ -31,7 +31,7 @@ def _function(
     compute: Callable[..., Any], name: str, ndim: int, words: list[str]
 ) -> Callable[..., Any]:
     known = inspect.signature(compute).parameters
-    usual = {"data_format": FORMATS[ndim]} if "data_format" in known else {}
+    usual = {"data_format": FORMATS[ndim][0]} if "data_format" in known else {}
     parameters = [
         known[word].replace(default=usual.get(word, known[word].default)) for word in words
     ]

@@ -158,12 +158,6 @@ def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
     return _filled(shape, value, dtype)
 
 
-def fill_constant(
-    shape: Ints, dtype: DTypeLike, value: Any, force_cpu: bool = False, out: Any = None
-) -> Tensor:
-    """`full` by its older name, and in the memory of `out` if given."""
-    filled: Tensor = full(shape, value, dtype)
-    return filled if out is None else out._replaced(filled.array)
 
 
 def _number(value: Any) -> Any:

@@ -14,9 +14,8 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from pylayer.ops.arguments import require
-from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import where_
-from pylayer.ops.shape import astype, broadcast_tensors, cast
+from pylayer.ops.shape import cast
 from pylayer.tape.op import Operation, binary, composed, op, unary
 from pylayer.tape.symbol import named
 from pylayer.tape.vjp import Derivative, Function
@@ -475,7 +474,6 @@ def copysign(x: Tensor, y: Any, name: str | None = None) -> Tensor:
 hypot_ = binary(
     "hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out, floating=True
 )
-nextafter = binary("nextafter", promote=False)
 heaviside = binary(
     "heaviside",
     lambda g: g * 0,
@@ -535,18 +533,8 @@ def sinc(x: Tensor) -> Tensor:
     return where_(zero, 1.0, sin(at) / at)
 
 
-def ldexp(x: Tensor, y: Tensor) -> Tensor:
-    """x · 2^y, in floating point; a TypeError if one is no Tensor."""
-    _check_tensors(x, y)
-    wide = "float64" if "float64" in (x.dtype.name, y.dtype.name) else "float32"
-    return multiply(astype(x, wide), pow(to_tensor(2, wide), astype(y, wide)))
 
 
-@op()
-def frexp(xp: ModuleType, x: Array) -> tuple[Array, Array]:
-    """Mantissas in [½, 1) and exponents of 2, both of the dtype of x."""
-    mantissa, exponent = xp.frexp(x)
-    return mantissa, exponent.astype(x.dtype)
 
 
 # --------------------------------------------------------------------------- integers and bits
@@ -554,34 +542,10 @@ def _check_integers(x: Array, y: Array) -> None:
     require(x.dtype.kind in "iu" and y.dtype.kind in "iu", "the Tensors must be of integers", x, y)
 
 
-gcd_, lcm_ = (_checked(name, _check_integers, promote=True) for name in ("gcd", "lcm"))
-MOST_DIVISIONS = 4200
-"""Of Euclid's algorithm: two halve a number, and float64 spans 2098 powers of 2."""
 
 
-def gcd(x: Tensor, y: Tensor) -> Tensor:
-    """The greatest common divisor; of floating-point numbers what Euclid's algorithm ends with, as in Paddle."""
-    if not (x.dtype.is_floating and y.dtype.is_floating):
-        return gcd_(x, y)
-    first, second = broadcast_tensors([abs(x), abs(y)])
-    for _ in range(MOST_DIVISIONS):
-        ended = second == 0
-        if bool(ended.array.all()):
-            break
-        rest = where_(
-            ended, second * 0.0, remainder(first, where_(ended, second * 0.0 + 1.0, second))
-        )
-        first, second = where_(ended, first, second), rest
-    return first
 
 
-def lcm(x: Tensor, y: Tensor) -> Tensor:
-    """The least common multiple; of floating-point numbers their product over their `gcd`, rounded down."""
-    if not (x.dtype.is_floating and y.dtype.is_floating):
-        return lcm_(x, y)
-    divisor = gcd(x, y)
-    nothing = divisor == 0
-    return where_(nothing, 0.0, floor_divide(abs(x * y), where_(nothing, 1.0, divisor)))
 
 
 left_shift, right_shift = (

@@ -11,14 +11,11 @@ from typing import Any
 
 from pylayer.ops.arguments import one_of, require
 from pylayer.ops.complexes import as_complex_numbers
-from pylayer.ops.creation import arange, eye, full
+from pylayer.ops.creation import eye, full
 from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, row, swapped
-from pylayer.ops.padding import pad_
-from pylayer.ops.positions import diag, take_along_axis
-from pylayer.ops.shape import broadcast_to, cast, reshape, tril, triu, unsqueeze
-from pylayer.ops.sorting import of_graph, one_hot
+from pylayer.ops.shape import broadcast_to, reshape, tril, triu, unsqueeze
 from pylayer.tape.op import Operation, composed, op
 from pylayer.tensor.array import XP, Array
 from pylayer.tensor.tensor import Tensor
@@ -139,10 +136,6 @@ def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
     return triangular_solve(y, triangular_solve(y, x, upper, upper), upper, not upper)
 
 
-cholesky_inverse = composed(
-    "cholesky_inverse",
-    lambda x, upper=False: cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper),
-)
 
 
 def matrix_exp(x: Tensor) -> Tensor:
@@ -207,36 +200,6 @@ def qr(x: Tensor, mode: str = "reduced") -> Any:
     return r if mode == "r" else (q, r)
 
 
-def householder_product(x: Tensor, tau: Tensor) -> Tensor:
-    """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k], m ≥ n ≥ k.
-
-    The vector wᵢ has zeros above place i, 1 there, and column i of x below. An AssertionError for what does not fit.
-    """
-    require(
-        x.dtype is tau.dtype,
-        "The input x must have the same dtype with input tau",
-        x,
-        tau,
-        error=AssertionError,
-    )
-    fits = x.ndim > 1 and tau.shape[:-1] == x.shape[:-2] and x.ndim == tau.ndim + 1
-    fits = fits and x.shape[-2] >= x.shape[-1] >= tau.shape[-1]
-    require(
-        fits,
-        "The input x must be [..., m, n] and tau [..., k], m ≥ n ≥ k",
-        x,
-        tau,
-        error=AssertionError,
-    )
-    product = eye(x.shape[-2], None, x.dtype)
-    below = tril(x, -1) + product[:, : x.shape[-1]]
-    for k in range(tau.shape[-1]):
-        w = below[..., :, k : k + 1]
-        product = product - matmul(matmul(product, w), swapped(w).conj()) * tau[
-            ..., k : k + 1
-        ].unsqueeze(-1)
-    whole: Tensor = broadcast_to(product, [*x.shape[:-2], x.shape[-2], x.shape[-2]])
-    return whole[..., :, : x.shape[-1]]
 
 
 # --------------------------------------------------------------------------- singular values
@@ -345,114 +308,17 @@ eigvals = composed("eigvals", lambda x: eig(x)[0])
 
 
 # --------------------------------------------------------------------------- elimination with row exchanges: P L U
-def _eliminated(xp: ModuleType, x: Array, pivots: Array | None) -> Array:
-    """L below the diagonal and U from it on, in one array; rows are exchanged, and noted from 1, if `pivots` is given.
-
-    In each column the row of the largest absolute value is exchanged with the first that is left, as LAPACK (getrf)
-    does. A column of zeros is left as it is.
-    """
-    a = x.copy().reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
-    batch = xp.arange(len(a))
-    for k in range(min(x.shape[-2:])):
-        if pivots is not None:
-            chosen = k + xp.argmax(xp.abs(a[:, k:, k]), -1)
-            pivots[:, k] = chosen + 1
-            a[:, k], a[batch, chosen] = a[batch, chosen], a[:, k].copy()
-        pivot = a[:, k, k, None]
-        a[:, k + 1 :, k] /= xp.where(pivot == 0, 1, pivot)
-        a[:, k + 1 :, k + 1 :] -= a[:, k + 1 :, k, None] * a[:, k, None, k + 1 :]
-    return a.reshape(x.shape)
 
 
-@op()
-def lu_pivots(xp: ModuleType, x: Array) -> list[Array]:
-    """The row that each was exchanged with, from 1, and the number of the first pivot that is 0, or 0: int32."""
-    require(x.ndim > 1, "The rank of input must be at least 2")
-    least = min(x.shape[-2:])
-    pivots = xp.zeros((math.prod(x.shape[:-2]), least), "int32")
-    packed = _eliminated(xp, x, pivots)
-    zero = xp.diagonal(packed, axis1=-2, axis2=-1) == 0
-    first = xp.where(zero.any(-1), xp.argmax(zero, -1) + 1, 0) if least else xp.zeros(x.shape[:-2])
-    return [pivots.reshape(*x.shape[:-2], least), first.astype("int32")]
 
 
-@op()
-def row_order(xp: ModuleType, pivots: Array, rows: int) -> Array:
-    """Where each row of P⁻¹ x stands in x, of `rows` of them."""
-    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
-    order = xp.broadcast_to(xp.arange(rows), (len(flat), rows)).copy()
-    batch = xp.arange(len(flat))
-    for k in range(flat.shape[1]):
-        chosen = flat[:, k] - 1
-        order[:, k], order[batch, chosen] = order[batch, chosen], order[:, k].copy()
-    return order.reshape(*pivots.shape[:-1], rows)
 
 
-def _lu_vjp(g: Any, F: Any, out: Any) -> Any:
-    """L⁻ᴴ (tril(Lᴴ gL, −1) + triu(gU Uᴴ)) U⁻ᴴ (Giles, 2008, by the product rule)."""
-    lower, upper = F.tril(out, -1) + F.diagonal_ones(F.getitem(out, (..., 0))), F.triu(out, 0)
-    lower, upper = _adjoint(F, lower), _adjoint(F, upper)
-    middle = F.tril(F.matmul(lower, F.tril(g, -1)), -1) + F.triu(F.matmul(F.triu(g, 0), upper), 0)
-    return F.matmul(F.matmul(F.inv(lower), middle), F.inv(upper))
 
 
-@op(x=_lu_vjp)
-def lu_ordered(xp: ModuleType, x: Array) -> Array:
-    """L and U in one, of square matrices whose rows need no exchange."""
-    return _eliminated(xp, x, None)
 
 
-def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with.
-
-    With `get_infos` a third Tensor says which pivot is the first that is 0, counted from 1; 0 if none is. A
-    RuntimeError of integers.
-    """
-    require(pivot, "lu(): without pivoting is not implemented on the CPU, but got pivots=False")
-    require(
-        x.dtype.rank > 1,
-        "lu(): the dtype is not supported. Cast it to float64",
-        x,
-        error=RuntimeError,
-    )
-    pivots, info = lu_pivots(x)
-    rows, columns = x.shape[-2:]
-    ordered = take_along_axis(x, unsqueeze(row_order(pivots, rows), -1), -2)
-    # Made square by columns or rows of the unit matrix, which change nothing of what elimination makes of the others.
-    size = max(rows, columns)
-    square = pad_(ordered, [*[(0, 0)] * (x.ndim - 2), (0, size - rows), (0, size - columns)], 0.0)
-    packed = lu_ordered(square + diag(cast(arange(size) >= min(rows, columns), x.dtype)))
-    found = getitem(packed, (..., slice(rows), slice(columns))), of_graph(x, pivots)
-    return (*found, of_graph(x, info)) if get_infos else found
 
 
-def lu_unpack(
-    x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True
-) -> tuple[Tensor, Tensor, Tensor]:
-    """P, L and U with P L U the matrix that gave `lu`'s results x and y; empty Tensors for what is not unpacked."""
-    require(
-        x.ndim > 1 and y.ndim > 0, "The shape of x should be (*, M, N), that of Pivots (*, K)", x, y
-    )
-    rows, k = x.shape[-2], min(x.shape[-2:])
-    nothing = Tensor(x.array[:0])
-    permutation = nothing
-    if unpack_pivots:
-        permutation = of_graph(x, swapped(cast(one_hot(row_order(y, rows), rows), x.dtype)))
-    if not unpack_ludata:
-        return permutation, nothing, nothing
-    lower = getitem(x, (..., slice(k)))
-    return (
-        permutation,
-        tril(lower, -1) + eye(rows, k, x.dtype),
-        triu(getitem(x, (..., slice(k), slice(None)))),
-    )
 
 
-def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N") -> Tensor:
-    """The X with A X = b, or with Aᵀ X = b unless `trans` is N, by the factors of A."""
-    fits = b.ndim > 1 and lu.ndim > 1 and pivots.ndim > 0
-    fits = fits and b.shape[-2] == lu.shape[-2] == lu.shape[-1] == pivots.shape[-1]
-    require(fits, "lu_solve(): needs as many rows, rows and columns, and pivots", b, lu, pivots)
-    permutation, lower, upper = lu_unpack(lu, pivots)
-    matrix = matmul(permutation, matmul(lower, upper))
-    return solve(matrix if trans == "N" else swapped(matrix), b)

@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.ops.arguments import as_ints, normal_axis, require
-from pylayer.ops.creation import meshgrid, zeros
 from pylayer.ops.indexing import along, getitem
 from pylayer.ops.shape import broadcast_shape, clone, flip, reshape, swapaxes, transpose, view
 from pylayer.tape.op import composed, op
@@ -112,52 +111,12 @@ column_stack = composed(
 )
 
 
-def block_diag(inputs: Sequence[Tensor]) -> Tensor:
-    """Matrices, or less, along the diagonal of one, zeros elsewhere."""
-    blocks = [atleast_2d(t) for t in inputs]
-    require(
-        all(t.ndim == 2 for t in blocks),
-        "Input tensors for block_diag must have at most 2 dimensions",
-        *blocks,
-    )
-    width = sum(t.shape[1] for t in blocks)
-    rows, before = [], 0
-    for t in blocks:
-        left, right = (
-            zeros([t.shape[0], n], t.dtype) for n in (before, width - before - t.shape[1])
-        )
-        rows.append(concat([left, t, right], 1))
-        before += t.shape[1]
-    return concat(rows, 0)
 
 
-# All ways to take one element of each 1-d Tensor, a row each.
-cartesian_prod = composed(
-    "cartesian_prod",
-    lambda x: x[0] if len(x) == 1 else stack([reshape(t, [-1]) for t in meshgrid(list(x))], 1),
-)
 
 
-def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All ways to take `r` elements of a 1-d Tensor (else a TypeError) in order, a row each."""
-    require(x.ndim == 1, "combinations(): expect a 1-D vector", x, error=TypeError)
-    require(
-        isinstance(r, int) and r >= 0, f"combinations(): expect a non-negative int, but got r={r}"
-    )
-    choose: Callable[..., Any] = (
-        itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    )
-    rows = [list(row) for row in choose(range(x.shape[0]), r)] if r else []
-    return getitem(x, rows) if rows else zeros([0, r] if r else [0], x.dtype)
 
 
-# Row k of the Tensor that `index` names for it.
-multiplex = composed(
-    "multiplex",
-    lambda inputs, index: getitem(
-        stack(list(inputs), 0), (reshape(index, [-1]), list(range(index.shape[0])))
-    ),
-)
 dstack = composed("dstack", lambda x: concat([atleast_3d(t) for t in x], 2))
 
 
@@ -264,15 +223,6 @@ strided_slice = composed(
 )
 
 
-def crop(x: Tensor, shape: Any = None, offsets: Any = None) -> Tensor:
-    """A copy of the part of size `shape` from `offsets` on; -1 stands for what is left."""
-    first = [0] * x.ndim if offsets is None else as_ints(offsets)
-    sizes = list(x.shape) if shape is None else as_ints(shape)
-    last = [
-        n if wanted == -1 else f + wanted
-        for n, f, wanted in zip(x.shape, first, sizes, strict=True)
-    ]
-    return clone(getitem(x, tuple(map(builtins.slice, first, last))))
 
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:

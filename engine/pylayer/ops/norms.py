@@ -6,17 +6,15 @@ import math
 from typing import Any
 
 import pylayer.ops.reduction as reduction
-from pylayer.ops.arguments import as_ints, normal_axis, one_of, require
+from pylayer.ops.arguments import as_ints, normal_axis, require
 from pylayer.ops.elementwise import abs as absolute
-from pylayer.ops.elementwise import equal, maximum, pow
-from pylayer.ops.factors import eigvalsh, inv, svd, svdvals
-from pylayer.ops.indexing import getitem, where_
+from pylayer.ops.elementwise import equal, pow
+from pylayer.ops.factors import svd, svdvals
+from pylayer.ops.indexing import where_
 from pylayer.ops.inplace import fill
-from pylayer.ops.joining import stack
 from pylayer.ops.linalg import matmul, swapped
 from pylayer.ops.shape import cast, moveaxis, reshape, squeeze, unsqueeze
 from pylayer.tape.op import composed
-from pylayer.tensor.array import XP
 from pylayer.tensor.invalid import invalid
 from pylayer.tensor.tensor import Tensor
 
@@ -112,29 +110,10 @@ def cdist(
     return norm(unsqueeze(x, -2) - unsqueeze(y, -3), float(p), -1)
 
 
-def pdist(x: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norms of the differences of each two rows of a matrix."""
-    rows, columns = XP[type(x.array)].triu_indices(x.shape[0], 1)
-    return norm(getitem(x, Tensor(rows)) - getitem(x, Tensor(columns)), float(p), -1)
 
 
-def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
-    """`x` with the slices along `axis` whose p-norm is above `max_norm` scaled down to it."""
-    at = normal_axis(axis, x.ndim)
-    others = [k for k in range(x.ndim) if k != at]
-    size = absolute(x)
-    if others:  # with none each element is a slice, while a sum over no axes would be one over all
-        size = pow(reduction.sum(pow(size, float(p)), others, None, True), 1.0 / p)
-    return where_(size > max_norm, x * (max_norm / size), x)
 
 
-def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of a 1-d Tensor as columns, the highest first unless `increasing`."""
-    require(x.ndim == 1, "The input of x is expected to be a 1-D Tensor", x)
-    count = x.shape[0] if n is None else n
-    require(count >= 0, "N must be non-negative")
-    powers = [pow(x, k) for k in range(count)]
-    return stack(powers if increasing else powers[::-1], 1)
 
 
 # --------------------------------------------------------------------------- condition numbers, ranks, least squares
@@ -147,61 +126,7 @@ def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
     return matmul(swapped(vh).conj() * unsqueeze(inverse, -2), swapped(u).conj())
 
 
-def matrix_rank(
-    x: Tensor, tol: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None
-) -> Tensor:
-    """How many singular values are above a tolerance.
-
-    That is `tol`, or else `atol` or `rtol` times the largest, whichever is more; `rtol` is the larger size of the
-    matrix times the dtype's epsilon unless given, or 0 beside an `atol`.
-    """
-    values = absolute(eigvalsh(x)) if hermitian else svdvals(x)
-    if tol is None:
-        xp = XP[type(x.array)]
-        usual = max(x.shape[-2:]) * float(xp.finfo(x.array.dtype).eps) if atol is None else 0.0
-        relative = reduction.max(values, -1, True) * (usual if rtol is None else rtol)
-        tol = relative if atol is None else maximum(relative, relative * 0 + atol)
-    elif isinstance(tol, Tensor) and tol.ndim:
-        tol = unsqueeze(tol, -1)
-    return reduction.sum(cast(values > tol, "int64"), -1)
 
 
-def cond(x: Tensor, p: Any = None) -> Tensor:
-    """The condition number: the norm times that of the inverse; for None, 2 and −2 the ratio of singular values."""
-    one_of("cond(): `p`", p, None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
-    if p in (None, 2, -2):
-        s = svdvals(x)
-        ratio = reduction.max(s, -1) / reduction.min(s, -1)
-        return 1 / ratio if p == -2 else ratio
-    require(
-        x.shape[-1] == x.shape[-2],
-        "only support p is none, 2 or -2 when the input is not square",
-        x,
-    )
-    axes = [x.ndim - 2, x.ndim - 1]
-    return norm(x, p, axes) * norm(inv(x), p, axes)
 
 
-def lstsq(
-    x: Tensor, y: Tensor, rcond: Any = None, driver: str | None = None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The z of least ``|x z − y|``: with it the squared residuals, the rank of x and its singular values.
-
-    Those up to `rcond`, the size times epsilon unless given, times the largest count as 0. They are empty with the
-    drivers gelsy and gels, as in Paddle; the others are gelsd and gelss.
-    """
-    one_of("lstsq(): `driver`", driver, None, "gels", "gelsy", "gelsd", "gelss")
-    eps = float(XP[type(x.array)].finfo(x.array.dtype).eps)
-    limit = eps * max(x.shape[-2:]) if rcond is None else rcond
-    s = svdvals(x.detach())
-    rank = cast(matrix_rank(x.detach(), reduction.max(s, -1) * limit), "int32")
-    solution = matmul(pinv(x, limit), y)
-    difference = matmul(x, solution) - y
-    empty = getitem(s, (..., slice(0)))
-    enough = (
-        driver not in (None, "gelsy")
-        and x.shape[-2] > x.shape[-1]
-        and bool((rank == x.shape[-1]).all())
-    )
-    residuals = reduction.sum(difference * difference, -2) if enough else reshape(empty, [0])
-    return solution, residuals, rank, empty if driver in ("gels", "gelsy", None) else s

@@ -205,29 +205,6 @@ def unique(
     return (Tensor(found[0]), *(cast(Tensor(extra.reshape(-1)), dtype) for extra in found[1:]))
 
 
-def unique_consecutive(
-    x: Tensor,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: int | None = None,
-    dtype: Any = "int64",
-) -> Any:
-    """The elements (or slices along `axis`) that differ from the one before, and what else is asked for."""
-    if watching:
-        in_force.get().left(x, "unique_consecutive()")
-    xp = XP[type(x.array)]
-    at = 0 if axis is None else normal_axis(axis, x.ndim)
-    array: Array = x.array.reshape(-1) if axis is None else xp.moveaxis(x.array, at, 0)
-    n = array.shape[0]
-    new = xp.ones((n,), bool)
-    if n > 1:
-        new[1:] = (array[1:] != array[:-1]).reshape(n - 1, -1).any(-1)
-    found = [Tensor(xp.moveaxis(array[new], 0, at))]
-    if return_inverse:
-        found.append(Tensor((xp.cumsum(new.astype("int64")) - 1).astype(dtype)))
-    if return_counts:
-        found.append(Tensor(xp.diff(xp.append(xp.nonzero(new)[0], n)).astype(dtype)))
-    return found[0] if len(found) == 1 else tuple(found)
 
 
 @op(inputs=("x", "test_x"))

@@ -89,15 +89,6 @@ digamma = composed("digamma", lambda x: where_(x == 0, -1 / x, polygamma(x, 0)))
 gammaln = lgamma
 
 
-def multigammaln(x: Tensor, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension `p`, 1 at least, or an AssertionError."""
-    require(
-        p > 0,
-        f"The p must be greater than or equal to 1, But received p is {p}",
-        error=AssertionError,
-    )
-    total: Any = sum(lgamma(x - k / 2) for k in range(p))
-    return total + p * (p - 1) / 4 * math.log(math.pi)  # type: ignore[no-any-return]
 
 
 _SMALLEST = 1e-300

@@ -18,7 +18,7 @@ from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, moveaxis, reshape, squeeze, transpose, unsqueeze
 from pylayer.ops.sorting import argmax, sort
 from pylayer.tape.op import composed, op
-from pylayer.tensor.array import XP, Array
+from pylayer.tensor.array import Array
 from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- without NaN
@@ -183,13 +183,6 @@ def _bounds(x: Array, low: float, high: float, margin: float = 1.0) -> tuple[flo
     return (low - margin, high + margin) if low == high else (low, high)
 
 
-def histogram_bin_edges(
-    input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0
-) -> Tensor:
-    """The edges of the bins that `histogram` counts in, float32."""
-    low, high = _bounds(input.array, min, max, 0.5)
-    edges = XP[type(input.array)].linspace(low, high, bins + 1)
-    return Tensor(edges.astype("float32"))
 
 
 @op()

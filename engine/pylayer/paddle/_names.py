@@ -111,9 +111,7 @@ MODULES = {
         "SiLU=nn.layers:Silu"
     ),
     "nn.functional": "nn ops logsigmoid=ops.activation:log_sigmoid",
-    "nn.init": "nn.gains nn.initializer",
     "nn.initializer": "nn.gains nn.initializer",
-    "nn.utils": "nn.reparametrisation",
     "optimizer": "optimizer",
     "pir": "static.program Value=static.variable:Variable",
     "pir_utils": "IrGuard=compatibility:static_guard DygraphPirGuard=compatibility:nullcontext",
@@ -127,9 +125,9 @@ MODULES = {
     "static.nn": "static.cond static.nn static.scope static.pylayer_op",
     "tensor": (  # after the first, the names of modules in it
         "ops ops:erf_,expm1_,fill_diagonal_ ops.creation:logspace,tril_indices,triu_indices "
-        "ops.norms:pdist ops.inplace:assign "
+        "ops.inplace:assign "
         "ops.random:Generator,bernoulli,get_rng_state,seed,set_rng_state "
-        "ops.joining:cat,concatenate,crop ops.shape:clone"
+        "ops.joining:cat,concatenate ops.shape:clone"
     ),
     "utils": "compatibility",
 }
