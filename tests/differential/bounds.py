@@ -134,18 +134,16 @@ ELEMENTWISE = Family(
 )  # fmt: skip
 REDUCTIONS = Family(
     "sum mean nansum nanmean std var logsumexp logcumsumexp cumsum cumprod prod matmul mm"
-" bmm mv dot inner outer kron multi_dot vecdot addmm einsum tensordot cov corrcoef trapezoid"
-" cumulative_trapezoid linear add_n __matmul__ __rmatmul__ cross reduce_as segment_sum segment_mean"
-" send_u_recv send_ue_recv unfold fold group_norm instance_norm rms_norm"
-" cosine_similarity scaled_dot_product_attention softmax log_softmax"
-" gumbel_softmax mse_loss l1_loss smooth_l1_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits"
-" nll_loss cross_entropy softmax_with_cross_entropy"
-""
-""
-" label_smooth square_error_cost conv1d conv2d conv3d conv1d_transpose conv2d_transpose conv3d_transpose"
-" quantile nanquantile histogram bincount Linear LayerNorm Softmax CrossEntropyLoss MSELoss"
-" BCEWithLogitsLoss Sequential ParameterList Layer LayerList SGD trace index_add index_put scatter_add"
-" scatter_reduce put_along_axis repeat_interleave",
+    " bmm mv dot inner outer kron multi_dot vecdot addmm einsum tensordot cov corrcoef trapezoid"
+    " cumulative_trapezoid linear add_n __matmul__ __rmatmul__ cross reduce_as segment_sum segment_mean"
+    " send_u_recv send_ue_recv unfold fold group_norm instance_norm rms_norm"
+    " cosine_similarity scaled_dot_product_attention softmax log_softmax"
+    " gumbel_softmax mse_loss l1_loss smooth_l1_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits"
+    " nll_loss cross_entropy softmax_with_cross_entropy"
+    " label_smooth square_error_cost conv1d conv2d conv3d conv1d_transpose conv2d_transpose conv3d_transpose"
+    " quantile nanquantile histogram bincount Linear LayerNorm Softmax CrossEntropyLoss MSELoss"
+    " BCEWithLogitsLoss Sequential ParameterList Layer LayerList SGD trace index_add index_put scatter_add"
+    " scatter_reduce put_along_axis repeat_interleave",
     terms, terms,
     "Sums of n terms in any order differ by n · eps · Σ|terms| (Higham 2002, section 4.2), products by their factors.",
 )  # fmt: skip
@@ -158,7 +156,7 @@ TRANSFORMS = Family(
 
 FACTORISATIONS = Family(
     "inv inverse det slogdet solve triangular_solve cholesky cholesky_solve eigvalsh eigh eig"
-" eigvals svd svdvals pinv qr matrix_exp matrix_power",
+    " eigvals svd svdvals pinv qr matrix_exp matrix_power",
     conditioned(1), conditioned(2),
     "A backward stable algorithm's result differs by n · eps · κ (Higham 2002, chapters 8 to 10), and the derivative of"
     " an inverse has κ twice.",

@@ -115,5 +115,4 @@ PROGRAMS: dict[str, str] = {
     "linalg.matrix_exp": "paddle.linalg.matrix_exp(m)", "linalg.matrix_exp large": "paddle.linalg.matrix_exp(m * 4).detach()",
 }  # fmt: skip
 
-DIFFERS: dict[str, tuple[str, str]] = {
-}
+DIFFERS: dict[str, tuple[str, str]] = {}

@@ -20,7 +20,9 @@ def _methods() -> dict[str, str]:
     return found
 
 
-_NO_METHODS = "vector_norm concatenate svdvals matrix_exp randn_like rand_like slice_scatter narrow positive svd eigh".split()
+_NO_METHODS = (
+    "vector_norm concatenate svdvals matrix_exp randn_like rand_like slice_scatter narrow positive svd eigh".split()
+)
 
 _PAIRS = "div eq ge greater gt le lt mul ne sub true_divide".split()
 

@@ -13,7 +13,7 @@ MODULES = (
     "", "amp", "autograd", "autograd.py_layer", "base", "base.core", "base.dygraph", "base.dygraph.base",
     "base.core.eager", "base.framework", "base.unique_name", "base.wrapped_decorator", "device", "distributed", "distributed.fleet.recompute", "distributed.fleet.utils", "fft",
     "framework", "geometric", "incubate", "incubate.autograd", "incubate.autograd.utils", "jit", "linalg", "nn", "nn.functional",
-    "nn.initializer", "optimizer", "regularizer", "special", "utils",
+    "nn.initializer", "nn.utils", "optimizer", "regularizer", "special", "utils",
 )  # fmt: skip
 """The facade's modules; static mode has a suite of its own."""
 

@@ -40,7 +40,8 @@ def _adaptive_avg(
     for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):
         spans = _spans(x.shape[axis], count)
         parts = [along(x, axis, slice(span.start, span.stop)) for span in spans]
-        x = concat([mean(part, axis, True) for part in parts], axis)
+        none = along(x, axis, slice(0))  # what there is of no windows
+        x = concat([none, *(mean(part, axis, True) for part in parts)], axis)
     return channels_back(x, data_format)
 
 

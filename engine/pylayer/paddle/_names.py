@@ -111,7 +111,9 @@ MODULES = {
         "SiLU=nn.layers:Silu"
     ),
     "nn.functional": "nn ops logsigmoid=ops.activation:log_sigmoid",
+    "nn.init": "nn.gains nn.initializer",
     "nn.initializer": "nn.gains nn.initializer",
+    "nn.utils": "",
     "optimizer": "optimizer",
     "pir": "static.program Value=static.variable:Variable",
     "pir_utils": "IrGuard=compatibility:static_guard DygraphPirGuard=compatibility:nullcontext",
