@@ -533,19 +533,9 @@ def sinc(x: Tensor) -> Tensor:
     return where_(zero, 1.0, sin(at) / at)
 
 
-
-
-
-
 # --------------------------------------------------------------------------- integers and bits
 def _check_integers(x: Array, y: Array) -> None:
     require(x.dtype.kind in "iu" and y.dtype.kind in "iu", "the Tensors must be of integers", x, y)
-
-
-
-
-
-
 
 
 left_shift, right_shift = (

@@ -136,8 +136,6 @@ def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
     return triangular_solve(y, triangular_solve(y, x, upper, upper), upper, not upper)
 
 
-
-
 def matrix_exp(x: Tensor) -> Tensor:
     """Σ xᵏ / k!: scaled to a norm of at most ½, summed to 18 terms (the rest is below 1e-21), and squared again."""
     size = float(XP[type(x.array)].abs(x.array).sum(-1).max().item()) if x.size else 0.0
@@ -198,8 +196,6 @@ def qr(x: Tensor, mode: str = "reduced") -> Any:
         q, left = qr_(getitem(x, (..., slice(rows))))
         r = concat([left, matmul(swapped(q).conj(), getitem(x, (..., slice(rows, None))))], -1)
     return r if mode == "r" else (q, r)
-
-
 
 
 # --------------------------------------------------------------------------- singular values
@@ -308,17 +304,3 @@ eigvals = composed("eigvals", lambda x: eig(x)[0])
 
 
 # --------------------------------------------------------------------------- elimination with row exchanges: P L U
-
-
-
-
-
-
-
-
-
-
-
-
-
-

@@ -111,12 +111,6 @@ column_stack = composed(
 )
 
 
-
-
-
-
-
-
 dstack = composed("dstack", lambda x: concat([atleast_3d(t) for t in x], 2))
 
 
@@ -221,8 +215,6 @@ strided_slice = composed(
     "strided_slice",
     lambda x, axes, starts, ends, strides: getitem(x, _slices(x, axes, starts, ends, strides)),
 )
-
-
 
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:

@@ -110,12 +110,6 @@ def cdist(
     return norm(unsqueeze(x, -2) - unsqueeze(y, -3), float(p), -1)
 
 
-
-
-
-
-
-
 # --------------------------------------------------------------------------- condition numbers, ranks, least squares
 def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
     """The pseudo-inverse: singular values up to `rcond` times the largest count as 0."""
@@ -124,9 +118,3 @@ def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
     kept = s > limit
     inverse = where_(kept, 1.0 / where_(kept, s, 1.0), 0.0)
     return matmul(swapped(vh).conj() * unsqueeze(inverse, -2), swapped(u).conj())
-
-
-
-
-
-

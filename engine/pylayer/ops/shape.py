@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.ops.arguments import Ints, as_ints, exchange, normal_axis, spread
+from pylayer.ops.arguments import Ints, as_ints, normal_axis, require, spread
 from pylayer.tape.op import Operation, composed, op, unary
 from pylayer.tape.vjp import OPS
 from pylayer.tensor.array import Array, owner
 from pylayer.tensor.dtype import DType, as_dtype
-from pylayer.tensor.invalid import invalid
 from pylayer.tensor.size import Size
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, watching
@@ -76,11 +75,22 @@ def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
     return sorted(range(ndim), key=order.__getitem__)
 
 
-@exchange
 @op(view=True, view_gradient=True, x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
-def transpose(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
+def transpose_(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
     """The axes in the order `perm`; of one of the first axes alone the others stay where they are, as in Paddle."""
     return xp.transpose(x, whole_order(perm, x.ndim))
+
+
+def transpose(
+    x: Tensor, perm: Any = None, dim1: Any = None, name: Any = None, *, dim0: int | None = None
+) -> Tensor:
+    """The axes in the order `perm`, see `transpose_`; or two of them exchanged: ``x.transpose(0, 1)``."""
+    first = perm if dim0 is None else dim0
+    if dim1 is None or not isinstance(first, int):
+        return transpose_(x, perm)
+    order = list(range(x.ndim))
+    order[first], order[dim1] = order[dim1], order[first]
+    return transpose_(x, order)
 
 
 @op(view=True, x=lambda g: g)
@@ -99,21 +109,18 @@ def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
     return xp.broadcast_to(x, tuple(kept)).copy()
 
 
-OPS[
-    "broadcast_view"
-].function = broadcast_to  # a recorded gradient is handed to users, who may write to it
+# A recorded gradient is handed to users, who may write to it.
+OPS["broadcast_view"].function = broadcast_to
 expand = composed("expand", lambda x, *shape, **kwargs: broadcast_to(x, *shape, **kwargs))
 expand_as = composed("expand_as", lambda x, y: broadcast_to(x, y.shape))
 
 
 def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
     """The shape to which two shapes broadcast."""
-    sizes = []
-    for n, m in itertools.zip_longest(reversed(x_shape), reversed(y_shape), fillvalue=1):
-        if n != m and 1 not in (n, m):
-            raise invalid(f"Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)}")
-        sizes.append(m if n == 1 else n)
-    return sizes[::-1]
+    pairs = list(itertools.zip_longest(reversed(x_shape), reversed(y_shape), fillvalue=1))
+    fits = all(n == m or 1 in (n, m) for n, m in pairs)
+    require(fits, f"Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)}")
+    return [m if n == 1 else n for n, m in reversed(pairs)]
 
 
 def broadcast_tensors(input: Sequence[Tensor]) -> list[Tensor]:
@@ -137,12 +144,9 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
             in_force.get().left(x, f".view('{as_dtype(shape_or_dtype).name}')")
         return view_dtype(x, shape_or_dtype)
     viewed = reshape(x, shape_or_dtype)
-    if (
-        isinstance(x, Tensor)
-        and isinstance(viewed, Tensor)
-        and owner(viewed.array) is not owner(x.array)
-    ):
-        raise invalid("view(): The Tensor can not be viewed, please call reshape")
+    computed = isinstance(x, Tensor) and isinstance(viewed, Tensor)  # no Variables
+    shares = not computed or owner(viewed.array) is owner(x.array)
+    require(shares, "view(): The Tensor can not be viewed, please call reshape")
     return viewed
 
 
@@ -167,8 +171,8 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
     first, last = normal_axis(start_axis, len(shape)), normal_axis(stop_axis, len(shape))
     if not x.ndim:
         return reshape(x, shape)
-    if first > last:
-        raise invalid(f"flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}")
+    text = f"flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}"
+    require(first <= last, text)
     return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
 
 
@@ -180,14 +184,14 @@ def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
 
 def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
     """The axes `source` moved to `destination`, as many (else an AssertionError), the others in their order."""
-    given, wanted = (
-        [normal_axis(k, x.ndim) for k in as_ints(axes)] for axes in (source, destination)
-    )
-    if len(given) != len(wanted):
-        raise AssertionError("'source' must have the same number of axes as 'destination'.")
-    moved = dict(zip(wanted, given, strict=True))
-    others = (k for k in range(x.ndim) if k not in given)
-    return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])
+    given = [normal_axis(k, x.ndim) for k in as_ints(source)]
+    wanted = [normal_axis(k, x.ndim) for k in as_ints(destination)]
+    text = "'source' must have the same number of axes as 'destination'"
+    require(len(given) == len(wanted), text, error=AssertionError)
+    order = [k for k in range(x.ndim) if k not in given]
+    for place, axis in sorted(zip(wanted, given, strict=True)):
+        order.insert(place, axis)
+    return transpose_(x, order)
 
 
 swapaxes = composed("swapaxes", lambda x, axis0, axis1: moveaxis(x, [axis0, axis1], [axis1, axis0]))
@@ -200,25 +204,27 @@ clone = unary("clone", lambda g: g, lambda xp: lambda x: x.copy())
 def strides(x: Tensor) -> list[int]:
     """The steps in memory along the axes, in elements."""
     array = x.array
-    bytes_apart = array.strides
     if not array.size:
         return list(array.shape)  # as in Paddle
+    if array.base is None and array.flags.c_contiguous:
+        return _dense_strides(array.shape)
     steps: list[int] = []
     reach = 1  # of the axes that follow
-    fresh = (
-        array.base is None and array.flags.c_contiguous
-    )  # NumPy gives an axis of size 1 any stride
-    for size, stride in zip(reversed(array.shape), reversed(bytes_apart), strict=True):
+    for size, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
         step = stride // array.dtype.itemsize
-        steps.append(reach if fresh or (size == 1 and not step) else step)
+        steps.append(step or reach if size == 1 else step)  # NumPy gives such an axis any stride
         reach = size * steps[-1]
     return steps[::-1]
 
 
+def _dense_strides(shape: Sequence[int]) -> list[int]:
+    """The steps of a Tensor just made."""
+    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+
+
 def is_contiguous(x: Tensor) -> bool:
     """Whether the strides are those of a Tensor just made: those of axes of size 1 count as well, as in Paddle."""
-    steps, sizes = strides(x), x.shape
-    return 0 in sizes or steps == [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+    return 0 in x.shape or strides(x) == _dense_strides(x.shape)
 
 
 def contiguous(x: Tensor) -> Tensor:
@@ -232,6 +238,11 @@ def contiguous(x: Tensor) -> Tensor:
 def tile(xp: ModuleType, x: Array, repeat_times: Ints) -> Array:
     """`x` repeated along each axis; the shorter of shape and `repeat_times` is led by ones."""
     return xp.tile(x, tuple(as_ints(repeat_times)))
+
+
+def flat_or_along(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """A Tensor and one of its axes, from the front; the flat Tensor and its only axis for None."""
+    return (reshape(x, [-1]), 0) if axis is None else (x, normal_axis(axis, x.ndim))
 
 
 def _untiled(g: Any, F: Any, shape: Sequence[int], times: Sequence[int]) -> Any:
@@ -250,19 +261,19 @@ def flip(xp: ModuleType, x: Array, axis: Ints) -> Array:
 @op(x=lambda g, F, shifts, axis: F.roll(g, [-n for n in as_ints(shifts)], axis))
 def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Array:
     """Moved by `shifts` along `axis`, what leaves at the end coming in at the front; without axes as if flat."""
-    if len(as_ints(shifts)) != (1 if axis is None else len(as_ints(axis))):
-        raise ValueError(f"{as_ints(shifts)} are not as many shifts as axes {axis}")
-    if axis is None:
-        return xp.roll(x, as_ints(shifts)[0])
-    return xp.roll(x, tuple(as_ints(shifts)), tuple(as_ints(axis)))
+    steps = as_ints(shifts)
+    axes = None if axis is None else as_ints(axis)
+    text = f"{steps} are not as many shifts as axes {axes}"
+    require(len(steps) == len(axes or [0]), text)
+    return xp.roll(x, steps if axes else steps[0], axes)
 
 
 def _triangle(name: str) -> Operation:
     """Zero on the other side of the given diagonal."""
 
     def forward(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
-        if x.ndim < 2:  # which NumPy makes a matrix of
-            raise ValueError(f"Input(X)'s rank must be at least 2 in TrilTriuOp, but is {x.ndim}")
+        # of less NumPy makes a matrix
+        require(x.ndim > 1, f"Input(X)'s rank must be at least 2 in TrilTriuOp, but is {x.ndim}")
         return getattr(xp, name)(x, diagonal)
 
     return op(x=lambda g, F, diagonal: getattr(F, name)(g, diagonal))(composed(name, forward))
@@ -278,9 +289,9 @@ def _strided(
     """The view of contiguous memory by `shape` and `stride`, both in elements."""
     flat = x.reshape(-1)
     last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
-    if all(shape) and not (min(offset, *stride) >= 0 and last < flat.size):
-        text = f"shape {list(shape)}, stride {list(stride)} and offset {offset}"
-        raise ValueError(f"{text} reach beyond the {flat.size} elements")
+    fits = 0 in shape or (min(offset, *stride) >= 0 and last < flat.size)
+    text = f"shape {list(shape)}, stride {list(stride)} and offset {offset}"
+    require(fits, f"{text} reach beyond the {flat.size} elements")
     strides = [s * x.dtype.itemsize for s in stride]
     return xp.lib.stride_tricks.as_strided(flat[offset:], shape, strides)
 
@@ -288,10 +299,8 @@ def _strided(
 def first_element(offset: int, dtype: Any) -> int:
     """The index of the element at `offset` bytes; a ValueError between two elements."""
     index, rest = divmod(offset, dtype.itemsize)
-    if rest:
-        raise ValueError(
-            f"the offset of {offset} bytes is not at an element of {dtype.itemsize} bytes"
-        )
+    text = f"the offset of {offset} bytes is not at an element of {dtype.itemsize} bytes"
+    require(not rest, text)
     return int(index)
 
 

@@ -205,8 +205,6 @@ def unique(
     return (Tensor(found[0]), *(cast(Tensor(extra.reshape(-1)), dtype) for extra in found[1:]))
 
 
-
-
 @op(inputs=("x", "test_x"))
 def isin(
     xp: ModuleType, x: Array, test_x: Array, assume_unique: bool = False, invert: bool = False

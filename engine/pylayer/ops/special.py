@@ -89,8 +89,6 @@ digamma = composed("digamma", lambda x: where_(x == 0, -1 / x, polygamma(x, 0)))
 gammaln = lgamma
 
 
-
-
 _SMALLEST = 1e-300
 _RELATIVE = 2.0**-52
 """One unit in the last place: a factor that comes as close to 1 as this changes nothing more that can be told."""

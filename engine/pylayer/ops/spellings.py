@@ -90,91 +90,48 @@ ALIASES = {
 """Other names of functions."""
 
 
-_NAMELESS = """
-_grad_ivar _inplace_version _is_initialized _is_shared_buffer_with _numel _register_backward_hook _share_buffer_to apply
-apply_ argwhere assign astype bfloat16 bool broadcast_shape byte cdouble cfloat char contiguous copy_ cpu cuda detach_
-diag_embed dim double einsum element_size expand fill_ float get_rng_state get_strides half index_sample int is_complex
-is_contiguous is_floating_point is_integer is_same is_tensor long msort nanquantile narrow ndimension new_empty new_full
-new_ones new_zeros nonzero permute pin_memory positive put_along_axis put_along_axis_ rank ravel renorm renorm_
-requires_grad_ scatter_add scatter_add_ scatter_reduce seed set_ set_rng_state set_value setitem shape short slice
-take_along_axis take_along_dim to to_tensor tril_indices triu_indices type_as unstack zero_
-"""
-NAMELESS = frozenset(_NAMELESS.split())
-"""The functions here that take no ``name`` in Paddle. All others do, and none does anything with it."""
-
-
-def place_of_name(name: str, function: Callable[..., Any]) -> int | None:
-    """Where Paddle has a last argument ``name`` that the function lacks: -1 if by its name alone, None if nowhere."""
+def takes_name(function: Callable[..., Any]) -> bool:
+    """Whether a function of ours lacks the ``name`` that Paddle's take, which does nothing."""
     ours = isinstance(function, FunctionType) and function.__module__.startswith("pylayer.ops.")
-    if not ours or name in NAMELESS or hasattr(function, "op"):
-        return None
-    code = inspect.unwrap(function).__code__
-    if "name" in code.co_varnames[: code.co_argcount]:
-        return None
-    return -1 if code.co_flags & inspect.CO_VARARGS else code.co_argcount
-
-
-_ABSENT: Any = object()
+    return (
+        ours
+        and not hasattr(function, "op")
+        and "name" not in inspect.signature(function).parameters
+    )
 
 
 @functools.cache
 def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that takes other words for its arguments, and a ``name``; a TypeError for one given in both words."""
-    words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_")) or {}
-    place = place_of_name(name, function)
-    sizes = SIZES.get(name)
-    if (not words and place is None and sizes is None) or isinstance(function, type):
+    words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_"), {})
+    sizes, drops_name = SIZES.get(name), takes_name(function)
+    if isinstance(function, type) or not (words or drops_name or sizes is not None):
         return function
-    with_name = -1 if place is None else place + 1
 
     @functools.wraps(function)
-    def call(first: Any = _ABSENT, *rest: Any, **kwargs: Any) -> Any:
-        if first is not _ABSENT and not rest and not kwargs and place != 0:  # the usual call
-            return function(first)
-        args = rest if first is _ABSENT else (first, *rest)
+    def call(*args: Any, **kwargs: Any) -> Any:
         if sizes is not None and len(args) > sizes and isinstance(args[sizes], int):
             args = (*args[:sizes], list(args[sizes:]))
-        if len(args) == with_name:  # as Paddle's own layers give it
-            args = args[:-1]
-        if kwargs:
-            if place is not None:
-                kwargs.pop("name", None)
-            if (
-                kwargs.get("out", call) is None
-            ):  # as NumPy's functions call the methods of their names
-                del kwargs["out"]
-            for word in kwargs.keys() & words.keys():
-                if words[word] not in kwargs:
-                    kwargs[words[word]] = kwargs.pop(word)
-                    kwargs = DEFAULTS.get((name, word), {}) | kwargs
+        if not kwargs:
+            return function(*args)
+        if drops_name:
+            kwargs.pop("name", None)
+        if kwargs.get("out", call) is None:  # as NumPy's functions call the methods of their names
+            del kwargs["out"]
+        for word in kwargs.keys() & words.keys():
+            if words[word] not in kwargs:
+                kwargs[words[word]] = kwargs.pop(word)
+                kwargs = DEFAULTS.get((name, word), {}) | kwargs
         return function(*args, **kwargs)
 
-    if words.keys() == {"input"} and function.__code__.co_varnames[
-        : function.__code__.co_argcount
-    ] == ("x", "name"):
-
-        @functools.wraps(function)
-        def call_of_one(x: Any = _ABSENT, name: str | None = None, input: Any = _ABSENT) -> Any:
-            if input is _ABSENT and x is not _ABSENT:
-                return function(x)
-            return call(
-                **{
-                    word: given
-                    for word, given in (("x", x), ("input", input))
-                    if given is not _ABSENT
-                }
-            )
-
-        return call_of_one  # a tenth of an elementwise call less: nothing is packed
     return call
 
 
 def attach() -> None:
     """Give the methods of Tensor their other names, and their arguments the other words; operators take none."""
-    for name, method in [
-        (n, m) for n, m in vars(Tensor).items() if isinstance(m, FunctionType) and n[:2] != "__"
-    ]:
-        setattr(Tensor, name, respelled(name, method))
+    for name, method in list(vars(Tensor).items()):
+        if isinstance(method, FunctionType) and not name.startswith("__"):
+            setattr(Tensor, name, respelled(name, method))
     for alias, name in ALIASES.items():
         if hasattr(Tensor, name):
             setattr(Tensor, alias, getattr(Tensor, name))

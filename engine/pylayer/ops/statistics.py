@@ -183,8 +183,6 @@ def _bounds(x: Array, low: float, high: float, margin: float = 1.0) -> tuple[flo
     return (low - margin, high + margin) if low == high else (low, high)
 
 
-
-
 @op()
 def histogram(
     xp: ModuleType,
