@@ -87,14 +87,14 @@ ODD: tuple[Known, ...] = (
     ),
     Known(
         "narrow Layer LayerList Linear LayerNorm masked_scatter_ scatter_nd one_hot conv1d conv2d conv3d pixel_shuffle pixel_unshuffle cov view_as",
-        THEIRS, "Paddle's shape checks do not provide for an axis of size 0.", args(E0), EMPTY, path="linalg.cov",
+        THEIRS, "Paddle's shape checks do not provide for an axis of size 0.", args(E0, E0), EMPTY, path="Tensor.view_as",
     ),
     Known("masked_scatter_", BOTH, "Both refuse.", args(T(np.zeros((0, 3)), "float64", "leaf"), T(np.zeros((0, 3), bool), "bool"), f64(shape=(0,))), EMPTY),
     Known("histogram bincount index_sample unique cdist nll_loss conv3d fill_diagonal_tensor fill_diagonal_tensor_ index_fill_ clear_gradient clear_grad grad diff", r".*", "Without elements Paddle returns its input, a default dtype, or a Tensor without a gradient.", args(E0), EMPTY, path="histogram"),
     # ------------------------------------------------------------------- 0-d
     Known(
         "cross index_add index_add_ searchsorted tril tril_ triu triu_ det fold strided_slice scatter_nd matrix_norm nll_loss group_norm triangular_solve",
-        BOTH, "Both refuse a Tensor of no axes; the engine where it asks for a size.", args(f64(1.0, shape=())), SCALAR, path="tril",
+        BOTH, "Both refuse a Tensor of no axes; the engine where it asks for a size.", args(f64(1.0, shape=()), f64(1.0, shape=())), SCALAR, path="searchsorted",
     ),
     Known("masked_scatter masked_scatter_ matrix_exp label_smooth normalize gumbel_softmax", f"{OURS}|out (shape|repr)", "A Tensor of no axes has no axis to work along; Paddle reads it as of one element.", args(f64(1.0, shape=())), SCALAR, path="nn.functional.normalize"),
     Known(
@@ -120,7 +120,7 @@ ODD: tuple[Known, ...] = (
     Known("sinc sinc_", "(out|input 0) value", "Paddle takes NaN for 0.", args(f64(math.nan)), NOT_FINITE),
     Known("heaviside", "out value", "Paddle takes NaN for a negative number.", args(f64(math.nan), f64(1.0)), NOT_FINITE),
     Known("logcumsumexp", ".* value", "Paddle leaves NaN out, and gives the smallest number.", args(f64(math.nan, -3.0)), NOT_FINITE),
-    Known("mode nanmedian", ".*", "NaN is equal to nothing: Paddle's places and counts of it are its own.", args(f64(math.nan, 0.0, 0.0)), NOT_FINITE, path="mode"),
+    Known("mode nanmedian", ".*", "NaN is equal to nothing: Paddle's places and counts of it are its own.", args(f64(math.nan, math.nan)), NOT_FINITE, path="mode"),
     Known("triangular_solve", ".* value", "Paddle's solver multiplies NaN in the triangle that it is not to read.", args(f64(math.nan, 6.0, -2.0, 6.0, shape=(2, 2)), f64(1.0, 2.0, shape=(2, 1)), upper=False), NOT_FINITE, path="linalg.triangular_solve"),
     Known("gammainc gammaincc clip histogram solve bernoulli binary_cross_entropy", THEIRS, "Paddle refuses NaN.", args(f64(math.nan)), NOT_FINITE, path="histogram"),
     Known("leaky_relu quantile nanquantile nanmedian scaled_dot_product_attention smooth_l1_loss copysign", GRADIENT, "What the derivative is at a NaN or an infinity.", args(leaf(math.nan), 0.25), NOT_FINITE, path="quantile"),
@@ -145,7 +145,7 @@ ODD: tuple[Known, ...] = (
     # ------------------------------------------------------------------- arguments
     Known("nanmedian", OURS, "The engine's nanmedian is for floating-point numbers.", args(i64(3, 4))),
     Known("scatter_add scatter_add_ scatter_reduce cumulative_trapezoid trapezoid", OURS, "Paddle casts values of another dtype here, and repeats indices; the engine refuses.", args(f64(1.0, 2.0, dtype="float32"), f64(1.0, 2.0)), path="cumulative_trapezoid"),
-    Known("pinv svd svdvals", OURS, "The engine refuses NaN.", args(f64(math.nan, 1.0, 2.0, 3.0, shape=(2, 2))), NOT_FINITE, path="linalg.pinv"),
+    Known("pinv svd svdvals", OURS, "The engine refuses NaN and infinities.", args(f64(math.inf, 1.0, 2.0, 3.0, shape=(2, 2))), NOT_FINITE, path="linalg.pinv"),
     Known("avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d slice full_like hfft irfft hfft2 irfft2 hfftn irfftn select_scatter eigvalsh eigh negative", OURS, RESERVED, args(f64(1.0, 2.0, shape=(1, 1, 2)), 9), path="nn.functional.avg_pool1d"),
     Known(
         "isin pin_memory strided_slice fftshift ifftshift pixel_unshuffle softmax_with_cross_entropy equal_all narrow cross view histogram is_empty scatter_add scatter_add_ scatter_reduce put_along_axis put_along_axis_ fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn mode sinc sinc_",
@@ -155,7 +155,7 @@ ODD: tuple[Known, ...] = (
     Known("scatter_ adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d index_put index_put_ scaled_dot_product_attention cummax cummin", OURS, "The engine refuses other dtypes, sizes of 0 and axes that are not there; Paddle takes what comes.", args(T(np.zeros((0, 2), "float32"), "float32"), i64(), T(np.zeros((0, 2)), "float64"), overwrite=False), path="scatter_"),
     Known("trapezoid cumulative_trapezoid solve softmax scaled_dot_product_attention", BOTH, "Both refuse.", args(f64(1.0, shape=()), f64(1.0, 2.0, shape=(2, 1)), left=False), path="linalg.solve"),
     Known("segment_min segment_max", ".* value", "Paddle's extreme passes over NaN.", args(f64(math.nan, -1.5), i64(0, 0)), NOT_FINITE, path="geometric.segment_max"),
-    Known("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d linspace", ".* value", "The engine multiplies by weights of 0 too, which spreads NaN.", args(f64(math.nan, 1.0, 2.0, 3.0, shape=(1, 1, 4)), 2), NOT_FINITE, path="nn.functional.adaptive_avg_pool1d"),
+    Known("linspace", ".* value", "The first and the last value are those given; Paddle computes them.", args(f64(math.nan, shape=(1,)), f64(1.0, shape=(1,)), 3), NOT_FINITE),
     Known("fill_diagonal_tensor fill_diagonal_tensor_", NONE, "Paddle gives what is written along the diagonal no gradient.", args(result(1.0, 2.0, 3.0, 4.0, shape=(2, 2)), leaf(1.0, 2.0)), path="Tensor.fill_diagonal_tensor"),
     Known("batch_norm", r"input \d changed", "The engine counts that running statistics change.", args(f64(1.0, 2.0, shape=(2, 1)), f64(1.0), f64(1.0), training=True), path="nn.functional.batch_norm"),
     Known("bitwise_or bitwise_and bitwise_xor bitwise_or_ bitwise_and_ bitwise_xor_ matmul heaviside copysign hypot conv1d conv2d conv3d", rf"{OURS}|backward error|{GRADIENT}", "Without elements the engine checks dtypes and sizes all the same.", args(f64(shape=(0, 3), dtype="float32"), f64(*range(6), shape=(3, 2))), EMPTY, path="matmul"),

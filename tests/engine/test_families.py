@@ -36,7 +36,7 @@ FAMILIES = sorted({family(op) for op in OPS.values() if op.differentiable})
 
 FIXED = {
     "as_complex", "as_strided", "broadcast_to", "broadcast_view", "concat", "split", "reshape", "getitem",
-    "scatter_sum", "setitem", "written", "where", "put_reduced",
+    "scatter_sum", "setitem", "scattered_at", "where", "put_reduced",
     "conv", "conv_input", "conv_weight", "fold", "unfold", "window_spread", "window_sum", "svd",
 }  # fmt: skip
 """Operations with an argument that goes with one shape of their sample."""

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pylayer.ops.arguments import normal_axis, one_of, require
+from pylayer.ops.arguments import normal_axis, one_of, require, vector_shape
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import check_same_dtype, erf, expm1, sigmoid, tanh
+from pylayer.ops.formats import ALL_FORMATS, are_channels_last, check_format
 from pylayer.ops.indexing import where_
 from pylayer.ops.inplace import in_place
 from pylayer.ops.joining import chunk
@@ -77,27 +78,12 @@ def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
     """
     check_same_dtype("prelu", [x, weight])
     if weight.size > 1:
-        one_of(
-            "prelu(): data_format",
-            data_format,
-            "NC",
-            "NCL",
-            "NCHW",
-            "NCDHW",
-            "NLC",
-            "NHWC",
-            "NDHWC",
-        )
-        channel = 1 if data_format.startswith("NC") else x.ndim - 1
+        check_format(data_format, ALL_FORMATS)
+        channel = x.ndim - 1 if are_channels_last(data_format) else 1
+        text = "The weight size should be equal to x input channel in prelu()"
         fits = x.ndim > 1 and weight.size == x.shape[channel]
-        require(
-            fits,
-            "The weight size should be equal to x input channel in prelu()",
-            weight,
-            x,
-            error=AssertionError,
-        )
-        weight = reshape(weight, [-1 if k == channel else 1 for k in range(x.ndim)])
+        require(fits, text, weight, x, error=AssertionError)
+        weight = reshape(weight, vector_shape(channel, x.ndim))
     return where_(x > 0, x, x * weight)
 
 
@@ -161,11 +147,9 @@ def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
 def _normalised(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: Any) -> Tensor:
     """`softmax_` or `log_softmax_` in `dtype`, if given; a 0-d Tensor has the axis 0."""
     x = x if dtype is None else astype(x, dtype)
-    return (
-        function(x, axis)
-        if x.ndim
-        else reshape(function(reshape(x, [1]), normal_axis(axis, 1)), [])
-    )
+    if not x.ndim:
+        return reshape(function(reshape(x, [1]), normal_axis(axis, 1)), [])
+    return function(x, axis)
 
 
 softmax = composed("softmax", lambda x, axis=-1, dtype=None: _normalised(softmax_, x, axis, dtype))

@@ -69,10 +69,10 @@ negative = neg
 
 # --------------------------------------------------------------------------- larger, smaller, between
 maximum = binary(
-    "maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x)
+    "maximum", lambda g, F, x, y: g * F.tie_share(x, y), lambda g, F, x, y: g * F.tie_share(y, x)
 )
 minimum = binary(
-    "minimum", lambda g, F, x, y: g * F.share(y, x), lambda g, F, x, y: g * F.share(x, y)
+    "minimum", lambda g, F, x, y: g * F.tie_share(y, x), lambda g, F, x, y: g * F.tie_share(x, y)
 )
 fmax, fmin = (  # a rule reads y as well: who looks for a kink asks what both operands were
     binary(
@@ -85,13 +85,13 @@ fmax, fmin = (  # a rule reads y as well: who looks for a kink asks what both op
 
 
 @op(inputs=("x", "y"))
-def share(xp: ModuleType, x: Array, y: Array) -> Array:
+def tie_share(xp: ModuleType, x: Array, y: Array) -> Array:
     """The part of a gradient for x: 1 where x > y, 0 where x < y, ½ where they are equal (observed rule 86)."""
     array = x if hasattr(x, "dtype") else y
     return ((x > y) + 0.5 * (x == y)).astype(array.dtype)
 
 
-@op(x=lambda g, F, x, min, max: g * F.within(x, min, max))
+@op(x=lambda g, F, x, min, max: g * F.inside_bounds(x, min, max))
 def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
     """x held between min and max; the gradient at a bound is 1."""
     return (
@@ -135,7 +135,7 @@ def _bound(bound: Any, x: Tensor) -> Any:
 
 
 @op()
-def within(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
+def inside_bounds(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
     """1 where low ≤ x ≤ high, else 0."""
     above = True if low is None else x >= low
     below = True if high is None else x <= high

@@ -14,7 +14,7 @@ from pylayer.ops.complexes import as_complex_numbers
 from pylayer.ops.creation import eye, full
 from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.joining import concat
-from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, row, swapped
+from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, matrix_transpose, row
 from pylayer.ops.shape import broadcast_to, reshape, tril, triu, unsqueeze
 from pylayer.tape.op import Operation, composed, op
 from pylayer.tensor.array import XP, Array
@@ -53,7 +53,7 @@ def slogdet(xp: ModuleType, x: Array) -> Array:
 def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
     """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector, or one per matrix."""
     if not left:
-        return swapped(solve(swapped(x), swapped(y)))
+        return matrix_transpose(solve(matrix_transpose(x), matrix_transpose(y)))
     if y.ndim == 1 or list(y.shape) == list(x.shape[:-1]):
         return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])
     return matmul_(inv(x), y)
@@ -67,7 +67,7 @@ def triangular_solve(
     triangle = keep(x, (1 if upper else -1) if unitriangular else 0)
     if unitriangular:
         triangle = triangle + eye(x.shape[-1], dtype=x.dtype)
-    return solve(swapped(triangle) if transpose else triangle, y)
+    return solve(matrix_transpose(triangle) if transpose else triangle, y)
 
 
 def _symmetric(xp: ModuleType, x: Array) -> Array:
@@ -80,7 +80,7 @@ def _symmetric(xp: ModuleType, x: Array) -> Array:
 
 
 @op(x=lambda g, F: F.tril(g, 0) + F.tril(_adjoint(F, g), -1))
-def mirrored(xp: ModuleType, x: Array) -> Array:
+def symmetric_from_lower(xp: ModuleType, x: Array) -> Array:
     """The symmetric matrices whose lower triangle is that of x: LAPACK does not read the other."""
     return xp.tril(x) + xp.swapaxes(xp.tril(x, -1), -1, -2)
 
@@ -101,7 +101,7 @@ def cholesky_(xp: ModuleType, x: Array) -> Array:
 
 
 cholesky = composed(
-    "cholesky", lambda x, upper=False: swapped(cholesky_(x)) if upper else cholesky_(x)
+    "cholesky", lambda x, upper=False: matrix_transpose(cholesky_(x)) if upper else cholesky_(x)
 )
 
 
@@ -194,7 +194,9 @@ def qr(x: Tensor, mode: str = "reduced") -> Any:
         q, r = qr_(x)
     else:  # the columns beyond follow from the square part
         q, left = qr_(getitem(x, (..., slice(rows))))
-        r = concat([left, matmul(swapped(q).conj(), getitem(x, (..., slice(rows, None))))], -1)
+        r = concat(
+            [left, matmul(matrix_transpose(q).conj(), getitem(x, (..., slice(rows, None))))], -1
+        )
     return r if mode == "r" else (q, r)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.ops.arguments import require
+from pylayer.ops.arguments import check_tensor, require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import setitem
 from pylayer.ops.shape import clone
@@ -19,7 +19,7 @@ from pylayer.tape.op import composed, op
 from pylayer.tape.symbol import Symbol, at_once, is_of_a_program, recording
 from pylayer.tape.versions import clock, mark_changed, version_of
 from pylayer.tensor.array import Array, owner
-from pylayer.tensor.invalid import UnsupportedError, invalid, no_tensor
+from pylayer.tensor.invalid import UnsupportedError, invalid
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import records_all, take_place
 
@@ -33,14 +33,12 @@ def check_changeable(x: Tensor, what: str) -> None:
 
 def check_not_leaf(x: Tensor, name: str) -> None:
     """Raise of what cannot be changed in place: a Variable, and a leaf that needs a gradient (observed rule 83)."""
-    if not isinstance(x, Tensor):
-        raise no_tensor(name, "x", 0, x)
+    check_tensor(name, "x", 0, x)
     check_changeable(x, f"paddle.Tensor.{name}")
     if x.is_leaf and not x._stop_gradient and grad_mode.get() and not records_all():
         text = f"Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. Instead of {name} use"
-        raise invalid(
-            f"{text} the form that returns a new Tensor, or change it under paddle.no_grad()"
-        )
+        advice = "the form that returns a new Tensor, or change it under paddle.no_grad()"
+        raise invalid(f"{text} {advice}")
 
 
 def in_place(
@@ -71,14 +69,12 @@ def in_place(
         x, args = (args[0], args[1:]) if args else (kwargs.pop(first, None), ())
         check_not_leaf(x, name)
         begun = next(clock)  # what the operation itself saves of the memory it leaves is as it was
-        result = function(
-            Tensor(x.array if view else x.array.copy(), x.node, x._stop_gradient), *args, **kwargs
-        )
-        moves = view or (anew and result.array.shape != x.array.shape)
-        if not moves and result.array.shape != x.array.shape:
-            text = f"the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}"
-            raise invalid(f"{name}(): {text}")
-        return take_values(x, result, begun if moves else None, changes)
+        array = x.array if view else x.array.copy()
+        result = function(Tensor(array, x.node, x._stop_gradient), *args, **kwargs)
+        fits = result.array.shape == x.array.shape
+        text = f"the result has shape {result.shape}, which does not fit into the Tensor's"
+        require(fits or view or anew, f"{name}(): {text} {x.shape}")
+        return take_values(x, result, begun if view or not fits else None, changes)
 
     call.__name__ = call.__qualname__ = name
     return call
@@ -97,17 +93,20 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
     if begun is None and array.dtype == x.array.dtype and array.shape == x.array.shape:
         x.array[...] = array
     else:
-        version = version_of(x.array)
-        if owner(array) is not owner(
-            x.array
-        ):  # a change for those who saved the memory that it leaves, too
-            mark_changed(x.array, moment=begun)
-            mark_changed(array, version)
-        x.array = array
+        move_to(x, array, begun)
     mark_changed(x.array, changes)
     if grad_mode.get():
         x.node, x._stop_gradient = result.node, result._stop_gradient
     return x
+
+
+def move_to(x: Tensor, array: Array, begun: int | None) -> None:
+    """Have `x` lie in another array: a change for those who saved the memory that it leaves, too."""
+    version = version_of(x.array)
+    if owner(array) is not owner(x.array):
+        mark_changed(x.array, moment=begun)
+        mark_changed(array, version)
+    x.array = array
 
 
 def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
@@ -124,20 +123,12 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     Neither the graph nor the version counter sees it, as in Paddle: an operation's backward that needs what was there
     before takes the new values.
     """
-    if not isinstance(other, Tensor):
-        raise no_tensor("copy_", "other", 1, other)
-    require(
-        other.dtype is x.dtype,
-        "copy_(): needs one data type. Cast with astype()",
-        x,
-        other,
-        error=RuntimeError,
-    )
+    check_tensor("copy_", "other", 1, other)
+    text = "copy_(): needs one data type. Cast with astype()"
+    require(other.dtype is x.dtype, text, x, other, error=RuntimeError)
     check_changeable(x, "paddle.Tensor.copy_")
     if records_all():
-        take_place(
-            x, other.array, other if other.node is None else other.node, other._stop_gradient
-        )
+        take_place(x, other.array, other.node or other, other._stop_gradient)
     elif x.shape == other.shape:
         x.array[...] = other.array
     else:
@@ -156,17 +147,16 @@ def detach_(x: Tensor) -> Tensor:
 def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
     """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty Tensor."""
     check_not_leaf(x, "set_")
-    if source is not None and not isinstance(source, Tensor):
-        raise no_tensor("set_", "source", 1, source)
-    if records_all() and source is not None:
+    if source is None:
+        source = Tensor(x.array.reshape(-1)[:0].copy())
+    check_tensor("set_", "source", 1, source)
+    if records_all():
         take_place(x, source.array, source.node, source._stop_gradient)
         return x
     mark_changed(x.array)
-    x.array = x.array.reshape(-1)[:0].copy() if source is None else source.array
+    x.array = source.array
     if grad_mode.get():
-        x.node, x._stop_gradient = (
-            (None, True) if source is None else (source.node, source._stop_gradient)
-        )
+        x.node, x._stop_gradient = source.node, source._stop_gradient
     return x
 
 
@@ -175,18 +165,15 @@ def set_value(x: Tensor, value: Any) -> None:
 
     The version counter does not see it, as in Paddle: see `copy_`.
     """
-    if not hasattr(value, "dtype"):
-        raise AssertionError(
-            f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}."
-        )
+    text = f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}"
+    require(hasattr(value, "dtype"), text, error=AssertionError)
     given = value if isinstance(value, Tensor) else at_once(to_tensor)(value)
-    for what, wanted, found in (
-        ("Shape", x.shape, given.shape),
-        ("dtype", x.dtype.name, given.dtype.name),
-    ):
-        if wanted != found:
-            text = f"need tensor with {what.lower()} {wanted} but load tensor with {what.lower()} {found}"
-            raise AssertionError(f"Variable {what} not match, Variable [ {x.name} ] {text}")
+    text = f"need tensor with shape {x.shape} but load tensor with shape {given.shape}"
+    text = f"Variable Shape not match, Variable [ {x.name} ] {text}"
+    require(given.shape == x.shape, text, error=AssertionError)
+    text = f"need tensor with dtype {x.dtype.name} but load tensor with dtype {given.dtype.name}"
+    text = f"Variable dtype not match, Variable [ {x.name} ] {text}"
+    require(given.dtype is x.dtype, text, error=AssertionError)
     if records_all():
         take_place(x, given.array, given.node, given._stop_gradient)
     else:
@@ -214,9 +201,8 @@ zero_ = composed("zero_", lambda x: fill_(x, 0))
 def increment(x: Tensor, value: float = 1.0) -> Tensor:
     """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was."""
     check_changeable(x, "paddle.increment")
-    require(
-        x.size == 1, f"The number of elements in Input(X) should be 1. Now the number is {x.size}"
-    )
+    text = f"The number of elements in Input(X) should be 1. Now the number is {x.size}"
+    require(x.size == 1, text)
     x.array[...] += x.array.dtype.type(value)
     mark_changed(x.array)
     return x
@@ -244,7 +230,6 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
     if output is None:
         return copy
     check_changeable(output, "paddle.assign with an output")
-    with grad_mode_set(
-        grad_mode.get() and not (output.is_leaf and copy._stop_gradient)
-    ):  # a parameter stays one
+    stays_leaf = output.is_leaf and copy._stop_gradient  # as a parameter does
+    with grad_mode_set(grad_mode.get() and not stays_leaf):
         return take_values(output, copy)

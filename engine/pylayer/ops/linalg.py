@@ -20,8 +20,8 @@ from pylayer.tensor.invalid import invalid
 from pylayer.tensor.tensor import Tensor
 
 
-@op(view=True, view_gradient=True, x=lambda g, F: F.swapped(g))
-def swapped(xp: ModuleType, x: Array) -> Array:
+@op(view=True, view_gradient=True, x=lambda g, F: F.matrix_transpose(g))
+def matrix_transpose(xp: ModuleType, x: Array) -> Array:
     """The last two axes exchanged."""
     if x.ndim < 2:
         raise ValueError(f"Tensor.ndim({x.ndim}) is required to be greater than or equal to 2.")
@@ -76,8 +76,8 @@ def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
 def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
     """The product of matrices of one dtype, each transposed first if asked for."""
     check_same_dtype("matmul", (x, y))
-    x = swapped(x) if transpose_x and x.ndim > 1 else x
-    y = swapped(y) if transpose_y and y.ndim > 1 else y
+    x = matrix_transpose(x) if transpose_x and x.ndim > 1 else x
+    y = matrix_transpose(y) if transpose_y and y.ndim > 1 else y
     return matmul_(x, y)
 
 
@@ -307,5 +307,4 @@ def multi_dot(x: Sequence[Tensor]) -> Tensor:
     return functools.reduce(matmul, x)
 
 
-matrix_transpose = composed("matrix_transpose", lambda x: swapped(x))
 vecdot = composed("vecdot", lambda x, y, axis=-1: sum(x.conjugate() * y, axis))

@@ -61,11 +61,8 @@ def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
     """``func`` of the Tensor; a RuntimeError if that needs a gradient."""
-    require(
-        x.stop_gradient,
-        "Cannot apply function on a tensor that required gradient",
-        error=RuntimeError,
-    )
+    text = "Cannot apply function on a tensor that required gradient"
+    require(x.stop_gradient, text, error=RuntimeError)
     return func(x)
 
 
@@ -145,8 +142,7 @@ FUNCTIONS = defined("ops")
 """The functions of all families, by name; one that the release has as a method of Tensor is one."""
 
 CHANGES = {
-    "bernoulli": 3, "exponential": 0, "gammainc": 3, "hypot": 3, "index_fill": 3, "lcm": 4, "ldexp": 2,
-    "nan_to_num": 3, "sinc": 4,
+    "bernoulli": 3, "exponential": 0, "gammainc": 3, "hypot": 3, "index_fill": 3, "nan_to_num": 3, "sinc": 4,
 }  # fmt: skip
 """How often Paddle changes the Tensor, where that is not once: it counts as many versions. Observed."""
 
@@ -163,10 +159,8 @@ SCALARS = (int, float, complex, np.floating, np.complexfloating, np.int64, np.in
 
 def scalar_operand(x: Tensor, scalar: Any) -> Any:
     """A scalar of NumPy as a Python number. A TypeError if it is not taken."""
-    if not isinstance(scalar, SCALARS):
-        raise TypeError(
-            f"(InvalidType) the operand of a Tensor must be int, float, bool or Tensor, but got {type(scalar)}."
-        )
+    text = "the operand of a Tensor must be int, float, bool or Tensor"
+    require(isinstance(scalar, SCALARS), f"{text}, but got {type(scalar)}", error=TypeError)
     return int(float(scalar)) if elementwise.is_cut(scalar, x) else plain_number(scalar)
 
 
@@ -180,15 +174,13 @@ def as_operand(x: Tensor, other: Any) -> Any:
         other = scalar_operand(x, other)
     elif hasattr(other, "dtype"):
         return Tensor(XP[type(x.array)].asarray(other))
-    if isinstance(other, (int, float, complex)):
-        weak = x.dtype is bfloat16 and not isinstance(
-            other, complex
-        )  # beside which NumPy takes a float for float32
-        return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy)) if weak else other
-    if isinstance(other, (list, tuple, str)):
-        text = f"must be int, float, bool or Tensor, but got {type(other).__name__}. Convert it with paddle.to_tensor."
-        raise TypeError(f"(InvalidType) the operand of a Tensor {text}")
-    return NotImplemented
+    if x.dtype is bfloat16 and isinstance(other, (int, float)):
+        # beside which NumPy takes a float for float32
+        return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy))
+    text = f"must be int, float, bool or Tensor, but got {type(other).__name__}"
+    text = f"the operand of a Tensor {text}. Convert it with paddle.to_tensor"
+    require(not isinstance(other, (list, tuple, str)), text, error=TypeError)
+    return other if isinstance(other, (int, float, complex)) else NotImplemented
 
 
 def forward_operator(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -201,11 +193,6 @@ def forward_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     return operator
 
 
-def reflected_operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``other ∘ x``."""
-    return forward_operator(lambda x, other: function(other, x))
-
-
 COMPARISONS: dict[str, Any] = {
     "lt": elementwise.less_than, "le": elementwise.less_equal,
     "gt": elementwise.greater_than, "ge": elementwise.greater_equal,
@@ -215,39 +202,36 @@ OPERATORS: dict[str, Any] = {
     "floordiv": elementwise.floor_divide, "mod": elementwise.remainder_, "pow": elementwise.power,
     "matmul": linalg.matmul_, "div": elementwise.divide, **COMPARISONS,
 }  # fmt: skip
-SHIFTS: dict[str, Any] = {
-    "lshift": elementwise.bitwise_left_shift,
-    "rshift": elementwise.bitwise_right_shift,
-}
-BITWISE: dict[str, Any] = {
-    "and": elementwise.bitwise_and,
-    "or": elementwise.bitwise_or,
-    "xor": elementwise.bitwise_xor,
-}
+OF_INTEGERS: dict[str, Any] = {
+    "and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor,
+    "lshift": elementwise.bitwise_left_shift, "rshift": elementwise.bitwise_right_shift,
+}  # fmt: skip
 
 
-def integer_operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
-    """``x ∘ other``, or ``other ∘ x``, where a number becomes a Tensor of the dtype of `x`."""
+def integer_operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``x ∘ other``, where a number becomes a Tensor of the dtype of `x`."""
 
     def operator(x: Tensor, other: Any) -> Any:
         if isinstance(other, int):
             other = creation.to_tensor(other, x.dtype)
-        if not isinstance(other, Tensor):
-            return NotImplemented
-        return function(other, x) if reflected else function(x, other)
+        return function(x, other) if isinstance(other, Tensor) else NotImplemented
 
     return operator
+
+
+def exchanged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``other ∘ x`` of ``x ∘ other``."""
+    return lambda x, other: function(other, x)
 
 
 def equality(row: Row, otherwise: bool) -> Callable[..., Any]:
     """Element by element; and `otherwise` for what is no Tensor, array or number (observed rule 84)."""
 
     def operator(x: Tensor, other: Any) -> Any:
-        scalar = isinstance(other, np.generic)
-        comparable = isinstance(other, (Tensor, *SCALARS)) or (
-            hasattr(other, "dtype") and not scalar
-        )
-        return row.apply(x, as_operand(x, other)) if comparable else otherwise
+        is_array = hasattr(other, "dtype") and not isinstance(other, np.generic)
+        if is_array or isinstance(other, SCALARS):
+            return row.apply(x, as_operand(x, other))
+        return otherwise
 
     return operator
 
@@ -259,10 +243,8 @@ def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
     """`where` written into the memory of `x`."""
-    require(
-        x is not None and y is not None,
-        "where_(): either both or neither of x and y should be given, here both",
-    )
+    text = "where_(): either both or neither of x and y should be given, here both"
+    require(x is not None and y is not None, text)
     return in_place(lambda x: indexing.where(condition, x, y), "where_")(x)
 
 
@@ -286,18 +268,20 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
 
 _UNDERSCORED = (release_names()["paddle"] | release_names()["paddle.Tensor"]) - OWN_FORMS.keys()
 IN_PLACE = sorted(
-    name
-    for name in FUNCTIONS
-    if f"{name}_" in _UNDERSCORED and name not in (*IN_PLACE_ANEW, *IN_PLACE_VIEWS)
+    {name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED} - {*IN_PLACE_ANEW, *IN_PLACE_VIEWS}
 )
 """The other functions that the release has a form with an underscore of."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
     **{
-        f"{n}_": in_place(
-            FUNCTIONS[n], f"{n}_", CHANGES.get(n, 1), n in IN_PLACE_ANEW, n in IN_PLACE_VIEWS
+        f"{name}_": in_place(
+            FUNCTIONS[name],
+            f"{name}_",
+            CHANGES.get(name, 1),
+            name in IN_PLACE_ANEW,
+            name in IN_PLACE_VIEWS,
         )
-        for n in (*IN_PLACE, *IN_PLACE_ANEW, *IN_PLACE_VIEWS)
+        for name in (*IN_PLACE, *IN_PLACE_ANEW, *IN_PLACE_VIEWS)
     },
     **OWN_FORMS,
 }
@@ -349,7 +333,7 @@ ATTRIBUTES: dict[str, Any] = {
     "__getitem__": indexing.getitem,
     "__setitem__": set_items,
     "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim != 1 else x),
-    "mT": property(linalg.swapped),
+    "mT": property(linalg.matrix_transpose),
     "conjugate": complexes.conj,
 }
 """What Tensor has beside its operators and the functions that are methods of it."""
@@ -361,23 +345,18 @@ def attach() -> None:
         row = function.op
         forward, reflected = forward_operator(row.apply), row.apply
         if ON and name != "matmul":
-            forward, reflected = (
-                fast_binary(row, beside_number(row, forward)),
-                beside_number(row, reflected),
-            )
+            forward = fast_binary(row, beside_number(row, forward))
+            reflected = beside_number(row, reflected)
         setattr(Tensor, f"__{name}__", forward)
         if name not in COMPARISONS:
-            setattr(Tensor, f"__r{name}__", reflected_operator(reflected))
-    for name, function in BITWISE.items():
-        setattr(Tensor, f"__{name}__", function)
-        setattr(Tensor, f"__r{name}__", integer_operator(function, reflected=True))
-    for name, function in SHIFTS.items():
-        setattr(Tensor, f"__{name}__", integer_operator(function))
-        setattr(Tensor, f"__r{name}__", integer_operator(function, reflected=True))
-    for name in [n for n in shared_names("paddle.Tensor") if n not in vars(Tensor)]:
-        if name in FORMS_IN_PLACE:
-            setattr(Tensor, name, FORMS_IN_PLACE[name])
-        elif name in FUNCTIONS and not name.endswith("_"):
-            setattr(Tensor, name, FUNCTIONS[name])
+            setattr(Tensor, f"__r{name}__", forward_operator(exchanged(reflected)))
+    for name, function in OF_INTEGERS.items():
+        takes_numbers = name.endswith("shift")  # as in Paddle, on the right
+        setattr(Tensor, f"__{name}__", integer_operator(function) if takes_numbers else function)
+        setattr(Tensor, f"__r{name}__", integer_operator(exchanged(function)))
+    functions = {name: f for name, f in FUNCTIONS.items() if not name.endswith("_")}
+    methods = functions | FORMS_IN_PLACE
+    for name in methods.keys() & set(shared_names("paddle.Tensor")) - vars(Tensor).keys():
+        setattr(Tensor, name, methods[name])
     for name, value in ATTRIBUTES.items():
         setattr(Tensor, name, value)

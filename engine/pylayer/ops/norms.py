@@ -12,7 +12,7 @@ from pylayer.ops.elementwise import equal, pow
 from pylayer.ops.factors import svd, svdvals
 from pylayer.ops.indexing import where_
 from pylayer.ops.inplace import fill
-from pylayer.ops.linalg import matmul, swapped
+from pylayer.ops.linalg import matmul, matrix_transpose
 from pylayer.ops.shape import cast, moveaxis, reshape, squeeze, unsqueeze
 from pylayer.tape.op import composed
 from pylayer.tensor.invalid import invalid
@@ -117,4 +117,4 @@ def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
     limit = reduction.max(s, -1, True) * rcond
     kept = s > limit
     inverse = where_(kept, 1.0 / where_(kept, s, 1.0), 0.0)
-    return matmul(swapped(vh).conj() * unsqueeze(inverse, -2), swapped(u).conj())
+    return matmul(matrix_transpose(vh).conj() * unsqueeze(inverse, -2), matrix_transpose(u).conj())

@@ -18,21 +18,21 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, watching
 
 
-# --------------------------------------------------------------------------- what is told of a Tensor
+# --------------------------------------------------------------------------- what is found in a Tensor
 def _no_gradient(g: Any, F: Any, x_shape: Any, x_dtype: Any) -> Any:
     zero = F.cast(F.sum(g) * 0, x_dtype)
     return F.broadcast_view(F.reshape(zero, [1] * len(x_shape)), list(x_shape))
 
 
 @op(x=_no_gradient)
-def told(xp: ModuleType, x: Array, found: Array) -> Array:
+def flag_where_found(xp: ModuleType, x: Array, found: Array) -> Array:
     """`found`."""
     return found
 
 
 def of_graph(x: Tensor, found: Tensor) -> Tensor:
     """What was found in `x`: it needs a gradient if `x` does, as in Paddle, though that is 0."""
-    return found if x._stop_gradient else told(x, found)
+    return found if x._stop_gradient else flag_where_found(x, found)
 
 
 # --------------------------------------------------------------------------- positions
