@@ -32,8 +32,8 @@ Ints = int | Sequence[Any] | Array
 
 def as_ints(values: Ints) -> list[int]:
     """A shape or a list of axes as a list of ints, from any of the forms that Paddle takes."""
-    if isinstance(values, int):
-        return [values]
+    if isinstance(values, (int, float)):
+        return [as_int(values)]
     if hasattr(values, "reshape"):
         return [int(v) for v in values.reshape(-1).tolist()]
     return [as_int(v) for v in values]

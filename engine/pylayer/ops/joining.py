@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.ops.arguments import as_ints, normal_axis, require
+from pylayer.ops.arguments import as_ints, axes_of, normal_axis, one_list, require
 from pylayer.ops.indexing import along, getitem
 from pylayer.ops.shape import broadcast_shape, clone, flip, reshape, swapaxes, transpose, view
 from pylayer.tape.op import composed, op
 from pylayer.tensor.array import Array
-from pylayer.tensor.invalid import check_supported, invalid
+from pylayer.tensor.invalid import check_supported
 from pylayer.tensor.tensor import Tensor
 
 
@@ -37,23 +37,16 @@ def concat_(xp: ModuleType, x: Sequence[Array], axis: int, bounds: Sequence[int]
 
 def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
     """Tensors of one dtype joined along the existing axis `axis`."""
-    if not isinstance(x, (list, tuple)) or not x or not all(isinstance(t, Tensor) for t in x):
-        for value in x if isinstance(x, (list, tuple)) else (x,):
-            check_supported(value)
-        got = type(x).__name__
-        if isinstance(x, (list, tuple)):
-            got = (
-                "a list of " + ", ".join(sorted({type(t).__name__ for t in x}))
-                if x
-                else "an empty list"
-            )
-        raise invalid(f"concat(): argument 'x' (position 0) must be list of Tensors, but got {got}")
+    is_list = isinstance(x, (list, tuple))
+    for value in x if is_list else (x,):
+        check_supported(value)
+    kinds = sorted({type(t).__name__ for t in x}) if is_list else [type(x).__name__]
+    fits = is_list and len(x) > 0 and all(isinstance(t, Tensor) for t in x)
+    text = "concat(): argument 'x' (position 0) must be list of Tensors, but got"
+    require(fits, f"{text} {', '.join(kinds) or 'an empty list'}")
     one_dtype = all(t.dtype is x[0].dtype for t in x)
-    require(
-        one_dtype,
-        "concat(): The data_type of input tensor in list isn't consistent. Cast with astype()",
-        *x,
-    )
+    text = "concat(): The data_type of input tensor in list isn't consistent. Cast with astype()"
+    require(one_dtype, text, *x)
     at = normal_axis(axis, x[0].ndim)
     return concat_(list(x), at, _bounds(x, at))
 
@@ -72,7 +65,7 @@ def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..
     """The Tensors with at least `ndim` axes; a list of them, or the one."""
 
     def at_least(*inputs: Any) -> Any:
-        given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs
+        given = one_list(inputs)
         found = [reshape(t, shape(list(t.shape))) if t.ndim < ndim else t for t in given]
         return found[0] if len(inputs) == 1 and isinstance(inputs[0], Tensor) else found
 
@@ -96,10 +89,8 @@ def hstack(x: Sequence[Tensor]) -> Tensor:
 @op(many=True, terms=lambda g: g)
 def add_n_(xp: ModuleType, terms: Sequence[Array]) -> Array:
     """The sum of arrays of one shape."""
-    require(
-        len({(a.shape, a.dtype) for a in terms}) == 1,
-        "the Tensors must have one shape and one dtype",
-    )
+    kinds = {(a.shape, a.dtype) for a in terms}
+    require(len(kinds) == 1, "the Tensors must have one shape and one dtype")
     return functools.reduce(xp.add, terms) if len(terms) > 1 else terms[0].copy()
 
 
@@ -126,18 +117,19 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> lis
     at = normal_axis(axis, x.ndim)
     size = x.shape[at]
     if isinstance(num_or_sections, int):
-        if num_or_sections < 1 or size % num_or_sections:
-            text = f"must be evenly divisible by Attr(num_or_sections), and {size} is not by {num_or_sections}"
-            raise invalid(f"split(): The size along axis {at} {text}")
+        fits = num_or_sections > 0 and size % num_or_sections == 0
+        text = f"split(): The size along axis {at} must be evenly divisible by num_or_sections"
+        require(fits, f"{text}, and {size} is not by {num_or_sections}")
         sections = [size // num_or_sections] * num_or_sections
     else:
         sections = as_ints(num_or_sections)
         rest = size - sum(sections) - 1
         if sections.count(-1) == 1 and rest > 0:
             sections[sections.index(-1)] = rest
-        if sum(sections) != size or min(sections, default=0) < 0:
-            text = f"must be equal to the input's size on axis {at}, {size}, but got {as_ints(num_or_sections)}"
-            raise invalid(f"split(): Sum of Attr(num_or_sections) {text}")
+        fits = sum(sections) == size and min(sections, default=0) >= 0
+        text = f"must be equal to the input's size on axis {at}, {size}"
+        text = f"split(): Sum of Attr(num_or_sections) {text}, but got {num_or_sections}"
+        require(fits, text)
     return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[return-value]
 
 
@@ -166,11 +158,8 @@ def unbind(xp: ModuleType, input: Array, axis: int = 0) -> list[Array]:
 def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
     """The slices along `axis`, copied; `num`, if given, is the size along it."""
     axis = normal_axis(axis, x.ndim)
-    require(
-        num in (None, x.shape[axis]),
-        f"unstack(): num is {num}, and not the size along axis {axis}",
-        x,
-    )
+    text = f"unstack(): num is {num}, and not the size along axis {axis}"
+    require(num in (None, x.shape[axis]), text, x)
     return [clone(part) for part in unbind(x, axis)]
 
 
@@ -178,21 +167,16 @@ def _split_along(name: str, axis: int, least: int) -> Callable[..., Any]:
     """Taken apart along an axis, the last if it has less; ValueError for less than `least` axes."""
 
     def split(x: Tensor, num_or_indices: Any) -> list[Tensor]:
-        require(
-            x.ndim >= least,
-            f"{name}(): The input tensor's dimension must be greater than {least - 1}",
-            x,
-        )
+        text = f"{name}(): The input tensor's dimension must be greater than {least - 1}"
+        require(x.ndim >= least, text, x)
         return tensor_split(x, num_or_indices, min(axis, x.ndim - 1))
 
     return composed(name, split)
 
 
-hsplit, vsplit, dsplit = (
-    _split_along("hsplit", 1, 1),
-    _split_along("vsplit", 0, 2),
-    _split_along("dsplit", 2, 3),
-)
+hsplit = _split_along("hsplit", 1, 1)
+vsplit = _split_along("vsplit", 0, 2)
+dsplit = _split_along("dsplit", 2, 3)
 
 
 def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -> tuple[Any, ...]:
@@ -244,37 +228,23 @@ def tensor_unfold(xp: ModuleType, x: Array, axis: int, size: int, step: int) -> 
 def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     """All windows of `size` along `axis`, `step` apart, along a new last axis: a view."""
     at = normal_axis(axis, x.ndim)
-    require(
-        size <= x.shape[at],
-        f"unfold(): size({size}) must be less than shape[axis]({x.shape[at]})",
-        x,
-    )
+    text = f"unfold(): size({size}) must be less than shape[axis]({x.shape[at]})"
+    require(size <= x.shape[at], text, x)
     return tensor_unfold(x, at, size, step)
 
 
 # --------------------------------------------------------------------------- order
 def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by `k` quarters, from the first of `axes` to the second."""
-    fits = (
-        len(axes) == 2
-        and x.ndim > 1
-        and normal_axis(axes[0], x.ndim) != normal_axis(axes[1], x.ndim)
-    )
-    require(
-        fits, f"rot90(): expected total rotation axes == 2 of different axes, not {list(axes)}", x
-    )
-    first, second = axes
+    first, second = axes_of(list(axes), x.ndim) if len(axes) == 2 else (0, 0)
+    text = f"rot90(): expected total rotation axes == 2 of different axes, not {list(axes)}"
+    require(first != second, text, x)
     for _ in range(k % 4):
         x = swapaxes(flip(x, second), first, second)
     return x
 
 
-permute = composed(
-    "permute",
-    lambda input, *dims: transpose(
-        input, list(dims[0] if isinstance(dims[0], (list, tuple)) else dims)
-    ),
-)
+permute = composed("permute", lambda input, *dims: transpose(input, list(one_list(dims))))
 cat, concatenate, row_stack, swapdims, reverse = concat, concat, vstack, swapaxes, flip
 ravel = composed("ravel", lambda input: reshape(input, [-1]))
 view_as = composed("view_as", lambda x, other: view(x, other.shape))
@@ -284,9 +254,6 @@ def reduce_as(x: Tensor, target: Tensor) -> Tensor:
     """`x` summed to the shape of `target`, which broadcasts to that of `x`."""
     reaches = broadcast_shape(x.shape, target.shape) == list(x.shape)
     require(reaches, "reduce_as(): the target should broadcast to x", x, target)
-    extra = x.ndim - target.ndim
-    axes = [
-        *range(extra),
-        *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra]),
-    ]
-    return reshape(x.sum(axes, keepdim=True), target.shape) if axes else clone(x)
+    sizes = [1] * (x.ndim - target.ndim) + list(target.shape)
+    axes = [k for k, n in enumerate(sizes) if n != x.shape[k]]
+    return reshape(x.sum(axes, keepdim=True) if axes else clone(x), target.shape)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pylayer.ops.reduction as reduction
-from pylayer.ops.arguments import as_ints, normal_axis, require
+from pylayer.ops.arguments import as_ints, normal_axis, one_of, require
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import equal, pow
 from pylayer.ops.factors import svd, svdvals
@@ -15,7 +16,6 @@ from pylayer.ops.inplace import fill
 from pylayer.ops.linalg import matmul, matrix_transpose
 from pylayer.ops.shape import cast, moveaxis, reshape, squeeze, unsqueeze
 from pylayer.tape.op import composed
-from pylayer.tensor.invalid import invalid
 from pylayer.tensor.tensor import Tensor
 
 
@@ -28,19 +28,22 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
     axes = [] if axis is None else as_ints(axis)
     if p is None or p == "fro" or (p == 2 and len(axes) != 2):
         return reduction.norm_(x, axis, keepdim)
-    return (
-        _matrix_norm(x, p, axes, keepdim) if len(axes) == 2 else _vector_norm(x, p, axis, keepdim)
-    )
+    if len(axes) == 2:
+        return _matrix_norm(x, p, axes, keepdim)
+    return _vector_norm(x, p, axis, keepdim)
+
+
+def _extreme(p: float) -> Callable[..., Tensor]:
+    """The reduction that an order picks values by: the largest for a positive one, else the smallest."""
+    return reduction.max if p > 0 else reduction.min
 
 
 def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
     """Of order `p`, of the elements over any number of axes."""
-    require(
-        isinstance(p, (int, float)),
-        f"norm(): for vectors p must be a number or 'fro', but got {p!r}",
-    )
+    is_number = isinstance(p, (int, float))
+    require(is_number, f"norm(): for vectors p must be a number or 'fro', but got {p!r}")
     if p in (math.inf, -math.inf):
-        return (reduction.max if p > 0 else reduction.min)(absolute(x), axis, keepdim)
+        return _extreme(p)(absolute(x), axis, keepdim)
     if p == 0:
         # through `fill` flows a gradient of zeros, as in Paddle; of complex numbers the norm is real
         ones = where_(x != 0, fill(absolute(x), 1.0), 0.0)
@@ -56,24 +59,15 @@ def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
 def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
     """The largest or smallest sum of absolute values of a column (p = ±1), of a row (±∞), or singular value (±2)."""
     rows, columns = (normal_axis(k, x.ndim) for k in axes)
+    one_of("norm(): the norm p of a matrix", p, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
     if p in (2, -2, "nuc"):
         values = svdvals(moveaxis(x, [rows, columns], [-2, -1]))
-        found = (
-            reduction.sum(values, -1)
-            if p == "nuc"
-            else (reduction.max if p > 0 else reduction.min)(values, -1)
-        )
+        found = reduction.sum(values, -1) if p == "nuc" else _extreme(p)(values, -1)
         return unsqueeze(found, sorted((rows, columns))) if keepdim else found
-    if p not in (1, -1, math.inf, -math.inf):
-        text = "does not exist; just support p value 'fro', 'nuc', 1, -1, 2, -2, inf, -inf if axis is 2D"
-        raise invalid(
-            f"norm(): the norm p={p!r} of a matrix {text}. For a vector norm reshape to one axis"
-        )
     summed, compared = (rows, columns) if p in (1, -1) else (columns, rows)
-    extreme = (reduction.max if p > 0 else reduction.min)(
-        reduction.sum(absolute(x), summed, None, True), compared, True
-    )
-    return extreme if keepdim else squeeze(extreme, axes)
+    sums = reduction.sum(absolute(x), summed, None, True)
+    found = _extreme(p)(sums, compared, True)
+    return found if keepdim else squeeze(found, axes)
 
 
 def vector_norm(
@@ -99,14 +93,10 @@ def cdist(
 ) -> Tensor:
     """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y]; else an AssertionError."""
     fits = x.ndim > 1 and y.ndim > 1 and x.shape[-1] == y.shape[-1]
-    require(
-        fits, "The x and y must be at least 2-D with rows of one size", x, y, error=AssertionError
-    )
-    require(
-        p >= 0,
-        f"The p must be greater than or equal to 0, But received p is {p}",
-        error=AssertionError,
-    )
+    text = "The x and y must be at least 2-D with rows of one size"
+    require(fits, text, x, y, error=AssertionError)
+    text = f"The p must be greater than or equal to 0, But received p is {p}"
+    require(p >= 0, text, error=AssertionError)
     return norm(unsqueeze(x, -2) - unsqueeze(y, -3), float(p), -1)
 
 

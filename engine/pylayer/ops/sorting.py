@@ -109,10 +109,8 @@ def topk(
         x, axis = reshape(x, [1]), normal_axis(axis or 0, 1)
         return TopK(*(squeeze(t, 0) for t in topk(x, 1, axis)))
     at = normal_axis(-1 if axis is None else axis, x.ndim)
-    require(
-        1 <= int(k) <= x.shape[at],
-        f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, not {k}",
-    )
+    text = f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, not {k}"
+    require(1 <= int(k) <= x.shape[at], text)
     order = argsort_(x, at, largest)
     indices = clone(along(order, at, slice(int(k))))
     return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
@@ -130,26 +128,29 @@ def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False) 
 def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg") -> Any:
     """The middle element, or the mean of both; with mode ``min`` the smaller, and its position if there is an axis."""
     one_of("median(): `mode`", mode, "avg", "min")
-    flat = reshape(x, [-1]) if axis is None else x
-    at = normal_axis(0 if axis is None else axis, flat.ndim or 1)
-    size = flat.shape[at] if flat.ndim else 1
-    lower = kthvalue(flat, (size + 1) // 2, at, True)
-    if flat.ndim and flat.dtype.rank > 1:  # the first NaN of a row is its median
-        first = argmax(cast(isnan(flat), "int64"), at, True)
-        lost = isnan(take_along_axis(flat, first, at))
+    if axis is None:
+        flat = median(reshape(x, [-1]), 0, True, mode)
+        value = flat[0] if mode == "min" else flat
+        return reshape(value, [1] * x.ndim if keepdim else [])
+    if not x.ndim:
+        normal_axis(axis, 1)
+        found = median(reshape(x, [1]), 0, False, mode)
+        return found if mode == "avg" else tuple(found)
+    at = normal_axis(axis, x.ndim)
+    size = x.shape[at]
+    lower = kthvalue(x, (size + 1) // 2, at, True)
+    if x.dtype.rank > 1:  # the first NaN of a row is its median
+        first = argmax(cast(isnan(x), "int64"), at, True)
+        lost = isnan(take_along_axis(x, first, at))
         lower = TopK(where_(lost, math.nan, lower.values), where_(lost, first, lower.indices))
-    shape = [1] * x.ndim if axis is None else list(lower.values.shape)
-    shape = shape if keepdim else [n for k, n in enumerate(shape) if axis is not None and k != at]
     if mode == "min":
-        pair = [reshape(t, shape) for t in lower]
-        return pair[0] if axis is None else tuple(pair)
-    middle = (
-        lower.values
-        if size % 2
-        else (lower.values + kthvalue(flat, size // 2 + 1, at, True).values) / 2
-    )
-    wanted = middle if middle.dtype.name == "float64" else cast(middle, "float32")
-    return reshape(wanted, shape)
+        return tuple(lower if keepdim else [squeeze(t, at) for t in lower])
+    middle = lower.values
+    if size % 2 == 0:
+        middle = (middle + kthvalue(x, size // 2 + 1, at, True).values) / 2
+    if middle.dtype.name != "float64":
+        middle = cast(middle, "float32")
+    return middle if keepdim else squeeze(middle, at)
 
 
 @op(inputs=("sorted_sequence", "values"))
@@ -164,10 +165,8 @@ def searchsorted(
     side, dtype = "right" if right else "left", "int32" if out_int32 else "int64"
     if sorted_sequence.ndim == 1:
         return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
-    if sorted_sequence.shape[:-1] != values.shape[:-1]:
-        raise ValueError(
-            "all axes of the sorted rows and of the values but the last must be the same"
-        )
+    text = "all axes of the sorted rows and of the values but the last must be the same"
+    require(sorted_sequence.shape[:-1] == values.shape[:-1], text)
     rows = (array.reshape(-1, array.shape[-1]) for array in (sorted_sequence, values))
     found = [xp.searchsorted(row, wanted, side=side) for row, wanted in zip(*rows, strict=True)]
     return xp.stack(found).reshape(values.shape).astype(dtype)
@@ -177,11 +176,8 @@ def bucketize(
     x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False
 ) -> Tensor:
     """`searchsorted`, of a sequence of one axis, with the arguments exchanged."""
-    require(
-        sorted_sequence.ndim == 1,
-        "bucketize(): sorted_sequence must be 1 dimension",
-        sorted_sequence,
-    )
+    text = "bucketize(): sorted_sequence must be 1 dimension"
+    require(sorted_sequence.ndim == 1, text, sorted_sequence)
     return searchsorted(sorted_sequence, x, out_int32, right)
 
 
@@ -218,7 +214,7 @@ def one_hot(xp: ModuleType, x: Array, num_classes: Any = -1) -> Array:
     """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class and one; float32."""
     least, largest = (x.min().item(), x.max().item()) if x.size else (0, -1)
     classes = largest + 1 if int(num_classes) == -1 else int(num_classes)
-    if least < 0 or largest >= classes:
-        text = "Illegal index value, Input(input) value should be at least 0 and less than Input(depth), but the input"
-        raise ValueError(f"{text} runs from {least} to {largest} and the depth is {classes}")
+    text = "Illegal index value, Input(input) value should be at least 0 and less than Input(depth)"
+    text = f"{text}, but the input runs from {least} to {largest} and the depth is {classes}"
+    require(least >= 0 and largest < classes, text)
     return (x[..., None] == xp.arange(classes)).astype("float32")

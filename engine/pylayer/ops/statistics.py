@@ -51,19 +51,14 @@ def _between(ordered: Tensor, at: Tensor, interpolation: str) -> Tensor:
     return lerp(element(low), element(high), at - low)
 
 
+INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
 def _quantile(
     x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool
 ) -> Tensor:
     """The value below which a share `q` over `axis` lies, several along a new first axis; a TypeError of integers."""
-    one_of(
-        "quantile(): `interpolation`",
-        interpolation,
-        "linear",
-        "lower",
-        "higher",
-        "nearest",
-        "midpoint",
-    )
+    one_of("quantile(): `interpolation`", interpolation, *INTERPOLATIONS)
     given = q.tolist() if isinstance(q, Tensor) else q
     several = isinstance(given, (list, tuple))
     shares = list(given) if several else [given]
@@ -79,10 +74,9 @@ def _quantile(
     shape = kept(tuple(x.shape), axis) if keepdim else flat.shape[:-1]
     out = []
     for share in shares:
-        at = clip(astype(valid - 1, x.dtype) * share, 0.0, float(max(count - 1, 0)))
-        out.append(
-            reshape(where_(undefined, math.nan, _between(ordered, at, interpolation)), shape)
-        )
+        position = clip(astype(valid - 1, x.dtype) * share, 0.0, float(max(count - 1, 0)))
+        value = where_(undefined, math.nan, _between(ordered, position, interpolation))
+        out.append(reshape(value, shape))
     return stack(out, 0) if several else out[0]
 
 
@@ -168,19 +162,12 @@ def corrcoef(x: Tensor, rowvar: bool = True) -> Tensor:
 @op()
 def bincount(xp: ModuleType, x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
     """How often each integer from 0 on occurs in a 1-d Tensor (else a TypeError), or the sum of its `weights`."""
-    if x.dtype.kind not in "iu":
-        raise TypeError("Elements in Input(x) should all be integers")
+    is_integer = x.dtype.kind in "iu"
+    require(is_integer, "Elements in Input(x) should all be integers", error=TypeError)
     counts = xp.bincount(x, weights, minlength)
-    return counts.astype(
-        "int64" if weights is None else weights.dtype if weights.dtype.kind == "f" else "float64"
-    )
-
-
-def _bounds(x: Array, low: float, high: float, margin: float = 1.0) -> tuple[float, float]:
-    """Where the bins begin and end: at the extremes if both are 0, and a `margin` beyond if these are equal."""
-    if low == high == 0 and x.size:
-        low, high = float(x.min().item()), float(x.max().item())
-    return (low - margin, high + margin) if low == high else (low, high)
+    if weights is None:
+        return counts.astype("int64")
+    return counts.astype(weights.dtype if weights.dtype.kind == "f" else "float64")
 
 
 @op()
@@ -194,10 +181,13 @@ def histogram(
     density: bool = False,
 ) -> Array:
     """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0."""
-    require(
-        min <= max, f"max must be larger or equal to min. But received max is {max}, min is {min}"
-    )
-    low, high = _bounds(input, min, max)
+    text = f"max must be larger or equal to min. But received max is {max}, min is {min}"
+    require(min <= max, text)
+    low, high = min, max
+    if low == high == 0 and input.size:
+        low, high = float(input.min().item()), float(input.max().item())
+    if low == high:
+        low, high = low - 1.0, high + 1.0
     flat = input.reshape(-1).astype("float64")
     inside = (flat >= low) & (flat <= high)
     places = xp.minimum(((flat[inside] - low) * bins / (high - low)).astype("int64"), bins - 1)
