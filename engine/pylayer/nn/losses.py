@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from pylayer.nn.checks import check_label_shape, check_parameters, check_reduction
 from pylayer.nn.functional import check_range
 from pylayer.ops.activation import log_softmax, softmax, softplus
-from pylayer.ops.arguments import normal_axis, require
+from pylayer.ops.arguments import normal_axis, require, vector_shape
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import check_same_dtype, exp, log, maximum, square
@@ -229,8 +228,8 @@ def cross_entropy(
     loss = -total(logarithms * label, at, None, True)
     if weight is None:
         return _reduced(loss, reduction)
-    shape = [-1 if k == at else 1 for k in range(input.ndim)]
-    weights = total(label * reshape(weight, shape), at, None, True)
+    weight = reshape(weight, vector_shape(at, input.ndim))
+    weights = total(label * weight, at, None, True)
     if reduction == "mean":
         return total(loss * weights) / total(weights)
     return _reduced(loss * weights, reduction)
@@ -263,7 +262,7 @@ def _picked(
     """Minus the labelled element along `axis`, weighted and reduced."""
     kept_axis = label.ndim == logarithms.ndim
     classes = label if kept_axis else unsqueeze(label, axis)
-    expected: Sequence[int] = [1 if k == axis else n for k, n in enumerate(logarithms.shape)]
+    expected = [*logarithms.shape[:axis], 1, *logarithms.shape[axis + 1 :]]
     fits = list(classes.shape) == expected
     require(fits, f"The label should have shape {expected} for the axis {axis}", label, logarithms)
     counts: Any = classes != ignored

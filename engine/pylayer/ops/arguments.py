@@ -68,8 +68,9 @@ class OutOfRangeError(IndexError, ValueError):
 def normal_axis(axis: Any, ndim: int) -> int:
     """`axis` counted from the front; an OutOfRangeError if it is outside [-ndim, ndim)."""
     number = int(axis)
-    text = f"the axis should be in the range of [{-ndim}, {ndim}), but received {number}"
-    require(-ndim <= number < ndim, text, error=OutOfRangeError)
+    if not -ndim <= number < ndim:  # not by `require`: most calls need no text
+        text = f"the axis should be in the range of [{-ndim}, {ndim}), but received {number}"
+        raise OutOfRangeError(f"(InvalidArgument) {text}.")
     return number % ndim
 
 
@@ -90,8 +91,8 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))
     axes = tuple(normal_axis(k, ndim or 1) for k in as_ints(axis))
-    text = f"Axis contains duplicate dimensions: {list(axes)}"
-    require(len(set(axes)) == len(axes), text)
+    if len(set(axes)) < len(axes):
+        raise invalid(f"Axis contains duplicate dimensions: {list(axes)}")
     return axes if ndim else ()
 
 

@@ -29,8 +29,7 @@ def _part(name: str, vjp: Function) -> Operation:
     """The real or the imaginary part, a view; a ValueError of what is not complex."""
 
     def forward(xp: ModuleType, x: Array) -> Array:
-        if x.dtype.kind != "c":
-            raise ValueError(f"the Tensor must be complex, but is {x.dtype}")
+        require(x.dtype.kind == "c", f"the Tensor must be complex, but is {x.dtype}")
         return getattr(x, name)
 
     return op(view=True, x=vjp)(composed(name, forward))
@@ -69,11 +68,9 @@ view_as_complex, view_as_real = as_complex, as_real
 
 def as_complex_numbers(x: Tensor) -> Tensor:
     """Real numbers as complex ones of their precision; complex ones as they are."""
-    return (
-        x
-        if x.dtype.is_complex
-        else cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
-    )
+    if x.dtype.is_complex:
+        return x
+    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
 
 
 isreal = composed("isreal", lambda x: imag(x) == 0 if x.dtype.is_complex else ones_like(x, "bool"))

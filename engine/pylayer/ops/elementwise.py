@@ -94,20 +94,17 @@ def tie_share(xp: ModuleType, x: Array, y: Array) -> Array:
 @op(x=lambda g, F, x, min, max: g * F.inside_bounds(x, min, max))
 def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
     """x held between min and max; the gradient at a bound is 1."""
-    return (
-        xp.clip(x, min, max).astype(x.dtype, copy=False)
-        if min is not None or max is not None
-        else x.copy()
-    )
+    if min is None and max is None:
+        return x.copy()
+    return xp.clip(x, min, max).astype(x.dtype, copy=False)
 
 
 def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """x held between numbers or Tensors of one element, or None; a float makes integers the default floating dtype."""
-    low, high = (_bound(b, x) for b in (min, max))
-    if low is not None and high is not None and low > high:
-        raise invalid(
-            f"clip(): max should be greater than or equal to min. But received min = {low}, max = {high}"
-        )
+    low, high = _bound(min, x), _bound(max, x)
+    in_order = low is None or high is None or low <= high
+    text = "clip(): max should be greater than or equal to min"
+    require(in_order, f"{text}. But received min = {low}, max = {high}")
     if isinstance(low, float) or isinstance(high, float):
         x = as_floating(x)
     return clip_(x, low, high)
@@ -115,11 +112,8 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def is_cut(number: Any, x: Tensor) -> TypeGuard[np.floating[Any]]:
     """Whether Paddle cuts a number to an integer next to `x`: one of NumPy's, no Python float, next to integers."""
-    return (
-        isinstance(number, np.floating)
-        and not isinstance(number, float)
-        and x.array.dtype.kind in "iu"
-    )
+    is_numpys = isinstance(number, np.floating) and not isinstance(number, float)
+    return is_numpys and x.array.dtype.kind in "iu"
 
 
 def _bound(bound: Any, x: Tensor) -> Any:
@@ -128,9 +122,8 @@ def _bound(bound: Any, x: Tensor) -> Any:
         return int(bound)
     if not hasattr(bound, "dtype"):
         return bound
-    if bound.size != 1:
-        text = f"must have 1 element, but has the shape {list(bound.shape)}. Use maximum and minimum for several"
-        raise invalid(f"clip(): a bound {text}")
+    text = f"clip(): a bound must have 1 element, but has the shape {list(bound.shape)}"
+    require(bound.size == 1, f"{text}. Use maximum and minimum for several")
     return bound.item()
 
 
@@ -208,8 +201,8 @@ def pow(x: Tensor, y: Any) -> Tensor:
     """x to the power y, a number or Tensor (else a TypeError); of an integer Tensor to the integer part of a number."""
     if isinstance(y, (int, float)) and isinstance(x, Tensor) and x.dtype.rank < 2:
         y = int(y)
-    if not isinstance(y, (int, float, Tensor)):
-        raise TypeError(f"pow(): y must be scalar or Tensor, but received: {type(y).__name__}.")
+    text = f"pow(): y must be scalar or Tensor, but received: {type(y).__name__}"
+    require(isinstance(y, (int, float, Tensor)), text, error=TypeError)
     return power(x, y)
 
 
@@ -333,7 +326,7 @@ def scale(
 ) -> Tensor:
     """``scale · x + bias``, or ``scale · (x + bias)``."""
     if x.dtype.rank < 2:  # an integer Tensor stays one, scaled by integers
-        scale, bias = (int(v) for v in (scale, bias))
+        scale, bias = int(scale), int(bias)
     if isinstance(scale, Tensor) and scale.dtype is not x.dtype:
         scale = scale.astype(x.dtype)
     if not bias:
@@ -363,10 +356,9 @@ logical_not = unary("logical_not")
 
 def check_one_dtype(x: Array, y: Array) -> None:
     """Raise ValueError if the dtypes of arrays differ, or one is a number (the key phrases are Paddle's)."""
-    kinds = [getattr(array, "dtype", type(array).__name__) for array in (x, y)]
-    if kinds[0] != kinds[1]:
-        text = f"({kinds[0]}) does not match the type of data ({kinds[1]}) of the other. Cast one with astype()"
-        raise ValueError(f"The type of data we are trying to retrieve {text}")
+    first, second = (getattr(array, "dtype", type(array).__name__) for array in (x, y))
+    text = f"The type of data we are trying to retrieve ({first}) does not match the type of data"
+    require(first == second, f"{text} ({second}) of the other. Cast one with astype()")
 
 
 def _checked(
@@ -396,15 +388,14 @@ isnan, isinf, isfinite = map(unary, ("isnan", "isinf", "isfinite"))
 def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
     """Raise ValueError if one is not a Tensor, or their dtypes differ (the key phrases are Paddle's)."""
     for position, tensor in enumerate(tensors):
-        at = f"argument (position {position})"
+        check_supported(tensor)
         if not isinstance(tensor, Tensor):
-            check_supported(tensor)
-            got = type(tensor).__name__
-            raise invalid(
-                f"{name}(): {at} must be Tensor, but got {got}. Convert it with paddle.to_tensor"
-            )
+            got = f"must be Tensor, but got {type(tensor).__name__}"
+            got = f"argument (position {position}) {got}. Convert it with paddle.to_tensor"
+            raise invalid(f"{name}(): {got}")
         if tensor.dtype is not tensors[0].dtype:
-            text = f"({tensors[0].dtype.name}) does not match the type of data ({tensor.dtype.name}) of {at}"
+            text = f"({tensors[0].dtype.name}) does not match the type of data"
+            text = f"{text} ({tensor.dtype.name}) of argument (position {position})"
             advice = f"Cast one with astype(){named(list(tensors))}"
             raise invalid(f"{name}(): The type of data we are trying to retrieve {text}. {advice}")
 
@@ -490,15 +481,11 @@ logaddexp = binary(
 )
 
 
-def _check_tensors(*values: Any) -> None:
-    for value in values:
-        if not isinstance(value, Tensor):
-            raise TypeError(f"x and y must be tensor type, but got {type(value)}")
-
-
 def hypot(x: Tensor, y: Tensor) -> Tensor:
     """√(x² + y²), without overflow; a TypeError if one is no Tensor."""
-    _check_tensors(x, y)
+    fits = isinstance(x, Tensor) and isinstance(y, Tensor)
+    text = f"x and y must be tensor type, but got {type(x)} and {type(y)}"
+    require(fits, text, error=TypeError)
     return hypot_(x, y)
 
 
@@ -507,11 +494,8 @@ frac = composed("frac", lambda x: x - trunc(x))
 
 def positive(x: Tensor) -> Tensor:
     """x itself; a TypeError of bools."""
-    require(
-        x.dtype.name != "bool",
-        "The `+` operator, on a bool tensor is not supported",
-        error=TypeError,
-    )
+    text = "The `+` operator, on a bool tensor is not supported"
+    require(x.dtype.name != "bool", text, error=TypeError)
     return x
 
 

@@ -226,12 +226,9 @@ def _singular(name: str, full: bool, **vjps: Any) -> Operation:
     """U, the singular values from the largest on, and the adjoint of V: without what belongs to none, or square."""
 
     def forward(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-        if (
-            not xp.isfinite(x).all().item()
-        ):  # LAPACK (gesdd) need not end on an infinite one, and the release raises
-            raise ValueError(
-                "singular values need a matrix of finite entries, and this one has an infinity or a NaN"
-            )
+        # LAPACK (gesdd) need not end on an infinite one, and the release raises
+        text = "singular values need a matrix of finite entries, without an infinity or a NaN"
+        require(xp.isfinite(x).all().item(), text)
         return tuple(xp.linalg.svd(x, full_matrices=full))
 
     return op(**vjps)(composed(name, forward))

@@ -32,12 +32,12 @@ def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
 
 def _sized(x: Tensor, n: int, at: int) -> Tensor:
     """Cut off, or filled up with zeros, along an axis."""
-    size = x.shape[at]
-    if n < size:
+    more = n - x.shape[at]
+    if more <= 0:
         return along(x, at, slice(n))
-    return (
-        x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
-    )
+    widths = [(0, 0)] * x.ndim
+    widths[at] = (0, more)
+    return pad_(x, widths, 0.0)
 
 
 def _scaled(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
@@ -99,19 +99,24 @@ def _over(
     x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]
 ) -> Tensor:
     """`last` along the last axis, then `one` along the others; `last` at the end if it gives real numbers."""
-    named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]
+    named = _named_axes(x, axes)
     sizes: list[int | None] = [None] * len(named) if s is None else list(as_ints(s))
     if axes is None:
         named = named[-len(sizes) :]
-    require(
-        len(sizes) == len(named),
-        f"Length of s ({len(sizes)}) and length of axes ({len(named)}) does not match",
-    )
-    steps = [(one, size, axis) for size, axis in zip(sizes, named, strict=True)]
-    steps[-1] = (last, sizes[-1], named[-1])
-    for transform, size, axis in steps if last in (irfft, hfft) else [steps[-1], *steps[:-1]]:
-        x = transform(x, size, axis, norm)
-    return x
+    text = f"Length of s ({len(sizes)}) and length of axes ({len(named)}) does not match"
+    require(len(sizes) == len(named), text)
+    at_the_end = last in (irfft, hfft)
+    if not at_the_end:
+        x = last(x, sizes[-1], named[-1], norm)
+    for size, axis in zip(sizes[:-1], named[:-1], strict=True):
+        x = one(x, size, axis, norm)
+    return last(x, sizes[-1], named[-1], norm) if at_the_end else x
+
+
+def _named_axes(x: Tensor, axes: Any) -> list[int]:
+    """The axes named, from the front, in their order, which may name one twice; else all."""
+    given = range(x.ndim) if axes is None else as_ints(axes)
+    return [normal_axis(k, x.ndim) for k in given]
 
 
 def _along_several(
@@ -154,7 +159,7 @@ rfftfreq = composed(
 
 
 def _moved(x: Tensor, axes: Any, by: Callable[[int], int]) -> Tensor:
-    named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]
+    named = _named_axes(x, axes)
     return roll(x, [by(x.shape[k]) for k in named], named)
 
 

@@ -34,8 +34,8 @@ def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
     """`index` into an array of `shape`; a ValueError for what is no index, an IndexError if it does not fit."""
     parts = [_part(xp, part) for part in (index if type(index) is tuple else (index,))]
     used = sum(map(_axes_used, parts))
-    text = f"too many indices: {used} for {len(shape)} axes"
-    require(used <= len(shape), text, error=OutOfRangeError)
+    if used > len(shape):
+        raise OutOfRangeError(f"too many indices: {used} for {len(shape)} axes")
     first = next((k for k, part in enumerate(parts) if part is Ellipsis), len(parts))
     parts[first : first + 1] = [slice(None)] * (len(shape) - used)
     basic: list[Any] = []

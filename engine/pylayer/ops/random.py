@@ -104,10 +104,8 @@ def seed(seed: int) -> Generator:
 
 def _float(dtype: Any) -> Any:
     wanted = default_dtype() if dtype is None else as_dtype(dtype)
-    if not wanted.is_floating:
-        raise TypeError(
-            f"(InvalidType) random floating-point numbers cannot be of dtype {wanted.name}."
-        )
+    text = f"random floating-point numbers cannot be of dtype {wanted.name}"
+    require(wanted.is_floating, text, error=TypeError)
     return wanted.numpy
 
 
@@ -177,9 +175,11 @@ def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
 def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
     """Ones with the probabilities in `x` (or with `p`), else zeros; an IndexError if one is not in [0, 1]."""
     array: Array = x.array
-    if p is None and bool((array > 1).any() | (array < 0).any()):
-        raise IndexError("(OutOfRange) bernoulli(): the probabilities should be from 0 to 1.")
-    drawn = generator().source.random(array.shape) < (array if p is None else p)
+    given = array if p is None else p
+    outside = p is None and bool((array > 1).any() | (array < 0).any())
+    text = "bernoulli(): the probabilities should be from 0 to 1"
+    require(not outside, text, error=IndexError)
+    drawn = generator().source.random(array.shape) < given
     return Tensor(XP[type(array)].asarray(drawn, array.dtype))
 
 
@@ -198,7 +198,8 @@ def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
     if not x.dtype.is_complex:
         return mean + std * _drawn(x, "standard_normal")
     if isinstance(mean, complex):
-        text = "The mean of complex gaussian distribution should be a complex number with real part equal imaginary part"
+        text = "The mean of complex gaussian distribution should be a complex number"
+        text = f"{text} with real part equal imaginary part"
         require(mean.real == mean.imag, f"{text}, but got {mean.real} != {mean.imag}")
         mean = mean.real
     parts = [mean + std / math.sqrt(2) * _drawn(x, "standard_normal") for _ in range(2)]
