@@ -27,6 +27,9 @@ PROGRAMS: dict[str, str] = {
     # ------------------------------------------------------------------- attributes of layers
     "nn.Layer kinds": _KINDS,
     "nn.Layer tensors": "layer = paddle.nn.Linear(2, 2); layer.t = paddle.ones([2]); layer.register_buffer('u', paddle.ones([1]))\nout = [[n for n, _ in layer.named_buffers()], list(layer.state_dict())]\ndel layer.t\nout.append([hasattr(layer, 't'), list(layer._buffers)])",
+    "Tensor.set_value strides": "a = paddle.to_tensor(np.arange(6.0).reshape(2, 3)); b = a[:, 0]; c = a.transpose([1, 0]); b.set_value(np.full(2, 7.0)); out = [a, b, b.strides]; c.set_value(np.full((3, 2), 8.0)); out += [a, c, c.strides]",
+    "Tensor.set_value strides of a Tensor": "a = paddle.to_tensor(np.arange(6.0).reshape(2, 3)); b = a[:, 0]; b.set_value(paddle.full([2], 7.0, 'float64')); out = [a, b, b.strides]",
+    "Tensor.__div__ None raises": "x.__div__(None)", "Tensor.__rdiv__ None raises": "x.__rdiv__(None)",
     # ------------------------------------------------------------------- first values
     **{f"nn.initializer.{name}": f"made = paddle.create_parameter([300, 400], 'float64', default_initializer=paddle.nn.initializer.{name}({options}))\nout = [round(abs(float(made.std()) / {std} - 1), 1), float(made.min()) >= {low}, float(made.max()) <= {high}]" for name, options, std, low, high in (
         ("KaimingNormal", "", "(2 / 300) ** 0.5", -1, 1), ("KaimingUniform", "nonlinearity='leaky_relu', negative_slope=0.5", "(2 / 1.25 / 300) ** 0.5", "-(6 / 1.25 / 300) ** 0.5", "(6 / 1.25 / 300) ** 0.5"),

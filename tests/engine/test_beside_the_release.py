@@ -54,6 +54,12 @@ def test_its_value(name: str) -> None:
     np.testing.assert_allclose(make().numpy(), expected, rtol=1e-15)
 
 
+def gradient_of(function: Callable[[Any], Any]) -> Any:
+    x = tensor([-1.0, 2.0], "bfloat16")
+    x.stop_gradient = False
+    return paddle.grad(function(x).sum(), x)[0]
+
+
 DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "copysign of integers": (lambda: paddle.copysign(tensor([1, -2], "int64"), tensor([-1, 1], "int64")), "int64"),
     "heaviside of integers": (lambda: paddle.heaviside(tensor([0, 1], "int32"), tensor([3, 1], "int32")), "int32"),
@@ -63,6 +69,12 @@ DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: F.embedding(tensor([0, 1], "int64"), tensor(np.ones((2, 2)), "bfloat16"), 0),
         "bfloat16",
     ),
+    "elu of bfloat16": (lambda: F.elu(tensor([-1.0, 2.0], "bfloat16"), 0.5), "bfloat16"),
+    "leaky_relu of bfloat16": (lambda: F.leaky_relu(tensor([-1.0, 2.0], "bfloat16")), "bfloat16"),
+    "relu6 of bfloat16": (lambda: F.relu6(tensor([-1.0, 2.0], "bfloat16")), "bfloat16"),
+    "softplus of bfloat16": (lambda: F.softplus(tensor([-1.0, 2.0], "bfloat16")), "bfloat16"),
+    "the gradient of elu of bfloat16": (lambda: gradient_of(F.elu), "bfloat16"),
+    "the gradient of leaky_relu of bfloat16": (lambda: gradient_of(F.leaky_relu), "bfloat16"),
 }
 
 

@@ -35,7 +35,9 @@ def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Te
 def gumbel_softmax(
     x: Tensor, temperature: float = 1.0, hard: bool = False, axis: int = -1, name: str | None = None
 ) -> Tensor:
-    """The softmax of logits plus Gumbel noise, over temperature; with `hard` one-hot, straight through in backward."""
+    """The softmax of logits plus Gumbel noise, over temperature; with `hard` one-hot, straight
+    through in backward.
+    """
     text = f"The temperature must be greater than 0. But received temperature = {temperature}"
     require(temperature > 0, text)
     noise = -log(-log(random.uniform(x.shape, x.dtype, 1e-12, 1.0)))
@@ -57,7 +59,8 @@ def swiglu(x: Tensor, y: Tensor | None = None, name: str | None = None) -> Tenso
 def sequence_mask(
     x: Tensor, maxlen: Any = None, dtype: Any = "int64", name: str | None = None
 ) -> Tensor:
-    """1 for positions before each length, along a new last axis of size `maxlen`, the largest length unless given.
+    """1 for positions before each length, along a new last axis of size `maxlen`, the largest
+    length unless given.
 
     A negative `maxlen` stands for the largest length as well, as in Paddle.
     """

@@ -1,4 +1,6 @@
-"""`paddle.nn.functional`'s adaptive pooling: as many windows as are asked for, of sizes that fit."""
+"""`paddle.nn.functional`'s adaptive pooling: as many windows as are asked for, of sizes that
+fit.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def _spans(size: int, count: int) -> list[range]:
 def _adaptive_avg(
     name: str, ndim: int, x: Tensor, output_size: Any, data_format: str = ""
 ) -> Tensor:
-    """The means of windows that cover each axis, `output_size` of them; a size of None keeps an axis."""
+    """The means of windows that cover each axis, `output_size` of them; a size of None keeps an
+    axis.
+    """
     check_space(name, x, ndim, data_format)
     x = channels_first(x, data_format)
     for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):
@@ -48,7 +52,8 @@ def _adaptive_avg(
 def _adaptive_max(
     name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool = False
 ) -> Any:
-    """The largest elements of windows that cover each axis, and with `return_mask` their positions when flattened.
+    """The largest elements of windows that cover each axis, and with `return_mask` their positions
+    when flattened.
 
     There are `output_size` windows; a size of None keeps an axis.
     """

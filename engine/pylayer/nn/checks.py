@@ -1,4 +1,5 @@
-"""What functions of `paddle.nn.functional` require of their arguments: one check per family of requirements.
+"""What functions of `paddle.nn.functional` require of their arguments: one check per family of
+requirements.
 
 Each raises ValueError, as Paddle 3.3.1 does, in place of a result that the release does not give.
 """
@@ -30,7 +31,9 @@ def check_positive(name: str, **numbers: Any) -> None:
 
 
 def check_parameters(name: str, x: Tensor, *parameters: Tensor | None) -> None:
-    """Check that weights, biases and running statistics have the dtype of `x`, or float32 beside half precision."""
+    """Check that weights, biases and running statistics have the dtype of `x`, or float32 beside
+    half precision.
+    """
     is_half = x.dtype.is_floating and x.dtype.itemsize == 2
     for parameter in parameters:
         if parameter is not None and not (is_half and parameter.dtype is float32):

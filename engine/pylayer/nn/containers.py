@@ -25,7 +25,8 @@ class _Layers(Layer):
 
     def _place(self, index: int) -> int:
         """A place from the start on. Raises IndexError where there is no layer."""
-        text = f"index {index} is out of range, should be an integer in range [{-len(self)}, {len(self)})"
+        text = f"should be an integer in range [{-len(self)}, {len(self)})"
+        text = f"index {index} is out of range, {text}"
         require(-len(self) <= index < len(self), text, error=IndexError)
         return index % len(self)
 
@@ -51,7 +52,9 @@ class _Layers(Layer):
 
 
 class Sequential(_Layers):
-    """Layers called one after the other. Given as arguments, as (name, layer) pairs, or in one OrderedDict."""
+    """Layers called one after the other. Given as arguments, as (name, layer) pairs, or in one
+    OrderedDict.
+    """
 
     def __init__(self, *layers: Any) -> None:
         super().__init__()

@@ -31,7 +31,8 @@ def _conv(
     groups: int = 1,
     data_format: str = "",
 ) -> Tensor:
-    """Correlation of `x`, [batch, in, *space], with `weight`, [out, in / groups, *kernel], plus a bias per channel.
+    """Correlation of `x`, [batch, in, *space], with `weight`, [out, in / groups, *kernel], plus a
+    bias per channel.
 
     Args:
         padding: see `pylayer.nn.spatial.pads_of`; ``SAME`` takes dilations for 1, as in Paddle.
@@ -67,10 +68,11 @@ def _conv_transpose(
     output_size: Any = None,
     data_format: str = "",
 ) -> Tensor:
-    """The adjoint of the convolution in its input, with `weight` of shape [in, out / groups, *kernel].
+    """The adjoint of the convolution in its input, with `weight` of shape [in, out / groups,
+    *kernel].
 
-    Several sizes of the output would be taken to that of `x`; `output_padding` is added to the least, or
-    `output_size` names it.
+    Several sizes of the output would be taken to that of `x`; `output_padding` is added to the
+    least, or `output_size` names it.
 
     Raises:
         ValueError: shapes or dtypes that do not fit, or a size that is none of these.

@@ -1,4 +1,6 @@
-"""Functions over one, two and three spatial axes, made of one computation and a table of their arguments."""
+"""Functions over one, two and three spatial axes, made of one computation and a table of their
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ def over_axes(
     """The functions of one computation, in the order of `arguments`.
 
     Args:
-        compute: called with the function's name and number of axes, then with the arguments by name; it has their
-            defaults. Its docstring is that of the functions.
+        compute: called with the function's name and number of axes, then with the arguments by
+            name; it has their defaults. Its docstring is that of the functions.
         name: with ``{}`` for the number of axes.
-        arguments: by number of axes, what the function takes, in order. `data_format` is Paddle's for as many axes
-            unless given; a last argument `name` is taken and passed over.
+        arguments: by number of axes, what the function takes, in order. `data_format` is Paddle's
+            for as many axes unless given; a last argument `name` is taken and passed over.
     """
     return [
         _function(compute, name.format(ndim), ndim, words.split())

@@ -1,4 +1,6 @@
-"""Compositions of operations for `paddle.nn.functional`: linear maps, normalisation, dropout, likeness."""
+"""Compositions of operations for `paddle.nn.functional`: linear maps, normalisation, dropout,
+likeness.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ def embedding(
     """The rows `x` of `weight`; those of `padding_idx` are zeros and take no gradient.
 
     Args:
-        max_norm: rows with a larger `norm_type`-norm are first scaled down to it, in `weight` itself.
+        max_norm: rows with a larger `norm_type`-norm are first scaled down to it, in `weight`
+            itself.
         sparse: a hint that is not taken.
         scale_grad_by_freq: not part of the bundled engine.
 
@@ -75,7 +78,9 @@ def check_padding_row(padding_idx: int, rows: int) -> None:
 def check_range(
     what: str, x: Tensor, count: int, error: type[Exception], ignored: int | None = None
 ) -> None:
-    """Check that numbers are below `count`, or what is ignored; while a program is made they have no values yet."""
+    """Check that numbers are below `count`, or what is ignored; while a program is made they have
+    no values yet.
+    """
     if isinstance(x, Symbol):
         return
     wrong = x.array[((x.array < 0) | (x.array >= count)) & (x.array != ignored)]
@@ -85,7 +90,9 @@ def check_range(
 
 
 def _hold_rows(weight: Tensor, x: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale the rows `x` of `weight` down to a norm of `max_norm`, in place and outside the graph."""
+    """Scale the rows `x` of `weight` down to a norm of `max_norm`, in place and outside the
+    graph.
+    """
     bare = weight.detach()
     size = norm(bare, norm_type, 1, True)
     named = one_hot(reshape(x, [-1]), weight.shape[0]).sum(0) > 0
@@ -105,7 +112,8 @@ def dropout(
 ) -> Tensor:
     """Elements set to zero with probability `p` in training (whole slices, if `axis` is given).
 
-    The others are divided by 1 - p (upscale_in_train), or all times 1 - p outside training (downscale_in_infer).
+    The others are divided by 1 - p (upscale_in_train), or all times 1 - p outside training
+    (downscale_in_infer).
 
     Raises:
         ValueError: `p` is not a probability, or another `mode`.
@@ -134,11 +142,12 @@ def layer_norm(
     epsilon: float = 1e-5,
     name: str | None = None,
 ) -> Tensor:
-    """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus `bias` (Ba et al., 2016).
+    """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus
+    `bias` (Ba et al., 2016).
 
     Raises:
-        ValueError: the last axes have another shape, or they are all; weight or bias is no row, or of another dtype;
-            or the epsilon is not within what Paddle takes, 0 to 0.001.
+        ValueError: the last axes have another shape, or they are all; weight or bias is no row, or
+            of another dtype; or the epsilon is not within what Paddle takes, 0 to 0.001.
     """
     epsilon_fits = 0 <= epsilon <= 0.001
     text = f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}"
@@ -165,7 +174,9 @@ def last_axes(name: str, x: Tensor, normalized_shape: Any) -> list[int]:
 
 
 def check_rows(name: str, x: Tensor, *rows: Tensor | None) -> None:
-    """Check that weight and bias, if there are any, have one axis each and go with the dtype of `x`."""
+    """Check that weight and bias, if there are any, have one axis each and go with the dtype of
+    `x`.
+    """
     for row in rows:
         if row is not None:
             require(row.ndim == 1, f"{name}(): weight and bias should have 1 dimension", row)
@@ -181,7 +192,9 @@ def normalize(
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between slices along `axis`; the product of their sizes is held above `eps`."""
+    """The cosine of the angle between slices along `axis`; the product of their sizes is held above
+    `eps`.
+    """
     x1, x2 = broadcast_tensors([x1, x2])
     # Held before the root is taken: the root of 0 has an infinite slope, which times 0 is NaN.
     squares = clip(total(x1 * x1, axis) * total(x2 * x2, axis), eps * eps)

@@ -21,11 +21,14 @@ _GAINS: dict[str, Callable[[float], float]] = {
     "leaky_relu": lambda slope: math.sqrt(2 / (1 + slope * slope)),
     "selu": lambda slope: 3 / 4,
 }
-"""Paddle's table: by what is applied to the outputs of a layer, the factor to the deviation of its weights."""
+"""Paddle's table: by what is applied to the outputs of a layer, the factor to the deviation of its
+weights.
+"""
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor to the standard deviation of weights before a `nonlinearity`, a leaky relu of slope `param` (0.01).
+    """The factor to the standard deviation of weights before a `nonlinearity`, a leaky relu of
+    slope `param` (0.01).
 
     Raises:
         ValueError: there is none for it.
@@ -49,7 +52,9 @@ class _Kaiming(Initializer):
         self.negative_slope, self.nonlinearity = negative_slope, nonlinearity
 
     def deviation(self, shape: Sequence[int]) -> float:
-        """The standard deviation: the gain over the root of the fan (He et al., 2015, equation 10)."""
+        """The standard deviation: the gain over the root of the fan (He et al., 2015, equation
+        10).
+        """
         fan = self.fan_in if self.fan_in is not None else fans(shape)[self.mode == "fan_out"]
         return calculate_gain(self.nonlinearity, self.negative_slope) / math.sqrt(fan)
 

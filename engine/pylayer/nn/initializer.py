@@ -20,14 +20,18 @@ from pylayer.tensor.unique_names import generate
 
 
 class Initializer:
-    """Gives the first values of a parameter. One of a user's overrides `forward` or `__call__`, to write them."""
+    """Gives the first values of a parameter. One of a user's overrides `forward` or `__call__`, to
+    write them.
+    """
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values, for a shape and a dtype."""
         raise NotImplementedError(f"{type(self).__name__} must override forward().")
 
     def forward(self, param: Tensor, block: Any = None) -> Any:
-        """Write the values into a parameter; those of another shape take the place of what it has."""
+        """Write the values into a parameter; those of another shape take the place of what it
+        has.
+        """
         check_changeable(param, f"paddle.nn.initializer.{type(self).__name__} of what is there")
         found = self.values(param.shape, param.dtype).array
         if found.shape == param.array.shape:
@@ -75,7 +79,9 @@ class Uniform(Initializer):
 
 
 def fans(shape: Sequence[int]) -> tuple[int, int]:
-    """How many inputs and outputs a weight of `shape` connects: a matrix is [in, out], a filter [out, in, …]."""
+    """How many inputs and outputs a weight of `shape` connects: a matrix is [in, out], a filter
+    [out, in, …].
+    """
     if len(shape) < 2:
         return math.prod(shape), math.prod(shape)
     if len(shape) == 2:
@@ -95,7 +101,9 @@ class _Xavier(Initializer):
         self.fan_in, self.fan_out, self.gain = fan_in, fan_out, gain
 
     def deviation(self, shape: Sequence[int]) -> float:
-        """The standard deviation: `gain` times sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010, equation 12)."""
+        """The standard deviation: `gain` times sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio,
+        2010, equation 12).
+        """
         fan_in, fan_out = fans(shape)
         fan_in = fan_in if self.fan_in is None else self.fan_in
         fan_out = fan_out if self.fan_out is None else self.fan_out
@@ -132,7 +140,9 @@ class Assign(Initializer):
 
 
 class ParamAttr:
-    """How a parameter is to be made and trained: name, first values, a factor to the learning rate, weight decay."""
+    """How a parameter is to be made and trained: name, first values, a factor to the learning rate,
+    weight decay.
+    """
 
     def __init__(
         self,
@@ -150,7 +160,8 @@ class ParamAttr:
 
 
 def as_attribute(attr: Any) -> ParamAttr:
-    """What a layer says of a parameter: a ParamAttr, None, True, a name, an Initializer or a regularizer.
+    """What a layer says of a parameter: a ParamAttr, None, True, a name, an Initializer or a
+    regularizer.
 
     Raises:
         TypeError: it is something else.
@@ -176,7 +187,8 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Callable[..., Any] | None = None,
 ) -> Parameter:
-    """A new parameter: zeros for a bias, else `XavierUniform`, unless `attr` or `default_initializer` says otherwise.
+    """A new parameter: zeros for a bias, else `XavierUniform`, unless `attr` or
+    `default_initializer` says otherwise.
 
     Args:
         attr: see `as_attribute`.

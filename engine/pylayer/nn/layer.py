@@ -31,7 +31,9 @@ class _LayerHook(HookHandle):
 
 
 class Layer(Members):
-    """To be subclassed: make parameters and sublayers after ``super().__init__()``, and override `forward`."""
+    """To be subclassed: make parameters and sublayers after ``super().__init__()``, and override
+    `forward`.
+    """
 
     training: bool
 
@@ -65,7 +67,8 @@ class Layer(Members):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
-        """Have ``hook(layer, inputs)`` see, and unless it returns None replace, the inputs of each call.
+        """Have ``hook(layer, inputs)`` see, and unless it returns None replace, the inputs of each
+        call.
 
         Args:
             prepend: before those that are there.
@@ -93,7 +96,8 @@ class Layer(Members):
     def register_forward_post_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
-        """Have ``hook(layer, inputs, outputs)`` see, and unless it returns None replace, the outputs of each call.
+        """Have ``hook(layer, inputs, outputs)`` see, and unless it returns None replace, the
+        outputs of each call.
 
         Args:
             prepend: before those that are there.
@@ -116,7 +120,9 @@ class Layer(Members):
         return self
 
     def train(self, mode: bool = True) -> Layer:
-        """Training mode, or evaluation mode, here and below. Raises ValueError unless `mode` is a bool."""
+        """Training mode, or evaluation mode, here and below. Raises ValueError unless `mode` is a
+        bool.
+        """
         require(isinstance(mode, bool), "training mode is expected to be boolean")
         for layer in self.sublayers(include_self=True):
             layer.training = mode
@@ -175,7 +181,9 @@ class Layer(Members):
         return self.to(dtype="float16")
 
     def float16(self, excluded_layers: Any = None) -> Layer:
-        """The layer as it is, and a warning: as Paddle on a CPU without arithmetic of low precision."""
+        """The layer as it is, and a warning: as Paddle on a CPU without arithmetic of low
+        precision.
+        """
         warnings.warn(
             "Paddle compiled by the user does not support float16, so keep original data type.",
             stacklevel=2,
@@ -227,11 +235,12 @@ class Layer(Members):
     def set_state_dict(
         self, state_dict: Mapping[str, Any], use_structured_name: bool = True
     ) -> tuple[list[str], list[str]]:
-        """Copy values in by dotted name, or by the names of parameters; a warning for each that is missing.
+        """Copy values in by dotted name, or by the names of parameters; a warning for each that is
+        missing.
 
         Returns:
-            The names that were missing from `state_dict`, or there with another shape; and those that were in it
-            without being asked for.
+            The names that were missing from `state_dict`, or there with another shape; and those
+            that were in it without being asked for.
 
         Raises:
             AssertionError: a value is of another dtype.

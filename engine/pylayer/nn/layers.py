@@ -17,7 +17,9 @@ from pylayer.tensor.tensor import Tensor
 
 
 class Linear(Layer):
-    """``x @ weight + bias``, `weight` of shape [in_features, out_features]; no bias if `bias_attr` is False."""
+    """``x @ weight + bias``, `weight` of shape [in_features, out_features]; no bias if `bias_attr`
+    is False.
+    """
 
     def __init__(
         self,
@@ -38,11 +40,14 @@ class Linear(Layer):
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self._dtype.name}"
+        sizes = f"in_features={self.in_features}, out_features={self.out_features}"
+        return f"{sizes}, dtype={self._dtype.name}"
 
 
 class Embedding(Layer):
-    """The rows of a weight of shape [num_embeddings, embedding_dim]; that of `padding_idx` starts as zeros."""
+    """The rows of a weight of shape [num_embeddings, embedding_dim]; that of `padding_idx` starts
+    as zeros.
+    """
 
     def __init__(
         self,
@@ -104,7 +109,9 @@ class Embedding(Layer):
 
 
 class LayerNorm(Layer):
-    """`nn.functional.layer_norm` with a weight of ones and a bias of zeros to start with, each in one row."""
+    """`nn.functional.layer_norm` with a weight of ones and a bias of zeros to start with, each in
+    one row.
+    """
 
     @also(eps="epsilon")
     def __init__(

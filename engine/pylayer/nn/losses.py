@@ -61,7 +61,9 @@ def smooth_l1_loss(
     is_huber: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """Huber's loss: half the square up to `delta`, linear beyond; divided by `delta` unless `is_huber`."""
+    """Huber's loss: half the square up to `delta`, linear beyond; divided by `delta` unless
+    `is_huber`.
+    """
     check_label_shape("smooth_l1_loss", input, label)
     size = absolute(input - label)
     loss = where_(size < delta, size * size * 0.5, size * delta - 0.5 * delta * delta)
@@ -88,7 +90,9 @@ def kl_div(
     log_target: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """label · (log label - input), `input` being logarithms; batchmean is the sum by the size of the first axis."""
+    """label · (log label - input), `input` being logarithms; batchmean is the sum by the size of
+    the first axis.
+    """
     require(input.ndim == label.ndim, "kl_div(): both should have as many axes", input, label)
     check_label_shape("kl_div", input, label)
     if log_target:
@@ -115,7 +119,8 @@ def binary_cross_entropy(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """-(label · log input + (1 - label) · log(1 - input)), the logarithms held above -100 as in Paddle.
+    """-(label · log input + (1 - label) · log(1 - input)), the logarithms held above -100 as in
+    Paddle.
 
     Raises:
         ValueError: the label has another shape or dtype, or a probability is not between 0 and 1.
@@ -154,11 +159,12 @@ def nll_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """Minus the element `label` of log-probabilities, classes along the second axis; see `cross_entropy`.
+    """Minus the element `label` of log-probabilities, classes along the second axis; see
+    `cross_entropy`.
 
     Raises:
-        ValueError: there are no classes; the label is not of int64, or the weight not of the input's dtype; or a class
-            is out of range.
+        ValueError: there are no classes; the label is not of int64, or the weight not of the
+            input's dtype; or a class is out of range.
     """
     require(input.ndim > 1, f"nll_loss(): Expected 2 or more dimensions (got {input.ndim})")
     require(label.dtype is int64, "nll_loss(): the label should be of int64", label)
@@ -170,7 +176,8 @@ def nll_loss(
 def label_smooth(
     label: Tensor, prior_dist: Tensor | None = None, epsilon: float = 0.1, name: str | None = None
 ) -> Tensor:
-    """(1 − epsilon) · label + epsilon · the prior distribution, even unless given; epsilon in single precision.
+    """(1 − epsilon) · label + epsilon · the prior distribution, even unless given; epsilon in
+    single precision.
 
     Raises:
         ValueError: `epsilon` is not between 0 and 1.
@@ -198,13 +205,16 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
-    """Minus the log of the softmax of `input` at `label`, or averaged over the distribution `label` (`soft_label`).
+    """Minus the log of the softmax of `input` at `label`, or averaged over the distribution `label`
+    (`soft_label`).
 
     Args:
-        label: classes, of the shape of `input` without `axis` or with size 1 there; or probabilities, as which labels
-            of as many axes as `input` are taken with `label_smoothing`.
+        label: classes, of the shape of `input` without `axis` or with size 1 there; or
+            probabilities, as which labels of as many axes as `input` are taken with
+            `label_smoothing`.
         weight: of each class; the mean is then weighted.
-        ignore_index: the class whose entries add nothing, and if not negative do not count in the mean either.
+        ignore_index: the class whose entries add nothing, and if not negative do not count in the
+            mean either.
         reduction: mean, sum or none; none keeps the label's shape.
         use_softmax: False if `input` holds probabilities already.
 
@@ -244,7 +254,9 @@ def softmax_with_cross_entropy(
     return_softmax: bool = False,
     axis: int = -1,
 ) -> Any:
-    """`cross_entropy` of every entry, with a size of 1 along `axis`; with `return_softmax` a pair with the softmax."""
+    """`cross_entropy` of every entry, with a size of 1 along `axis`; with `return_softmax` a pair
+    with the softmax.
+    """
     loss = cross_entropy(logits, label, None, ignore_index, "none", soft_label, axis)
     if loss.ndim < logits.ndim:
         loss = unsqueeze(loss, axis)

@@ -1,4 +1,6 @@
-"""What is in a layer: parameters, buffers and sublayers as attributes, and by their dotted names."""
+"""What is in a layer: parameters, buffers and sublayers as attributes, and by their dotted
+names.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +183,9 @@ class Members:
         layers_set: set[Any] | None = None,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """All layers below with dotted names, each once if `remove_duplicate`; `layers_set` has those passed over."""
+        """All layers below with dotted names, each once if `remove_duplicate`; `layers_set` has
+        those passed over.
+        """
         seen = set() if layers_set is None else layers_set
         if self in seen:
             return

@@ -26,7 +26,9 @@ class _Normed(Layer):
 
 
 class _BatchNorm(_Normed):
-    """`nn.functional.batch_norm`: weight of ones, bias of zeros, running mean 0 and variance 1 to start with."""
+    """`nn.functional.batch_norm`: weight of ones, bias of zeros, running mean 0 and variance 1 to
+    start with.
+    """
 
     def __init__(
         self,
@@ -65,8 +67,8 @@ class _BatchNorm(_Normed):
         self._data_format = "NHWC" if are_channels_last(self._data_format) else "NCHW"
         self._check_input_dim(input)
         return batch_norm(
-            input, self._mean, self._variance, self.weight, self.bias, self.training, self._momentum, self._epsilon,
-            self._data_format, self._use_global_stats,
+            input, self._mean, self._variance, self.weight, self.bias, self.training,
+            self._momentum, self._epsilon, self._data_format, self._use_global_stats,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
@@ -134,7 +136,8 @@ class GroupNorm(Layer):
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return f"num_groups={self._num_groups}, num_channels={self._num_channels}, epsilon={self._epsilon}"
+        sizes = f"num_groups={self._num_groups}, num_channels={self._num_channels}"
+        return f"{sizes}, epsilon={self._epsilon}"
 
 
 class _InstanceNorm(_Normed):

@@ -59,10 +59,12 @@ def batch_norm(
     use_global_stats: bool | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Mean 0 and variance 1 per channel, over batch and space; times `weight` plus `bias` (Ioffe and Szegedy, 2015).
+    """Mean 0 and variance 1 per channel, over batch and space; times `weight` plus `bias` (Ioffe
+    and Szegedy, 2015).
 
-    In training the statistics are those of `x`, and the running ones move towards them by 1 − `momentum`, in place;
-    else the running ones are used. `use_global_stats`, if given, decides which.
+    In training the statistics are those of `x`, and the running ones move towards them by 1 −
+    `momentum`, in place; else the running ones are used. `use_global_stats`, if given, decides
+    which.
 
     Raises:
         UnsupportedError: in training, on a Variable of static mode.
@@ -83,7 +85,8 @@ def batch_norm(
         centred = x - reshape(running_mean, shape)
         out = centred * rsqrt(reshape(running_var, shape) + epsilon)
     elif x.size == x.shape[1]:
-        # One number per channel has no variance: Paddle leaves it as it is, and gives weight and bias zeros.
+        # One number per channel has no variance: Paddle leaves it as it is, and gives weight and
+        # bias zeros.
         return channels_back(x + _scaled(zeros_like(x), weight, bias) * 0.0, data_format)
     else:
         axes = [k for k in range(x.ndim) if k != 1]
@@ -111,17 +114,18 @@ def group_norm(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """Mean 0 and variance 1 per sample and group of channels; times `weight` plus `bias` (Wu and He, 2018).
+    """Mean 0 and variance 1 per sample and group of channels; times `weight` plus `bias` (Wu and
+    He, 2018).
 
     Raises:
-        ValueError: the channels do not divide into the groups; another `data_format`, or weight or bias of another
-            dtype.
+        ValueError: the channels do not divide into the groups; another `data_format`, or weight or
+            bias of another dtype.
     """
     check_format(data_format, SPATIAL_FORMATS)
     check_positive("group_norm", groups=num_groups)
     check_parameters("group_norm", x, weight, bias)
     x = channels_first(x, data_format)
-    fits = x.shape[1] % num_groups == 0
+    fits = not x.shape[1] % num_groups
     require(fits, f"group_norm(): the channels do not divide into {num_groups} groups", x)
     groups = reshape(x, [x.shape[0], num_groups, -1])
     out = reshape(_normalised(groups, [2], epsilon), x.shape)
@@ -140,7 +144,8 @@ def instance_norm(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """Mean 0 and variance 1 per sample and channel; times `weight` plus `bias` (Ulyanov et al., 2016).
+    """Mean 0 and variance 1 per sample and channel; times `weight` plus `bias` (Ulyanov et al.,
+    2016).
 
     Raises:
         ValueError: `x` has no channels, or weight or bias is of another dtype.
@@ -162,7 +167,8 @@ def rms_norm(
     eps: float = 1e-5,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`input` over the root of its mean square over the last axes, times `weight` (Zhang and Sennrich, 2019).
+    """`input` over the root of its mean square over the last axes, times `weight` (Zhang and
+    Sennrich, 2019).
 
     Returns:
         The result, and the reciprocal of that root.
@@ -191,7 +197,8 @@ def scaled_dot_product_attention(
     enable_gqa: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """softmax(Q Kᵀ · scale + mask) V per head (Vaswani et al., 2017); all are [batch, length, heads, size].
+    """softmax(Q Kᵀ · scale + mask) V per head (Vaswani et al., 2017); all are [batch, length,
+    heads, size].
 
     Without a batch they are [length, heads, size].
 

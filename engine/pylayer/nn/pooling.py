@@ -21,7 +21,9 @@ from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- windows of one size
 class Windows(NamedTuple):
-    """Where windows lie over spatial axes: `around` is `pads`, and what ceil_mode has windows reach beyond these."""
+    """Where windows lie over spatial axes: `around` is `pads`, and what ceil_mode has windows reach
+    beyond these.
+    """
 
     kernel: list[int]
     strides: list[int]
@@ -66,7 +68,8 @@ def _max_pool(
     ceil_mode: bool = False,
     data_format: str = "",
 ) -> Any:
-    """The largest element of every window of `x`, [batch, channels, *space]; of equal ones the first has the gradient.
+    """The largest element of every window of `x`, [batch, channels, *space]; of equal ones the
+    first has the gradient.
 
     Args:
         stride: the kernel's size unless given.
@@ -125,7 +128,7 @@ def _avg_pool(
     return channels_back(total / counts, data_format)
 
 
-# --------------------------------------------------------------------------- over one, two and three axes
+# --------------------------------------------------------------------- over one, two and three axes
 _WINDOW = "kernel_size stride padding"
 _MAX = f"x {_WINDOW} return_mask ceil_mode"
 _AVG = f"x {_WINDOW} ceil_mode exclusive divisor_override data_format"

@@ -23,7 +23,8 @@ def per_axis(value: Any, ndim: int, what: str) -> list[int]:
 
 
 def check_space(name: str, x: Tensor, ndim: int, data_format: str) -> None:
-    """Check that `x` has a batch, channels and `ndim` spatial axes, and that `data_format` is one of as many.
+    """Check that `x` has a batch, channels and `ndim` spatial axes, and that `data_format` is one
+    of as many.
 
     Raises:
         ValueError: it has not, or is none.
@@ -33,7 +34,9 @@ def check_space(name: str, x: Tensor, ndim: int, data_format: str) -> None:
 
 
 def padding_word(padding: Any) -> str:
-    """``SAME`` or ``VALID``; empty if the padding is given in numbers. A ValueError for another word."""
+    """``SAME`` or ``VALID``; empty if the padding is given in numbers. A ValueError for another
+    word.
+    """
     if not isinstance(padding, str):
         return ""
     word = padding.upper()
@@ -60,8 +63,9 @@ def pads_of(
     """Pairs (before, after), one per spatial axis.
 
     Args:
-        padding: an int; one per axis; two per axis; pairs for all axes of the Tensor, or nested lists of these;
-            ``"VALID"``, none; or ``"SAME"``, as much as keeps the number of windows at size / stride, rounded up.
+        padding: an int; one per axis; two per axis; pairs for all axes of the Tensor, or nested
+            lists of these; ``"VALID"``, none; or ``"SAME"``, as much as keeps the number of windows
+            at size / stride, rounded up.
 
     Raises:
         ValueError: another text or number of ints, or padding of batch or channels.

@@ -34,7 +34,9 @@ def unfold(
     dilations: Any = 1,
     name: str | None = None,
 ) -> Tensor:
-    """The windows of images, [batch, channels, height, width], as columns: [batch, channels · kernel, windows]."""
+    """The windows of images, [batch, channels, height, width], as columns: [batch, channels ·
+    kernel, windows].
+    """
     kernel, steps, apart = _two(kernel_sizes), _two(strides), _two(dilations)
     check_positive("unfold", kernel_sizes=kernel, strides=steps, dilations=apart)
     return unfold_(x, kernel, steps, _around(paddings), apart)

@@ -1,7 +1,8 @@
 """Sliding windows over the last axes: what convolution, pooling, unfold and fold are made of.
 
-Arrays are [batch, channels, *space], filters [out, in / groups, *kernel]. `pads` are pairs (before, after), one per
-spatial axis, as `kernel`, `strides` and `dilations` have one number per spatial axis.
+Arrays are [batch, channels, *space], filters [out, in / groups, *kernel]. `pads` are pairs (before,
+after), one per spatial axis, as `kernel`, `strides` and `dilations` have one number per spatial
+axis.
 """
 
 from __future__ import annotations
@@ -12,19 +13,24 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
+from pylayer.ops.arguments import require
 from pylayer.tape.op import op
 from pylayer.tensor.array import Array
 
 LOWEST = -3.4028234663852886e38
-"""What Paddle begins the search for the largest element of a window with, in every dtype: float32's least number."""
+"""What Paddle begins the search for the largest element of a window with, in every dtype: float32's
+least number.
+"""
 
-# --------------------------------------------------------------------------- windows, as strided views
+# ------------------------------------------------------------------------ windows, as strided views
 Numbers = Sequence[int]
 Pads = Sequence[tuple[int, int]]
 
 
 def padded(xp: ModuleType, x: Array, pads: Pads, value: Any = 0) -> Array:
-    """`x` with `value` around its spatial axes, contiguous; `x` itself if there is nothing to add."""
+    """`x` with `value` around its spatial axes, contiguous; `x` itself if there is nothing to
+    add.
+    """
     if not any(n for pair in pads for n in pair):
         return xp.ascontiguousarray(x)
     sizes = [n + before + after for n, (before, after) in zip(x.shape[2:], pads, strict=True)]
@@ -73,7 +79,9 @@ def windows(
 def shifts(
     kernel: Numbers, strides: Numbers, dilations: Numbers, counts: Numbers
 ) -> Iterator[tuple[Any, Any]]:
-    """Per element of the kernel, its index and that of where it stands in all windows of a padded array."""
+    """Per element of the kernel, its index and that of where it stands in all windows of a padded
+    array.
+    """
     for at in itertools.product(*map(range, kernel)):
         first = [d * k for d, k in zip(dilations, at, strict=True)]
         yield (
@@ -118,7 +126,9 @@ def fold_(
 def folded(
     xp: ModuleType, parts: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
 ) -> Array:
-    """The sum [batch, channels, *space] of `parts`, [batch, channels, *kernel, *counts], at their places."""
+    """The sum [batch, channels, *space] of `parts`, [batch, channels, *kernel, *counts], at their
+    places.
+    """
     ndim = len(space)
     kernel, counts = parts.shape[2 : 2 + ndim], parts.shape[2 + ndim :]
     sizes = [n + before + after for n, (before, after) in zip(space, pads, strict=True)]
@@ -159,7 +169,8 @@ def window_spread(
 
 @op()
 def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads) -> Array:
-    """Per window the position of its largest element, the first of several, in the flattened space of `x`.
+    """Per window the position of its largest element, the first of several, in the flattened space
+    of `x`.
 
     It is -1 where a window has nothing but padding or numbers up to `LOWEST`.
     """
@@ -179,15 +190,20 @@ def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, p
 
 
 # --------------------------------------------------------------------------- convolution
-# Over any number of spatial axes, and its two adjoints: each a product with the windows as columns. The three are the
+# Over any number of spatial axes, and its two adjoints: each a product with the windows as columns.
+# The three are the
 # partial maps of one trilinear form, so each one's derivatives are the other two, to any order.
 COLUMNS = 1 << 20
-"""Bytes of columns made at a time on the host, half of what a core's second-level cache holds: for 32×16×32×32 with
-3×3 in float32 they took 2.5 ms forward, with twice as many 4.6, with a quarter 3.4."""
+"""Bytes of columns made at a time on the host, half of what a core's second-level cache holds: for
+32×16×32×32 with 3×3 in float32 they took 2.5 ms forward, with twice as many 4.6, with a quarter
+3.4.
+"""
 
 TALL = 32
-"""The least rows of columns per element of the kernel's first axis for which each is a product of its own: 21, of
-three channels under 7×7, took 1.6 times as long as one product, 48, of 16 under 3×3, half as long."""
+"""The least rows of columns per element of the kernel's first axis for which each is a product of
+its own: 21, of three channels under 7×7, took 1.6 times as long as one product, 48, of 16 under
+3×3, half as long.
+"""
 
 
 def _blocks(xp: ModuleType, batch: int, each: int) -> Iterator[slice]:
@@ -206,11 +222,12 @@ def _columns(
     dilations: Numbers,
     groups: int,
 ) -> Iterator[tuple[slice, slice, Array]]:
-    """The windows of `x` as columns, in parts: which of the batch, which of the kernel's first axis, and what lies
-    there, [batch, groups, in / groups · kernel, counts].
+    """The windows of `x` as columns, in parts: which of the batch, which of the kernel's first
+    axis, and what lies there, [batch, groups, in / groups · kernel, counts].
 
-    With a stride of 1 along the first axis, windows over the others alone are copied, if these are tall enough: the
-    columns of one element of that axis are a part of them, which a product takes as it lies.
+    With a stride of 1 along the first axis, windows over the others alone are copied, if these are
+    tall enough: the columns of one element of that axis are a part of them, which a product takes
+    as it lies.
     """
     rows, wide = x.shape[1] // groups * math.prod(kernel[1:]), padded(xp, x, pads)
     first = 1 if strides[0] == 1 and rows >= TALL else kernel[0]
@@ -249,11 +266,10 @@ def conv(
 ) -> Array:
     """Σ w · window for every window: [batch, out, *counts]."""
     kernel = w.shape[2:]
-    if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
-        text = f"but the input has {x.shape[1]} channels, the filter {w.shape[1]} and groups is {groups}"
-        raise ValueError(
-            f"the number of input's channels should be equal to filter's channels * groups, {text}"
-        )
+    fits = x.shape[1] == w.shape[1] * groups and w.shape[0] % groups == 0
+    text = "the number of input's channels should be equal to filter's channels * groups"
+    text = f"{text}, but the input has {x.shape[1]}, the filter {w.shape[1]} and groups is {groups}"
+    require(fits, text)
     counts = window_counts(x.shape[2:], kernel, strides, pads, dilations)
     outs = w.shape[0] // groups
     out = xp.empty((x.shape[0], groups, outs, math.prod(counts)), x.dtype)
@@ -286,7 +302,8 @@ def conv_input(
 ) -> Array:
     """The adjoint of `conv` in its input, of spatial sizes `space`: a transposed convolution.
 
-    With strides of 1 it is a convolution by the mirrored kernel, else columns are added up where they came from.
+    With strides of 1 it is a convolution by the mirrored kernel, else columns are added up where
+    they came from.
     """
     kernel, batch = w.shape[2:], g.shape[0]
     outs = w.shape[0] // groups

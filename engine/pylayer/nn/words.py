@@ -10,7 +10,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def also(**words: str) -> Callable[[F], F]:
-    """Have a method take other words for its arguments, as in Paddle: ``recurse="include_sublayers"``.
+    """Have a method take other words for its arguments, as in Paddle:
+    ``recurse="include_sublayers"``.
 
     An argument given in both words keeps the other, which then is one too many.
     """

@@ -12,7 +12,9 @@ from pylayer.tensor.tensor import Tensor
 
 
 def require(holds: bool, what: str, *tensors: Tensor, error: type[Exception] = ValueError) -> None:
-    """Raise `error` unless it `holds`: `what` is required, and of which dtypes and shapes the Tensors are."""
+    """Raise `error` unless it `holds`: `what` is required, and of which dtypes and shapes the
+    Tensors are.
+    """
     if not holds:
         got = " and ".join(f"{t.dtype.name} {list(t.shape)}" for t in tensors)
         raise error(
@@ -21,7 +23,9 @@ def require(holds: bool, what: str, *tensors: Tensor, error: type[Exception] = V
 
 
 def one_of(argument: str, value: Any, *choices: Any) -> None:
-    """Raise a ValueError unless the value of an argument, such as "qr(): `mode`", is one of the choices."""
+    """Raise a ValueError unless the value of an argument, such as "qr(): `mode`", is one of the
+    choices.
+    """
     if value not in choices:
         raise invalid(f"{argument} is one of {', '.join(map(str, choices))}, but got {value!r}")
 
@@ -40,7 +44,9 @@ def as_ints(values: Ints) -> list[int]:
 
 
 def as_int(value: Any) -> int:
-    """An int, also one in an array or a Tensor of one element; a TypeError for what is no integer."""
+    """An int, also one in an array or a Tensor of one element; a TypeError for what is no
+    integer.
+    """
     if type(value) is int:
         return value
     number = value.item() if hasattr(value, "item") else value
@@ -62,7 +68,9 @@ def check_tensor(name: str, argument: str, position: int, value: Any) -> None:
 
 
 class OutOfRangeError(IndexError, ValueError):
-    """An axis or a position is out of range: both errors, as Paddle raises now one, now the other."""
+    """An axis or a position is out of range: both errors, as Paddle raises now one, now the
+    other.
+    """
 
 
 def normal_axis(axis: Any, ndim: int) -> int:
@@ -87,7 +95,9 @@ def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes meant, from the front, all by None or []; a 0-d Tensor has the axis 0. A TypeError for no integers."""
+    """The axes meant, from the front, all by None or []; a 0-d Tensor has the axis 0. A TypeError
+    for no integers.
+    """
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))
     axes = tuple(normal_axis(k, ndim or 1) for k in as_ints(axis))

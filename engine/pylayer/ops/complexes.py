@@ -1,4 +1,6 @@
-"""Complex numbers. As in Paddle the gradient of a real function of a + bi is that in a plus i times that in b."""
+"""Complex numbers. As in Paddle the gradient of a real function of a + bi is that in a plus i times
+that in b.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from pylayer.tensor.tensor import Tensor
 
 @op(real=lambda g, F: F.real(g), imag=lambda g, F: F.imag(g))
 def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
-    """The complex numbers with these parts, which broadcast and are both float32 or both float64."""
+    """The complex numbers with these parts, which broadcast and are both float32 or both
+    float64.
+    """
     fits = real.dtype == imag.dtype and real.dtype.kind == "f" and real.dtype.itemsize >= 4
     require(fits, "the parts must both be float32 or both be float64", real, imag)
     return real + 1j * imag

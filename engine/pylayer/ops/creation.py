@@ -23,7 +23,9 @@ DTypeLike = DType | str | type | None
 
 
 def _wanted(dtype: Any) -> Any:
-    """The NumPy dtype meant, the default floating one for None; where casts are left out, the widest of its kind."""
+    """The NumPy dtype meant, the default floating one for None; where casts are left out, the
+    widest of its kind.
+    """
     if dtype is None:
         return default_dtype().numpy
     wanted = as_dtype(dtype).numpy
@@ -36,11 +38,12 @@ def _wanted(dtype: Any) -> Any:
 def to_tensor(
     data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True
 ) -> Tensor:
-    """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor; a TypeError of anything else.
+    """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor; a TypeError
+    of anything else.
 
-    Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64 as the default,
-    complex128; arrays keep their dtype (observed rule 72). `place` is the current device, if given at all; see
-    `set_device`.
+    Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64
+    as the default, complex128; arrays keep their dtype (observed rule 72). `place` is the current
+    device, if given at all; see `set_device`.
     """
     check_place(place)
     xp = default_module()
@@ -58,7 +61,9 @@ def to_tensor(
 
 
 def _values_of(data: Any, by_default: bool) -> Any:
-    """What is given to `to_tensor` as an array; from lists of the dtype that Paddle gives them `by_default`."""
+    """What is given to `to_tensor` as an array; from lists of the dtype that Paddle gives them
+    `by_default`.
+    """
     if isinstance(data, Tensor):
         return data.array
     if type(data) in XP:
@@ -93,7 +98,9 @@ def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
 
 
 def _usual_dtype(dtype: np.dtype[Any], tensors: list[Tensor]) -> Any:
-    """The dtype that Paddle gives lists of numbers of `dtype`, which may have `tensors` among them."""
+    """The dtype that Paddle gives lists of numbers of `dtype`, which may have `tensors` among
+    them.
+    """
     if dtype.kind == "c":
         return "complex128" if default_dtype().itemsize == 8 else "complex64"
     if tensors:
@@ -153,7 +160,9 @@ empty, empty_like = _all("empty", 0), _all_like("empty_like", 0)
 
 @creates
 def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
-    """All elements `fill_value`, a number or a TypeError; `dtype` is bool, complex128 or the default unless given."""
+    """All elements `fill_value`, a number or a TypeError; `dtype` is bool, complex128 or the
+    default unless given.
+    """
     value = _number(fill_value)
     usual = {bool: "bool", complex: "complex128"}.get(type(value))
     return _filled(shape, value, usual if dtype is None else dtype)
@@ -180,7 +189,9 @@ def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
 # --------------------------------------------------------------------------- sequences
 @creates
 def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None) -> Tensor:
-    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default."""
+    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints,
+    else the default.
+    """
     start, end = (0, start) if end is None else (start, end)
     given = [_number(n) for n in (start, end, step)]
     if dtype is None and all(isinstance(n, int) for n in given):
@@ -198,7 +209,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = No
 
 @creates
 def linspace(start: Any, stop: Any, num: Any, dtype: DTypeLike = None) -> Tensor:
-    """`num` values from `start` to `stop`, both included; for integer dtypes rounded towards zero."""
+    """`num` values from `start` to `stop`, both included; for integer dtypes rounded towards
+    zero.
+    """
     values = default_module().linspace(_number(start), _number(stop), int(num), dtype="float64")
     return Tensor(values.astype(_wanted(dtype)))
 

@@ -1,6 +1,8 @@
-"""Elementwise operations. A row: name, vjp(s), and the forward where the array module has no function of that name.
+"""Elementwise operations. A row: name, vjp(s), and the forward where the array module has no
+function of that name.
 
-The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real array is itself.
+The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real
+array is itself.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ divide = binary(
     floating=True,
     zeros=("x",),
 )
-# Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros (see `Row`).
+# Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros
+# (see `Row`).
 with_zeros = binary(
     "with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False
 )
@@ -67,7 +70,7 @@ neg = unary(
 )
 negative = neg
 
-# --------------------------------------------------------------------------- larger, smaller, between
+# ------------------------------------------------------------------------- larger, smaller, between
 maximum = binary(
     "maximum", lambda g, F, x, y: g * F.tie_share(x, y), lambda g, F, x, y: g * F.tie_share(y, x)
 )
@@ -86,7 +89,9 @@ fmax, fmin = (  # a rule reads y as well: who looks for a kink asks what both op
 
 @op(inputs=("x", "y"))
 def tie_share(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The part of a gradient for x: 1 where x > y, 0 where x < y, ½ where they are equal (observed rule 86)."""
+    """The part of a gradient for x: 1 where x > y, 0 where x < y, ½ where they are equal (observed
+    rule 86).
+    """
     array = x if hasattr(x, "dtype") else y
     return ((x > y) + 0.5 * (x == y)).astype(array.dtype)
 
@@ -100,7 +105,9 @@ def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
 
 
 def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """x held between numbers or Tensors of one element, or None; a float makes integers the default floating dtype."""
+    """x held between numbers or Tensors of one element, or None; a float makes integers the default
+    floating dtype.
+    """
     low, high = _bound(min, x), _bound(max, x)
     in_order = low is None or high is None or low <= high
     text = "clip(): max should be greater than or equal to min"
@@ -111,7 +118,9 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def is_cut(number: Any, x: Tensor) -> TypeGuard[np.floating[Any]]:
-    """Whether Paddle cuts a number to an integer next to `x`: one of NumPy's, no Python float, next to integers."""
+    """Whether Paddle cuts a number to an integer next to `x`: one of NumPy's, no Python float, next
+    to integers.
+    """
     is_numpys = isinstance(number, np.floating) and not isinstance(number, float)
     return is_numpys and x.array.dtype.kind in "iu"
 
@@ -135,7 +144,7 @@ def inside_bounds(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
     return (xp.ones(x.shape, dtype=bool) & above & below).astype(x.dtype)
 
 
-# --------------------------------------------------------------------------- powers, exponentials, logarithms
+# ----------------------------------------------------------------- powers, exponentials, logarithms
 square = unary("square", lambda g, x: g * 2 * x.conjugate())
 sqrt = unary("sqrt", lambda g, out: g * 0.5 / out.conjugate(), floating=True)
 rsqrt = unary(
@@ -153,7 +162,9 @@ reciprocal = unary(
 
 
 def _exp(xp: ModuleType) -> Any:
-    """float32 is computed in float64: NumPy's own is off by one unit at 1, and the documents print the right one."""
+    """float32 is computed in float64: NumPy's own is off by one unit at 1, and the documents print
+    the right one.
+    """
     return lambda x: (
         xp.exp(x, dtype="float64").astype(x.dtype) if x.dtype == "float32" else xp.exp(x)
     )
@@ -183,7 +194,9 @@ def _pow_y(g: Any, F: Any, x: Any, out: Any) -> Any:
 
 def _power(xp: ModuleType) -> Any:
     def forward(x: Any, y: Any) -> Any:
-        """Powers; of integers with a negative exponent the integer part, which NumPy refuses to compute."""
+        """Powers; of integers with a negative exponent the integer part, which NumPy refuses to
+        compute.
+        """
         whole = all(getattr(v, "dtype", xp.asarray(v).dtype).kind in "iub" for v in (x, y))
         if not whole or not xp.any(xp.asarray(y) < 0):
             return xp.power(x, y)
@@ -198,7 +211,9 @@ power = binary("pow", _pow_x, _pow_y, _power, numbers=True)
 
 
 def pow(x: Tensor, y: Any) -> Tensor:
-    """x to the power y, a number or Tensor (else a TypeError); of an integer Tensor to the integer part of a number."""
+    """x to the power y, a number or Tensor (else a TypeError); of an integer Tensor to the integer
+    part of a number.
+    """
     if isinstance(y, (int, float)) and isinstance(x, Tensor) and x.dtype.rank < 2:
         y = int(y)
     text = f"pow(): y must be scalar or Tensor, but received: {type(y).__name__}"
@@ -206,7 +221,7 @@ def pow(x: Tensor, y: Any) -> Tensor:
     return power(x, y)
 
 
-# --------------------------------------------------------------------------- trigonometric and hyperbolic
+# --------------------------------------------------------------------- trigonometric and hyperbolic
 sin = unary("sin", lambda g, F, x: g * F.cos(x).conjugate(), floating=True)
 cos = unary("cos", lambda g, F, x: -g * F.sin(x).conjugate(), floating=True)
 tan = unary("tan", lambda g, out: g * (1 + out * out).conjugate(), floating=True)
@@ -243,7 +258,7 @@ atan2 = binary(
 )
 
 
-# --------------------------------------------------------------------------- sigmoids and the error function
+# ------------------------------------------------------------------ sigmoids and the error function
 def _sigmoid(xp: ModuleType) -> Any:
     def forward(x: Array) -> Array:
         """1 / (1 + exp(−x)) without overflow for real x: exp is only taken of −|x|."""
@@ -256,7 +271,9 @@ def _sigmoid(xp: ModuleType) -> Any:
 
 
 def from_math(function: Callable[[float], float], name: str) -> Any:
-    """A forward that NumPy lacks: Python's `function` is called for each element. CuPy has SciPy's, of that `name`."""
+    """A forward that NumPy lacks: Python's `function` is called for each element. CuPy has SciPy's,
+    of that `name`.
+    """
 
     def bind(xp: ModuleType) -> Any:
         if xp.__name__ != "numpy":
@@ -288,7 +305,9 @@ abs = unary("abs", lambda g, F, x: g * F.sign(x))  # the subgradient at 0 is 0 (
 
 
 def _whole(name: str) -> Any:
-    """The forward of a rounding: integers are returned as they are, whatever the array module makes of them."""
+    """The forward of a rounding: integers are returned as they are, whatever the array module makes
+    of them.
+    """
     return lambda xp: lambda x: x.copy() if x.dtype.kind in "iub" else getattr(xp, name)(x)
 
 
@@ -312,7 +331,9 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Array:
-    """`nan` for NaN, the largest finite number or `posinf` for ∞, the least or `neginf` for −∞; else x."""
+    """`nan` for NaN, the largest finite number or `posinf` for ∞, the least or `neginf` for −∞;
+    else x.
+    """
     return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
@@ -342,7 +363,7 @@ def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
     return x + (y - x) * weight  # type: ignore[no-any-return]
 
 
-# --------------------------------------------------------------------------- comparisons, logic and predicates
+# ---------------------------------------------------------------- comparisons, logic and predicates
 equal = binary("equal", numbers=True)
 not_equal = binary("not_equal")
 less_than = binary("less_than", forward=lambda xp: xp.less)
@@ -355,7 +376,9 @@ logical_not = unary("logical_not")
 
 
 def check_one_dtype(x: Array, y: Array) -> None:
-    """Raise ValueError if the dtypes of arrays differ, or one is a number (the key phrases are Paddle's)."""
+    """Raise ValueError if the dtypes of arrays differ, or one is a number (the key phrases are
+    Paddle's).
+    """
     first, second = (getattr(array, "dtype", type(array).__name__) for array in (x, y))
     text = f"The type of data we are trying to retrieve ({first}) does not match the type of data"
     require(first == second, f"{text} ({second}) of the other. Cast one with astype()")
@@ -386,7 +409,9 @@ isnan, isinf, isfinite = map(unary, ("isnan", "isinf", "isfinite"))
 
 
 def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
-    """Raise ValueError if one is not a Tensor, or their dtypes differ (the key phrases are Paddle's)."""
+    """Raise ValueError if one is not a Tensor, or their dtypes differ (the key phrases are
+    Paddle's).
+    """
     for position, tensor in enumerate(tensors):
         check_supported(tensor)
         if not isinstance(tensor, Tensor):
@@ -438,7 +463,7 @@ def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
     return xp.all(x == y)
 
 
-# --------------------------------------------------------------------------- of floating-point numbers
+# ------------------------------------------------------------------------ of floating-point numbers
 
 
 def _copysign(xp: ModuleType) -> Any:
@@ -546,7 +571,7 @@ bitwise_right_shift = composed(
 bitwise_invert = composed("bitwise_invert", lambda x, out=None: ~x)
 
 
-# --------------------------------------------------------------------------- signs and kinds of numbers
+# ----------------------------------------------------------------------- signs and kinds of numbers
 signbit = unary("signbit")
 isposinf = composed("isposinf", lambda x: logical_and(isinf(x), x > 0))
 isneginf = composed("isneginf", lambda x: logical_and(isinf(x), x < 0))

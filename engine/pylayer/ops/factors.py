@@ -1,4 +1,5 @@
-"""Inverses, determinants and factors of the matrices in the last two axes, and solutions of linear systems by them.
+"""Inverses, determinants and factors of the matrices in the last two axes, and solutions of linear
+systems by them.
 
 The derivatives of singular vectors and eigenvectors exist where no two values are equal.
 """
@@ -51,7 +52,9 @@ def slogdet(xp: ModuleType, x: Array) -> Array:
 
 
 def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
-    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector, or one per matrix."""
+    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector, or one
+    per matrix.
+    """
     if not left:
         return matrix_transpose(solve(matrix_transpose(x), matrix_transpose(y)))
     if y.ndim == 1 or list(y.shape) == list(x.shape[:-1]):
@@ -62,7 +65,9 @@ def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
 def triangular_solve(
     x: Tensor, y: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Tensor:
-    """`solve` by one triangle of x, or by its transpose; with `unitriangular` the diagonal is taken as ones."""
+    """`solve` by one triangle of x, or by its transpose; with `unitriangular` the diagonal is taken
+    as ones.
+    """
     keep = triu if upper else tril
     triangle = keep(x, (1 if upper else -1) if unitriangular else 0)
     if unitriangular:
@@ -86,7 +91,9 @@ def symmetric_from_lower(xp: ModuleType, x: Array) -> Array:
 
 
 def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
-    """L⁻ᵀ Φ(Lᵀ g) L⁻¹ made symmetric, Φ halving the diagonal of the lower triangle (Murray, 2016, equation 8)."""
+    """L⁻ᵀ Φ(Lᵀ g) L⁻¹ made symmetric, Φ halving the diagonal of the lower triangle (Murray, 2016,
+    equation 8).
+    """
     inverse_factor = F.inv(out)
     lower = F.tril(F.matmul(_adjoint(F, out), F.tril(g, 0)), 0)
     halved = (lower + F.tril(lower, -1)) / 2
@@ -96,7 +103,9 @@ def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_cholesky_vjp)
 def cholesky_(xp: ModuleType, x: Array) -> Array:
-    """The lower triangular L with L Lᵀ = x, of the symmetric part of x: its gradient is symmetric, too."""
+    """The lower triangular L with L Lᵀ = x, of the symmetric part of x: its gradient is symmetric,
+    too.
+    """
     return xp.linalg.cholesky(_symmetric(xp, x))
 
 
@@ -137,7 +146,9 @@ def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
 
 
 def matrix_exp(x: Tensor) -> Tensor:
-    """Σ xᵏ / k!: scaled to a norm of at most ½, summed to 18 terms (the rest is below 1e-21), and squared again."""
+    """Σ xᵏ / k!: scaled to a norm of at most ½, summed to 18 terms (the rest is below 1e-21), and
+    squared again.
+    """
     size = float(XP[type(x.array)].abs(x.array).sum(-1).max().item()) if x.size else 0.0
     halvings = max(0, math.ceil(math.log2(size)) + 1) if 0.5 < size < math.inf else 0
     scaled = x * math.ldexp(1.0, -halvings)
@@ -165,7 +176,9 @@ def over_gaps(F: Any, matrix: Any, values: Any) -> Any:
 
 # --------------------------------------------------------------------------- orthogonal
 def _qr_vjp(g: Any, F: Any, out: Any) -> Any:
-    """(gQ + Q · copyltu(R gRᴴ − gQᴴ Q)) R⁻ᴴ, the lower triangle copied to the upper (Walter et al., 2012)."""
+    """(gQ + Q · copyltu(R gRᴴ − gQᴴ Q)) R⁻ᴴ, the lower triangle copied to the upper (Walter et al.,
+    2012).
+    """
     q, r = out
     m = F.matmul(r, _adjoint(F, g[1])) - F.matmul(_adjoint(F, g[0]), q)
     mirrored = F.tril(m, 0) + _adjoint(F, F.tril(m, -1))
@@ -174,7 +187,9 @@ def _qr_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_qr_vjp)
 def qr_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-    """Q with orthonormal columns and R upper triangular, of matrices with at least as many rows as columns."""
+    """Q with orthonormal columns and R upper triangular, of matrices with at least as many rows as
+    columns.
+    """
     return tuple(xp.linalg.qr(x))
 
 
@@ -185,7 +200,9 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 
 def qr(x: Tensor, mode: str = "reduced") -> Any:
-    """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there is no gradient."""
+    """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there
+    is no gradient.
+    """
     one_of("qr(): `mode`", mode, "reduced", "complete", "r")
     rows, columns = x.shape[-2:]
     if mode == "complete" and rows > columns:
@@ -202,7 +219,9 @@ def qr(x: Tensor, mode: str = "reduced") -> Any:
 
 # --------------------------------------------------------------------------- singular values
 def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
-    """The derivative of a singular value decomposition of real matrices (Townsend, 2016, equation 34)."""
+    """The derivative of a singular value decomposition of real matrices (Townsend, 2016, equation
+    34).
+    """
     (gu, gs, gvh), (u, s, vh) = g, out
     v, gv = _adjoint(F, vh), _adjoint(F, gvh)
     squares = s * s
@@ -223,7 +242,9 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 def _singular(name: str, full: bool, **vjps: Any) -> Operation:
-    """U, the singular values from the largest on, and the adjoint of V: without what belongs to none, or square."""
+    """U, the singular values from the largest on, and the adjoint of V: without what belongs to
+    none, or square.
+    """
 
     def forward(xp: ModuleType, x: Array) -> tuple[Array, ...]:
         # LAPACK (gesdd) need not end on an infinite one, and the release raises
@@ -238,7 +259,9 @@ svd_, svd_full = _singular("svd", False, x=_svd_vjp), _singular("svd_full", True
 
 
 def svd(x: Tensor, full_matrices: bool = False, *, out: Any = None) -> Any:
-    """U, S and Vᴴ with U · diag(S) · Vᴴ = x. With `full_matrices` U and V are square, and there is no gradient."""
+    """U, S and Vᴴ with U · diag(S) · Vᴴ = x. With `full_matrices` U and V are square, and there is
+    no gradient.
+    """
     return (svd_full if full_matrices and x.shape[-1] != x.shape[-2] else svd_)(x)
 
 
@@ -247,7 +270,9 @@ svdvals = composed("svdvals", lambda x: svd(x)[1])
 
 # --------------------------------------------------------------------------- eigenvalues
 def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
-    """V (diag(gw) + Vᴴ gV over the gaps) Vᴴ, made symmetric as the input is (Giles, 2008, section 3.1)."""
+    """V (diag(gw) + Vᴴ gV over the gaps) Vᴴ, made symmetric as the input is (Giles, 2008, section
+    3.1).
+    """
     (gw, gv), (w, v) = g, out
     inner = over_gaps(F, F.matmul(_adjoint(F, v), gv), w) + F.diagonal_ones(w) * row(F, gw)
     found = F.matmul(F.matmul(v, inner), _adjoint(F, v))
@@ -256,7 +281,9 @@ def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_eigh_vjp)
 def eigh(xp: ModuleType, x: Array, UPLO: str = "L") -> tuple[Array, ...]:
-    """Eigenvalues, from the smallest on, and eigenvectors, as columns, of the symmetric part, whatever `UPLO` is."""
+    """Eigenvalues, from the smallest on, and eigenvectors, as columns, of the symmetric part,
+    whatever `UPLO` is.
+    """
     one_of("`UPLO`", UPLO, "L", "U")
     return tuple(xp.linalg.eigh(_symmetric(xp, x)))
 
@@ -267,8 +294,8 @@ eigvalsh = composed("eigvalsh", lambda x, UPLO="L": eigh(x, UPLO)[0])
 def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
     """V⁻ᴴ (diag(gw) + (Vᴴ gV − Vᴴ V Re diag(Vᴴ gV)) over the gaps) Vᴴ, of vectors of length 1.
 
-    LAPACK turns each so that its largest component is real. That turning's part of the derivative is put into gV first:
-    i · c over that component, with c the imaginary part of gᴴ v.
+    LAPACK turns each so that its largest component is real. That turning's part of the derivative
+    is put into gV first: i · c over that component, with c the imaginary part of gᴴ v.
     """
     (gw, gv), (w, v) = g, out
     at = F.largest_components(v)
@@ -293,7 +320,9 @@ def largest_components(xp: ModuleType, v: Array) -> Array:
 
 @op(x=_eig_vjp)
 def eig_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-    """Eigenvalues and eigenvectors, of length 1 and with a real largest component, of complex matrices."""
+    """Eigenvalues and eigenvectors, of length 1 and with a real largest component, of complex
+    matrices.
+    """
     return tuple(xp.linalg.eig(x))
 
 
@@ -302,4 +331,4 @@ eig = composed("eig", lambda x: eig_(as_complex_numbers(x)), "tuple")
 eigvals = composed("eigvals", lambda x: eig(x)[0])
 
 
-# --------------------------------------------------------------------------- elimination with row exchanges: P L U
+# ------------------------------------------------------------ elimination with row exchanges: P L U

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms: `paddle.fft`.
 
-One operation, the complex transform along an axis, and its adjoint, the other direction, carry the derivatives; the
-transforms of real numbers are made of it, and of their other half by symmetry.
+One operation, the complex transform along an axis, and its adjoint, the other direction, carry the
+derivatives; the transforms of real numbers are made of it, and of their other half by symmetry.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from pylayer.tensor.tensor import Tensor
 
 @op(x=lambda g, F, axis, inverse: F.fourier(g, axis, not inverse))
 def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
-    """Σ exp(∓2πi j k / n) x_k along an axis, without a factor: the adjoint of either direction is the other."""
+    """Σ exp(∓2πi j k / n) x_k along an axis, without a factor: the adjoint of either direction is
+    the other.
+    """
     found = xp.fft.ifft(x, axis=axis, norm="forward") if inverse else xp.fft.fft(x, axis=axis)
     return found.astype(x.dtype)
 
@@ -54,7 +56,9 @@ def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) ->
 
 
 def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
-    """All `n` frequencies of real numbers, from half of them; of the first and the middle one only the real part."""
+    """All `n` frequencies of real numbers, from half of them; of the first and the middle one only
+    the real part.
+    """
     half = _sized(x, n // 2 + 1, at)
     rest = along(half, at, slice(1, (n + 1) // 2))
     first, middle = (cast(real(along(half, at, slice(k, k + 1))), x.dtype) for k in (0, n // 2))
@@ -64,7 +68,9 @@ def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
 
 # --------------------------------------------------------------------------- one axis
 def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    """The transform, real, of what mirrors itself, from its first half: `n` numbers, an even number unless given."""
+    """The transform, real, of what mirrors itself, from its first half: `n` numbers, an even number
+    unless given.
+    """
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n
     require(count > 0, f"Invalid FFT argument n({count}), it should be a positive integer", x)
@@ -72,13 +78,17 @@ def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> T
 
 
 def _half(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    """The transform of real numbers, the first n // 2 + 1 elements of it: the others mirror them."""
+    """The transform of real numbers, the first n // 2 + 1 elements of it: the others mirror
+    them.
+    """
     found, at = _transform(x, n, axis, norm, inverse), normal_axis(axis, x.ndim)
     return along(found, at, slice(found.shape[at] // 2 + 1))
 
 
 def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Callable[..., Tensor]:
-    """A transform of `x`, cut off or filled up to `n`, along an axis; `norm` says which direction divides, or both."""
+    """A transform of `x`, cut off or filled up to `n`, along an axis; `norm` says which direction
+    divides, or both.
+    """
 
     def along(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
         one_of("fft: `norm`", norm, "backward", "ortho", "forward")
@@ -98,7 +108,9 @@ hfft, ihfft = _along_one("hfft", _to_real, False), _along_one("ihfft", _half, Tr
 def _over(
     x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]
 ) -> Tensor:
-    """`last` along the last axis, then `one` along the others; `last` at the end if it gives real numbers."""
+    """`last` along the last axis, then `one` along the others; `last` at the end if it gives real
+    numbers.
+    """
     named = _named_axes(x, axes)
     sizes: list[int | None] = [None] * len(named) if s is None else list(as_ints(s))
     if axes is None:
@@ -122,7 +134,9 @@ def _named_axes(x: Tensor, axes: Any) -> list[int]:
 def _along_several(
     name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]
 ) -> list[Callable[..., Tensor]]:
-    """`last` along the last of `axes`, of sizes `s`, `one` along the others: of all by default, and of the last two."""
+    """`last` along the last of `axes`, of sizes `s`, `one` along the others: of all by default, and
+    of the last two.
+    """
     return [
         composed(
             f"{name}n",

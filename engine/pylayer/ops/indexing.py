@@ -1,8 +1,8 @@
 """Reading and writing at an index.
 
-Three operations do the work, here and in `gathering`: `getitem`, `setitem` (out of place) and `add_at`. An index is
-read as Paddle reads it: ints, slices and None first, then what is an array. So ``x[0, :, [0, 1]]`` has the shape [3, 2]
-where x has the shape [2, 3, 4].
+Three operations do the work, here and in `gathering`: `getitem`, `setitem` (out of place) and
+`add_at`. An index is read as Paddle reads it: ints, slices and None first, then what is an array.
+So ``x[0, :, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
 """
 
 from __future__ import annotations
@@ -18,20 +18,23 @@ from pylayer.ops.shape import astype, reshape
 from pylayer.tape.op import composed, op
 from pylayer.tensor.array import Array
 from pylayer.tensor.dtype import common_dtype
-from pylayer.tensor.invalid import invalid
 from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- an index
 class Index(NamedTuple):
-    """An index in two steps: ``x[basic]`` is a view, also of a single element, and ``x[basic][advanced]`` a copy."""
+    """An index in two steps: ``x[basic]`` is a view, also of a single element, and
+    ``x[basic][advanced]`` a copy.
+    """
 
     basic: tuple[Any, ...]
     advanced: tuple[Any, ...] | None
 
 
 def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
-    """`index` into an array of `shape`; a ValueError for what is no index, an IndexError if it does not fit."""
+    """`index` into an array of `shape`; a ValueError for what is no index, an IndexError if it does
+    not fit.
+    """
     parts = [_part(xp, part) for part in (index if type(index) is tuple else (index,))]
     used = sum(map(_axes_used, parts))
     if used > len(shape):
@@ -86,7 +89,9 @@ def _axes_used(part: Any) -> int:
 
 
 def _check_array(part: Array, sizes: Sequence[int], axis: int) -> None:
-    """Check that an array of bools has the sizes of its axes, or that positions are within that of theirs."""
+    """Check that an array of bools has the sizes of its axes, or that positions are within that of
+    theirs.
+    """
     if part.dtype.kind == "b":
         text = f"did not match indexed tensor {list(sizes)} along axis {axis}"
         text = f"The shape of boolean index {list(part.shape)} {text}"
@@ -96,7 +101,9 @@ def _check_array(part: Array, sizes: Sequence[int], axis: int) -> None:
 
 
 def _check_range(least: int, largest: int, size: int, axis: int) -> None:
-    """Check that positions are within an axis: in a loop over many, without a text unless one is needed."""
+    """Check that positions are within an axis: in a loop over many, without a text unless one is
+    needed.
+    """
     if least < -size or largest >= size:
         wrong = least if least < -size else largest
         text = f"the index {wrong} is out of bounds for axis {axis}"
@@ -177,12 +184,14 @@ def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
 
 # --------------------------------------------------------------------------- what users call
 def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
-    """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its in-place form."""
+    """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its
+    in-place form.
+    """
     if hasattr(value, "dtype") and not isinstance(value, Tensor):
         value = to_tensor(value)
-    elif not isinstance(value, (Tensor, int, float, complex)):
-        text = "The assign value allows Tensor, numpy.ndarray, integer, float, complex or bool, but received"
-        raise invalid(f"setitem(): Value type error. {text} {type(value).__name__}")
+    text = "The assign value allows Tensor, numpy.ndarray, integer, float, complex or bool"
+    text = f"setitem(): Value type error. {text}, but received {type(value).__name__}"
+    require(isinstance(value, (Tensor, int, float, complex)), text)
     if isinstance(value, Tensor):
         value = astype(value, x.dtype)
         extra = next((k for k, n in enumerate(value.shape) if n != 1), value.ndim)
@@ -192,10 +201,12 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
 
 
 def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
-    """The elements of `x` where `condition` holds, else those of `y`; given the condition alone, `nonzero` as a tuple.
+    """The elements of `x` where `condition` holds, else those of `y`; given the condition alone,
+    `nonzero` as a tuple.
 
-    A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype of the result. A
-    TypeError if the dtypes differ, and are neither both floating nor is one complex.
+    A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype
+    of the result. A TypeError if the dtypes differ, and are neither both floating nor is one
+    complex.
     """
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)
@@ -209,7 +220,9 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
 
 @op()
 def nonzero(xp: ModuleType, x: Array, as_tuple: bool = False) -> Any:
-    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n]."""
+    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape
+    [n].
+    """
     require(x.ndim > 0, "the Tensor needs at least one dimension. Reshape it to [1]")
     columns = xp.nonzero(x)
     return tuple(columns) if as_tuple else xp.stack(columns, 1)

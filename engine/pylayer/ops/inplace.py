@@ -13,7 +13,7 @@ import numpy as np
 from pylayer.ops.arguments import check_tensor, require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import setitem
-from pylayer.ops.shape import clone
+from pylayer.ops.shape import clone, densely
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
 from pylayer.tape.op import composed, op
 from pylayer.tape.symbol import Symbol, at_once, is_of_a_program, recording
@@ -25,20 +25,25 @@ from pylayer.watch import records_all, take_place
 
 
 def check_changeable(x: Tensor, what: str) -> None:
-    """Raise UnsupportedError of what `what` cannot change: each Variable of a program is what one operator makes."""
+    """Raise UnsupportedError of what `what` cannot change: each Variable of a program is what one
+    operator makes.
+    """
     if recording.get() is not None and is_of_a_program(x):
-        advice = "Use the operation that gives a new Tensor, such as x = paddle.add(x, y) or paddle.static.setitem."
+        advice = "Use the operation that gives a new Tensor"
+        advice = f"{advice}, such as x = paddle.add(x, y) or paddle.static.setitem."
         raise UnsupportedError(f"{what} in static mode", advice)
 
 
 def check_not_leaf(x: Tensor, name: str) -> None:
-    """Raise of what cannot be changed in place: a Variable, and a leaf that needs a gradient (observed rule 83)."""
+    """Raise of what cannot be changed in place: a Variable, and a leaf that needs a gradient
+    (observed rule 83).
+    """
     check_tensor(name, "x", 0, x)
     check_changeable(x, f"paddle.Tensor.{name}")
     if x.is_leaf and not x._stop_gradient and grad_mode.get() and not records_all():
-        text = f"Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. Instead of {name} use"
+        text = f"Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy"
         advice = "the form that returns a new Tensor, or change it under paddle.no_grad()"
-        raise invalid(f"{text} {advice}")
+        raise invalid(f"{text}. Instead of {name} use {advice}")
 
 
 def in_place(
@@ -48,18 +53,20 @@ def in_place(
     anew: bool = False,
     view: bool = False,
 ) -> Callable[..., Tensor]:
-    """The in-place form of an operation on a Tensor, its first argument; its name is that with a ``_`` unless given.
+    """The in-place form of an operation on a Tensor, its first argument; its name is that with a
+    ``_`` unless given.
 
-    The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
-    views and detached Tensors see it. The Tensor then stands where the result stood in the graph; without grad mode
-    it stays where it is. A result of another dtype takes the place of the memory, as in Paddle. What may be changed
-    `check_not_leaf` says.
+    The operation runs on a copy, which is what its vjps read; its result goes into the memory of
+    the Tensor, where views and detached Tensors see it. The Tensor then stands where the result
+    stood in the graph; without grad mode it stays where it is. A result of another dtype takes the
+    place of the memory, as in Paddle. What may be changed `check_not_leaf` says.
 
     Args:
         changes: how many versions are counted; none where the release does not see the change.
-        anew: the operation may give another shape or dtype, and so another array, in which the Tensor then lies.
-        view: the operation gives a view, as a reshape does, in which the Tensor then lies; Tensors that share the
-            memory keep their shape.
+        anew: the operation may give another shape or dtype, and so another array, in which the
+            Tensor then lies.
+        view: the operation gives a view, as a reshape does, in which the Tensor then lies; Tensors
+            that share the memory keep their shape.
     """
     name = name or f"{function.__name__}_"
     first = next(iter(inspect.signature(function).parameters))
@@ -81,10 +88,11 @@ def in_place(
 
 
 def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: int = 1) -> Tensor:
-    """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph.
+    """Write the values of `result` into the memory of `x`, which then stands where `result` stands
+    in the graph.
 
-    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its shape. `changes` is
-    how many versions are counted.
+    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its
+    shape. `changes` is how many versions are counted.
     """
     array = result.array
     if records_all():
@@ -101,7 +109,9 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
 
 
 def move_to(x: Tensor, array: Array, begun: int | None) -> None:
-    """Have `x` lie in another array: a change for those who saved the memory that it leaves, too."""
+    """Have `x` lie in another array: a change for those who saved the memory that it leaves,
+    too.
+    """
     version = version_of(x.array)
     if owner(array) is not owner(x.array):
         mark_changed(x.array, moment=begun)
@@ -110,7 +120,9 @@ def move_to(x: Tensor, array: Array, begun: int | None) -> None:
 
 
 def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
-    """The method that fills a Tensor with what `drawn` gives for it; what came before gets a gradient of 0."""
+    """The method that fills a Tensor with what `drawn` gives for it; what came before gets a
+    gradient of 0.
+    """
     return in_place(
         composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))),
         changes=changes,
@@ -120,8 +132,8 @@ def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Cal
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     """Give `x` the values and shape of `other`, of one dtype (else a RuntimeError).
 
-    Neither the graph nor the version counter sees it, as in Paddle: an operation's backward that needs what was there
-    before takes the new values.
+    Neither the graph nor the version counter sees it, as in Paddle: an operation's backward that
+    needs what was there before takes the new values.
     """
     check_tensor("copy_", "other", 1, other)
     text = "copy_(): needs one data type. Cast with astype()"
@@ -145,7 +157,9 @@ def detach_(x: Tensor) -> Tensor:
 
 
 def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
-    """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty Tensor."""
+    """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty
+    Tensor.
+    """
     check_not_leaf(x, "set_")
     if source is None:
         source = Tensor(x.array.reshape(-1)[:0].copy())
@@ -161,7 +175,8 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
 
 
 def set_value(x: Tensor, value: Any) -> None:
-    """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype or type.
+    """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype
+    or type.
 
     The version counter does not see it, as in Paddle: see `copy_`.
     """
@@ -176,9 +191,11 @@ def set_value(x: Tensor, value: Any) -> None:
     require(given.dtype is x.dtype, text, error=AssertionError)
     if records_all():
         take_place(x, given.array, given.node, given._stop_gradient)
-    else:
-        x.array[...] = given.array
-        mark_changed(x.array, times=0)
+        return
+    if given is not value:  # an array is written as it lies, whatever strides there were
+        x.array = densely(x.array)
+    x.array[...] = given.array
+    mark_changed(x.array, times=0)
 
 
 @op(x=lambda g: g * 0)
@@ -188,7 +205,9 @@ def fill(xp: ModuleType, x: Array, value: float) -> Array:
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:
-    """Set every element to `value`, a number (else a TypeError); what came before gets a gradient of 0."""
+    """Set every element to `value`, a number (else a TypeError); what came before gets a gradient
+    of 0.
+    """
     text = f"The type of 'value' must be int or float, but received {type(value).__name__}"
     require(isinstance(value, (int, float)), text, error=TypeError)
     return filled_(x, value)
@@ -199,7 +218,9 @@ zero_ = composed("zero_", lambda x: fill_(x, 0))
 
 
 def increment(x: Tensor, value: float = 1.0) -> Tensor:
-    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was."""
+    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient
+    is what it was.
+    """
     check_changeable(x, "paddle.increment")
     text = f"The number of elements in Input(X) should be 1. Now the number is {x.size}"
     require(x.size == 1, text)
@@ -212,7 +233,9 @@ _change_items = in_place(setitem, "__setitem__")
 
 
 def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
-    """``x[index] = value``: written into the memory of x; in static mode what is computed stands for x from then on."""
+    """``x[index] = value``: written into the memory of x; in static mode what is computed stands
+    for x from then on.
+    """
     recorder = recording.get()
     if recorder is None or not isinstance(x, Symbol):
         return _change_items(x, index, value)
@@ -220,9 +243,11 @@ def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
 
 
 def assign(x: Any, output: Tensor | None = None) -> Tensor:
-    """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy gives it; 1-d at least.
+    """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy
+    gives it; 1-d at least.
 
-    With `output`, that Tensor takes the values on, in place, with their shape and dtype; into itself it stays as it is.
+    With `output`, that Tensor takes the values on, in place, with their shape and dtype; into
+    itself it stays as it is.
     """
     if output is not None and output is x:
         return output

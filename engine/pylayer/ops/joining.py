@@ -31,7 +31,9 @@ def _bounds(parts: Sequence[Any], axis: int) -> list[int]:
     ),
 )
 def concat_(xp: ModuleType, x: Sequence[Array], axis: int, bounds: Sequence[int]) -> Array:
-    """Joined along `axis`; `bounds` are the ends of the parts, so that backward need not keep them."""
+    """Joined along `axis`; `bounds` are the ends of the parts, so that backward need not keep
+    them.
+    """
     return xp.concatenate(x, axis)
 
 
@@ -113,11 +115,13 @@ def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Arr
 
 
 def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> list[Tensor]:
-    """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be -1: what is left."""
+    """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be
+    -1: what is left.
+    """
     at = normal_axis(axis, x.ndim)
     size = x.shape[at]
     if isinstance(num_or_sections, int):
-        fits = num_or_sections > 0 and size % num_or_sections == 0
+        fits = num_or_sections > 0 and not size % num_or_sections
         text = f"split(): The size along axis {at} must be evenly divisible by num_or_sections"
         require(fits, f"{text}, and {size} is not by {num_or_sections}")
         sections = [size // num_or_sections] * num_or_sections

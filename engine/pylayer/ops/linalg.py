@@ -46,7 +46,9 @@ def row(F: Any, x: Any) -> Any:
 
 
 def _matmul_x(g: Any, F: Any, x: Any, y: Any) -> Any:
-    """g·yᴴ, a vector being a row on the left and a column on the right. What was broadcast is summed by the tape."""
+    """g·yᴴ, a vector being a row on the left and a column on the right. What was broadcast is
+    summed by the tape.
+    """
     if y.ndim == 1:
         return F.matmul(column(F, g), row(F, y).conjugate())
     return F.matmul(row(F, g) if x.ndim == 1 else g, _adjoint(F, y))
@@ -69,7 +71,9 @@ def _product(xp: ModuleType, x: Array, y: Array) -> Array:
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)
 def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The product of matrices in the last two axes, promoted; a vector is a row on the left, else a column."""
+    """The product of matrices in the last two axes, promoted; a vector is a row on the left, else a
+    column.
+    """
     if not getattr(x, "ndim", 0) or not getattr(y, "ndim", 0):
         raise ValueError("the inputs need at least one dimension each")
     return _product(xp, x, y)
@@ -104,7 +108,9 @@ def mv(x: Tensor, vec: Tensor) -> Tensor:
 
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, else a RuntimeError."""
+    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, else a
+    RuntimeError.
+    """
     check_same_dtype("dot", (x, y))
     fits = x.ndim in (1, 2) and x.shape == y.shape
     text = "dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape"
@@ -129,7 +135,9 @@ inner = composed(
 
 
 def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their product."""
+    """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their
+    product.
+    """
     check_same_dtype("addmm", (input, x, y))
     matrices = x.ndim == y.ndim == 2 and input.ndim in (1, 2)
     require(matrices, "addmm(): x and y must be 2-D and input 1-D or 2-D", x, y, input)
@@ -148,7 +156,9 @@ def t(input: Tensor) -> Tensor:
 
 
 def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
-    """The cotangent contracted with the other operands; an index of this one alone was summed and is broadcast back."""
+    """The cotangent contracted with the other operands; an index of this one alone was summed and
+    is broadcast back.
+    """
     inputs, output = equation.split("->")
     names = inputs.split(",")
     mine = names[i]
@@ -173,7 +183,9 @@ def einsum_explicit(xp: ModuleType, operands: list[Array], equation: str) -> Arr
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices that occur once."""
+    """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices
+    that occur once.
+    """
     tensors = list(one_list(operands))
     check_same_dtype("einsum", tensors)
     inputs, output = explicit_equation(equation, [t.ndim for t in tensors]).split("->")
@@ -185,7 +197,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 
 def _with_repeats(name: str, output: str, x: Tensor) -> Tensor:
-    """A result with each index once as that of `output`: what repeats one has its values on the diagonal."""
+    """A result with each index once as that of `output`: what repeats one has its values on the
+    diagonal.
+    """
     for index in name:
         for _ in range(output.count(index) - 1):
             x = diag_embed(moveaxis(x, name.index(index), -1))
@@ -252,7 +266,9 @@ def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
 
 
 def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
-    """The axes of x and of y that `tensordot`'s argument names; the shorter list is filled up from the other."""
+    """The axes of x and of y that `tensordot`'s argument names; the shorter list is filled up from
+    the other.
+    """
     if isinstance(axes, Tensor):
         axes = axes.tolist()
     if isinstance(axes, int):
@@ -265,7 +281,9 @@ def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
 
 
 def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
-    """x and y contracted: over the last `axes` of x and the first of y, or the axes in one list for both, or in two."""
+    """x and y contracted: over the last `axes` of x and the first of y, or the axes in one list for
+    both, or in two.
+    """
     first, second = _contracted(axes, x.ndim)
     ours = [normal_axis(k, x.ndim) for k in first]
     theirs = [normal_axis(k, y.ndim) for k in second]
@@ -283,7 +301,9 @@ def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
 
 
 def multi_dot(x: Sequence[Tensor]) -> Tensor:
-    """The product of at least two matrices, the first and last of which may be vectors; from left to right."""
+    """The product of at least two matrices, the first and last of which may be vectors; from left
+    to right.
+    """
     require(len(x) > 1, "multi_dot(): needs at least two Tensors", *x)
     return functools.reduce(matmul, x)
 

@@ -1,4 +1,6 @@
-"""Operators, methods and attributes of Tensor, and the one table that attaches them to the class."""
+"""Operators, methods and attributes of Tensor, and the one table that attaches them to the
+class.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,26 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import taken, watching
 
 DTYPE_METHODS = {
-    "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "cdouble": "complex128", "cfloat": "complex64",
-    "char": "int8", "double": "float64", "float": "float32", "half": "float16", "int": "int32", "long": "int64",
+    "bfloat16": "bfloat16",
+    "bool": "bool",
+    "byte": "uint8",
+    "cdouble": "complex128",
+    "cfloat": "complex64",
+    "char": "int8",
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "int": "int32",
+    "long": "int64",
     "short": "int16",
-}  # fmt: skip
+}
 """Methods without arguments that give the Tensor in a dtype."""
 
 
 def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`make` in the dtype of a Tensor, unless another is given; Paddle's `device` and `pin_memory` are not read."""
+    """`make` in the dtype of a Tensor, unless another is given; Paddle's `device` and `pin_memory`
+    are not read.
+    """
 
     def new(
         x: Tensor,
@@ -76,12 +89,16 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def share_buffer_to(x: Tensor, other: Tensor) -> None:
-    """Give `other` the memory of this Tensor; it keeps its shape, which must hold no more elements."""
+    """Give `other` the memory of this Tensor; it keeps its shape, which must hold no more
+    elements.
+    """
     other.array = x.array.reshape(-1)[: other.size].reshape(other.array.shape)
 
 
 def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
-    """Have `hook` called, without arguments, once per backward, with the gradient of this leaf on its way to `grad`."""
+    """Have `hook` called, without arguments, once per backward, with the gradient of this leaf on
+    its way to `grad`.
+    """
     leaf = not x.stop_gradient and x.is_leaf
     require(leaf, "_register_backward_hook(): a backward hook is for a leaf that needs a gradient")
 
@@ -126,7 +143,9 @@ def to(
     non_blocking: Any = None,
     copy: Any = None,
 ) -> Tensor:
-    """In a dtype, or that of another Tensor, itself if none is said; a `device` must be the current one."""
+    """In a dtype, or that of another Tensor, itself if none is said; a `device` must be the current
+    one.
+    """
     for one in (device, other, dtype, *given):
         if isinstance(one, Tensor):
             x = x if one.dtype is x.dtype else cast(x, one.dtype)
@@ -137,14 +156,22 @@ def to(
     return x
 
 
-# --------------------------------------------------------------------------- operators and forms in place
+# --------------------------------------------------------------------- operators and forms in place
 FUNCTIONS = defined("ops")
 """The functions of all families, by name; one that the release has as a method of Tensor is one."""
 
 CHANGES = {
-    "bernoulli": 3, "exponential": 0, "gammainc": 3, "hypot": 3, "index_fill": 3, "nan_to_num": 3, "sinc": 4,
-}  # fmt: skip
-"""How often Paddle changes the Tensor, where that is not once: it counts as many versions. Observed."""
+    "bernoulli": 3,
+    "exponential": 0,
+    "gammainc": 3,
+    "hypot": 3,
+    "index_fill": 3,
+    "nan_to_num": 3,
+    "sinc": 4,
+}
+"""How often Paddle changes the Tensor, where that is not once: it counts as many versions.
+Observed.
+"""
 
 IN_PLACE_ANEW = ["addmm", "cast", "cumprod", "cumsum"]
 """Those whose form with an underscore may change the shape or dtype."""
@@ -165,7 +192,9 @@ def scalar_operand(x: Tensor, scalar: Any) -> Any:
 
 
 def as_operand(x: Tensor, other: Any) -> Any:
-    """The other side of an operator, arrays as Tensors or numbers; a TypeError for a list, tuple or string."""
+    """The other side of an operator, arrays as Tensors or numbers; a TypeError for a list, tuple or
+    string.
+    """
     if watching:
         other = taken(other)
     if isinstance(other, Tensor):
@@ -198,9 +227,10 @@ COMPARISONS: dict[str, Any] = {
     "gt": elementwise.greater_than, "ge": elementwise.greater_equal,
 }  # fmt: skip
 OPERATORS: dict[str, Any] = {
-    "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply, "truediv": elementwise.divide,
+    "add": elementwise.add, "sub": elementwise.subtract,
+    "mul": elementwise.multiply, "truediv": elementwise.divide,
     "floordiv": elementwise.floor_divide, "mod": elementwise.remainder_, "pow": elementwise.power,
-    "matmul": linalg.matmul_, "div": elementwise.divide, **COMPARISONS,
+    "matmul": linalg.matmul_, **COMPARISONS,
 }  # fmt: skip
 OF_INTEGERS: dict[str, Any] = {
     "and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor,
@@ -225,7 +255,9 @@ def exchanged(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def equality(row: Row, otherwise: bool) -> Callable[..., Any]:
-    """Element by element; and `otherwise` for what is no Tensor, array or number (observed rule 84)."""
+    """Element by element; and `otherwise` for what is no Tensor, array or number (observed rule
+    84).
+    """
 
     def operator(x: Tensor, other: Any) -> Any:
         is_array = hasattr(other, "dtype") and not isinstance(other, np.generic)
@@ -285,7 +317,9 @@ FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
     },
     **OWN_FORMS,
 }
-"""The forms with an underscore, by name: methods of Tensor, functions, or both, as the release has them."""
+"""The forms with an underscore, by name: methods of Tensor, functions, or both, as the release has
+them.
+"""
 
 
 def _in_dtype(name: str, dtype: str) -> Callable[..., Tensor]:
@@ -329,6 +363,8 @@ ATTRIBUTES: dict[str, Any] = {
     "__neg__": elementwise.neg,
     "__abs__": elementwise.abs,
     "__pos__": elementwise.positive,
+    "__div__": lambda x, other: x / other,
+    "__rdiv__": lambda x, other: other / x,
     "__invert__": elementwise.bitwise_not,
     "__getitem__": indexing.getitem,
     "__setitem__": set_items,

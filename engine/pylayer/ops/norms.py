@@ -1,4 +1,6 @@
-"""Norms of vectors and matrices, and what is told by them: distances, condition numbers, ranks, least squares."""
+"""Norms of vectors and matrices, and what is told by them: distances, condition numbers, ranks,
+least squares.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,12 @@ from pylayer.tensor.tensor import Tensor
 
 
 def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> Tensor:
-    """The norm of the vectors along `axis`, or of the matrices in two axes; of all elements without `axis`.
+    """The norm of the vectors along `axis`, or of the matrices in two axes; of all elements without
+    `axis`.
 
-    `p` is the order of a vector norm; for two axes 1, -1, inf, -inf (sums of columns or rows), 2, -2, 'nuc' (singular
-    values) or 'fro'. None and 'fro' mean the root of the sum of squares. The subgradient is 0 where the norm is 0.
+    `p` is the order of a vector norm; for two axes 1, -1, inf, -inf (sums of columns or rows), 2,
+    -2, 'nuc' (singular values) or 'fro'. None and 'fro' mean the root of the sum of squares. The
+    subgradient is 0 where the norm is 0.
     """
     axes = [] if axis is None else as_ints(axis)
     if p is None or p == "fro" or (p == 2 and len(axes) != 2):
@@ -34,7 +38,9 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
 
 
 def _extreme(p: float) -> Callable[..., Tensor]:
-    """The reduction that an order picks values by: the largest for a positive one, else the smallest."""
+    """The reduction that an order picks values by: the largest for a positive one, else the
+    smallest.
+    """
     return reduction.max if p > 0 else reduction.min
 
 
@@ -45,7 +51,8 @@ def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
     if p in (math.inf, -math.inf):
         return _extreme(p)(absolute(x), axis, keepdim)
     if p == 0:
-        # through `fill` flows a gradient of zeros, as in Paddle; of complex numbers the norm is real
+        # through `fill` flows a gradient of zeros, as in Paddle; of complex numbers the norm is
+        # real
         ones = where_(x != 0, fill(absolute(x), 1.0), 0.0)
         return reduction.sum(ones, axis, None, keepdim)
     if p == 1:
@@ -57,7 +64,9 @@ def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
 
 
 def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
-    """The largest or smallest sum of absolute values of a column (p = ±1), of a row (±∞), or singular value (±2)."""
+    """The largest or smallest sum of absolute values of a column (p = ±1), of a row (±∞), or
+    singular value (±2).
+    """
     rows, columns = (normal_axis(k, x.ndim) for k in axes)
     one_of("norm(): the norm p of a matrix", p, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
     if p in (2, -2, "nuc"):
@@ -73,7 +82,9 @@ def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
 def vector_norm(
     x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
-    """The norm of the elements over `axis`, all unless given, as of one vector, in a dtype; a ValueError for a word."""
+    """The norm of the elements over `axis`, all unless given, as of one vector, in a dtype; a
+    ValueError for a word.
+    """
     require(isinstance(p, (int, float)), f"only valid p type is int and float, found {type(p)}")
     x = x if dtype is None else cast(x, dtype)
     return reduction.norm_(x, axis, keepdim) if p == 2 else _vector_norm(x, p, axis, keepdim)
@@ -91,7 +102,9 @@ dist = composed("dist", lambda x, y, p=2: norm(reshape(x - y, [-1]), float(p), 0
 def cdist(
     x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
-    """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y]; else an AssertionError."""
+    """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y]; else an
+    AssertionError.
+    """
     fits = x.ndim > 1 and y.ndim > 1 and x.shape[-1] == y.shape[-1]
     text = "The x and y must be at least 2-D with rows of one size"
     require(fits, text, x, y, error=AssertionError)
@@ -100,7 +113,7 @@ def cdist(
     return norm(unsqueeze(x, -2) - unsqueeze(y, -3), float(p), -1)
 
 
-# --------------------------------------------------------------------------- condition numbers, ranks, least squares
+# ---------------------------------------------------------- condition numbers, ranks, least squares
 def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
     """The pseudo-inverse: singular values up to `rcond` times the largest count as 0."""
     u, s, vh = svd(x)

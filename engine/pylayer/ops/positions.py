@@ -1,4 +1,6 @@
-"""Reading and writing at lists of positions, diagonals and segments among them: all by way of `indexing`."""
+"""Reading and writing at lists of positions, diagonals and segments among them: all by way of
+`indexing`.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def _as_column(name: str, index: Any) -> Tensor:
 
 
 def gather(x: Tensor, index: Any, axis: Any = 0) -> Tensor:
-    """The slices `index` along `axis`; of an axis that is given first, what `take_along_axis` takes along it."""
+    """The slices `index` along `axis`; of an axis that is given first, what `take_along_axis` takes
+    along it.
+    """
     if isinstance(index, int):
         return take_along_axis(x, axis, index, broadcast=False)
     at: Any = (
@@ -89,7 +93,9 @@ def index_sample(x: Tensor, index: Tensor) -> Tensor:
 
 
 def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
-    """The elements of the flat Tensor at `index`, of ints or a TypeError; beyond the ends `mode`: raise, wrap, clip."""
+    """The elements of the flat Tensor at `index`, of ints or a TypeError; beyond the ends `mode`:
+    raise, wrap, clip.
+    """
     is_integer = index.dtype.name in ("int32", "int64")
     require(is_integer, "take(): `index` must be int32 or int64", index, error=TypeError)
     one_of("take(): `mode`", mode, "raise", "wrap", "clip")
@@ -140,7 +146,9 @@ def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) ->
 
 
 def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = True) -> Tensor:
-    """The elements whose position along `axis` is in `indices`, which is broadcast to the other axes of `arr`."""
+    """The elements whose position along `axis` is in `indices`, which is broadcast to the other
+    axes of `arr`.
+    """
     return getitem(arr, _along("take_along_axis", arr, indices, axis, broadcast))
 
 
@@ -168,7 +176,9 @@ def _put_share(
 
 
 def _put_values(g: Any, F: Any, index: Any, values: Any, out: Any, kind: str) -> Any:
-    """What goes back to the values: the product of the others, or all where the value is the extreme."""
+    """What goes back to the values: the product of the others, or all where the value is the
+    extreme.
+    """
     if kind == "multiply":
         return F.getitem(g * out, index) / values
     return F.getitem(g, index) * F.cast(F.getitem(out, index) == values, g.dtype)
@@ -196,7 +206,9 @@ def put_along_axis(
     include_self: bool = True,
     broadcast: bool = True,
 ) -> Tensor:
-    """A copy of `arr` with `values` at `indices` along `axis`, reduced there, with what was there if `include_self`."""
+    """A copy of `arr` with `values` at `indices` along `axis`, reduced there, with what was there
+    if `include_self`.
+    """
     one_of("put_along_axis(): `reduce`", reduce, "assign", "add", "mean", *_EXTREMES)
     _same_dtype("put_along_axis", arr, values)
     index = _along("put_along_axis", arr, indices, axis, broadcast)
@@ -218,7 +230,9 @@ def put_along_axis(
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax."""
+    """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and
+    amax.
+    """
     one_of("scatter_reduce(): `reduce`", reduce, "sum", "prod", "mean", "amin", "amax")
     word = {"sum": "add", "prod": "mul"}.get(reduce, reduce)
     return put_along_axis(input, index, src, dim, word, include_self, False)
@@ -230,7 +244,9 @@ scatter_add = composed(
 
 
 def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
-    """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last; or by their sum."""
+    """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last;
+    or by their sum.
+    """
     _same_dtype("scatter", x, updates)
     fits = index.ndim < 2 or list(index.shape[1:]) == [1]
     require(fits, "scatter(): The index should be 0D or 1D, or 2D with a last dim of 1", index)
@@ -244,7 +260,9 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -
 
 
 def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
-    """A copy of `x` with `updates`, of its dtype or a TypeError, added at the coordinates in `index`'s last axis."""
+    """A copy of `x` with `updates`, of its dtype or a TypeError, added at the coordinates in
+    `index`'s last axis.
+    """
     text = "x and updates must have same data type"
     require(updates.dtype is x.dtype, text, x, updates, error=TypeError)
     sizes = [*index.shape[:-1], *x.shape[index.shape[-1] :]]
@@ -260,7 +278,9 @@ scatter_nd = composed(
 
 
 def index_add(x: Tensor, index: Any, axis: Any, value: Tensor, alpha: float = 1) -> Tensor:
-    """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`, or `axis` before `index`."""
+    """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`, or `axis`
+    before `index`.
+    """
     index, axis = (axis, index) if isinstance(index, int) else (index, axis)
     check_tensor("index_add", "index", 1, index)
     require(index.ndim == 1, "index_add(): the index must be a 1-D Tensor", index)
@@ -277,7 +297,9 @@ def index_put(
 
 
 def index_fill(x: Tensor, index: Tensor, axis: int, value: Any) -> Tensor:
-    """A copy of `x` with `value` in the slices `index`, a Tensor of one axis or more, along `axis`."""
+    """A copy of `x` with `value` in the slices `index`, a Tensor of one axis or more, along
+    `axis`.
+    """
     fits = isinstance(index, Tensor) and index.ndim > 0
     require(fits, "index_fill(): index must be Tensor of one axis or more")
     filled: Tensor = setitem(x, _at(x, index, axis), value)
@@ -292,7 +314,9 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
-    """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of another shape."""
+    """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of
+    another shape.
+    """
     at = normal_axis(axis, x.ndim)
     fits = list(values.shape) == without(x.shape, [at])
     text = "select_scatter(): expected values to have the shape of a slice"
@@ -309,7 +333,9 @@ slice_scatter = composed(
 
 
 def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
-    """A copy of `x` with the elements of `value`, in order, where `mask` holds; AssertionErrors if it does not fit."""
+    """A copy of `x` with the elements of `value`, in order, where `mask` holds; AssertionErrors if
+    it does not fit.
+    """
     require(mask.dtype is bool_, "The mask must be bool", mask, error=AssertionError)
     text = "x and value must have the same dtype"
     require(value.dtype is x.dtype, text, x, value, error=AssertionError)
@@ -367,7 +393,9 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 
 def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
-    """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere."""
+    """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value`
+    elsewhere.
+    """
     if x.ndim == 2:
         return getitem(x, _diagonal(offset, *x.shape))  # a copy
     require(x.ndim < 2, "diag(): the input must be at most 2-D", x)
@@ -390,10 +418,11 @@ def fill_diagonal_tensor(
 
 
 def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) -> Tensor:
-    """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the diagonal of them.
+    """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the
+    diagonal of them.
 
-    Of a matrix, `offset` says which diagonal: those above the main one are positive. With `wrap` it begins again below,
-    a row further down, where there are more rows than columns.
+    Of a matrix, `offset` says which diagonal: those above the main one are positive. With `wrap` it
+    begins again below, a row further down, where there are more rows than columns.
     """
     sizes, is_matrix = x.shape, x.ndim == 2
     fits = is_matrix or (x.ndim > 2 and len(set(sizes)) == 1)
@@ -414,9 +443,11 @@ diagonal_scatter = composed(
 )
 
 
-# --------------------------------------------------------------------------- segments: `paddle.geometric`
+# --------------------------------------------------------------------- segments: `paddle.geometric`
 def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
-    """The rows of `x` of one number in `rows`, summed, averaged, or their extreme; zeros where there are none."""
+    """The rows of `x` of one number in `rows`, summed, averaged, or their extreme; zeros where
+    there are none.
+    """
     nothing = zeros([count, *x.shape[1:]], x.dtype)
     if kind == "sum":
         return add_at(nothing, rows, x)
@@ -462,7 +493,8 @@ def _received(
     return _pooled(reduce_op, messages, dst_index, count)
 
 
-# Along the edges of a graph, the rows `src_index` of x brought to the rows `dst_index` and reduced there; and those
+# Along the edges of a graph, the rows `src_index` of x brought to the rows `dst_index` and reduced
+# there; and those
 # rows combined with those of the edges, y, by add, sub, mul or div.
 send_u_recv = composed(
     "send_u_recv",
@@ -481,5 +513,7 @@ send_ue_recv = composed(
 def send_uv(
     x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add"
 ) -> Tensor:
-    """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`, as in `send_ue_recv`."""
+    """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`, as in
+    `send_ue_recv`.
+    """
     return _message(message_op, getitem(x, src_index), getitem(y, dst_index))

@@ -1,4 +1,5 @@
-"""Random Tensors. One generator per device, apart from NumPy's and CuPy's global ones; the stream is not Paddle's.
+"""Random Tensors. One generator per device, apart from NumPy's and CuPy's global ones; the stream
+is not Paddle's.
 
 Nothing here is differentiable but `normal`, in its Tensors.
 """
@@ -60,7 +61,9 @@ class Generator:
 
 
 class Streams:
-    """The generators of a process, or of a rank of a world, by device; `seed` is the last one given."""
+    """The generators of a process, or of a rank of a world, by device; `seed` is the last one
+    given.
+    """
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -136,7 +139,9 @@ standard_normal = composed("standard_normal", lambda shape, dtype=None: randn(sh
 
 @draws
 def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None) -> Tensor:
-    """Normally distributed; of the shape of Tensors `mean` and `std`, in which it is differentiable, or of `shape`."""
+    """Normally distributed; of the shape of Tensors `mean` and `std`, in which it is
+    differentiable, or of `shape`.
+    """
     given = [t for t in (mean, std) if isinstance(t, Tensor)]
     if not given:
         return randn([1] if shape is None else shape) * std + mean  # type: ignore[no-any-return]
@@ -173,7 +178,9 @@ def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
 
 @draws
 def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
-    """Ones with the probabilities in `x` (or with `p`), else zeros; an IndexError if one is not in [0, 1]."""
+    """Ones with the probabilities in `x` (or with `p`), else zeros; an IndexError if one is not in
+    [0, 1].
+    """
     array: Array = x.array
     given = array if p is None else p
     outside = p is None and bool((array > 1).any() | (array < 0).any())
@@ -183,7 +190,7 @@ def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
     return Tensor(XP[type(array)].asarray(drawn, array.dtype))
 
 
-# --------------------------------------------------------------------------- what the methods in place fill with
+# -------------------------------------------------------------- what the methods in place fill with
 def _drawn(x: Tensor, how: str = "random") -> Array:
     """Random numbers of the shape of `x`: from [0, 1), or by another way of the generator."""
     return getattr(generator().source, how)(x.array.shape)

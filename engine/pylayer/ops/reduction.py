@@ -1,4 +1,6 @@
-"""Reductions: sums, means, extremes, products, and what is made of them; running ones, and integrals, along an axis."""
+"""Reductions: sums, means, extremes, products, and what is made of them; running ones, and
+integrals, along an axis.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def sum(
     )
 )
 def mean_(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The mean over `axis`; of integers, an integer (observed rule 77); of nothing NaN, of which NumPy warns."""
+    """The mean over `axis`; of integers, an integer (observed rule 77); of nothing NaN, of which
+    NumPy warns.
+    """
     axes = axes_of(axis, x.ndim)
     if x.size or x.dtype.kind in "iub":
         return xp.mean(x, axis=axes, keepdims=keepdim).astype(x.dtype)
@@ -112,7 +116,9 @@ amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3
     ),
 )
 def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """log Σ exp(x) over `axis`, the largest element taken out first; −∞ where there is nothing to sum."""
+    """log Σ exp(x) over `axis`, the largest element taken out first; −∞ where there is nothing to
+    sum.
+    """
     axes = axes_of(axis, x.ndim)
     if not x.size:
         return xp.log(xp.sum(x, axis=axes, keepdims=keepdim))
@@ -144,7 +150,9 @@ def cumsum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None) -> Arr
     x=lambda g, F, x, out, axis: _spread(g / F.where(out == 0, 1, out), F, x.shape, axis) * x,
 )
 def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
-    """The 2-norm over `axis`; its subgradient at 0 is 0, which the square root of a sum would make NaN."""
+    """The 2-norm over `axis`; its subgradient at 0 is 0, which the square root of a sum would make
+    NaN.
+    """
     return xp.sqrt(xp.sum(xp.abs(x) ** 2, axis=axes_of(axis, x.ndim), keepdims=keepdim))
 
 
@@ -170,7 +178,9 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) 
 
 
 def _running(combine: Callable[[Tensor, Tensor], Tensor], x: Tensor, at: int) -> Tensor:
-    """Each element along an axis combined with all before it, by doubling strides: to any order of derivatives."""
+    """Each element along an axis combined with all before it, by doubling strides: to any order of
+    derivatives.
+    """
     if x.shape[at] < 2:
         return clone(x)
     stride = 1
@@ -210,11 +220,13 @@ count_nonzero = composed(
 )
 
 
-# --------------------------------------------------------------------------- running extremes and integrals
+# ------------------------------------------------------------------- running extremes and integrals
 def _extreme(
     x: Tensor, axis: int | None, dtype: Any, pick: Callable[..., Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """The extremes so far along an axis, and their positions: of equal ones the last, and the first NaN stays."""
+    """The extremes so far along an axis, and their positions: of equal ones the last, and the first
+    NaN stays.
+    """
     x, at = flat_or_along(x, axis)
     values = x.detach()
     missing = values != values
@@ -278,7 +290,8 @@ def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Te
     return (later + earlier) * steps / 2.0, at
 
 
-# The integral of y by straight lines between the points x, or points dx apart, 1 unless given; and that to each point.
+# The integral of y by straight lines between the points x, or points dx apart, 1 unless given; and
+# that to each point.
 trapezoid = composed("trapezoid", lambda y, x=None, dx=None, axis=-1: sum(*_slabs(y, x, dx, axis)))
 cumulative_trapezoid = composed(
     "cumulative_trapezoid", lambda y, x=None, dx=None, axis=-1: cumsum(*_slabs(y, x, dx, axis))

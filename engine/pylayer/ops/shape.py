@@ -1,7 +1,7 @@
 """Operations that change the shape, order or type of a Tensor's elements, not their values.
 
-As in Paddle, the results of an operation that is a `view` share memory with their input where the layout allows it; all
-others are copies.
+As in Paddle, the results of an operation that is a `view` share memory with their input where the
+layout allows it; all others are copies.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from pylayer.ops.arguments import Ints, as_ints, normal_axis, require, spread
 from pylayer.tape.op import Operation, composed, op, unary
 from pylayer.tape.vjp import OPS
-from pylayer.tensor.array import Array, owner
+from pylayer.tensor.array import XP, Array, owner
 from pylayer.tensor.dtype import DType, as_dtype
 from pylayer.tensor.size import Size
 from pylayer.tensor.tensor import Tensor
@@ -29,7 +29,9 @@ from pylayer.watch.casts import leaves_out
 # --------------------------------------------------------------------------- dtype
 @op(x=lambda g, F, x_dtype: F.cast(g, x_dtype))
 def cast(xp: ModuleType, x: Array, dtype: Any) -> Array:
-    """A copy in another dtype. Gradients pass through casts to integers too, as in Paddle (observed rule 75)."""
+    """A copy in another dtype. Gradients pass through casts to integers too, as in Paddle (observed
+    rule 75).
+    """
     wanted = as_dtype(dtype).numpy
     if x.dtype.kind == "c" and wanted.kind != "c":
         x = x.real
@@ -47,7 +49,9 @@ type_as = composed("type_as", lambda x, tensor: astype(x, tensor.dtype))
 # --------------------------------------------------------------------------- shape
 @op(view=True, x=lambda g, F, x_shape: F.reshape(g, x_shape))
 def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
-    """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there."""
+    """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has
+    there.
+    """
     sizes = [
         x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))
     ]
@@ -56,7 +60,9 @@ def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
 
 @spread
 def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
-    """As `reshape_`, sharing memory; `x` itself if it has the shape already. A TypeError if a size is no integer."""
+    """As `reshape_`, sharing memory; `x` itself if it has the shape already. A TypeError if a size
+    is no integer.
+    """
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
     reshaped = reshape_(x, shape)
@@ -77,32 +83,35 @@ def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
 
 @op(view=True, view_gradient=True, x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
 def transpose_(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
-    """The axes in the order `perm`; of one of the first axes alone the others stay where they are, as in Paddle."""
+    """The axes in the order `perm`; of one of the first axes alone the others stay where they are,
+    as in Paddle.
+    """
     return xp.transpose(x, whole_order(perm, x.ndim))
 
 
-def transpose(
-    x: Tensor, perm: Any = None, dim1: Any = None, name: Any = None, *, dim0: int | None = None
-) -> Tensor:
-    """The axes in the order `perm`, see `transpose_`; or two of them exchanged: ``x.transpose(0, 1)``."""
-    first = perm if dim0 is None else dim0
-    if dim1 is None or not isinstance(first, int):
+def transpose(x: Tensor, perm: Any, dim1: Any = None, name: Any = None) -> Tensor:
+    """The axes in the order `perm`, see `transpose_`; or two exchanged: ``x.transpose(0, 1)``."""
+    if dim1 is None or not isinstance(perm, int):
         return transpose_(x, perm)
     order = list(range(x.ndim))
-    order[first], order[dim1] = order[dim1], order[first]
+    order[perm], order[dim1] = order[dim1], order[perm]
     return transpose_(x, order)
 
 
 @op(view=True, x=lambda g: g)
 def broadcast_view(xp: ModuleType, x: Array, shape: Sequence[int]) -> Array:
-    """As `broadcast_to` on arrays, without a copy: the cotangent of a reduction, which nobody writes to."""
+    """As `broadcast_to` on arrays, without a copy: the cotangent of a reduction, which nobody
+    writes to.
+    """
     return xp.broadcast_to(x, tuple(shape))
 
 
 @spread
 @op(x=lambda g: g)
 def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
-    """`x` repeated along new leading axes and axes of size 1; -1 keeps a size. A copy, so that it may be written to."""
+    """`x` repeated along new leading axes and axes of size 1; -1 keeps a size. A copy, so that it
+    may be written to.
+    """
     sizes = as_ints(shape)
     extra = len(sizes) - x.ndim
     kept = [x.shape[k - extra] if n == -1 and k >= extra else n for k, n in enumerate(sizes)]
@@ -131,12 +140,16 @@ def broadcast_tensors(input: Sequence[Tensor]) -> list[Tensor]:
 
 @op(view=True)
 def view_dtype(xp: ModuleType, x: Array, dtype: Any) -> Array:
-    """The bytes of `x` as numbers of another dtype; the last axis shrinks or grows with their size."""
+    """The bytes of `x` as numbers of another dtype; the last axis shrinks or grows with their
+    size.
+    """
     return x.view(as_dtype(dtype).numpy)
 
 
 def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
-    """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no gradient flows."""
+    """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no
+    gradient flows.
+    """
     if isinstance(shape_or_dtype, (str, DType)):
         if as_dtype(shape_or_dtype) is x.dtype:
             return x
@@ -166,7 +179,9 @@ def unsqueeze(x: Tensor, axis: Ints) -> Tensor:
 
 
 def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
-    """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1]."""
+    """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of
+    shape [1].
+    """
     shape = list(x.shape) or [1]
     first, last = normal_axis(start_axis, len(shape)), normal_axis(stop_axis, len(shape))
     if not x.ndim:
@@ -183,7 +198,9 @@ def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
-    """The axes `source` moved to `destination`, as many (else an AssertionError), the others in their order."""
+    """The axes `source` moved to `destination`, as many (else an AssertionError), the others in
+    their order.
+    """
     given = [normal_axis(k, x.ndim) for k in as_ints(source)]
     wanted = [normal_axis(k, x.ndim) for k in as_ints(destination)]
     text = "'source' must have the same number of axes as 'destination'"
@@ -203,14 +220,14 @@ clone = unary("clone", lambda g: g, lambda xp: lambda x: x.copy())
 
 def strides(x: Tensor) -> list[int]:
     """The steps in memory along the axes, in elements."""
-    array = x.array
+    array, apart = x.array, x.array.strides
     if not array.size:
         return list(array.shape)  # as in Paddle
     if array.base is None and array.flags.c_contiguous:
         return _dense_strides(array.shape)
     steps: list[int] = []
     reach = 1  # of the axes that follow
-    for size, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
+    for size, stride in zip(reversed(array.shape), reversed(apart), strict=True):
         step = stride // array.dtype.itemsize
         steps.append(step or reach if size == 1 else step)  # NumPy gives such an axis any stride
         reach = size * steps[-1]
@@ -222,9 +239,21 @@ def _dense_strides(shape: Sequence[int]) -> list[int]:
     return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
+def densely(array: Array) -> Array:
+    """A view of as many elements as an array has, from its first one on without gaps."""
+    if not array.size:
+        return array
+    apart = [step * array.dtype.itemsize for step in _dense_strides(array.shape)]
+    view = XP[type(array)].lib.stride_tricks.as_strided
+    return view(array, array.shape, apart)
+
+
 def is_contiguous(x: Tensor) -> bool:
-    """Whether the strides are those of a Tensor just made: those of axes of size 1 count as well, as in Paddle."""
-    return 0 in x.shape or strides(x) == _dense_strides(x.shape)
+    """Whether the strides are those of a Tensor just made: those of axes of size 1 count as well,
+    as in Paddle.
+    """
+    steps = strides(x)
+    return 0 in x.shape or steps == _dense_strides(x.shape)
 
 
 def contiguous(x: Tensor) -> Tensor:
@@ -260,7 +289,9 @@ def flip(xp: ModuleType, x: Array, axis: Ints) -> Array:
 
 @op(x=lambda g, F, shifts, axis: F.roll(g, [-n for n in as_ints(shifts)], axis))
 def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Array:
-    """Moved by `shifts` along `axis`, what leaves at the end coming in at the front; without axes as if flat."""
+    """Moved by `shifts` along `axis`, what leaves at the end coming in at the front; without axes
+    as if flat.
+    """
     steps = as_ints(shifts)
     axes = None if axis is None else as_ints(axis)
     text = f"{steps} are not as many shifts as axes {axes}"
@@ -319,7 +350,9 @@ def _strided_vjp(
 def as_strided(
     xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0
 ) -> Array:
-    """The elements of a contiguous Tensor at `offset`, in bytes, plus multiples of `stride`, in elements; a view."""
+    """The elements of a contiguous Tensor at `offset`, in bytes, plus multiples of `stride`, in
+    elements; a view.
+    """
     return _strided(
         xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), first_element(offset, x.dtype)
     )

@@ -18,7 +18,7 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import in_force, watching
 
 
-# --------------------------------------------------------------------------- what is found in a Tensor
+# ------------------------------------------------------------------------ what is found in a Tensor
 def _no_gradient(g: Any, F: Any, x_shape: Any, x_dtype: Any) -> Any:
     zero = F.cast(F.sum(g) * 0, x_dtype)
     return F.broadcast_view(F.reshape(zero, [1] * len(x_shape)), list(x_shape))
@@ -69,7 +69,9 @@ argmax, argmin = _position("argmax"), _position("argmin")
 
 @op()
 def argsort_(xp: ModuleType, x: Array, axis: int, descending: bool) -> Array:
-    """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
+    """The positions that sort `x` along `axis`; elements that are equal keep their order either
+    way.
+    """
     if not x.ndim:
         normal_axis(axis, 1)
         return xp.zeros((), "int64")
@@ -104,7 +106,9 @@ class TopK(NamedTuple):
 def topk(
     x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True
 ) -> TopK:
-    """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and their positions."""
+    """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and
+    their positions.
+    """
     if not x.ndim and int(k) > 0:
         x, axis = reshape(x, [1]), normal_axis(axis or 0, 1)
         return TopK(*(squeeze(t, 0) for t in topk(x, 1, axis)))
@@ -126,7 +130,9 @@ def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False) 
 
 
 def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The middle element, or the mean of both; with mode ``min`` the smaller, and its position if there is an axis."""
+    """The middle element, or the mean of both; with mode ``min`` the smaller, and its position if
+    there is an axis.
+    """
     one_of("median(): `mode`", mode, "avg", "min")
     if axis is None:
         flat = median(reshape(x, [-1]), 0, True, mode)
@@ -161,7 +167,9 @@ def searchsorted(
     out_int32: bool = False,
     right: bool = False,
 ) -> Array:
-    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`."""
+    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or
+    after if `right`.
+    """
     side, dtype = "right" if right else "left", "int32" if out_int32 else "int64"
     if sorted_sequence.ndim == 1:
         return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
@@ -190,7 +198,9 @@ def unique(
     dtype: Any = "int64",
     sorted: bool = True,
 ) -> Any:
-    """The different elements (or slices along `axis`) in order, and what else is asked for, as Tensors of `dtype`."""
+    """The different elements (or slices along `axis`) in order, and what else is asked for, as
+    Tensors of `dtype`.
+    """
     xp = XP[type(x.array)]
     asked = (return_index, return_inverse, return_counts)
     if watching:
@@ -211,7 +221,9 @@ def isin(
 
 @op()
 def one_hot(xp: ModuleType, x: Array, num_classes: Any = -1) -> Array:
-    """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class and one; float32."""
+    """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class
+    and one; float32.
+    """
     least, largest = (x.min().item(), x.max().item()) if x.size else (0, -1)
     classes = largest + 1 if int(num_classes) == -1 else int(num_classes)
     text = "Illegal index value, Input(input) value should be at least 0 and less than Input(depth)"

@@ -1,4 +1,5 @@
-"""The other spellings that Paddle takes: of arguments (``dim=`` for ``axis=``), and of whole functions (``gt``).
+"""The other spellings that Paddle takes: of arguments (``dim=`` for ``axis=``), and of whole
+functions (``gt``).
 
 The tables are those of Paddle 3.3.1's own decorators.
 """
@@ -15,21 +16,29 @@ from pylayer.tensor.tensor import Tensor
 
 _ARGUMENTS: dict[str, str] = {
     "input=x": (
-        "abs adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d ceil clip conv1d conv2d conv3d cos cumprod "
-        "dropout embedding empty_like exp floor frac full_like is_complex is_floating_point isfinite isnan log "
-        "log_sigmoid logical_not masked_select multinomial nonzero one_hot ones_like pad randn_like round rsqrt "
+        "abs adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d ceil clip conv1d conv2d "
+        "conv3d cos cumprod "
+        "dropout embedding empty_like exp floor frac full_like is_complex is_floating_point "
+        "isfinite isnan log "
+        "log_sigmoid logical_not masked_select multinomial nonzero one_hot ones_like pad "
+        "randn_like round rsqrt "
         "sigmoid sign silu sin sqrt tanh trace trunc view_as_complex view_as_real zeros_like"
     ),
     "input=x other=y": (
-        "add bitwise_or divide equal floor_divide gcd greater_equal greater_than lcm less_equal less_than multiply "
+        "add bitwise_or divide equal floor_divide greater_equal greater_than less_equal less_than "
+        "multiply "
         "not_equal remainder subtract true_divide where"
     ),
     "input=x dim=axis": (
-        "all amax amin any argmax argmin argsort chunk cumsum diff fft glu hfft ifft ihfft irfft logsumexp mean median "
-        "prod quantile repeat_interleave rfft softmax squeeze sum topk unique_consecutive unsqueeze var index_select"
+        "all amax amin any argmax argmin argsort chunk cumsum diff fft glu hfft ifft ihfft irfft "
+        "logsumexp mean median "
+        "prod quantile repeat_interleave rfft softmax squeeze sum topk unsqueeze var index_select"
     ),
     "input=x dim=axis keepdims=keepdim": "std",
-    "input=x dim=axes": "fftn fftshift ifftn ifftshift rfftn irfftn hfftn ihfftn fft2 ifft2 rfft2 irfft2 hfft2 ihfft2",
+    "input=x dim=axes": (
+        "fftn fftshift ifftn ifftshift rfftn irfftn hfftn ihfftn fft2 ifft2 rfft2 irfft2 hfft2 "
+        "ihfft2"
+    ),
     "input=x A=x ord=p dim=axis": "norm",
     "ord=p dim=axis": "vector_norm",
     "A=x B=y": "solve",
@@ -40,6 +49,7 @@ _ARGUMENTS: dict[str, str] = {
     "input=arr dim=axis": "take_along_axis",
     "input=x dim=axis sizes=shape": "unflatten",
     "dimension=axis": "unfold",
+    "dim0=perm": "transpose",
     "input=x dims=repeat_times": "tile",
     "elements=x test_elements=test_x": "isin",
     "end=stop steps=num": "linspace",
@@ -51,7 +61,9 @@ _ARGUMENTS: dict[str, str] = {
     "d=dtype": "set_default_dtype",
     "input=x boundaries=sorted_sequence": "bucketize",
     "input=x lambd=threshold": "hardshrink softshrink",
-    "input=x return_indices=return_mask": "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
+    "input=x return_indices=return_mask": (
+        "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d"
+    ),
     "input=x size=shape": "broadcast_to",
     "input=x vec2=y": "outer",
     "n=num_rows m=num_columns": "eye",
@@ -60,7 +72,8 @@ _ARGUMENTS: dict[str, str] = {
     "size=shape_or_dtype dtype=shape_or_dtype": "view",
     "target=label": "cross_entropy",
     (
-        "input=x output_size=output_sizes kernel_size=kernel_sizes dilation=dilations padding=paddings stride=strides"
+        "input=x output_size=output_sizes kernel_size=kernel_sizes dilation=dilations "
+        "padding=paddings stride=strides"
     ): "fold",
 }
 """Other words for arguments, and the functions that take them."""
@@ -82,11 +95,23 @@ SIZES = {
 """By function, the place from which on a shape may be given size by size."""
 
 ALIASES = {
-    "clamp": "clip", "div": "divide", "div_": "divide_", "eq": "equal", "ge": "greater_equal",
-    "greater": "greater_than", "gt": "greater_than", "le": "less_equal", "logsigmoid": "log_sigmoid",
-    "lt": "less_than", "mul": "multiply", "mul_": "multiply_", "ne": "not_equal", "sub": "subtract",
-    "sub_": "subtract_", "true_divide": "divide",
-}  # fmt: skip
+    "clamp": "clip",
+    "div": "divide",
+    "div_": "divide_",
+    "eq": "equal",
+    "ge": "greater_equal",
+    "greater": "greater_than",
+    "gt": "greater_than",
+    "le": "less_equal",
+    "logsigmoid": "log_sigmoid",
+    "lt": "less_than",
+    "mul": "multiply",
+    "mul_": "multiply_",
+    "ne": "not_equal",
+    "sub": "subtract",
+    "sub_": "subtract_",
+    "true_divide": "divide",
+}
 """Other names of functions."""
 
 
@@ -102,7 +127,9 @@ def takes_name(function: Callable[..., Any]) -> bool:
 
 @functools.cache
 def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes other words for its arguments, and a ``name``; a TypeError for one given in both words."""
+    """A function that takes other words for its arguments, and a ``name``; a TypeError for one
+    given in both words.
+    """
     words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_"), {})
     sizes, drops_name = SIZES.get(name), takes_name(function)
     if isinstance(function, type) or not (words or drops_name or sizes is not None):
@@ -128,7 +155,9 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def attach() -> None:
-    """Give the methods of Tensor their other names, and their arguments the other words; operators take none."""
+    """Give the methods of Tensor their other names, and their arguments the other words; operators
+    take none.
+    """
     for name, method in list(vars(Tensor).items()):
         if isinstance(method, FunctionType) and not name.startswith("__"):
             setattr(Tensor, name, respelled(name, method))

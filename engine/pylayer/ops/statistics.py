@@ -57,7 +57,9 @@ INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 def _quantile(
     x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool
 ) -> Tensor:
-    """The value below which a share `q` over `axis` lies, several along a new first axis; a TypeError of integers."""
+    """The value below which a share `q` over `axis` lies, several along a new first axis; a
+    TypeError of integers.
+    """
     one_of("quantile(): `interpolation`", interpolation, *INTERPOLATIONS)
     given = q.tolist() if isinstance(q, Tensor) else q
     several = isinstance(given, (list, tuple))
@@ -95,8 +97,9 @@ nanquantile = composed(
 
 
 def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``, and along one axis
-    its position, -1 where all is NaN."""
+    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``, and along
+    one axis its position, -1 where all is NaN.
+    """
     one_of("nanmedian(): `mode`", mode, "avg", "min")
     if mode == "avg" or not isinstance(axis, int):
         return _quantile(x, 0.5, axis, keepdim, "midpoint" if mode == "avg" else "lower", True)
@@ -108,7 +111,9 @@ def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "a
 # --------------------------------------------------------------------------- the most frequent
 @op()
 def mode_positions(xp: ModuleType, x: Array) -> Array:
-    """The last position, along the last axis, of the most frequent element, of several the smallest."""
+    """The last position, along the last axis, of the most frequent element, of several the
+    smallest.
+    """
     counts = (x[..., :, None] == x[..., None, :]).sum(-1)
     frequent = counts == counts.max(-1, keepdims=True)
     last = math.inf if x.dtype.kind == "f" else x.max()  # not the largest element, which may be NaN
@@ -134,7 +139,9 @@ def cov(
     fweights: Tensor | None = None,
     aweights: Tensor | None = None,
 ) -> Tensor:
-    """The covariances of rows (or columns), over n − 1, or n without `ddof`; of weights `fweights` · `aweights`."""
+    """The covariances of rows (or columns), over n − 1, or n without `ddof`; of weights `fweights`
+    · `aweights`.
+    """
     require(x.ndim in (1, 2), "Input(x) only support N-D (1<=N<=2) tensor in cov", x)
     rows = reshape(x, [1, -1]) if x.ndim == 1 else x
     rows = rows if rowvar or rows.shape[0] == 1 else transpose(rows, [1, 0])
@@ -161,7 +168,9 @@ def corrcoef(x: Tensor, rowvar: bool = True) -> Tensor:
 # --------------------------------------------------------------------------- counts
 @op()
 def bincount(xp: ModuleType, x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
-    """How often each integer from 0 on occurs in a 1-d Tensor (else a TypeError), or the sum of its `weights`."""
+    """How often each integer from 0 on occurs in a 1-d Tensor (else a TypeError), or the sum of its
+    `weights`.
+    """
     is_integer = x.dtype.kind in "iu"
     require(is_integer, "Elements in Input(x) should all be integers", error=TypeError)
     counts = xp.bincount(x, weights, minlength)
@@ -180,7 +189,9 @@ def histogram(
     weight: Array | None = None,
     density: bool = False,
 ) -> Array:
-    """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0."""
+    """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if
+    both are 0.
+    """
     text = f"max must be larger or equal to min. But received max is {max}, min is {min}"
     require(min <= max, text)
     low, high = min, max

@@ -1,4 +1,6 @@
-"""What all optimizers do: which parameters, at what rate, decay and clipping, and the state that goes with each."""
+"""What all optimizers do: which parameters, at what rate, decay and clipping, and the state that
+goes with each.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,10 @@ class Optimizer:
 
     Args:
         learning_rate: a number. Schedules are not part of the bundled engine.
-        parameters: Tensors; or groups, dicts with ``params`` and what is to differ for them: ``learning_rate``, a
-            factor to the optimizer's, and ``weight_decay``.
-        weight_decay: a number is the coefficient of `L2Decay`: `weight_decay` times the parameter is added to its
-            gradient. A parameter's own regularizer takes its place.
+        parameters: Tensors; or groups, dicts with ``params`` and what is to differ for them:
+            ``learning_rate``, a factor to the optimizer's, and ``weight_decay``.
+        weight_decay: a number is the coefficient of `L2Decay`: `weight_decay` times the parameter
+            is added to its gradient. A parameter's own regularizer takes its place.
         grad_clip: `ClipGradByNorm`, `ClipGradByGlobalNorm` or `ClipGradByValue`.
 
     Raises:
@@ -51,7 +53,10 @@ class Optimizer:
         text = "The optimizer's parameters should be an iterable of Tensors, but got a Tensor"
         require(not isinstance(parameters, Tensor), f"{text}. Put it into a list", error=TypeError)
         is_given = parameters is not None or recording.get() is not None
-        require(is_given, "parameters argument given to the optimizer should not be None in dygraph mode")
+        require(
+            is_given,
+            "parameters argument given to the optimizer should not be None in dygraph mode",
+        )
         clips = grad_clip is None or isinstance(grad_clip, GradientClip)
         text = "'grad_clip' should be an instance of GradientClipBase's derived class"
         require(clips, text, error=TypeError)

@@ -59,7 +59,9 @@ class ClipGradByNorm(GradientClip):
 
 
 class ClipGradByGlobalNorm(GradientClip):
-    """All gradients scaled by one number, so that the 2-norm of all together is at most `clip_norm`."""
+    """All gradients scaled by one number, so that the 2-norm of all together is at most
+    `clip_norm`.
+    """
 
     def __init__(
         self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False

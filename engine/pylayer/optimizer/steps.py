@@ -1,4 +1,6 @@
-"""The steps of SGD, Momentum and Adam, as Paddle writes them: where epsilon is, and what the rate multiplies."""
+"""The steps of SGD, Momentum and Adam, as Paddle writes them: where epsilon is, and what the rate
+multiplies.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class SGD(Optimizer):
 
 
 class Momentum(Optimizer):
-    """``v = momentum · v + g``, ``p −= rate · v``; with Nesterov's, ``p −= rate · (g + momentum · v)``."""
+    """``v = momentum · v + g``, ``p −= rate · v``; with Nesterov's, ``p −= rate · (g + momentum ·
+    v)``.
+    """
 
     def __init__(
         self,
@@ -60,7 +64,9 @@ class Momentum(Optimizer):
 
 
 class Adam(Optimizer):
-    """``p −= rate · m̂ / (√v̂ + epsilon)`` (Kingma and Ba, 2015); with `amsgrad`, by the largest v so far."""
+    """``p −= rate · m̂ / (√v̂ + epsilon)`` (Kingma and Ba, 2015); with `amsgrad`, by the largest v
+    so far.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""The modules of `paddle`: one table of where in the engine their names are, and what they say of those they lack."""
+"""The modules of `paddle`: one table of where in the engine their names are, and what they say of
+those they lack.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,12 @@ MODULES = {
         "static.in_use static.program static.scope tensor.tensor"
     ),
     "base.core": (
-        "compatibility:grad_var_suffix tensor.array ops.random:Generator static.scope:Scope DataType=tensor.dtype:DType"
+        "compatibility:grad_var_suffix tensor.array ops.random:Generator static.scope:Scope "
+        "DataType=tensor.dtype:DType"
     ),
     "base.core.eager": (
-        "layer.py_layer:PyLayer tensor.tensor:Tensor _add_backward_final_hook=tape.hooks:at_end_of_backward"
+        "layer.py_layer:PyLayer tensor.tensor:Tensor "
+        "_add_backward_final_hook=tape.hooks:at_end_of_backward"
     ),
     "base.dygraph": (
         "no_grad=tape.grad_mode:no_grad_around tape.autograd tape.grad_mode compatibility"
@@ -67,10 +71,12 @@ MODULES = {
         "distributed.communication:P2POp,_coalescing_manager,batch_isend_irecv"
     ),
     "distributed.communication.group": (
-        "distributed.communication distributed.group _get_global_group=distributed.group:world_group"
+        "distributed.communication distributed.group "
+        "_get_global_group=distributed.group:world_group"
     ),
     "distributed.communication.reduce": (
-        "distributed.communication:reduce distributed.group:ReduceOp _get_reduce_op=distributed.group:same_reduction"
+        "distributed.communication:reduce distributed.group:ReduceOp "
+        "_get_reduce_op=distributed.group:same_reduction"
     ),
     "distributed.communication.stream": (
         "alltoall_single=distributed.communication:stream_alltoall_single distributed.communication"
@@ -100,7 +106,8 @@ MODULES = {
     "geometric": "ops.positions",
     "incubate": "ops.positions",
     "incubate.autograd": (
-        "Jacobian=tape.derivatives:FunctionJacobian Hessian=tape.derivatives:FunctionHessian tape.derivatives:jvp,vjp"
+        "Jacobian=tape.derivatives:FunctionJacobian Hessian=tape.derivatives:FunctionHessian "
+        "tape.derivatives:jvp,vjp"
     ),
     "incubate.autograd.utils": "tape.derivatives:as_tensors",
     "jit": "compatibility",
@@ -135,9 +142,9 @@ MODULES = {
 }
 """By module, below ``paddle``, where its names come from, the first that has one:
 
-    ops.fourier       what the module of the engine, or all modules of the package, have of the release's names there
-    dtype:a,b         these, whatever the release has
-    bool=dtype:bool_  the one, under another name
+    ops.fourier       what the module of the engine, or all modules of the package, have of the
+    release's names there dtype:a,b         these, whatever the release has bool=dtype:bool_  the
+    one, under another name
 """
 
 ALSO = {
@@ -150,7 +157,9 @@ ALSO = {
 
 
 class Facade(ModuleType):
-    """A module of the facade, on which imports leave no stand-ins: none hides a function of its name."""
+    """A module of the facade, on which imports leave no stand-ins: none hides a function of its
+    name.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not isinstance(value, StandIn):
@@ -163,7 +172,9 @@ class Facade(ModuleType):
         return vars(self)["to_tensor"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """A stand-in for what the release has and it lacks, else the error, with the nearest name."""
+        """A stand-in for what the release has and it lacks, else the error, with the nearest
+        name.
+        """
         shown = paddles(self.__name__)
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"module {shown!r} has no attribute {name!r}")
@@ -184,7 +195,9 @@ def names_in(source: str) -> dict[str, Any]:
 
 
 def own_name(name: str) -> str:
-    """What the engine calls something: the release has functions by other names, and classes in PyTorch's spelling."""
+    """What the engine calls something: the release has functions by other names, and classes in
+    PyTorch's spelling.
+    """
     if name[0].isupper() and name.endswith(("1d", "2d", "3d")):
         return name.removesuffix("d").replace("Unpool", "UnPool") + "D"
     return ALIASES.get(name, name)
@@ -211,7 +224,9 @@ def named(owner: str, sources: Iterable[str]) -> dict[str, Any]:
 
 
 def fill() -> None:
-    """Make the modules of the facade, each in its parent and where Python finds what is imported."""
+    """Make the modules of the facade, each in its parent and where Python finds what is
+    imported.
+    """
     for path, sources in MODULES.items():
         name = f"{FACADE}.{path}".removesuffix(".")
         parent, _, last = name.rpartition(".")
