@@ -104,6 +104,8 @@ class _Xavier(Initializer):
         """The standard deviation: `gain` times sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio,
         2010, equation 12).
         """
+        fan_in: float
+        fan_out: float
         fan_in, fan_out = fans(shape)
         fan_in = fan_in if self.fan_in is None else self.fan_in
         fan_out = fan_out if self.fan_out is None else self.fan_out

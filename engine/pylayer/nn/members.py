@@ -66,6 +66,7 @@ class Members:
 
     def _register_of(self, name: str, value: Any) -> dict[str, Any] | None:
         """Where a value is put that is set as an attribute; None if in no register."""
+        register: dict[str, Any]
         for register, kind, what in (
             (self._parameters, Parameter, "parameter {!r} should be of type Parameter"),
             (self._sub_layers, Members, "sublayer {!r} should be of type Layer"),

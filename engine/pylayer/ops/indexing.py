@@ -74,7 +74,7 @@ def _part(xp: ModuleType, part: Any) -> Any:
         part = xp.asarray(list(part), dtype=None if len(part) else "int64")
     elif isinstance(part, bool) or hasattr(part, "dtype"):
         part = xp.asarray(part)
-    dtype = getattr(part, "dtype", type(part).__name__)
+    dtype: Any = getattr(part, "dtype", type(part).__name__)
     is_index = getattr(dtype, "kind", "") in ("b", "i", "u")
     text = "an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of these"
     require(is_index, f"{text}, but got {dtype}")
