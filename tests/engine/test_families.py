@@ -140,6 +140,7 @@ def test_a_family_on_a_thousand_drawn_arguments(name: str) -> None:
 
 @pytest.mark.long
 def test_count_of_the_table() -> None:
+    assert {op.name for op, _ in (*DIFFERENTIABLE, *OTHERS)} == set(OPS)
     print(
         f"\n{len(OPS)} operations; {len(DIFFERENTIABLE)} samples checked in first order and as many in second, "
         f"{len(OTHERS)} of operations without a derivative"
