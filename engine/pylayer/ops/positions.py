@@ -248,8 +248,10 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -
     or by their sum.
     """
     _same_dtype("scatter", x, updates)
-    fits = index.ndim < 2 or list(index.shape[1:]) == [1]
-    require(fits, "scatter(): The index should be 0D or 1D, or 2D with a last dim of 1", index)
+    text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
+    require(index.ndim <= 2, f"{text} {index.ndim}")
+    fits = index.ndim < 2 or index.shape[1] == 1
+    require(fits, "scatter(): The last dim of a 2D index should be 1", index)
     if not index.ndim:  # one row
         updates = reshape(updates, [1, *updates.shape])
     rows = reshape(index, [-1])
