@@ -211,7 +211,9 @@ def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
     return transpose_(x, order)
 
 
-swapaxes = composed("swapaxes", lambda x, axis0, axis1: moveaxis(x, [axis0, axis1], [axis1, axis0]))
+def swapaxes(x: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two axes exchanged."""
+    return transpose(x, normal_axis(axis0, x.ndim), normal_axis(axis1, x.ndim))
 
 
 # --------------------------------------------------------------------------- copies
