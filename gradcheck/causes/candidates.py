@@ -439,7 +439,7 @@ ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] =
      lambda e: e.step.again(e.g)),
     (REORDERING, "GC104", 2, "hands on the gradient of {op} as it is, without its inverse",
      lambda e: e.g.reshape(e.right.shape)),
-    (("mirrored",), "GC119", 0.5, "gives {own} the gradient of a symmetric matrix, of which one triangle alone is read",
+    (("symmetric_from_lower",), "GC119", 0.5, "gives {own} the gradient of a symmetric matrix, of which one triangle alone is read",
      lambda e: (e.g + np.swapaxes(e.g, -1, -2)) / 2),
     (("cumsum",), "GC104", 2, "applies {op} itself, not a sum from the other end, to the gradient",
      lambda e: e.step.again(e.g)),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from calls_numbers import POSITIVE_DEFINITE, SQUARES, matched, spread
 from described import Library, T
-from draws import DISTINCT, FLOATS, POSITIVE, Strategy, call, ints, one, tensor, tensors
+from draws import DISTINCT, FLOATS, Strategy, call, ints, one, tensor, tensors
 from hypothesis import strategies as st
 
 F = FLOATS
@@ -24,15 +24,10 @@ PAIRS = one([0, 1], [-2, -1], [0, 0], [0], None)
 WHERE = ints((3,), 2, least=0)
 
 CALLS: dict[str, Strategy[Any]] = {
-    "cholesky_inverse": call(POSITIVE_DEFINITE, upper=st.booleans()),
     "cholesky_solve": call(tensor("float64", (2, 1), DISTINCT), POSITIVE_DEFINITE, upper=st.booleans()),
-    "cond": call(tensors(F, ((2, 2), (3, 3), (2, 3), (2,)), DISTINCT), p=one(None, "fro", "nuc", 1, -1, 2, -2, float("inf"))),
     "eigvalsh": call(SYMMETRIC, UPLO=one("L", "U", "X")), "svdvals": call(MATRICES),
-    "matrix_exp": call(SQUARES), "matrix_rank": call(tensors(F, ((2, 3), (2, 2), (2,)), kinds=("constant",)), tol=one(None, 1.0), hermitian=False),
+    "matrix_exp": call(SQUARES),
     "pinv": call(tensors((*F, "complex128"), ((2, 3), (3, 2), (3,)), DISTINCT), rcond=one(1e-15), hermitian=False),
-    "lu_unpack": call(tensor("float64", (2, 2), DISTINCT), T(np.array([1, 2], "int32"), "int32"), unpack_ludata=True, unpack_pivots=True),
-    "lu_solve": call(tensor("float64", (2, 1), DISTINCT), tensor("float64", (2, 2), DISTINCT), T(np.array([2, 2], "int32"), "int32"), trans=one("N", "T", "C")),
-    "householder_product": call(tensors(("float64",), ((3, 2), (2, 2)), DISTINCT), tensor("float64", (2,), POSITIVE)),
     # ------------------------------------------------------------------- transforms
     **{name: call(SIGNAL, n=one(None, 2, 5, 0), axis=LAST, norm=NORMS) for name in "fft ifft rfft irfft hfft ihfft".split()},
     **{f"{name}2": call(SIGNAL, s=one(None, [2, 3], [4]), axes=PAIRS, norm=NORMS) for name in "fft ifft rfft irfft hfft ihfft".split()},
@@ -72,17 +67,9 @@ def eigenvalues(name: str) -> Callable[..., Any]:
     return run
 
 
-def solution(paddle: Library, x: Any, y: Any, **options: Any) -> Any:
-    """The solution and the rank, which are unique for matrices of full rank."""
-    found = paddle.linalg.lstsq(x, y, **options)
-    return [found[0], found[2]]
-
-
 SCRIPTS: dict[str, tuple[Callable[..., Any], Strategy[Any]]] = {
     "svd": (magnitudes("svd", 0, 2), call(MATRICES, full_matrices=False)),
     "qr": (magnitudes("qr", 0, 1), call(MATRICES, mode=one("reduced", "complete", "r", "other"))),
-    "lu": (magnitudes("lu"), call(tensors(F, ((2, 3), (2, 2), (3, 2), (2,)), DISTINCT), get_infos=st.booleans())),
     "eigh": (magnitudes("eigh", 1), call(SYMMETRIC, UPLO=one("L", "U", "X"))),
     **{name: (eigenvalues(name), call(tensors(F, ((2, 2), (3, 3), (2, 3)), DISTINCT, ("constant",)))) for name in ("eig", "eigvals")},
-    "lstsq": (solution, call(tensors(F, ((3, 2), (2, 2)), DISTINCT, ("constant",)), tensor("float64", (3, 1), DISTINCT, ("constant",)), driver=one("gels", "gelsy", "gelsd"))),
 }  # fmt: skip

@@ -103,7 +103,6 @@ KNOWN: tuple[Known, ...] = (
     Known("pad", r"error ValueError\|nothing", RESERVED, args(f64(1.0, 2.0), [0, 1, 2, 0])),
     Known("to_tensor", r"error TypeError\|nothing", "uint16 is how Paddle stores bfloat16; the engine has no such integers.", args(np.ones(2, "uint16"))),
     Known("__add__ __lt__ __le__ __gt__ __ge__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __div__ __rdiv__ __floordiv__ __rfloordiv__ __mod__ __rmod__", r"error TypeError\|nothing", "Paddle reads a text as 0.", args(f64(1.0), "text")),
-    Known("__div__ __rdiv__", r"error nothing\|TypeError", "Called by its name, an operator of the engine returns NotImplemented for what it does not know.", args(f64(1.0), None)),
     Known("index_fill index_fill_ lerp lerp_ kron put_along_axis put_along_axis_ binary_cross_entropy_with_logits", r"error nothing\|ValueError", "Paddle takes only values of the Tensor's own dtype, and makes numbers float32; the engine casts or promotes.", args(f64(1.0, 2.0), i64(0), 0, f64(1.0, shape=(), dtype="float32"))),
     Known("meshgrid", r"error nothing\|ValueError", "Paddle takes 1-D Tensors only; the engine flattens.", args(f64(1.0, 2.0, shape=(1, 2)))),
     Known("repeat_interleave", r"error nothing\|ValueError", "No repeats at all: an empty Tensor.", args(f64(1.0, 2.0), 0)),

@@ -68,7 +68,7 @@ PROGRAMS: dict[str, str] = {
     "Tensor array": "[paddle.Tensor(x.numpy()), paddle.Tensor(i.numpy()), paddle.Tensor(paddle.ones([2], 'int32')), paddle.Tensor([paddle.ones([2]), paddle.zeros([2])])]", "Tensor of a Tensor": "s = paddle.ones([2]); t = paddle.Tensor(s); t[0] = 7.0; out = [s, t.stop_gradient]", "Tensor number raises": "paddle.Tensor(1.5)",
     "Tensor text raises": "paddle.Tensor('a')", "Tensor bool raises": "paddle.Tensor(True)", "Tensor negative raises": "paddle.Tensor(-1)", "Tensor ragged raises": "paddle.Tensor([[1], [1, 2]])", "Tensor words raises": "paddle.Tensor(['a'])", "Tensor nothing raises": "paddle.Tensor(None)", "Tensor scalar raises": "paddle.Tensor(x.numpy()[0, 0])",
     "Tensor": "t = paddle.Tensor(); out = [t.shape, str(t.dtype), t.stop_gradient, t.is_leaf, t.numpy().tolist(), repr(t)]",
-    "Tensor.hypot_ versions": "t = p * 1; t.hypot_(y); out = t.inplace_version", "Tensor.ldexp_ versions": "t = p * 1; t.ldexp_(i); out = t.inplace_version", "Tensor.lcm_ versions": "t = i * 1; t.lcm_(k); out = t.inplace_version", "Tensor.gcd_ versions": "t = i * 1; t.gcd_(k); out = t.inplace_version",
+    "Tensor.hypot_ versions": "t = p * 1; t.hypot_(y); out = t.inplace_version",
     **{f"grad_fn of {name}": f"({source}).grad_fn.name()" for source, name in _NAMES.items()}, "grad_fn of a layer": f"{_TWO}out = Two.apply(v, w).grad_fn.name()", "grad_fn of add_": "t = x * 1; t.add_(y); out = t.grad_fn.name()", "grad_fn of setitem": "t = x * 1; t[0] = 1.0; out = t.grad_fn.name()",
     "grad_fn of layer_norm": "F.layer_norm(x, [3]).grad_fn.name()", "grad_fn of x + 1": "(x + 1).grad_fn.name()",
 }  # fmt: skip
@@ -77,7 +77,6 @@ DIFFERS: dict[str, tuple[str, str]] = {
     "static.setitem gradient": (r"out.*", "Paddle's gradient passes over what was set: of h[0] = d[1] it gives d[0] all, and d[1] nothing."),
     "static.Executor fetches in nested lists": ("error", "The engine takes lists in lists, whatever their depth; Paddle those of Variables alone."),
     "gammainc edges": (r"out\[[01]\] value", "Q(0, y) is 0, as the limit is, and Q(x, inf) too; Paddle gives 1 and NaN."),
-    "Tensor.gcd_ versions": ("out .*", "Paddle changes the Tensor twice in each step of Euclid's algorithm, and once more; the engine changes it once."),
     "grad_fn of layer_norm": ("out .*", "What is composed of several operations has the name of the last one."),
     "grad_fn of x + 1": ("out .*", "Paddle scales for a number; the engine adds."),
 }  # fmt: skip

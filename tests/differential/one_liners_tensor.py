@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _UNARY = {
     "x": "digamma i0 i0e i1 i1e frac positive negative deg2rad rad2deg stanh sinc sgn angle signbit isneginf isposinf isreal",
-    "p": "lgamma gammaln digamma polygamma,1 polygamma,2 multigammaln,1",
+    "p": "lgamma gammaln digamma polygamma,1 polygamma,2",
     "x * 0.98": "erfinv",
     "(p / 4)": "logit",
     "z": "sgn angle isreal",
@@ -47,11 +47,10 @@ PROGRAMS: dict[str, str] = {
     "polygamma raises": "paddle.polygamma(p, -1)",
     # ------------------------------------------------------------------- arithmetic
     "copysign": "paddle.copysign(x, y)", "copysign number": "paddle.copysign(x, -2.0)", "hypot": "paddle.hypot(x, y)", "hypot raises": "paddle.hypot(x, 2.0)",
-    "nextafter": "paddle.nextafter(x.detach(), y.detach())", "heaviside": "paddle.heaviside(paddle.round(x), y)", "logaddexp": "paddle.logaddexp(x, y * 20)",
-    "gcd": "paddle.gcd(i * 6, i * 4 + 2)", "lcm": "paddle.lcm(i * 6, i * 4 + 2)",
+    "heaviside": "paddle.heaviside(paddle.round(x), y)", "logaddexp": "paddle.logaddexp(x, y * 20)",
     "bitwise_left_shift": "paddle.bitwise_left_shift(i, i)", "bitwise_right_shift": "paddle.bitwise_right_shift(i * 100 - 250, i)",
     "bitwise_right_shift logical": "paddle.bitwise_right_shift(i * 100 - 250, i, is_arithmetic=False)", "bitwise_invert": "paddle.bitwise_invert(i)",
-    "ldexp": "paddle.ldexp(x, i)", "ldexp integers": "paddle.ldexp(i, i)", "frexp": "paddle.frexp(x.detach() * 20)", "less": "paddle.less(x, y)",
+    "less": "paddle.less(x, y)",
     # ------------------------------------------------------------------- what the release's own examples do
     "as_tensor": "paddle.as_tensor([1.0, 2.0], dtype='float64', device=paddle.CPUPlace())", "asarray": "paddle.asarray([1, 2], dtype='float32')", "from_numpy": "paddle.from_numpy(np.arange(3.0))",
     "tensor called": "t = paddle.tensor([1.0, 2.0], dtype='float64', device='cpu', requires_grad=True, pin_memory=False); out = [t, paddle.tensor(t)]",
@@ -79,12 +78,10 @@ PROGRAMS: dict[str, str] = {
     "trapezoid": "paddle.trapezoid(x)", "trapezoid steps": "paddle.trapezoid(x, dx=0.5, axis=0)", "trapezoid points": "paddle.trapezoid(x, v)", "trapezoid both": "paddle.trapezoid(x, y)",
     "cumulative_trapezoid": "paddle.cumulative_trapezoid(seq, axis=1)", "cumulative_trapezoid points": "paddle.cumulative_trapezoid(x, v)",
     # ------------------------------------------------------------------- put together, taken apart
-    "block_diag": "paddle.block_diag([x, v, m])", "cartesian_prod": "paddle.cartesian_prod([v, w[:2]])", "combinations": "paddle.combinations(v)",
-    "combinations replaced": "paddle.combinations(v, 2, True)", "multiplex": "paddle.multiplex([x, y], paddle.to_tensor([[1], [0]], 'int32'))",
     "dstack": "paddle.dstack([x, y])", "column_stack": "paddle.column_stack([v, w])", "row_stack": "paddle.row_stack([v, w])", "cat": "paddle.cat([x, y], 1)", "concatenate": "paddle.concatenate([x, y])",
     "atleast_1d": "paddle.atleast_1d(s)", "atleast_2d": "paddle.atleast_2d(v, s)", "atleast_3d": "paddle.atleast_3d(x, v, s)",
     "hsplit": "paddle.hsplit(x, 3)", "vsplit": "paddle.vsplit(m, [1])", "dsplit": "paddle.dsplit(seq, [2, 5])", "vsplit raises": "paddle.vsplit(v, 3)",
-    "slice": "paddle.slice(seq, [1, 2], [0, -3], [2, 100])", "strided_slice": "paddle.strided_slice(seq, [1, 2], [0, 5], [4, 1], [2, -2])", "crop": "paddle.crop(seq, [1, 2, -1], [1, 1, 2])",
+    "slice": "paddle.slice(seq, [1, 2], [0, -3], [2, 100])", "strided_slice": "paddle.strided_slice(seq, [1, 2], [0, 5], [4, 1], [2, -2])",
     "narrow": "paddle.narrow(seq, 2, 1, 3)", "unfold": "paddle.unfold(v, 0, 2, 1)", "unfold axis": "paddle.unfold(seq, 1, 2, 2)",
     "rot90": "paddle.rot90(x)", "rot90 back": "paddle.rot90(seq, -1, [0, 2])", "rot90 half": "paddle.rot90(x, 2)", "reverse": "paddle.reverse(x, [0])",
     "permute": "paddle.permute(seq, [2, 0, 1])", "swapdims": "paddle.swapdims(seq, 0, 2)", "ravel": "paddle.ravel(x)", "view_as": "paddle.view_as(x, y.reshape([3, 2]))",
@@ -103,16 +100,15 @@ PROGRAMS: dict[str, str] = {
     "linalg.cov weights": "paddle.linalg.cov(m, fweights=k + 1, aweights=paddle.abs(v).detach())",
     "cross": "paddle.cross(x, y)", "cross axis": "paddle.cross(m, m * m, axis=0)", "linalg.cross": "paddle.linalg.cross(m, m * 2 + v)", "tensordot": "paddle.tensordot(x, y)",
     "tensordot axes": "paddle.tensordot(seq, img, [[0, 1], [0, 1]])", "tensordot one": "paddle.tensordot(m, x, [[0], [1]])", "dist": "paddle.dist(x, y)", "dist one": "paddle.dist(x, v, 1)", "dist infinity": "paddle.dist(x, y, float('inf'))",
-    "cdist": "paddle.cdist(x, m)", "cdist three": "paddle.cdist(x, m, 3.0)", "pdist": "paddle.pdist(m)", "renorm": "paddle.renorm(x, 2.0, 0, 0.5)", "vander": "paddle.vander(v)", "vander increasing": "paddle.vander(v, 2, True)",
+    "cdist": "paddle.cdist(x, m)", "cdist three": "paddle.cdist(x, m, 3.0)",
     "bincount": "paddle.bincount(i.reshape([-1]))", "bincount weights": "paddle.bincount(k, v.detach(), minlength=5)", "histogram": "paddle.histogram(x, 4)", "histogram between": "paddle.histogram(x, 4, -0.5, 0.5)",
-    "histogram density": "paddle.histogram(x, 4, density=True)", "histogram_bin_edges": "paddle.histogram_bin_edges(f, 4)", "isin": "paddle.isin(i, k)", "isin not": "paddle.isin(i, k, invert=True)",
-    "unique_consecutive": "paddle.unique_consecutive(k // 2, return_inverse=True, return_counts=True)", "unique_consecutive axis": "paddle.unique_consecutive(paddle.stack([k, k, i[0]]), axis=0)",
+    "histogram density": "paddle.histogram(x, 4, density=True)", "isin": "paddle.isin(i, k)", "isin not": "paddle.isin(i, k, invert=True)",
 }  # fmt: skip
 
 POSITIONS = "An integer result has no gradient; Paddle marks it as if it had."
 
 DIFFERS: dict[str, tuple[str, str]] = {
-    **{f"linalg.vector_norm 0.0 {axis}": (r"out (stop_gradient|is_leaf|repr)|gradient .*", "The number of elements that are not zero has no gradient.") for axis in ("[0, 1]",)},
+    "linalg.vector_norm 0.0 [0, 1]": (r"gradient .*", "A number of elements has a gradient of zeros; over several axes Paddle hands its cotangent on."),
     **{f"linalg.vector_norm 3.0 {axis}": (r".* value", "Paddle's p-norm adds epsilon.") for axis in ("[0, 1]", "None", "1")},
     "stanh of x": (r".* value", "Paddle holds its constants in single precision."),
     "erfinv edges": ("out value", "Paddle gives infinity beyond 1; there is no such number."),

@@ -81,7 +81,6 @@ OF_AXES: dict[str, Operation] = {
     "masked": lambda p, x: x[x > 3.0],
     "gathered": lambda p, x: p.gather(x, p.to_tensor([0, 0]), 0),
     "padded": lambda p, x: p.nn.functional.pad(x, [1, 0], data_format="NCL"),
-    "crop": lambda p, x: p.crop(x, [1, -1, -1], [0, 0, 0]),
 }
 
 VIEWS: dict[str, Operation] = {

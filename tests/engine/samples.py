@@ -103,15 +103,15 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         # Without a vjp: run, and no gradient flows.
         "floor_divide": [(distinct(2, 3), 2.0)],
         **{n: pairs() for n in ("equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal")},
-        "share": pairs(),
+        "tie_share": pairs(),
         **{name: [(BOOLS, BOOLS)] for name in ("logical_and", "logical_or", "logical_xor")},
         **{name: [(INTS, INTS)] for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
         **{name: [(INTS,)] for name in ("bitwise_not", "logical_not")},
         **{name: [(normal(2, 3),)] for name in ("isnan", "isinf", "isfinite")},
         **{name: [(normal(3), normal(3), 1e-5, 1e-8, False)] for name in ("isclose", "allclose")},
         "equal_all": [(normal(3), normal(3))],
-        "within": [(normal(3), low, high) for low, high in ((-1.0, 1.0), (None, 1.0), (-1.0, None), (0.0, 0.5))],
-        "told": [(normal(2, 3), normal(2))],
+        "inside_bounds": [(normal(3), low, high) for low, high in ((-1.0, 1.0), (None, 1.0), (-1.0, None), (0.0, 0.5))],
+        "flag_where_found": [(normal(2, 3), normal(2))],
         "positions": [(INTS, INTS.shape, 0, True)],
         "add_n": [([normal(2, 3), normal(2, 3), normal(2, 3)],), ([normal(3)],)],
         "all_reduce": [([normal(2, 3), normal(2, 3)],), ([normal(3)],)],
@@ -126,7 +126,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         },
         "slogdet": [(regular(3, 3),), (regular(2, 2, 2),), (normal(3, 3),)],
         "cholesky": [(POSITIVE_DEFINITE,)],
-        "mirrored": [(normal(3, 3),), (normal(2, 2, 2),)],
+        "symmetric_from_lower": [(normal(3, 3),), (normal(2, 2, 2),)],
         "put_reduced": [
             (normal(4), np.array([1, 1, 3]), positive(3), kind, include)
             for kind in ("multiply", "minimum", "maximum") for include in (True, False)

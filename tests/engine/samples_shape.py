@@ -26,7 +26,7 @@ def shape_samples(normal: Callable[..., np.ndarray[Any, Any]]) -> dict[str, list
         "argmax": [(normal(2, 3), 1, True, "int64")],
         "argmin": [(normal(2, 3), None, False, "int32")],
         "argsort": [(normal(2, 3), -1, True)],
-        "swapped": [(normal(2, 3, 4),), (normal(1, 2),)],
+        "matrix_transpose": [(normal(2, 3, 4),), (normal(1, 2),)],
         "as_strided": [
             (normal(3, 4), [2, 3], [1, 2], 8),
             (normal(3, 4), [3, 2], [4, 0], 0),
@@ -82,5 +82,5 @@ def shape_samples(normal: Callable[..., np.ndarray[Any, Any]]) -> dict[str, list
         "tensor_unfold": [(normal(2, 5), 1, 3, 1), (normal(4, 2), 0, 2, 2)],
         "unbind": [(normal(2, 3), 1)],
         "where": [(np.array([True, False, True]), normal(2, 3), normal(3))],
-        "written": [(normal(2, 3), PICKED), (normal(2, 3), FIRST_ROW), (normal(3), [0, 0, 2])],
+        "scattered_at": [(normal(2, 3), PICKED), (normal(2, 3), FIRST_ROW), (normal(3), [0, 0, 2])],
     }

@@ -95,18 +95,3 @@ def test_the_first_of_equal_elements_has_the_gradient_of_a_maximum():
     x = paddle.to_tensor(np.ones((1, 1, 4)), stop_gradient=False)
     F.max_pool1d(x, 2).sum().backward()
     assert x.grad.numpy().ravel().tolist() == [1.0, 0.0, 1.0, 0.0]
-
-
-def test_the_largest_of_windows_takes_padding_where_channels_stand_last():
-    x = paddle.to_tensor(np.arange(32.0).reshape(1, 4, 4, 2))
-    around = [[0, 0], [1, 1], [1, 1], [0, 0]]
-    largest = F.lp_pool2d(x, np.inf, 2, 2, around, data_format="NHWC")
-    assert largest.tolist() == F.max_pool2d(x, 2, 2, around, data_format="NHWC").tolist()
-
-
-def test_pooling_and_its_inverse():
-    x = paddle.to_tensor(np.arange(16.0).reshape(1, 1, 4, 4))
-    out, mask = F.max_pool2d(x, 2, return_mask=True)
-    back = F.max_unpool2d(out, mask, 2).numpy()
-    assert back.sum() == out.numpy().sum()
-    assert ((back == 0) | (back == x.numpy())).all()

@@ -278,7 +278,7 @@ def test_losses_as_layers():
     x = tensor(X)
     assert nn.MSELoss("sum")(x, 2 * x).item() == (X**2).sum()
     np.testing.assert_allclose(nn.CrossEntropyLoss()(x, tensor(LABELS)).item(), NLL.mean(), rtol=1e-15)
-    with pytest.raises(TypeError, match="MSELoss: got an unexpected keyword argument 'weight'"):
+    with pytest.raises(TypeError, match=r"MSELoss.* got an unexpected keyword argument 'weight'"):
         nn.MSELoss(weight=1)
 
 
@@ -318,7 +318,7 @@ def test_repr_shows_the_tree():
             TypeError,
             "should be a Parameter, but received Tensor",
         ),
-        (lambda: nn.Layer().register_buffer("a", 1), TypeError, "should be a Paddle.Tensor, but received int"),
+        (lambda: nn.Layer().register_buffer("a", 1), TypeError, "buffer should be a Tensor, but received int"),
         (
             lambda: nn.Linear(1, 1, weight_attr=3),
             TypeError,

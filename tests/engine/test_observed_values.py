@@ -61,12 +61,6 @@ def test_hardshrink_keeps_the_threshold_and_nan() -> None:
     np.testing.assert_array_equal(gradient_of(lambda x: F.hardshrink(x, -1.0), [0.3, -2.0])[0], [0.3, -2.0])
 
 
-def test_thresholded_relu_keeps_nan() -> None:
-    out, gradient = gradient_of(lambda x: F.thresholded_relu(x, 0.5, 3.0), [NAN, 0.5, 1.0])
-    np.testing.assert_array_equal(out, [NAN, 3.0, 1.0])
-    np.testing.assert_array_equal(gradient, [0.0, 0.0, 1.0])
-
-
 def test_the_slope_of_i0e_at_0_is_that_of_its_side() -> None:
     np.testing.assert_array_equal(gradient_of(paddle.i0e, [0.0, -0.0])[1], [-1.0, 1.0])
 
@@ -114,22 +108,12 @@ def test_a_column_of_positions_selects_as_a_vector_does() -> None:
 
 
 # --------------------------------------------------------------------------- taken there
-def test_labels_of_multi_margin_loss_may_be_a_column() -> None:
-    x, labels = leaf([[0.1, 0.5, 0.2], [0.9, 0.3, 0.4]]), paddle.to_tensor([2, 0])
-    assert float(F.multi_margin_loss(x, labels.unsqueeze(1))) == float(F.multi_margin_loss(x, labels))
-
-
 def test_attention_without_a_batch_is_that_of_a_batch_of_one() -> None:
     x = leaf(np.cos(np.arange(24.0)).reshape(4, 2, 3))
     out = F.scaled_dot_product_attention(x, x, x, is_causal=True)
     batch = x.unsqueeze(0)
     expected = F.scaled_dot_product_attention(batch, batch, batch, is_causal=True)
     np.testing.assert_array_equal(out.numpy(), expected.numpy()[0])
-
-
-@pytest.mark.parametrize(("x", "y", "divisor"), [(4.0, 6.0, 2.0), (4.5, 1.5, 1.5), (0.0, 3.0, 3.0), (-6.0, 4.0, 2.0)])
-def test_floating_point_numbers_have_a_greatest_common_divisor(x: float, y: float, divisor: float) -> None:
-    assert float(paddle.gcd(leaf([x]), leaf([y]))) == divisor
 
 
 def test_solve_takes_a_vector_per_matrix() -> None:
@@ -237,12 +221,6 @@ def test_how_many_versions_a_change_counts(change: Any, versions: int) -> None:
     x = paddle.to_tensor([0.5, 0.25])
     change(x)
     assert x.inplace_version == versions
-
-
-def test_how_many_versions_a_change_of_integers_counts() -> None:
-    x = paddle.to_tensor([4, 6])
-    x.lcm_(paddle.to_tensor([6, 4]))
-    assert x.inplace_version == 4
 
 
 # --------------------------------------------------------------------------- iterations

@@ -116,7 +116,8 @@ def second_order(call: Call) -> Problem:
 
 
 def test_every_operation_has_a_sample() -> None:
-    assert set(OPS) - set(SAMPLES) == set()
+    missing = sorted(set(OPS) - set(SAMPLES))
+    assert not missing, f"add arguments for {', '.join(missing)} to the tables in samples*.py"
 
 
 def expected(problem: Problem) -> Status:

@@ -108,7 +108,7 @@ def test_an_axis_out_of_range_is_an_error(name: str, axis: Any) -> None:
 
 @pytest.mark.parametrize("axis", ["a", 1.0])
 def test_an_axis_is_an_int(axis: Any) -> None:
-    with pytest.raises(TypeError, match=f"axis must be an int, .* but got {type(axis).__name__}"):
+    with pytest.raises(TypeError, match=f"must be list of int, but got {type(axis).__name__}"):
         paddle.sum(paddle.ones([2, 3]), axis=axis)
 
 
@@ -175,7 +175,7 @@ def test_matrix_norms(p: Any, axis: list[int], keepdim: bool) -> None:
 
 @pytest.mark.parametrize(
     ("p", "axis", "message"),
-    [(3, [0, 1], "does not exist"), ("nuc", None, "p must be a number or 'fro', but got 'nuc'")],
+    [(3, [0, 1], "is one of fro, nuc, 1"), ("nuc", None, "p must be a number or 'fro', but got 'nuc'")],
 )  # fmt: skip
 def test_norms_that_there_are_not(p: Any, axis: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):

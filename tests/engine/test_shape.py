@@ -200,7 +200,7 @@ def test_complex_parts_and_their_gradients():
         (lambda x: x.squeeze(4), ValueError, r"axis should be in the range of \[-2, 2\), but received 4"),
         (lambda x: paddle.concat([]), ValueError, "must be list of Tensors, but got an empty list"),
         (lambda x: paddle.concat(x), ValueError, "must be list of Tensors, but got Tensor"),
-        (lambda x: paddle.concat([x, 1.0]), ValueError, "must be list of Tensors, but got a list of Tensor, float"),
+        (lambda x: paddle.concat([x, 1.0]), ValueError, "must be list of Tensors, but got Tensor, float"),
         (
             lambda x: paddle.concat([x, x.astype("float32")]),
             ValueError,

@@ -1,1 +1,3 @@
-"""Layers with parameters, their first values, and the functions that are compositions of operations."""
+"""Layers with parameters, their first values, and the functions that are compositions of
+operations.
+"""

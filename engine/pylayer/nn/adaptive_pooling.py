@@ -1,4 +1,6 @@
-"""`paddle.nn.functional`'s adaptive pooling: as many windows as are asked for, of sizes that fit."""
+"""`paddle.nn.functional`'s adaptive pooling: as many windows as are asked for, of sizes that
+fit.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from pylayer.nn.families import over_axes
-from pylayer.nn.spatial import FORMATS, channels_back, channels_first, check_space
-from pylayer.ops.indexing import getitem
-from pylayer.ops.linalg import matmul
+from pylayer.nn.spatial import check_space
+from pylayer.ops.formats import FORMATS, channels_back, channels_first
+from pylayer.ops.indexing import along, getitem
+from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
-from pylayer.ops.shape import moveaxis, reshape
+from pylayer.ops.reduction import mean
+from pylayer.ops.shape import reshape
 from pylayer.ops.sorting import argmax
 from pylayer.tensor.array import XP
 from pylayer.tensor.tensor import Tensor
@@ -29,32 +33,41 @@ def _spans(size: int, count: int) -> list[range]:
     return [range(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
 
 
-def _adaptive_avg(name: str, ndim: int, x: Tensor, output_size: Any, data_format: str = "") -> Tensor:
-    """The means of windows that cover each axis, `output_size` of them; a size of None keeps an axis."""
+def _adaptive_avg(
+    name: str, ndim: int, x: Tensor, output_size: Any, data_format: str = ""
+) -> Tensor:
+    """The means of windows that cover each axis, `output_size` of them; a size of None keeps an
+    axis.
+    """
     check_space(name, x, ndim, data_format)
     x = channels_first(x, data_format)
-    xp = XP[type(x.array)]
-    for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):  # by a matrix that averages spans
-        size = x.shape[axis]
-        rows = [[1 / len(span) if k in span else 0.0 for span in _spans(size, count)] for k in range(size)]
-        x = moveaxis(matmul(moveaxis(x, axis, -1), Tensor(xp.asarray(rows, x.array.dtype))), -1, axis)
+    for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):
+        spans = _spans(x.shape[axis], count)
+        parts = [along(x, axis, slice(span.start, span.stop)) for span in spans]
+        none = along(x, axis, slice(0))  # what there is of no windows
+        x = concat([none, *(mean(part, axis, True) for part in parts)], axis)
     return channels_back(x, data_format)
 
 
-def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool = False) -> Any:
-    """The largest elements of windows that cover each axis, and with `return_mask` their positions when flattened.
+def _adaptive_max(
+    name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool = False
+) -> Any:
+    """The largest elements of windows that cover each axis, and with `return_mask` their positions
+    when flattened.
 
     There are `output_size` windows; a size of None keeps an axis.
     """
-    check_space(name, x, ndim, FORMATS[ndim])
+    check_space(name, x, ndim, FORMATS[ndim][0])
     space = x.shape[2:]
     counts = _sizes(output_size, ndim, space)
     xp = XP[type(x.array)]
     flat: Any = 0
-    for k, along in enumerate(map(_spans, space, counts)):
+    for k, spans in enumerate(map(_spans, space, counts)):
         # made of one length: the last position is repeated where a span is shorter
-        step, longest = math.prod(space[k + 1 :]), max(map(len, along))
-        rows = xp.asarray([[span[min(j, len(span) - 1)] * step for j in range(longest)] for span in along])
+        step, longest = math.prod(space[k + 1 :]), max(map(len, spans))
+        rows = xp.asarray(
+            [[span[min(j, len(span) - 1)] * step for j in range(longest)] for span in spans]
+        )
         shape = [1] * (2 * ndim)
         shape[k], shape[ndim + k] = counts[k], longest
         flat = flat + rows.reshape(shape)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pylayer.nn.layer import Layer
 from pylayer.nn.words import also
+from pylayer.ops.arguments import require
 from pylayer.ops.inplace import assign
 from pylayer.tape.symbol import Parameter
 from pylayer.tensor.tensor import Tensor
@@ -24,9 +25,9 @@ class _Layers(Layer):
 
     def _place(self, index: int) -> int:
         """A place from the start on. Raises IndexError where there is no layer."""
-        if not -len(self) <= index < len(self):
-            numbers = f"should be an integer in range [{-len(self)}, {len(self)})"
-            raise IndexError(f"index {index} is out of range, {numbers}")
+        text = f"should be an integer in range [{-len(self)}, {len(self)})"
+        text = f"index {index} is out of range, {text}"
+        require(-len(self) <= index < len(self), text, error=IndexError)
         return index % len(self)
 
     @also(module="sublayer")
@@ -44,26 +45,26 @@ class _Layers(Layer):
 
     def _put(self, index: int, sublayer: Layer) -> None:
         """Put a layer before that at a place, those behind being numbered anew."""
-        layers, count = self._sub_layers, len(self)
-        place = index % count if index < 0 else index
-        for k in range(count, place, -1):
-            layers[str(k)] = layers[str(k - 1)]
-        layers[str(place)] = sublayer
+        layers = list(self)
+        layers.insert(index, sublayer)
+        self._sub_layers.clear()
+        self.extend(layers)
 
 
 class Sequential(_Layers):
-    """Layers called one after the other. Given as arguments, as (name, layer) pairs, or in one OrderedDict."""
+    """Layers called one after the other. Given as arguments, as (name, layer) pairs, or in one
+    OrderedDict.
+    """
 
     def __init__(self, *layers: Any) -> None:
         super().__init__()
-        if len(layers) == 1 and isinstance(layers[0], OrderedDict):
-            pairs: Any = layers[0].items()
-        elif layers and isinstance(layers[0], (list, tuple)):
-            pairs = layers
+        first = layers[0] if layers else None
+        if isinstance(first, OrderedDict):
+            pairs: Any = first.items()
         else:
-            pairs = ((str(k), layer) for k, layer in enumerate(layers))
+            pairs = layers if isinstance(first, (list, tuple)) else enumerate(layers)
         for name, layer in pairs:
-            self.add_sublayer(name, layer)
+            self.add_sublayer(str(name), layer)
 
     def __getitem__(self, name: int | slice | str) -> Any:
         if isinstance(name, str):
@@ -79,10 +80,10 @@ class Sequential(_Layers):
 
     def insert(self, index: int, module: Layer) -> Sequential:
         """Put a layer before that of a number. Raises IndexError where there is none."""
-        if not isinstance(module, Layer):
-            raise AssertionError(f"module should be of type: {Layer}")
-        if not -len(self) <= index <= len(self):
-            raise IndexError(f"Index out of range: {index}")
+        text = f"module should be of type: {Layer}"
+        require(isinstance(module, Layer), text, error=AssertionError)
+        text = f"Index out of range: {index}"
+        require(-len(self) <= index <= len(self), text, error=IndexError)
         self._put(index, module)
         return self
 
@@ -123,8 +124,8 @@ class LayerList(_Layers):
     @also(module="sublayer")
     def insert(self, index: int, sublayer: Layer) -> None:
         """Put a layer before that of a number. Raises AssertionError where there is none."""
-        if not isinstance(index, int) or not -len(self) <= index <= len(self):
-            raise AssertionError(f"index should be an integer in range [{-len(self)}, {len(self)}]")
+        text = f"index should be an integer in range [{-len(self)}, {len(self)}]"
+        require(-len(self) <= index <= len(self), text, error=AssertionError)
         self._put(index, sublayer)
 
     def pop(self, key: int | slice) -> Any:
@@ -151,8 +152,8 @@ class ParameterList(Layer):
         return self._parameters[str(idx)]
 
     def __setitem__(self, idx: int, param: Tensor) -> None:
-        if not isinstance(param, Tensor):
-            raise TypeError(f"param should be 'Parameter' or 'Tensor', but received {type(param)}")
+        text = f"param should be 'Parameter' or 'Tensor', but received {type(param)}"
+        require(isinstance(param, Tensor), text, error=TypeError)
         assign(param, getattr(self, str(idx)))
 
     def __len__(self) -> int:
@@ -160,6 +161,11 @@ class ParameterList(Layer):
 
     def __iter__(self) -> Iterator[Parameter]:
         return iter(self._parameters.values())
+
+
+def _pairs(items: Any) -> Iterable[tuple[str, Any]]:
+    """The pairs of a mapping or of a layer like one; of pairs, themselves."""
+    return items.items() if hasattr(items, "items") else items  # type: ignore[no-any-return]
 
 
 class LayerDict(Layer):
@@ -173,7 +179,7 @@ class LayerDict(Layer):
     @also(modules="sublayers")
     def update(self, sublayers: Any) -> None:
         """Take on the layers of a mapping, or of (name, layer) pairs."""
-        for key, layer in sublayers.items() if isinstance(sublayers, (Mapping, LayerDict)) else sublayers:
+        for key, layer in _pairs(sublayers):
             self.add_sublayer(key, layer)
 
     def __getitem__(self, key: str) -> Layer:
@@ -224,15 +230,15 @@ class ParameterDict(Layer):
 
     def update(self, parameters: Any) -> None:
         """Take on the parameters of a mapping, or of (name, parameter) pairs."""
-        for key, parameter in parameters.items() if hasattr(parameters, "items") else parameters:
+        for key, parameter in _pairs(parameters):
             self.add_parameter(key, parameter)
 
     def __getitem__(self, key: str) -> Any:
         return self._parameters[key]
 
     def __setitem__(self, key: str, param: Any) -> None:
-        if not isinstance(param, Parameter):
-            raise AssertionError(f"a parameter should be a Parameter, but is a {type(param).__name__}")
+        text = f"a parameter should be a Parameter, but is a {type(param).__name__}"
+        require(isinstance(param, Parameter), text, error=AssertionError)
         setattr(self, key, param)
 
     def __len__(self) -> int:

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pylayer.nn.checks import check_positive
 from pylayer.nn.families import over_axes
-from pylayer.nn.spatial import channels_back, channels_first, check_space, pads_of, per_axis
+from pylayer.nn.spatial import check_space, padding_word, pads_of, per_axis
 from pylayer.nn.windows import conv, conv_input
+from pylayer.ops.arguments import require
 from pylayer.ops.elementwise import check_same_dtype
+from pylayer.ops.formats import channels_back, channels_first
 from pylayer.ops.shape import reshape
-from pylayer.tensor.invalid import invalid
 from pylayer.tensor.tensor import Tensor
 
 
 def _biased(out: Tensor, bias: Tensor | None) -> Tensor:
     return out if bias is None else out + reshape(bias, [1, -1, *[1] * (out.ndim - 2)])
-
-
-def _check_output(
-    name: str, space: Sequence[int], least: Sequence[int], strides: Sequence[int], dilations: Sequence[int], given: bool
-) -> None:
-    for n, low, s, d in zip(space, least, strides, dilations, strict=True):
-        if not low <= n < low + (s if given else max(s, d)):
-            raise invalid(
-                f"{name}(): output_size of Op({name}) should be in the range "
-                f"[{list(least)}, {[a + b for a, b in zip(least, strides, strict=True)]}), but is {list(space)}"
-            )
 
 
 def _conv(
@@ -42,7 +31,8 @@ def _conv(
     groups: int = 1,
     data_format: str = "",
 ) -> Tensor:
-    """Correlation of `x`, [batch, in, *space], with `weight`, [out, in / groups, *kernel], plus a bias per channel.
+    """Correlation of `x`, [batch, in, *space], with `weight`, [out, in / groups, *kernel], plus a
+    bias per channel.
 
     Args:
         padding: see `pylayer.nn.spatial.pads_of`; ``SAME`` takes dilations for 1, as in Paddle.
@@ -57,9 +47,11 @@ def _conv(
     strides, dilations = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
     check_positive(name, stride=strides, dilation=dilations)
     pads = pads_of(padding, ndim, data_format, weight.shape[2:], strides, x.shape[2:])
-    if isinstance(padding, str) and padding.upper() == "SAME":
+    if padding_word(padding) == "SAME":
         dilations = [1] * ndim
-    return channels_back(_biased(conv(x, weight, strides, pads, dilations, groups), bias), data_format)
+    return channels_back(
+        _biased(conv(x, weight, strides, pads, dilations, groups), bias), data_format
+    )
 
 
 def _conv_transpose(
@@ -76,10 +68,11 @@ def _conv_transpose(
     output_size: Any = None,
     data_format: str = "",
 ) -> Tensor:
-    """The adjoint of the convolution in its input, with `weight` of shape [in, out / groups, *kernel].
+    """The adjoint of the convolution in its input, with `weight` of shape [in, out / groups,
+    *kernel].
 
-    Several sizes of the output would be taken to that of `x`; `output_padding` is added to the least, or
-    `output_size` names it.
+    Several sizes of the output would be taken to that of `x`; `output_padding` is added to the
+    least, or `output_size` names it.
 
     Raises:
         ValueError: shapes or dtypes that do not fit, or a size that is none of these.
@@ -89,20 +82,24 @@ def _conv_transpose(
     x = channels_first(x, data_format)
     strides, dilations = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
     check_positive(name, stride=strides, groups=groups)
-    if isinstance(padding, str) and padding.upper() == "SAME":
+    if padding_word(padding) == "SAME":
         dilations = [1] * ndim
     pads = pads_of(padding, ndim, data_format, weight.shape[2:], strides, x.shape[2:])
-    extra = per_axis(output_padding, ndim, "output_padding")
-    least = [
-        (n - 1) * s - before - after + d * (k - 1) + 1
-        for n, s, (before, after), d, k in zip(x.shape[2:], strides, pads, dilations, weight.shape[2:], strict=True)
-    ]
+    axes = zip(x.shape[2:], strides, pads, dilations, weight.shape[2:], strict=True)
+    least = [(n - 1) * s - before - after + d * (k - 1) + 1 for n, s, (before, after), d, k in axes]
     if output_size is None:
-        space = [n + e for n, e in zip(least, extra, strict=True)]
+        extra = per_axis(output_padding, ndim, "output_padding")
+        limits = list(map(max, strides, dilations))
     else:
-        space = per_axis(output_size, ndim, "output_size")
-    _check_output(name, space, least, strides, dilations, output_size is not None)
-    return channels_back(_biased(conv_input(x, weight, space, strides, pads, dilations, groups), bias), data_format)
+        sizes = per_axis(output_size, ndim, "output_size")
+        extra, limits = [n - low for n, low in zip(sizes, least, strict=True)], strides
+    fits = all(0 <= more < limit for more, limit in zip(extra, limits, strict=True))
+    text = f"{name}(): output_size of Op({name}) should be {least} and less than {limits} more"
+    require(fits, f"{text}, but is {extra} more")
+    space = [low + more for low, more in zip(least, extra, strict=True)]
+    return channels_back(
+        _biased(conv_input(x, weight, space, strides, pads, dilations, groups), bias), data_format
+    )
 
 
 _PLAIN = "x weight bias stride padding dilation groups data_format"
@@ -112,5 +109,8 @@ conv1d, conv2d, conv3d = over_axes(_conv, "conv{}d", dict.fromkeys((1, 2, 3), _P
 conv1d_transpose, conv2d_transpose, conv3d_transpose = over_axes(
     _conv_transpose,
     "conv{}d_transpose",
-    {ndim: _TRANSPOSED.format("dilation groups" if ndim == 2 else "groups dilation") for ndim in (1, 2, 3)},
+    {
+        ndim: _TRANSPOSED.format("dilation groups" if ndim == 2 else "groups dilation")
+        for ndim in (1, 2, 3)
+    },
 )

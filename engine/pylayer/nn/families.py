@@ -1,4 +1,6 @@
-"""Functions over one, two and three spatial axes, made of one computation and a table of their arguments."""
+"""Functions over one, two and three spatial axes, made of one computation and a table of their
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +8,35 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pylayer.nn.spatial import FORMATS
+from pylayer.ops.formats import FORMATS
 
 
-def over_axes(compute: Callable[..., Any], name: str, arguments: Mapping[int, str]) -> list[Callable[..., Any]]:
+def over_axes(
+    compute: Callable[..., Any], name: str, arguments: Mapping[int, str]
+) -> list[Callable[..., Any]]:
     """The functions of one computation, in the order of `arguments`.
 
     Args:
-        compute: called with the function's name and number of axes, then with the arguments by name; it has their
-            defaults. Its docstring is that of the functions.
+        compute: called with the function's name and number of axes, then with the arguments by
+            name; it has their defaults. Its docstring is that of the functions.
         name: with ``{}`` for the number of axes.
-        arguments: by number of axes, what the function takes, in order. `data_format` is Paddle's for as many axes
-            unless given; a last argument `name` is taken and passed over.
+        arguments: by number of axes, what the function takes, in order. `data_format` is Paddle's
+            for as many axes unless given; a last argument `name` is taken and passed over.
     """
-    return [_function(compute, name.format(ndim), ndim, words.split()) for ndim, words in arguments.items()]
+    return [
+        _function(compute, name.format(ndim), ndim, words.split())
+        for ndim, words in arguments.items()
+    ]
 
 
-def _function(compute: Callable[..., Any], name: str, ndim: int, words: list[str]) -> Callable[..., Any]:
+def _function(
+    compute: Callable[..., Any], name: str, ndim: int, words: list[str]
+) -> Callable[..., Any]:
     known = inspect.signature(compute).parameters
-    usual = {"data_format": FORMATS[ndim]} if "data_format" in known else {}
-    parameters = [known[word].replace(default=usual.get(word, known[word].default)) for word in words]
+    usual = {"data_format": FORMATS[ndim][0]} if "data_format" in known else {}
+    parameters = [
+        known[word].replace(default=usual.get(word, known[word].default)) for word in words
+    ]
     last = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
     signature = inspect.Signature([*parameters, last])
 

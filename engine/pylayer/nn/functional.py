@@ -1,4 +1,6 @@
-"""Compositions of operations for `paddle.nn.functional`: linear maps, normalisation, dropout, likeness."""
+"""Compositions of operations for `paddle.nn.functional`: linear maps, normalisation, dropout,
+likeness.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from typing import Any
 
 from pylayer.nn.checks import check_parameters
 from pylayer.ops import random
-from pylayer.ops.arguments import as_ints, normal_axis, require
+from pylayer.ops.arguments import as_ints, axes_of, one_of, require
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import clip, logical_and, maximum, rsqrt, sqrt
 from pylayer.ops.indexing import where_
@@ -22,7 +24,9 @@ from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- layers
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None) -> Tensor:
+def linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None
+) -> Tensor:
     """``x @ weight + bias`` with `weight` of shape [in, out]."""
     out: Tensor = matmul(x, weight)
     return out if bias is None else out + bias
@@ -41,7 +45,8 @@ def embedding(
     """The rows `x` of `weight`; those of `padding_idx` are zeros and take no gradient.
 
     Args:
-        max_norm: rows with a larger `norm_type`-norm are first scaled down to it, in `weight` itself.
+        max_norm: rows with a larger `norm_type`-norm are first scaled down to it, in `weight`
+            itself.
         sparse: a hint that is not taken.
         scale_grad_by_freq: not part of the bundled engine.
 
@@ -49,34 +54,45 @@ def embedding(
         ValueError: `padding_idx` or an element of `x` is out of range, or `scale_grad_by_freq`.
         NotImplementedError: `x` is of another dtype than int32 and int64.
     """
-    if scale_grad_by_freq:
-        raise ValueError("embedding(): scale_grad_by_freq=True is not part of the bundled engine.")
+    text = "embedding(): scale_grad_by_freq=True is not part of the bundled engine"
+    require(not scale_grad_by_freq, text)
     if max_norm:
         _hold_rows(weight, x, max_norm, norm_type)
-    integers = x.dtype.name in ("int32", "int64")
-    require(integers, "embedding(): x should be of int32 or int64", x, error=NotImplementedError)
+    is_integer = x.dtype.name in ("int32", "int64")
+    require(is_integer, "embedding(): x should be of int32 or int64", x, error=NotImplementedError)
     check_range("embedding(): an element", x, weight.shape[0], ValueError)
     rows: Tensor = weight[x]
     if padding_idx is None:
         return rows
-    if not -weight.shape[0] <= padding_idx < weight.shape[0]:
-        raise ValueError(f"padding_idx must be within [-{weight.shape[0]}, {weight.shape[0]}), but got {padding_idx}.")
+    check_padding_row(padding_idx, weight.shape[0])
     padded = padding_idx % weight.shape[0]
     return where_(unsqueeze(x != padded, -1), rows, 0.0)
 
 
-def check_range(what: str, x: Tensor, count: int, error: type[Exception], ignored: int | None = None) -> None:
-    """Check that numbers are below `count`, or what is ignored; while a program is made they have no values yet."""
+def check_padding_row(padding_idx: int, rows: int) -> None:
+    """Check that an embedding of so many `rows` has a row `padding_idx`."""
+    text = f"padding_idx must be within [-{rows}, {rows}), but got {padding_idx}"
+    require(-rows <= padding_idx < rows, text)
+
+
+def check_range(
+    what: str, x: Tensor, count: int, error: type[Exception], ignored: int | None = None
+) -> None:
+    """Check that numbers are below `count`, or what is ignored; while a program is made they have
+    no values yet.
+    """
     if isinstance(x, Symbol):
         return
     wrong = x.array[((x.array < 0) | (x.array >= count)) & (x.array != ignored)]
     if wrong.size:
-        but = "" if ignored is None else f" when it is not equal to ignore_index ({ignored})"
-        raise error(f"(OutOfRange) {what} should be >= 0 and < {count}{but}, but received {wrong.flat[0]}.")
+        text = f"{what} should be >= 0 and < {count} unless it is ignored ({ignored})"
+        raise error(f"(OutOfRange) {text}, but received {wrong.flat[0]}.")
 
 
 def _hold_rows(weight: Tensor, x: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale the rows `x` of `weight` down to a norm of `max_norm`, in place and outside the graph."""
+    """Scale the rows `x` of `weight` down to a norm of `max_norm`, in place and outside the
+    graph.
+    """
     bare = weight.detach()
     size = norm(bare, norm_type, 1, True)
     named = one_hot(reshape(x, [-1]), weight.shape[0]).sum(0) > 0
@@ -96,23 +112,24 @@ def dropout(
 ) -> Tensor:
     """Elements set to zero with probability `p` in training (whole slices, if `axis` is given).
 
-    The others are divided by 1 - p (upscale_in_train), or all times 1 - p outside training (downscale_in_infer).
+    The others are divided by 1 - p (upscale_in_train), or all times 1 - p outside training
+    (downscale_in_infer).
 
     Raises:
         ValueError: `p` is not a probability, or another `mode`.
     """
-    if not 0 <= p <= 1:
-        raise ValueError(f"p argument should between 0 and 1, but got {p}.")
-    if mode not in ("upscale_in_train", "downscale_in_infer"):
-        raise ValueError(f"mode argument should be 'downscale_in_infer' or 'upscale_in_train', but got {mode!r}.")
+    require(0 <= p <= 1, f"p argument should between 0 and 1, but got {p}")
+    one_of("dropout(): `mode`", mode, "upscale_in_train", "downscale_in_infer")
     upscale = mode == "upscale_in_train"
     if p == 0:
         return x
+    if not training and upscale:
+        return clone(x) if axis is None else x  # as in Paddle
     if not training:
-        return x * (1 - p) if not upscale else clone(x) if axis is None else x
+        return x * (1 - p)
     if p == 1:
         return x * 0.0
-    axes = range(x.ndim) if axis is None else [normal_axis(a, x.ndim) for a in as_ints(axis)]
+    axes = axes_of(axis, x.ndim)
     kept = random.rand([n if k in axes else 1 for k, n in enumerate(x.shape)], "float64") >= p
     return x * (astype(kept, x.dtype) * (1 / (1 - p) if upscale else 1.0))
 
@@ -125,28 +142,21 @@ def layer_norm(
     epsilon: float = 1e-5,
     name: str | None = None,
 ) -> Tensor:
-    """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus `bias` (Ba et al., 2016).
+    """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus
+    `bias` (Ba et al., 2016).
 
     Raises:
-        ValueError: the last axes have another shape, or they are all; weight or bias is no row, or of another dtype;
-            or the epsilon is not within what Paddle takes, 0 to 0.001.
+        ValueError: the last axes have another shape, or they are all; weight or bias is no row, or
+            of another dtype; or the epsilon is not within what Paddle takes, 0 to 0.001.
     """
-    sizes = as_ints(normalized_shape)
-    if not 0 <= epsilon <= 0.001:
-        raise ValueError(f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}.")
-    if len(sizes) >= x.ndim:
-        raise ValueError(
-            f"layer_norm(): there should be an axis before the normalised ones, {sizes}, but x is {x.shape}."
-        )
-    for what, row in (("weight", weight), ("bias", bias)):
-        if row is not None and row.ndim != 1:
-            raise ValueError(f"layer_norm(): {what} should have 1 dimension, but has {row.ndim}.")
-    if list(x.shape[x.ndim - len(sizes) :]) != sizes:
-        raise ValueError(
-            f"layer_norm(): the last axes should be {sizes}, as normalized_shape says, but x has shape {x.shape}."
-        )
-    check_parameters("layer_norm", x, weight, bias)
-    axes = list(range(x.ndim - len(sizes), x.ndim))
+    epsilon_fits = 0 <= epsilon <= 0.001
+    text = f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}"
+    require(epsilon_fits, text)
+    check_rows("layer_norm", x, weight, bias)
+    axes = last_axes("layer_norm", x, normalized_shape)
+    text = "layer_norm(): there should be an axis before the normalised ones"
+    require(len(axes) < x.ndim, text, x)
+    sizes = x.shape[axes[0] :]
     centred = x - mean(x, axes, True)
     out = centred * rsqrt(mean(centred * centred, axes, True) + epsilon)
     if weight is not None:
@@ -154,14 +164,37 @@ def layer_norm(
     return out if bias is None else out + reshape(bias, sizes)
 
 
-def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
+def last_axes(name: str, x: Tensor, normalized_shape: Any) -> list[int]:
+    """The last axes, which have the shape `normalized_shape`; else a ValueError."""
+    sizes = as_ints(normalized_shape)
+    axes = list(range(max(x.ndim - len(sizes), 0), x.ndim))
+    text = f"{name}(): the last axes should be {sizes}, as normalized_shape says"
+    require([x.shape[k] for k in axes] == sizes, text, x)
+    return axes
+
+
+def check_rows(name: str, x: Tensor, *rows: Tensor | None) -> None:
+    """Check that weight and bias, if there are any, have one axis each and go with the dtype of
+    `x`.
+    """
+    for row in rows:
+        if row is not None:
+            require(row.ndim == 1, f"{name}(): weight and bias should have 1 dimension", row)
+    check_parameters(name, x, *rows)
+
+
+def normalize(
+    x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None
+) -> Tensor:
     """`x` divided by its p-norm along `axis`, or by `epsilon` if that is larger."""
     size = norm(x, p, axis, True)
     return x / maximum(size, full_like(size, epsilon))
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between slices along `axis`; the product of their sizes is held above `eps`."""
+    """The cosine of the angle between slices along `axis`; the product of their sizes is held above
+    `eps`.
+    """
     x1, x2 = broadcast_tensors([x1, x2])
     # Held before the root is taken: the root of 0 has an infinite slope, which times 0 is NaN.
     squares = clip(total(x1 * x1, axis) * total(x2 * x2, axis), eps * eps)

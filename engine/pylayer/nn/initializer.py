@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pylayer.ops import creation, random
+from pylayer.ops.arguments import require
 from pylayer.ops.inplace import check_changeable
 from pylayer.ops.shape import astype
 from pylayer.optimizer.regularizer import Regularizer
@@ -19,14 +20,18 @@ from pylayer.tensor.unique_names import generate
 
 
 class Initializer:
-    """Gives the first values of a parameter. One of a user's overrides `forward` or `__call__`, to write them."""
+    """Gives the first values of a parameter. One of a user's overrides `forward` or `__call__`, to
+    write them.
+    """
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values, for a shape and a dtype."""
         raise NotImplementedError(f"{type(self).__name__} must override forward().")
 
     def forward(self, param: Tensor, block: Any = None) -> Any:
-        """Write the values into a parameter; those of another shape take the place of what it has."""
+        """Write the values into a parameter; those of another shape take the place of what it
+        has.
+        """
         check_changeable(param, f"paddle.nn.initializer.{type(self).__name__} of what is there")
         found = self.values(param.shape, param.dtype).array
         if found.shape == param.array.shape:
@@ -74,23 +79,37 @@ class Uniform(Initializer):
 
 
 def fans(shape: Sequence[int]) -> tuple[int, int]:
-    """How many inputs and outputs a weight of `shape` connects: a matrix is [in, out], a filter [out, in, …]."""
+    """How many inputs and outputs a weight of `shape` connects: a matrix is [in, out], a filter
+    [out, in, …].
+    """
     if len(shape) < 2:
         return math.prod(shape), math.prod(shape)
+    if len(shape) == 2:
+        return shape[0], shape[1]
     window = math.prod(shape[2:])
-    return (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * window, shape[0] * window)
+    return shape[1] * window, shape[0] * window
 
 
 class _Xavier(Initializer):
     def __init__(
-        self, fan_in: float | None = None, fan_out: float | None = None, gain: float = 1.0, name: str | None = None
+        self,
+        fan_in: float | None = None,
+        fan_out: float | None = None,
+        gain: float = 1.0,
+        name: str | None = None,
     ) -> None:
         self.fan_in, self.fan_out, self.gain = fan_in, fan_out, gain
 
     def deviation(self, shape: Sequence[int]) -> float:
-        """The standard deviation: `gain` times sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010, equation 12)."""
-        given = zip((self.fan_in, self.fan_out), fans(shape), strict=True)
-        return self.gain * math.sqrt(2 / max(sum(own if fan is None else fan for fan, own in given), 1))
+        """The standard deviation: `gain` times sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio,
+        2010, equation 12).
+        """
+        fan_in: float
+        fan_out: float
+        fan_in, fan_out = fans(shape)
+        fan_in = fan_in if self.fan_in is None else self.fan_in
+        fan_out = fan_out if self.fan_out is None else self.fan_out
+        return self.gain * math.sqrt(2 / max(fan_in + fan_out, 1))
 
 
 class XavierUniform(_Xavier):
@@ -98,7 +117,7 @@ class XavierUniform(_Xavier):
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values."""
-        limit = self.deviation(shape) * math.sqrt(3)  # uniform within ±a has a standard deviation of a / sqrt(3)
+        limit = self.deviation(shape) * math.sqrt(3)  # of ±a the deviation is a / √3
         return random.uniform(shape, dtype, -limit, limit)
 
 
@@ -123,7 +142,9 @@ class Assign(Initializer):
 
 
 class ParamAttr:
-    """How a parameter is to be made and trained: name, first values, a factor to the learning rate, weight decay."""
+    """How a parameter is to be made and trained: name, first values, a factor to the learning rate,
+    weight decay.
+    """
 
     def __init__(
         self,
@@ -135,8 +156,29 @@ class ParamAttr:
         do_model_average: bool = True,
         need_clip: bool = True,
     ) -> None:
-        self.name, self.initializer, self.learning_rate, self.trainable = name, initializer, learning_rate, trainable
-        self.regularizer, self.do_model_average, self.need_clip = regularizer, do_model_average, need_clip
+        self.name, self.initializer, self.trainable = name, initializer, trainable
+        self.learning_rate, self.regularizer = learning_rate, regularizer
+        self.do_model_average, self.need_clip = do_model_average, need_clip
+
+
+def as_attribute(attr: Any) -> ParamAttr:
+    """What a layer says of a parameter: a ParamAttr, None, True, a name, an Initializer or a
+    regularizer.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    check_supported(attr)
+    if isinstance(attr, ParamAttr):
+        return attr
+    if isinstance(attr, Initializer):
+        return ParamAttr(initializer=attr)
+    if isinstance(attr, Regularizer):
+        return ParamAttr(regularizer=attr)
+    known = attr is None or attr is True or isinstance(attr, str)
+    text = "A parameter's attr must be a ParamAttr, an Initializer or a name"
+    require(known, f"{text}, but got {type(attr).__name__}", error=TypeError)
+    return ParamAttr(attr if isinstance(attr, str) else None)
 
 
 def create_parameter(
@@ -147,46 +189,49 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Callable[..., Any] | None = None,
 ) -> Parameter:
-    """A new parameter: zeros for a bias, else `XavierUniform`, unless `attr` or `default_initializer` says otherwise.
+    """A new parameter: zeros for a bias, else `XavierUniform`, unless `attr` or
+    `default_initializer` says otherwise.
 
     Args:
-        attr: None or True, a ParamAttr, an Initializer, a regularizer, or a name.
+        attr: see `as_attribute`.
 
     Raises:
-        TypeError: `attr` is something else, or what is to give the values cannot be called.
+        TypeError: what is to give the values cannot be called.
     """
     return parameter_of("", shape, dtype, name, attr, is_bias, default_initializer)
 
 
 @at_once
 def parameter_of(
-    scope: str, shape: Any, dtype: Any, name: str | None, attr: Any, is_bias: bool, default_initializer: Any
+    scope: str,
+    shape: Any,
+    dtype: Any,
+    name: str | None,
+    attr: Any,
+    is_bias: bool,
+    default_initializer: Any,
 ) -> Parameter:
     """A new parameter of a layer, after whose `scope` it is named unless it has a name."""
-    if attr is None or attr is True or isinstance(attr, str):
-        attr = ParamAttr(attr if isinstance(attr, str) else None)
-    elif isinstance(attr, Initializer):
-        attr = ParamAttr(None, attr)
-    elif isinstance(attr, Regularizer):
-        attr = ParamAttr(regularizer=attr)
-    check_supported(attr)
-    if not isinstance(attr, ParamAttr):
-        raise TypeError(
-            f"A parameter's attr must be a ParamAttr, an Initializer or a name, but got {type(attr).__name__}."
-        )
-    initializer = attr.initializer or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
-    if not callable(initializer):
-        raise TypeError(f"A parameter's initializer must be an Initializer, but got {type(initializer).__name__}.")
+    attribute = as_attribute(attr)
+    usual = Constant(0.0) if is_bias else XavierUniform()
+    initializer = attribute.initializer or default_initializer or usual
     kind = type(initializer)
-    if getattr(kind, "forward", None) is Initializer.forward and kind.__call__ is Initializer.__call__:
-        parameter = Parameter(initializer.values(list(shape), dtype).array, attr.trainable)
+    is_ours = getattr(kind, "forward", None) is Initializer.forward
+    if is_ours and kind.__call__ is Initializer.__call__:
+        parameter = Parameter(initializer.values(list(shape), dtype).array, attribute.trainable)
     else:  # a user's, which writes into the parameter
-        parameter = Parameter(creation.zeros(list(shape), dtype).array, attr.trainable)
+        parameter = Parameter(creation.zeros(list(shape), dtype).array, attribute.trainable)
         with no_grad():
             initializer(parameter, None)
     vars(parameter).update(  # for optimizers
-        optimize_attr={"learning_rate": attr.learning_rate}, regularizer=attr.regularizer, need_clip=attr.need_clip
+        optimize_attr={"learning_rate": attribute.learning_rate},
+        regularizer=attribute.regularizer,
+        need_clip=attribute.need_clip,
     )
-    given = attr.name or name
-    parameter.name = given or generate(f"{scope or generate('create_parameter')}.{'b' if is_bias else 'w'}")
+    kind_of_name = "b" if is_bias else "w"
+    parameter.name = (
+        attribute.name
+        or name
+        or generate(f"{scope or generate('create_parameter')}.{kind_of_name}")
+    )
     return parameter

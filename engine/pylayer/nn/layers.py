@@ -1,26 +1,25 @@
-"""The common layers, and how a function becomes one."""
+"""The common layers."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
-from pylayer.nn import common_losses, functional
+from pylayer.nn import functional, losses
 from pylayer.nn.checks import check_reduction
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
-from pylayer.nn.words import also, in_own_words
+from pylayer.nn.words import also
 from pylayer.ops import activation, elementwise
-from pylayer.ops.arguments import as_ints
-from pylayer.ops.spellings import SPELLINGS
+from pylayer.ops.arguments import as_ints, require
 from pylayer.tensor.tensor import Tensor
 
 
 class Linear(Layer):
-    """``x @ weight + bias``, `weight` of shape [in_features, out_features]; no bias if `bias_attr` is False."""
+    """``x @ weight + bias``, `weight` of shape [in_features, out_features]; no bias if `bias_attr`
+    is False.
+    """
 
     def __init__(
         self,
@@ -41,11 +40,14 @@ class Linear(Layer):
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self._dtype.name}"
+        sizes = f"in_features={self.in_features}, out_features={self.out_features}"
+        return f"{sizes}, dtype={self._dtype.name}"
 
 
 class Embedding(Layer):
-    """The rows of a weight of shape [num_embeddings, embedding_dim]; that of `padding_idx` starts as zeros."""
+    """The rows of a weight of shape [num_embeddings, embedding_dim]; that of `padding_idx` starts
+    as zeros.
+    """
 
     def __init__(
         self,
@@ -65,18 +67,21 @@ class Embedding(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(dtype=dtype)
-        self._num_embeddings, self._embedding_dim, self._padding_idx = num_embeddings, embedding_dim, padding_idx
+        self._num_embeddings, self._embedding_dim = num_embeddings, embedding_dim
+        self._padding_idx = padding_idx
         self._max_norm, self._norm_type, self._sparse = max_norm, norm_type, sparse
         self._scale_grad_by_freq = scale_grad_by_freq
         shape = [num_embeddings, embedding_dim]
-        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(f"padding_idx must be within [-{num_embeddings}, {num_embeddings})")
-        if _weight is not None and list(_weight.shape) != shape:
-            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-        self.weight = self.create_parameter(shape, weight_attr, device=device) if _weight is None else _weight
+        if _weight is None:
+            self.weight = self.create_parameter(shape, weight_attr, device=device)
+        else:
+            text = "Shape of weight does not match num_embeddings and embedding_dim"
+            require(list(_weight.shape) == shape, text, error=AssertionError)
+            self.weight = _weight
         if weight_attr is None or _weight is not None:
             self.weight.stop_gradient = _freeze
         if padding_idx is not None:
+            functional.check_padding_row(padding_idx, num_embeddings)
             self.weight.array[padding_idx] = 0.0
 
     @property
@@ -104,7 +109,9 @@ class Embedding(Layer):
 
 
 class LayerNorm(Layer):
-    """`nn.functional.layer_norm` with a weight of ones and a bias of zeros to start with, each in one row."""
+    """`nn.functional.layer_norm` with a weight of ones and a bias of zeros to start with, each in
+    one row.
+    """
 
     @also(eps="epsilon")
     def __init__(
@@ -125,12 +132,16 @@ class LayerNorm(Layer):
         bias_attr = bias_attr if elementwise_affine and bias else False
         self._normalized_shape, self._epsilon = as_ints(normalized_shape), epsilon
         shape = [math.prod(self._normalized_shape)]
-        self.weight = self.create_parameter(shape, weight_attr, default_initializer=Constant(1.0), device=device)
+        self.weight = self.create_parameter(
+            shape, weight_attr, default_initializer=Constant(1.0), device=device
+        )
         self.bias = self.create_parameter(shape, bias_attr, is_bias=True)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
-        return functional.layer_norm(input, self._normalized_shape, self.weight, self.bias, self._epsilon)
+        return functional.layer_norm(
+            input, self._normalized_shape, self.weight, self.bias, self._epsilon
+        )
 
     def extra_repr(self) -> str:
         """What the repr shows."""
@@ -171,107 +182,158 @@ class Identity(Layer):
         return input
 
 
-# --------------------------------------------------------------------------- a function as a layer
-class _Function(Layer):
-    """A layer that calls a function with its options, which are attributes."""
+# --------------------------------------------------------------------------- activations
+class _Activation(Layer):
+    """A layer that calls an activation function without options."""
 
-    function: Callable[..., Any]
-    made_with: inspect.Signature
-    called_with: inspect.Signature
-    options: tuple[str, ...]
-    words: dict[str, str]
-    """Other words for the options and inputs."""
-    shows: tuple[str, ...] = ()
-    checks: ClassVar[dict[str, Callable[[Any], None]]] = {}
-    """By name of an option, what says whether its value is taken."""
+    function: Callable[[Tensor], Tensor]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, name: str | None = None) -> None:
         super().__init__()
-        given = self._bound(self.made_with, args, kwargs)
-        given.apply_defaults()
-        for name in self.options:
-            setattr(self, name, given.arguments[name])
-        for name, check in self.checks.items():
-            check(getattr(self, name))
+        self._name = name
 
-    def _bound(self, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]) -> inspect.BoundArguments:
-        try:
-            return signature.bind(*args, **in_own_words(self.words, kwargs))
-        except TypeError as error:
-            raise TypeError(f"{type(self).__name__}: {error}") from None
-
-    def __getattr__(self, name: str) -> Any:
-        own = self.words.get(name, name.removeprefix("_"))  # some options have an underscore in Paddle
-        return getattr(self, own) if own != name and own in self.options else super().__getattr__(name)
-
-    def forward(self, *inputs: Any, **named: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         """The function's result."""
-        if named:
-            inputs = self._bound(self.called_with, inputs, named).args
-        return type(self).function(*inputs, **{name: getattr(self, name) for name in self.options})
+        return type(self).function(x)
+
+
+class ReLU(_Activation):
+    """`nn.functional.relu` as a layer."""
+
+    function = staticmethod(activation.relu)
+
+
+class Tanh(_Activation):
+    """`paddle.tanh` as a layer."""
+
+    function = staticmethod(elementwise.tanh)
+
+
+class Sigmoid(_Activation):
+    """`nn.functional.sigmoid` as a layer."""
+
+    function = staticmethod(elementwise.sigmoid)
+
+
+class Swish(_Activation):
+    """`nn.functional.swish` as a layer."""
+
+    function = staticmethod(activation.swish)
+
+
+class Silu(Layer):
+    """`nn.functional.silu` as a layer; `inplace` is a hint that is not taken."""
+
+    def __init__(self, inplace: bool = False, name: str | None = None) -> None:
+        super().__init__()
+        self._inplace, self._name = inplace, name
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The function's result."""
+        return activation.silu(x)
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return ", ".join(f"{key}={getattr(self, key)}" for key in self.shows)
+        return f"inplace={self._inplace}"
 
 
-def _signed(method: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
-    """The method with a signature to be seen."""
+class GELU(Layer):
+    """`nn.functional.gelu` as a layer."""
 
-    @functools.wraps(method)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return method(*args, **kwargs)
+    def __init__(self, approximate: bool | str = False, name: str | None = None) -> None:
+        super().__init__()
+        self._approximate, self._name = approximate, name
 
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    call.__signature__ = signature.replace(parameters=[own, *signature.parameters.values()])  # type: ignore[attr-defined]
-    return call
+    def forward(self, x: Tensor) -> Tensor:
+        """The function's result."""
+        return activation.gelu(x, self._approximate)
 
-
-def function_layer(name: str, function: Callable[..., Any], shows: bool = True, /, **options: Any) -> type[_Function]:
-    """A layer class over `function`, its options and their defaults given; the repr `shows` the options or none.
-
-    The repr of a loss shows none.
-    """
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    known = inspect.signature(function).parameters
-    taken = [n for n, p in known.items() if n not in options and p.default is p.empty]
-    called = inspect.Signature([inspect.Parameter(word, kind) for word in taken])
-    made = inspect.Signature([inspect.Parameter(n, kind, default=d) for n, d in {**options, "name": None}.items()])
-    body = {
-        "__doc__": f"`nn.functional.{function.__name__}` as a layer.",
-        "__module__": __name__,
-        "__init__": _signed(_Function.__init__, made),
-        "forward": _signed(_Function.forward, called),
-        "function": staticmethod(function),
-        "options": tuple(options),
-        "made_with": made,
-        "called_with": called,
-        "words": {word: own for word, own in SPELLINGS.get(function.__name__, {}).items() if word not in taken},
-        "shows": tuple(options) if shows else (),
-    }
-    return type(name, (_Function,), body)
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return f"approximate={self._approximate}"
 
 
-ReLU = function_layer("ReLU", activation.relu)
-Tanh = function_layer("Tanh", elementwise.tanh)
-Sigmoid = function_layer("Sigmoid", elementwise.sigmoid)
-Silu = function_layer("Silu", activation.silu, inplace=False)
-GELU = function_layer("GELU", activation.gelu, approximate=False)
-Swish = function_layer("Swish", activation.swish)
-Softmax = function_layer("Softmax", activation.softmax, axis=-1)
-MSELoss = function_layer("MSELoss", common_losses.mse_loss, False, reduction="mean")
-CrossEntropyLoss = function_layer(
-    "CrossEntropyLoss", common_losses.cross_entropy, False, weight=None, ignore_index=-100, reduction="mean",
-    soft_label=False,
-    axis=-1, use_softmax=True, label_smoothing=0.0,
-)  # fmt: skip
-BCEWithLogitsLoss = function_layer(
-    "BCEWithLogitsLoss",
-    common_losses.binary_cross_entropy_with_logits,
-    False,
-    weight=None,
-    reduction="mean",
-    pos_weight=None,
-)
-# Not CrossEntropyLoss, whose constructor takes any word in Paddle.
-MSELoss.checks = BCEWithLogitsLoss.checks = {"reduction": check_reduction}
+class Softmax(Layer):
+    """`nn.functional.softmax` as a layer."""
+
+    def __init__(self, axis: int = -1, name: str | None = None) -> None:
+        super().__init__()
+        self._axis, self._name = axis, name
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The function's result."""
+        return activation.softmax(x, self._axis)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return f"axis={self._axis}"
+
+
+# --------------------------------------------------------------------------- losses
+class MSELoss(Layer):
+    """`nn.functional.mse_loss` as a layer."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        check_reduction(reduction)
+        self.reduction = reduction
+
+    def forward(self, input: Tensor, label: Tensor) -> Tensor:
+        """The loss."""
+        return losses.mse_loss(input, label, self.reduction)
+
+
+class CrossEntropyLoss(Layer):
+    """`nn.functional.cross_entropy` as a layer."""
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        soft_label: bool = False,
+        axis: int = -1,
+        use_softmax: bool = True,
+        label_smoothing: float = 0.0,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.weight, self.ignore_index, self.reduction = weight, ignore_index, reduction
+        self.soft_label, self.axis, self.use_softmax = soft_label, axis, use_softmax
+        self.label_smoothing, self.name = label_smoothing, name
+
+    def forward(self, input: Tensor, label: Tensor) -> Tensor:
+        """The loss."""
+        return losses.cross_entropy(
+            input,
+            label,
+            self.weight,
+            self.ignore_index,
+            self.reduction,
+            self.soft_label,
+            self.axis,
+            self.use_softmax,
+            self.label_smoothing,
+        )
+
+
+class BCEWithLogitsLoss(Layer):
+    """`nn.functional.binary_cross_entropy_with_logits` as a layer."""
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        check_reduction(reduction)
+        self.weight, self.reduction = weight, reduction
+        self.pos_weight, self.name = pos_weight, name
+
+    def forward(self, logit: Tensor, label: Tensor) -> Tensor:
+        """The loss."""
+        return losses.binary_cross_entropy_with_logits(
+            logit, label, self.weight, self.reduction, self.pos_weight
+        )

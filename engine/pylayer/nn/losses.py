@@ -1,274 +1,248 @@
-"""`paddle.nn.functional`'s losses beside the everyday ones of `functional`."""
+"""`paddle.nn.functional`'s losses: of differences, and of probabilities."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
-from pylayer.nn.checks import check_label_shape, check_reduction
-from pylayer.nn.common_losses import _reduced, cross_entropy
-from pylayer.ops.activation import log_sigmoid, relu, softmax, softplus
-from pylayer.ops.arguments import require
+import numpy as np
+
+from pylayer.nn.checks import check_label_shape, check_parameters, check_reduction
+from pylayer.nn.functional import check_range
+from pylayer.ops.activation import log_softmax, softmax, softplus
+from pylayer.ops.arguments import normal_axis, require, vector_shape
 from pylayer.ops.creation import full_like
-from pylayer.ops.elementwise import check_same_dtype, clip, equal, exp, log, maximum, minimum, pow, sigmoid, square
+from pylayer.ops.elementwise import abs as absolute
+from pylayer.ops.elementwise import check_same_dtype, exp, log, maximum, square
 from pylayer.ops.indexing import where_
-from pylayer.ops.linalg import matmul
 from pylayer.ops.norms import norm
-from pylayer.ops.positions import take_along_axis
-from pylayer.ops.reduction import cumprod, mean
+from pylayer.ops.positions import index_select, take_along_axis
+from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
 from pylayer.tape.symbol import Symbol
+from pylayer.tensor.dtype import int64
 from pylayer.tensor.tensor import Tensor
 
-Distance = Callable[[Tensor, Tensor], Tensor]
+
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    check_reduction(reduction)
+    if reduction == "none":
+        return loss
+    return mean(loss) if reduction == "mean" else total(loss)
 
 
+# --------------------------------------------------------------------------- of differences
 def square_error_cost(input: Tensor, label: Tensor) -> Tensor:
     """(input − label)², element by element."""
     return square(input - label)
 
 
-def log_loss(input: Tensor, label: Tensor, epsilon: float = 1e-4, name: str | None = None) -> Tensor:
-    """−(label · log(input + epsilon) + (1 − label) · log(1 − input + epsilon)), of probabilities, [batch, 1].
-
-    Raises:
-        ValueError: another shape, or the label is of another shape or dtype.
-    """
-    require(input.ndim == 2 and input.shape[1] == 1, "log_loss(): input and label should be [batch, 1]", input)
-    check_label_shape("log_loss", input, label)
-    check_same_dtype("log_loss", [input, label])
-    return -label * log(input + epsilon) - (1.0 - label) * log(1.0 - input + epsilon)
+def mse_loss(
+    input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None
+) -> Tensor:
+    """The squared difference: its mean, sum, or as it is (none)."""
+    difference = input - label
+    return _reduced(difference * difference, reduction)
 
 
-def dice_loss(input: Tensor, label: Tensor, epsilon: float = 1e-5, name: str | None = None) -> Tensor:
-    """1 − 2 · overlap / (sum of both), of probabilities in the last axis and classes of size 1 there.
-
-    Raises:
-        AssertionError: the label has another number of axes, or another size than 1 in the last.
-    """
-    fits = label.ndim == input.ndim > 1 and label.shape[-1] == 1
-    require(fits, "dice_loss(): The last dimension of label should be 1", input, label, error=AssertionError)
-    truth = astype(one_hot(squeeze(label, -1), input.shape[-1]), input.dtype)
-    axes = list(range(1, input.ndim))
-    overlap = total(input * truth, axes)
-    return mean(1 - overlap * 2 / (total(input, axes) + total(truth, axes) + epsilon))
+def l1_loss(
+    input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None
+) -> Tensor:
+    """The absolute difference: its mean, sum, or as it is (none)."""
+    return _reduced(absolute(input - label), reduction)
 
 
-def sigmoid_focal_loss(
-    logit: Tensor,
+def smooth_l1_loss(
+    input: Tensor,
     label: Tensor,
-    normalizer: Tensor | None = None,
-    alpha: float = 0.25,
-    gamma: float = 2.0,
-    reduction: str = "sum",
+    reduction: str = "mean",
+    delta: float = 1.0,
+    is_huber: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """Binary cross-entropy of logits times (1 − p of the truth)^gamma, and alpha or 1 − alpha (Lin et al., 2017).
-
-    Raises:
-        ValueError: the label is of another shape or dtype, or the normalizer has more than one axis.
+    """Huber's loss: half the square up to `delta`, linear beyond; divided by `delta` unless
+    `is_huber`.
     """
-    check_label_shape("sigmoid_focal_loss", logit, label)
-    check_same_dtype("sigmoid_focal_loss", [logit, label])
-    if normalizer is not None:
-        require(normalizer.ndim < 2, "Expected zero or one dimension of normalizer in sigmoid_focal_loss", normalizer)
-    loss = label * softplus(-logit) + (1 - label) * softplus(logit)
-    p = sigmoid(logit)
-    truth = p * label + (1 - p) * (1 - label)
-    loss = (alpha * label + (1 - alpha) * (1 - label)) * loss * pow(1 - truth, gamma)
-    return _reduced(loss if normalizer is None else loss / normalizer, reduction)
-
-
-def margin_ranking_loss(
-    input: Tensor, other: Tensor, label: Tensor, margin: float = 0.0, reduction: str = "mean", name: str | None = None
-) -> Tensor:
-    """max(0, −label · (input − other) + margin)."""
-    return _reduced(relu(-label * (input - other) + margin), reduction)
-
-
-def hinge_embedding_loss(
-    input: Tensor, label: Tensor, margin: float = 1.0, reduction: str = "mean", name: str | None = None
-) -> Tensor:
-    """`input` where the label is 1, max(0, margin − input) where it is −1."""
-    nothing = full_like(input, 0)
-    loss = where_(equal(label, 1), input, nothing) + where_(equal(label, -1), relu(margin - input), nothing)
-    return _reduced(loss, reduction)
-
-
-def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, label: Tensor, margin: float = 0, reduction: str = "mean", name: str | None = None
-) -> Tensor:
-    """1 − cosine where the label is 1, max(0, cosine − margin) where it is −1.
-
-    Raises:
-        ValueError: the inputs have more than two axes or different shapes, or the label not one axis.
-    """
-    require(label.ndim == 1, "1D target tensor expected, multi-target not supported", label)
-    if input1.shape != input2.shape or input1.ndim > 2:
-        raise ValueError(
-            f"the shape of input tensor 1 should be equal to input tensor 2 and 1-D or 2-D, but they are "
-            f"{input1.shape} and {input2.shape}"
-        )
-    products = total(input1 * input2, -1)
-    sizes = (total(square(input1), -1) + 1e-11) * (total(square(input2), -1) + 1e-11)
-    cosine = products / pow(sizes, 0.5)
-    nothing = full_like(cosine, 0)
-    loss = where_(equal(label, 1), 1 - cosine, nothing) + where_(equal(label, -1), clip(cosine - margin, 0.0), nothing)
-    return _reduced(loss, reduction)
+    check_label_shape("smooth_l1_loss", input, label)
+    size = absolute(input - label)
+    loss = where_(size < delta, size * size * 0.5, size * delta - 0.5 * delta * delta)
+    return _reduced(loss if is_huber else loss / delta, reduction)
 
 
 def pairwise_distance(
-    x: Tensor, y: Tensor, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False, name: str | None = None
+    x: Tensor,
+    y: Tensor,
+    p: float = 2.0,
+    epsilon: float = 1e-6,
+    keepdim: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """The p-norm of x − y + epsilon along the last axis."""
     return norm(x - y + epsilon, p, -1, keepdim)
 
 
-def triplet_margin_with_distance_loss(
-    input: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    distance_function: Distance | None = None,
-    margin: float = 1.0,
-    swap: bool = False,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Tensor:
-    """max(0, distance to the positive − distance to the negative + margin); the distance is the 2-norm unless given.
-
-    Args:
-        swap: the distance of positive and negative counts if it is the smaller (Balntas et al., 2016).
-
-    Raises:
-        ValueError: the three have different shapes.
-    """
-    check_label_shape("triplet_margin_loss", input, positive, negative)
-    distance: Distance = distance_function or (lambda a, b: pairwise_distance(a, b, 2))
-    near, far = distance(input, positive), distance(input, negative)
-    if swap:
-        far = minimum(far, distance(positive, negative))
-    return _reduced(clip(near - far + margin, 0.0), reduction)
-
-
-def triplet_margin_loss(
-    input: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2,
-    epsilon: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Tensor:
-    """`triplet_margin_with_distance_loss` of p-norms. Raises ValueError for a margin that is not positive."""
-    if margin <= 0:
-        raise ValueError("The margin between positive samples and negative samples should be greater than 0.")
-    return triplet_margin_with_distance_loss(
-        input, positive, negative, lambda a, b: pairwise_distance(a, b, p, epsilon), margin, swap, reduction
-    )
-
-
-def poisson_nll_loss(
+# --------------------------------------------------------------------------- of probabilities
+def kl_div(
     input: Tensor,
     label: Tensor,
-    log_input: bool = True,
-    full: bool = False,
-    epsilon: float = 1e-8,
     reduction: str = "mean",
+    log_target: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """exp(input) − label · input, or without `log_input` input − label · log(input + epsilon).
-
-    Args:
-        full: Stirling's approximation of log label! is added where the label is above 1.
+    """label · (log label - input), `input` being logarithms; batchmean is the sum by the size of
+    the first axis.
     """
-    if epsilon <= 0:
-        raise ValueError(f"The value of `epsilon` in poisson_nll_loss should be positive, but received {epsilon}.")
-    check_label_shape("poisson_nll_loss", input, label)
-    loss = exp(input) - label * input if log_input else input - label * log(input + epsilon)
-    if full:
-        large = label > 1
-        safe = where_(large, label, 1.0)
-        loss = loss + where_(large, safe * log(safe) - safe + 0.5 * log(2 * math.pi * safe), 0.0)
+    require(input.ndim == label.ndim, "kl_div(): both should have as many axes", input, label)
+    check_label_shape("kl_div", input, label)
+    if log_target:
+        loss = exp(label) * (label - input)
+    else:
+        positive = label > 0
+        loss = where_(positive, label * (log(where_(positive, label, 1.0)) - input), 0.0)
+    if reduction == "batchmean":
+        return _reduced(loss, "sum") / (input.shape[0] if input.ndim else 1)
     return _reduced(loss, reduction)
 
 
-def gaussian_nll_loss(
+def _bounded_log(x: Tensor) -> Tensor:
+    """log x, and -100 where that is less."""
+    positive = x > 0
+    logarithm = where_(positive, log(where_(positive, x, 1.0)), -100.0)
+    return maximum(logarithm, full_like(logarithm, -100.0))
+
+
+def binary_cross_entropy(
     input: Tensor,
     label: Tensor,
-    variance: Tensor,
-    full: bool = False,
-    epsilon: float = 1e-6,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Tensor:
-    """½ (log v + (input − label)² / v), v the variance but at least `epsilon`; with `full`, plus ½ log 2π.
-
-    Raises:
-        ValueError: a variance is negative, or they have not the shape of the input, where the last axis may be left
-            out or have size 1.
-    """
-    rows, sizes = list(input.shape[:-1]), list(variance.shape)
-    if sizes != list(input.shape):
-        require(sizes in (rows, [*rows, 1]), "gaussian_nll_loss(): variance is of incorrect shape", input, variance)
-        variance = reshape(variance, [*rows, 1])
-    if not isinstance(variance, Symbol) and (variance.array < 0).any():
-        raise ValueError("variance has negative entry/entries")
-    size = maximum(variance, full_like(variance, epsilon))
-    held = variance + (size - variance).detach()
-    loss = 0.5 * (log(held) + square(input - label) / held)
-    return _reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
-
-
-def soft_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
-    """log(1 + exp(−label · input)), of labels ±1."""
-    check_label_shape("soft_margin_loss", input, label)
-    return _reduced(log(1 + exp(-astype(label, input.dtype) * input)), reduction)
-
-
-def multi_label_soft_margin_loss(
-    input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
-) -> Tensor:
-    """Binary cross-entropy of logits, averaged over the last axis."""
-    check_label_shape("multi_label_soft_margin_loss", input, label)
-    loss = -(label * log_sigmoid(input) + (1 - label) * log_sigmoid(-input))
-    return _reduced(mean(loss if weight is None else loss * weight, -1), reduction)
-
-
-def multi_margin_loss(
-    input: Tensor,
-    label: Tensor,
-    p: int = 1,
-    margin: float = 1.0,
     weight: Tensor | None = None,
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """The mean over the wrong classes of max(0, margin − (truth − other))^p, per row of a matrix.
+    """-(label · log input + (1 - label) · log(1 - input)), the logarithms held above -100 as in
+    Paddle.
 
-    Labels are [batch], or [batch, 1].
+    Raises:
+        ValueError: the label has another shape or dtype, or a probability is not between 0 and 1.
     """
-    label = reshape(label, [-1])
-    truth = take_along_axis(input, unsqueeze(label, -1), 1)
-    gaps = pow(clip(margin - truth + input, 0.0), p) * (1 - astype(one_hot(label, input.shape[1]), input.dtype))
-    if weight is not None:
-        gaps = reshape(weight[label], [-1, 1]) * gaps
-    return _reduced(mean(gaps, 1), reduction)
+    check_label_shape("binary_cross_entropy", input, label)
+    check_same_dtype("binary_cross_entropy", [input, label])
+    if not isinstance(input, Symbol):
+        text = "binary_cross_entropy(): the elements of input must be"
+        require((input.array >= 0).all(), f"{text} greater than or equal to 0")
+        require((input.array <= 1).all(), f"{text} less than or equal to 1")
+    loss = -(label * _bounded_log(input) + (1 - label) * _bounded_log(1 - input))
+    return _reduced(loss if weight is None else loss * weight, reduction)
 
 
-def npair_loss(anchor: Tensor, positive: Tensor, labels: Tensor, l2_reg: float = 0.002) -> Tensor:
-    """Cross-entropy of the products of anchors and positives, with a penalty on their squares (Sohn, 2016)."""
-    count = labels.shape[0]
-    column = reshape(labels, [count, 1])
-    same = astype(equal(column, reshape(labels, [1, count])), anchor.dtype)
-    targets = same / total(same, 1, None, True)
-    penalty = (mean(total(square(anchor), 1)) + mean(total(square(positive), 1))) * 0.25 * l2_reg
-    found = softmax_with_cross_entropy(matmul(anchor, positive, transpose_y=True), targets, soft_label=True)
-    return penalty + mean(total(targets * found, 0))
+def binary_cross_entropy_with_logits(
+    logit: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """`binary_cross_entropy` of the sigmoid of `logit`, computed without overflow."""
+    check_label_shape("binary_cross_entropy_with_logits", logit, label)
+    check_same_dtype("binary_cross_entropy_with_logits", [logit, label])
+    positive = label if pos_weight is None else label * pos_weight
+    loss = positive * softplus(-logit) + (1 - label) * softplus(logit)
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+def nll_loss(
+    input: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Tensor:
+    """Minus the element `label` of log-probabilities, classes along the second axis; see
+    `cross_entropy`.
+
+    Raises:
+        ValueError: there are no classes; the label is not of int64, or the weight not of the
+            input's dtype; or a class is out of range.
+    """
+    require(input.ndim > 1, f"nll_loss(): Expected 2 or more dimensions (got {input.ndim})")
+    require(label.dtype is int64, "nll_loss(): the label should be of int64", label)
+    check_parameters("nll_loss", input, weight)
+    check_range("label value", label, input.shape[1], ValueError, ignore_index)
+    return _picked(input, label, weight, ignore_index, reduction, 1)
+
+
+def label_smooth(
+    label: Tensor, prior_dist: Tensor | None = None, epsilon: float = 0.1, name: str | None = None
+) -> Tensor:
+    """(1 − epsilon) · label + epsilon · the prior distribution, even unless given; epsilon in
+    single precision.
+
+    Raises:
+        ValueError: `epsilon` is not between 0 and 1.
+        RuntimeError: labels are no probabilities.
+    """
+    require(0 <= epsilon <= 1, "The value of epsilon must be between 0 and 1")
+    text = "label_smooth(): the labels should be probabilities"
+    require(label.dtype.is_floating, text, label, error=RuntimeError)
+    single = np.float32(epsilon)
+    kept: Tensor = label * float(1 - single)
+    if prior_dist is None:
+        return kept + float(single / np.float32(label.shape[-1]))
+    return kept + prior_dist * float(single)
+
+
+def cross_entropy(
+    input: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    soft_label: bool = False,
+    axis: int = -1,
+    use_softmax: bool = True,
+    label_smoothing: float = 0.0,
+    name: str | None = None,
+) -> Tensor:
+    """Minus the log of the softmax of `input` at `label`, or averaged over the distribution `label`
+    (`soft_label`).
+
+    Args:
+        label: classes, of the shape of `input` without `axis` or with size 1 there; or
+            probabilities, as which labels of as many axes as `input` are taken with
+            `label_smoothing`.
+        weight: of each class; the mean is then weighted.
+        ignore_index: the class whose entries add nothing, and if not negative do not count in the
+            mean either.
+        reduction: mean, sum or none; none keeps the label's shape.
+        use_softmax: False if `input` holds probabilities already.
+
+    Raises:
+        ValueError: shapes that do not fit, or another `reduction`.
+        IndexError: a class is out of range.
+    """
+    at = normal_axis(axis, input.ndim)
+    logarithms = log_softmax(input, at) if use_softmax else log(input)
+    check_reduction(reduction)
+    text = "When soft_label == True, 'ignore_index' should be '-100'"
+    require(not soft_label or ignore_index <= 0, f"{text}, but received {ignore_index}")
+    if label_smoothing > 0:
+        if label.ndim < input.ndim:  # classes
+            label = one_hot(label, input.shape[-1])
+        label = astype(label_smooth(label, None, label_smoothing), input.dtype)
+    elif not soft_label:
+        check_range("label value", label, input.shape[at], IndexError, ignore_index)
+        return _picked(logarithms, label, weight, ignore_index, reduction, at)
+    check_same_dtype("cross_entropy", [input, label])
+    loss = -total(logarithms * label, at, None, True)
+    if weight is None:
+        return _reduced(loss, reduction)
+    weight = reshape(weight, vector_shape(at, input.ndim))
+    weights = total(label * weight, at, None, True)
+    if reduction == "mean":
+        return total(loss * weights) / total(weights)
+    return _reduced(loss * weights, reduction)
 
 
 def softmax_with_cross_entropy(
@@ -280,35 +254,36 @@ def softmax_with_cross_entropy(
     return_softmax: bool = False,
     axis: int = -1,
 ) -> Any:
-    """`cross_entropy` of every entry, with a size of 1 along `axis`; with `return_softmax` a pair with the softmax."""
+    """`cross_entropy` of every entry, with a size of 1 along `axis`; with `return_softmax` a pair
+    with the softmax.
+    """
     loss = cross_entropy(logits, label, None, ignore_index, "none", soft_label, axis)
     if loss.ndim < logits.ndim:
         loss = unsqueeze(loss, axis)
     return (loss, softmax(logits, axis)) if return_softmax else loss
 
 
-def multi_label_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
-    """How far classes that are not in a row of `label` come within 1 of those that are, by the number of classes.
-
-    Args:
-        label: [batch, positions]; -1 ends a row.
-
-    Raises:
-        ValueError: other shapes, labels that are no classes, or another `reduction`.
-    """
-    check_reduction(reduction)
-    for what, tensor in (("input", input), ("label", label)):
-        if tensor.ndim != 2:
-            raise ValueError(f"Expected 2D {what} tensor, but got {tensor.ndim}D")
-    classes = input.shape[1]
-    if label.size and label.array.min() < -1:
-        raise ValueError("label values should be >= -1")
-    if label.size and label.array.max() >= classes:
-        raise ValueError(f"label values should be < {classes}")
-    there = cumprod(astype(label != -1, input.dtype), 1)
-    targets = astype(where_(there > 0, label, 0), "int64")
-    named = total(astype(one_hot(targets, classes), input.dtype) * unsqueeze(there, -1), 1, None, True) > 0
-    gaps = 1 - unsqueeze(take_along_axis(input, targets, 1), -1) + unsqueeze(input, 1)
-    margins = maximum(gaps, full_like(gaps, 0))
-    counted = where_(named, 0.0, margins) * unsqueeze(there, -1)
-    return _reduced(total(counted, [1, 2]) / classes, reduction)
+def _picked(
+    logarithms: Tensor,
+    label: Tensor,
+    weight: Tensor | None,
+    ignored: int,
+    reduction: str,
+    axis: int,
+) -> Tensor:
+    """Minus the labelled element along `axis`, weighted and reduced."""
+    kept_axis = label.ndim == logarithms.ndim
+    classes = label if kept_axis else unsqueeze(label, axis)
+    expected = [*logarithms.shape[:axis], 1, *logarithms.shape[axis + 1 :]]
+    fits = list(classes.shape) == expected
+    require(fits, f"The label should have shape {expected} for the axis {axis}", label, logarithms)
+    counts: Any = classes != ignored
+    classes = where_(counts, classes, 0)
+    weights = astype(counts, logarithms.dtype)
+    if weight is not None:
+        weights = weights * reshape(index_select(weight, reshape(classes, [-1])), classes.shape)
+    loss = -take_along_axis(logarithms, classes, axis) * weights
+    if reduction == "mean" and (weight is not None or ignored >= 0):
+        counted = total(weights)
+        return total(loss) / (counted + astype(counted == 0, counted.dtype))
+    return _reduced(loss if kept_axis else squeeze(loss, axis), reduction)

@@ -1,16 +1,18 @@
-"""What is in a layer: parameters, buffers and sublayers as attributes, and by their dotted names."""
+"""What is in a layer: parameters, buffers and sublayers as attributes, and by their dotted
+names.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from pylayer.nn.initializer import parameter_of
 from pylayer.nn.words import also
-from pylayer.ops.creation import empty
+from pylayer.ops.arguments import require
 from pylayer.tape.symbol import Parameter
 from pylayer.tensor.array import check_place
 from pylayer.tensor.dtype import as_dtype, default_dtype
@@ -23,6 +25,11 @@ from pylayer.tensor.unique_names import generate
 def _scope(name: str) -> str:
     """``DemoNet`` in snake case: ``demo_net``."""
     return re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
+
+
+def dotted(path: str, name: str) -> str:
+    """A name below a path, which is empty at the top."""
+    return f"{path}.{name}" if path else name
 
 
 class Members:
@@ -40,28 +47,44 @@ class Members:
     # ----------------------------------------------------------------- attributes
     def __setattr__(self, name: str, value: Any) -> None:
         if "_parameters" not in self.__dict__:
-            if isinstance(value, (Parameter, Members)):
-                raise RuntimeError(f"{type(self).__name__}: call super().__init__() before setting self.{name}.")
+            is_member = isinstance(value, (Parameter, Members))
+            text = f"{type(self).__name__}: call super().__init__() before setting self.{name}"
+            require(not is_member, text, error=RuntimeError)
             object.__setattr__(self, name, value)
             return
-        for register, kind, what in self._kinds():
+        register = self._register_of(name, value)
+        if register is None:
+            self._forget(name)
+            object.__setattr__(self, name, value)
+            return
+        if register is self._buffers and name not in register:  # not registered, so not saved
+            self._not_saved.add(name)
+        for other in (self.__dict__, *self._registers()):
+            if other is not register:
+                other.pop(name, None)
+        register[name] = value
+
+    def _register_of(self, name: str, value: Any) -> dict[str, Any] | None:
+        """Where a value is put that is set as an attribute; None if in no register."""
+        register: dict[str, Any]
+        for register, kind, what in (
+            (self._parameters, Parameter, "parameter {!r} should be of type Parameter"),
+            (self._sub_layers, Members, "sublayer {!r} should be of type Layer"),
+            (self._buffers, Tensor, "buffers {!r} should be of type Tensor"),
+        ):
             if isinstance(value, kind) or (value is None and name in register):
-                for other in (self.__dict__, *(d for d in self._registers() if d is not register)):
-                    other.pop(name, None)
-                if kind is Tensor and name not in register:  # not registered as a buffer: one that is not saved
-                    self._not_saved.add(name)
-                register[name] = value
-                return
-            if name in register:
-                raise TypeError(f"assignment to {what.format(name)} or None, but got {type(value).__name__!r}")
-        self._forget(name)
-        object.__setattr__(self, name, value)
+                return register
+            text = f"assignment to {what.format(name)} or None, but got {type(value).__name__!r}"
+            require(name not in register, text, error=TypeError)
+        return None
 
     def __getattr__(self, name: str) -> Any:
         for register in self._registers():
             if name in register:
                 return register[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+        )
 
     def __delattr__(self, name: str) -> None:
         if not self._forget(name):
@@ -70,17 +93,11 @@ class Members:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(name for register in self._registers() for name in register)]
 
-    def _kinds(self) -> tuple[tuple[dict[str, Any], type, str], ...]:
-        """The registers, the type of what each holds, and what messages say of an assignment."""
-        return (
-            (self._parameters, Parameter, "parameter {!r} should be of type Parameter"),
-            (self._sub_layers, Members, "sublayer {!r} should be of type Layer"),
-            (self._buffers, Tensor, "buffers {!r} should be of type Tensor"),
-        )
-
     def _registers(self) -> tuple[dict[str, Any], ...]:
         own = self.__dict__
-        return tuple(own[name] for name in ("_parameters", "_sub_layers", "_buffers") if name in own)
+        return tuple(
+            own[name] for name in ("_parameters", "_sub_layers", "_buffers") if name in own
+        )
 
     def _forget(self, name: str) -> bool:
         return sum(register.pop(name, self) is not self for register in self._registers()) > 0
@@ -98,23 +115,20 @@ class Members:
         check_place(device)
         if attr is False:
             return None
-        return parameter_of(self._full_name, shape, dtype or self._dtype, None, attr, is_bias, default_initializer)
+        return parameter_of(
+            self._full_name, shape, dtype or self._dtype, None, attr, is_bias, default_initializer
+        )
 
-    def create_tensor(self, name: str | None = None, persistable: bool | None = None, dtype: Any = None) -> Tensor:
-        """A Tensor without elements, for what a forward will set."""
-        tensor: Tensor = empty([0], dtype or self._dtype)
-        tensor.name = f"{self._full_name}.{name}" if name else generate(f"{self._full_name}._generated_var")
-        return tensor
-
-    create_variable = create_tensor
-
-    def _check_new(self, what: str, name: str, register: dict[str, Any]) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"The name of {what} should be a string, but received {type(name).__name__}.")
-        if not name or "." in name:
-            raise KeyError(f"The name of {what} can not {'contain `.`' if name else 'be empty'}.")
-        if name not in register and hasattr(self, name):
-            raise KeyError(f"attribute '{name}' already exists.")
+    def _check_new(self, what: str, name: str, value: Any, kind: type) -> None:
+        """Check the name and the type of a parameter or buffer that is to be registered."""
+        text = f"The name of {what} should be a string, but received {type(name).__name__}"
+        require(isinstance(name, str), text, error=TypeError)
+        require(name != "", f"The name of {what} can not be empty", error=KeyError)
+        require("." not in name, f"The name of {what} can not contain `.`", error=KeyError)
+        is_new = name in self._parameters or name in self._buffers or not hasattr(self, name)
+        require(is_new, f"attribute '{name}' already exists", error=KeyError)
+        text = f"The {what} should be a {kind.__name__}, but received {type(value).__name__}"
+        require(value is None or isinstance(value, kind), text, error=TypeError)
 
     def add_parameter(self, name: str, parameter: Parameter | None) -> Parameter | None:
         """Register a parameter (or None, to reserve the name) under `name`.
@@ -123,11 +137,7 @@ class Members:
             TypeError: it is not a Parameter.
             KeyError: there is an attribute of that name, or it has a dot in it.
         """
-        self._check_new("parameter", name, self._parameters)
-        if parameter is not None and not isinstance(parameter, Parameter):
-            raise TypeError(
-                f"The parameter to be added should be a Parameter, but received {type(parameter).__name__}."
-            )
+        self._check_new("parameter", name, parameter, Parameter)
         self._parameters[name] = parameter
         return parameter
 
@@ -142,8 +152,9 @@ class Members:
             AssertionError: it is not a Layer.
         """
         check_supported(sublayer)
-        if sublayer is not None and not isinstance(sublayer, Members):
-            raise AssertionError(f"The sublayer to be added should be a Layer, but received {type(sublayer).__name__}.")
+        fits = sublayer is None or isinstance(sublayer, Members)
+        text = f"The sublayer to be added should be a Layer, but received {type(sublayer).__name__}"
+        require(fits, text, error=AssertionError)
         self._sub_layers[str(name)] = sublayer
         return sublayer
 
@@ -161,64 +172,9 @@ class Members:
             TypeError: it is not a Tensor.
             KeyError: there is an attribute of that name, or it has a dot in it.
         """
-        self._check_new("buffer", name, self._buffers)
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"The registered buffer should be a Paddle.Tensor, but received {type(tensor).__name__}.")
+        self._check_new("buffer", name, tensor, Tensor)
         self._buffers[name] = tensor
         (self._not_saved.discard if persistable else self._not_saved.add)(name)
-
-    # ----------------------------------------------------------------- what has a dotted name
-    def get_sublayer(self, target: str) -> Any:
-        """The layer of a dotted name; this one for an empty one.
-
-        Raises:
-            AttributeError: there is none, or something else.
-        """
-        found: Any = self
-        for name in target.split(".") if target else ():
-            found = found._named_member(name, Members, "an nn.Layer")
-        return found
-
-    get_submodule = get_sublayer
-
-    def get_parameter(self, target: str) -> Tensor:
-        """The parameter of a dotted name. Raises AttributeError where there is none."""
-        path, _, name = target.rpartition(".")
-        return self.get_sublayer(path)._named_member(name, Tensor, "an nn.Parameter")  # type: ignore[no-any-return]
-
-    def get_buffer(self, target: str) -> Tensor:
-        """The buffer of a dotted name. Raises AttributeError where there is none."""
-        path, _, name = target.rpartition(".")
-        layer = self.get_sublayer(path)
-        return layer._named_member(name, Tensor, "a buffer", layer._buffers)  # type: ignore[no-any-return]
-
-    def _named_member(self, name: str, kind: type, what: str, register: dict[str, Any] | None = None) -> Any:
-        if not hasattr(self, name):
-            raise AttributeError(f"{self._get_name()} has no attribute `{name}`")
-        found = getattr(self, name)
-        if not isinstance(found, kind) or (register is not None and name not in register):
-            raise AttributeError(f"`{name}` is not {what}")
-        return found
-
-    @also(module="layer")
-    def set_sublayer(self, target: str, layer: Any, strict: bool = False) -> None:
-        """Put a layer where a dotted name is; if `strict` one has to be there already.
-
-        Raises:
-            ValueError: the name is empty, or it is no layer.
-            AttributeError: what is above is not there, or what is there is no layer.
-        """
-        if not target:
-            raise ValueError("Cannot set the sublayer without a target name!")
-        if not isinstance(layer, Members):
-            raise ValueError(f"`module` is not an nn.Layer, found {type(layer)}")
-        path, _, name = target.rpartition(".")
-        parent = self.get_sublayer(path)
-        if strict or hasattr(parent, name):
-            parent._named_member(name, Members, "an nn.Layer")
-        setattr(parent, name, layer)
-
-    set_submodule = set_sublayer
 
     # ----------------------------------------------------------------- what is in it
     def named_sublayers(
@@ -228,23 +184,18 @@ class Members:
         layers_set: set[Any] | None = None,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """All layers below with dotted names, each once if `remove_duplicate`; `layers_set` has those passed over."""
+        """All layers below with dotted names, each once if `remove_duplicate`; `layers_set` has
+        those passed over.
+        """
         seen = set() if layers_set is None else layers_set
-        stack: list[tuple[str, Any]] = [(prefix, self)]
-        while stack:
-            name, layer = stack.pop()
-            if layer in seen:
-                continue
-            if remove_duplicate and (include_self or layer is not self):
-                seen.add(layer)
-            if include_self or layer is not self:
-                yield name, layer
-            below = [
-                (f"{name}.{key}" if name else key, child)
-                for key, child in layer._sub_layers.items()
-                if child is not None
-            ]
-            stack.extend(reversed(below))
+        if self in seen:
+            return
+        if include_self:
+            if remove_duplicate:
+                seen.add(self)
+            yield prefix, self
+        for name, layer in self.named_children():
+            yield from layer.named_sublayers(dotted(prefix, name), True, seen, remove_duplicate)
 
     def sublayers(self, include_self: bool = False) -> list[Any]:
         """All layers below."""
@@ -268,17 +219,18 @@ class Members:
         """The layers directly below."""
         return (layer for _, layer in self.named_children())
 
-    def _named(self, register: str, prefix: str, include_sublayers: bool, once: bool) -> Iterator[tuple[str, Any]]:
-        layers: Iterable[tuple[str, Any]] = (
-            self.named_sublayers(prefix, True, None, once) if include_sublayers else [(prefix, self)]
-        )
+    def _named(
+        self, register: str, prefix: str, include_sublayers: bool, once: bool
+    ) -> Iterator[tuple[str, Any]]:
+        below = self.named_sublayers(prefix, True, None, once)
         seen: set[int] = set()
-        for path, layer in layers:
+        for path, layer in below if include_sublayers else [(prefix, self)]:
             for name, tensor in layer.__dict__[register].items():
-                if tensor is not None and id(tensor) not in seen:
-                    if once:
-                        seen.add(id(tensor))
-                    yield (f"{path}.{name}" if path else name), tensor
+                if tensor is None or id(tensor) in seen:
+                    continue
+                if once:
+                    seen.add(id(tensor))
+                yield dotted(path, name), tensor
 
     @also(recurse="include_sublayers")
     def named_parameters(

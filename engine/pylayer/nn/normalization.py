@@ -6,14 +6,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pylayer.nn.checks import check_format, check_parameters, check_positive
-from pylayer.nn.functional import dropout
-from pylayer.nn.spatial import ALL_FORMATS, channels_back, channels_first
-from pylayer.nn.windows import window_sum
+from pylayer.nn.checks import check_parameters, check_positive
+from pylayer.nn.functional import dropout, last_axes
 from pylayer.ops.activation import softmax
-from pylayer.ops.arguments import as_ints, require
-from pylayer.ops.creation import full_like, zeros_like
-from pylayer.ops.elementwise import pow, rsqrt
+from pylayer.ops.arguments import require
+from pylayer.ops.creation import zeros_like
+from pylayer.ops.elementwise import rsqrt
+from pylayer.ops.formats import (
+    ALL_FORMATS,
+    SPATIAL_FORMATS,
+    channels_back,
+    channels_first,
+    check_format,
+)
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.positions import repeat_interleave
@@ -35,7 +40,9 @@ def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 
 def _moved_towards(running: Tensor, value: Tensor, momentum: float) -> None:
     """A running statistic, in place: ``momentum · running + (1 − momentum) · value``."""
-    running.array[...] = running.array * momentum + value.array.reshape(running.array.shape) * (1 - momentum)
+    running.array[...] = running.array * momentum + value.array.reshape(running.array.shape) * (
+        1 - momentum
+    )
     mark_changed(running.array)
 
 
@@ -52,10 +59,12 @@ def batch_norm(
     use_global_stats: bool | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Mean 0 and variance 1 per channel, over batch and space; times `weight` plus `bias` (Ioffe and Szegedy, 2015).
+    """Mean 0 and variance 1 per channel, over batch and space; times `weight` plus `bias` (Ioffe
+    and Szegedy, 2015).
 
-    In training the statistics are those of `x`, and the running ones move towards them by 1 − `momentum`, in place;
-    else the running ones are used. `use_global_stats`, if given, decides which.
+    In training the statistics are those of `x`, and the running ones move towards them by 1 −
+    `momentum`, in place; else the running ones are used. `use_global_stats`, if given, decides
+    which.
 
     Raises:
         UnsupportedError: in training, on a Variable of static mode.
@@ -65,16 +74,19 @@ def batch_norm(
     if training and isinstance(x, Symbol):
         raise UnsupportedError("batch_norm() in training in static mode")
     require(x.ndim > 1, "batch_norm(): input dim must be larger than 1", x, error=AssertionError)
-    check_format(data_format, *ALL_FORMATS)
+    check_format(data_format, ALL_FORMATS)
     check_parameters("batch_norm", x, weight, bias)
     x = channels_first(x, data_format)
     shape = [1, -1, *[1] * (x.ndim - 2)]
-    if not training if use_global_stats is None else use_global_stats:
+    if use_global_stats is None:
+        use_global_stats = not training
+    if use_global_stats:
         check_parameters("batch_norm", x, running_mean, running_var)
         centred = x - reshape(running_mean, shape)
         out = centred * rsqrt(reshape(running_var, shape) + epsilon)
     elif x.size == x.shape[1]:
-        # One number per channel has no variance: Paddle leaves it as it is, and gives weight and bias zeros.
+        # One number per channel has no variance: Paddle leaves it as it is, and gives weight and
+        # bias zeros.
         return channels_back(x + _scaled(zeros_like(x), weight, bias) * 0.0, data_format)
     else:
         axes = [k for k in range(x.ndim) if k != 1]
@@ -102,19 +114,19 @@ def group_norm(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """Mean 0 and variance 1 per sample and group of channels; times `weight` plus `bias` (Wu and He, 2018).
+    """Mean 0 and variance 1 per sample and group of channels; times `weight` plus `bias` (Wu and
+    He, 2018).
 
     Raises:
-        ValueError: the channels do not divide into the groups; another `data_format`, or weight or bias of another
-            dtype.
+        ValueError: the channels do not divide into the groups; another `data_format`, or weight or
+            bias of another dtype.
     """
-    if data_format not in ALL_FORMATS[1:]:
-        raise ValueError(f"unsupported data layout:{data_format}")
+    check_format(data_format, SPATIAL_FORMATS)
     check_positive("group_norm", groups=num_groups)
     check_parameters("group_norm", x, weight, bias)
     x = channels_first(x, data_format)
-    if x.shape[1] % num_groups:
-        raise ValueError(f"group_norm(): {x.shape[1]} channels do not divide into {num_groups} groups.")
+    fits = not x.shape[1] % num_groups
+    require(fits, f"group_norm(): the channels do not divide into {num_groups} groups", x)
     groups = reshape(x, [x.shape[0], num_groups, -1])
     out = reshape(_normalised(groups, [2], epsilon), x.shape)
     return channels_back(_scaled(out, weight, bias), data_format)
@@ -132,24 +144,31 @@ def instance_norm(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """Mean 0 and variance 1 per sample and channel; times `weight` plus `bias` (Ulyanov et al., 2016).
+    """Mean 0 and variance 1 per sample and channel; times `weight` plus `bias` (Ulyanov et al.,
+    2016).
 
     Raises:
         ValueError: `x` has no channels, or weight or bias is of another dtype.
     """
-    require(x.ndim > 1, "instance_norm(): the dimension of input X must greater than or equal to 2", x)
+    require(
+        x.ndim > 1, "instance_norm(): the dimension of input X must greater than or equal to 2", x
+    )
     check_parameters("instance_norm", x, weight, bias)
     x = channels_first(x, data_format)
-    space = x if x.ndim > 2 else unsqueeze(x, -1)  # [N, C] is one point per channel
-    out = _normalised(space, range(2, space.ndim), eps)
-    out = out if x.ndim > 2 else squeeze(out, -1)
+    points = reshape(x, [*x.shape[:2], math.prod(x.shape[2:])])  # [N, C] is one per channel
+    out = reshape(_normalised(points, [2], eps), x.shape)
     return channels_back(_scaled(out, weight, bias), data_format)
 
 
 def rms_norm(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float = 1e-5, name: str | None = None
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    eps: float = 1e-5,
+    name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`input` over the root of its mean square over the last axes, times `weight` (Zhang and Sennrich, 2019).
+    """`input` over the root of its mean square over the last axes, times `weight` (Zhang and
+    Sennrich, 2019).
 
     Returns:
         The result, and the reciprocal of that root.
@@ -157,33 +176,12 @@ def rms_norm(
     Raises:
         ValueError: the last axes are not those of `normalized_shape`.
     """
-    sizes = as_ints(normalized_shape)
-    if list(input.shape[input.ndim - len(sizes) :]) != sizes:
-        raise ValueError(f"rms_norm(): the last axes should be {sizes}, but the shape is {input.shape}.")
-    axes = list(range(input.ndim - len(sizes), input.ndim))
+    axes = last_axes("rms_norm", input, normalized_shape)
     inverse = rsqrt(mean(input * input, axes, True) + eps)
     out = input * inverse
     if weight is not None:
-        out = out * reshape(weight, sizes)
+        out = out * reshape(weight, input.shape[axes[0] :])
     return out, reshape(inverse, input.shape[: axes[0]])
-
-
-def local_response_norm(
-    x: Tensor,
-    size: int,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
-    k: float = 1.0,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Tensor:
-    """`x` over (k + alpha · the mean of squares of `size` channels around)^beta (Krizhevsky et al., 2012)."""
-    check_format(data_format, *ALL_FORMATS[1:])
-    x = channels_first(x, data_format)
-    squares = reshape(x * x, [x.shape[0], 1, x.shape[1], -1])
-    sums = window_sum(squares, [size, 1], [1, 1], [(size // 2, (size - 1) // 2), (0, 0)])
-    out = x / pow(reshape(sums, x.shape) * (alpha / size) + k, beta)
-    return channels_back(out, data_format)
 
 
 def scaled_dot_product_attention(
@@ -199,7 +197,8 @@ def scaled_dot_product_attention(
     enable_gqa: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """softmax(Q Kᵀ · scale + mask) V per head (Vaswani et al., 2017); all are [batch, length, heads, size].
+    """softmax(Q Kᵀ · scale + mask) V per head (Vaswani et al., 2017); all are [batch, length,
+    heads, size].
 
     Without a batch they are [length, heads, size].
 
@@ -226,15 +225,15 @@ def scaled_dot_product_attention(
         times = query.shape[2] // key.shape[2]
         key, value = repeat_interleave(key, times, 2), repeat_interleave(value, times, 2)
     q, k, v = (transpose(t, [0, 2, 1, 3]) for t in (query, key, value))
-    scores = matmul(q, k, transpose_y=True) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = matmul(q, k, transpose_y=True) * scale
     if is_causal:
         rows, columns = scores.shape[-2:]
         allowed = XP[type(scores.array)].tri(rows, columns, dtype=bool)
         scores = where_(Tensor(allowed), scores, -math.inf)
-    if attn_mask is not None:
-        if attn_mask.dtype.name == "bool":
-            scores = where_(attn_mask, scores, full_like(scores, -math.inf))
-        else:
-            scores = scores + attn_mask
+    if attn_mask is not None and attn_mask.dtype.name == "bool":
+        scores = where_(attn_mask, scores, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
     weights = dropout(softmax(scores, -1), dropout_p, training=training)
     return transpose(matmul(weights, v), [0, 2, 1, 3])

@@ -3,49 +3,58 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from pylayer.nn.checks import check_format, check_positive
+from pylayer.nn.checks import check_positive
 from pylayer.nn.families import over_axes
-from pylayer.nn.spatial import FORMATS, channels_back, channels_first, check_space, pads_of, per_axis
-from pylayer.nn.windows import LOWEST, window_argmax, window_counts, window_sum
-from pylayer.ops.activation import relu
-from pylayer.ops.creation import zeros
-from pylayer.ops.elementwise import abs as absolute
-from pylayer.ops.elementwise import pow, sign
-from pylayer.ops.indexing import setitem, where_
+from pylayer.nn.spatial import check_space, padding_word, pads_of, per_axis
+from pylayer.nn.windows import LOWEST, Pads, window_argmax, window_counts, window_sum
+from pylayer.ops.arguments import require
+from pylayer.ops.creation import ones
+from pylayer.ops.formats import FORMATS, channels_back, channels_first, check_format
+from pylayer.ops.indexing import where_
+from pylayer.ops.padding import pad_
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import reshape
-from pylayer.tensor.array import XP
 from pylayer.tensor.tensor import Tensor
-
-Space = Sequence[int]
 
 
 # --------------------------------------------------------------------------- windows of one size
-def _window(
-    name: str, ndim: int, x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, data_format: str
-) -> tuple[Tensor, list[int], list[int], list[tuple[int, int]], list[int]]:
-    """`x` with channels first, kernel, strides, pads, and how far windows reach beyond these pads with `ceil_mode`."""
+class Windows(NamedTuple):
+    """Where windows lie over spatial axes: `around` is `pads`, and what ceil_mode has windows reach
+    beyond these.
+    """
+
+    kernel: list[int]
+    strides: list[int]
+    pads: Pads
+    around: Pads
+
+
+def _windows_over(
+    name: str,
+    ndim: int,
+    x: Tensor,
+    window: tuple[Any, Any, Any],
+    ceil_mode: bool,
+    data_format: str,
+) -> tuple[Tensor, Windows]:
+    """`x` with channels first, and its windows, of a kernel size, a stride and a padding."""
+    kernel_size, stride, padding = window
     check_space(name, x, ndim, data_format)
     x = channels_first(x, data_format)
     kernel = per_axis(kernel_size, ndim, "kernel_size")
     strides = kernel if stride is None else per_axis(stride, ndim, "stride")
     check_positive(name, kernel_size=kernel, stride=strides)
     pads = pads_of(padding, ndim, data_format, kernel, strides, x.shape[2:])
-    if ceil_mode and isinstance(padding, str) and padding.upper() == "VALID":
-        raise ValueError('When padding is "VALID", ceil_mode must be False.')
-    window_counts(x.shape[2:], kernel, strides, pads, [1] * ndim)  # which says what does not fit
-    beyond = [
-        -(n + b + a - k) % s if ceil_mode else 0
-        for n, (b, a), k, s in zip(x.shape[2:], pads, kernel, strides, strict=True)
-    ]
-    return x, kernel, strides, pads, beyond
-
-
-def _wider(pads: list[tuple[int, int]], beyond: Space) -> list[tuple[int, int]]:
-    return [(before, after + extra) for (before, after), extra in zip(pads, beyond, strict=True)]
+    window_counts(x.shape[2:], kernel, strides, pads, [1] * ndim)  # raises if one does not fit
+    if not ceil_mode:
+        return x, Windows(kernel, strides, pads, pads)
+    text = 'When padding is "VALID", ceil_mode must be False'
+    require(padding_word(padding) != "VALID", text)
+    axes = zip(x.shape[2:], pads, kernel, strides, strict=True)
+    around = [(before, after + -(n + before + after - k) % s) for n, (before, after), k, s in axes]
+    return x, Windows(kernel, strides, pads, around)
 
 
 def _max_pool(
@@ -59,26 +68,30 @@ def _max_pool(
     ceil_mode: bool = False,
     data_format: str = "",
 ) -> Any:
-    """The largest element of every window of `x`, [batch, channels, *space]; of equal ones the first has the gradient.
+    """The largest element of every window of `x`, [batch, channels, *space]; of equal ones the
+    first has the gradient.
 
     Args:
         stride: the kernel's size unless given.
         padding: elements that are never the largest; see `pylayer.nn.spatial.pads_of`.
-        return_mask: a pair is returned, the second int32 positions in the flattened space, which `max_unpool` takes.
+        return_mask: a pair is returned, the second int32 positions in the flattened space.
         ceil_mode: windows may reach beyond the end.
 
     Raises:
         ValueError: shapes that do not fit, or a mask of channels that stand last.
     """
     if return_mask:
-        check_format(data_format, FORMATS[ndim])
-    x, kernel, strides, pads, beyond = _window(name, ndim, x, kernel_size, stride, padding, ceil_mode, data_format)
-    found = window_argmax(x, kernel, strides, _wider(pads, beyond))
-    somewhere = found >= 0
-    places = reshape(where_(somewhere, found, 0), [*x.shape[:2], -1])
-    flat = take_along_axis(reshape(x, [*x.shape[:2], -1]), places, 2)
-    out = channels_back(where_(somewhere, reshape(flat, found.shape), LOWEST), data_format)
-    return (out, found.astype("int32")) if return_mask else out
+        check_format(data_format, FORMATS[ndim][:1])
+    x, (kernel, strides, _, around) = _windows_over(
+        name, ndim, x, (kernel_size, stride, padding), ceil_mode, data_format
+    )
+    positions = window_argmax(x, kernel, strides, around)
+    is_inside = positions >= 0  # of a window of padding alone there is none
+    places = reshape(where_(is_inside, positions, 0), [*x.shape[:2], -1])
+    values = take_along_axis(reshape(x, [*x.shape[:2], -1]), places, 2)
+    out = where_(is_inside, reshape(values, positions.shape), LOWEST)
+    out = channels_back(out, data_format)
+    return (out, positions.astype("int32")) if return_mask else out
 
 
 def _avg_pool(
@@ -102,77 +115,23 @@ def _avg_pool(
     Raises:
         ValueError: shapes that do not fit.
     """
-    x, kernel, strides, pads, beyond = _window(name, ndim, x, kernel_size, stride, padding, ceil_mode, data_format)
-    total = window_sum(x, kernel, strides, _wider(pads, beyond))
+    x, (kernel, strides, pads, around) = _windows_over(
+        name, ndim, x, (kernel_size, stride, padding), ceil_mode, data_format
+    )
+    if not exclusive:  # the padding becomes a part of `x`; what is beyond it does not count
+        x = pad_(x, [(0, 0), (0, 0), *pads], 0.0)
+        around = [(0, wide[1] - pad[1]) for wide, pad in zip(around, pads, strict=True)]
+    counts = window_sum(ones([1, 1, *x.shape[2:]], x.dtype), kernel, strides, around)
+    total = window_sum(x, kernel, strides, around)
     if divisor_override is not None:  # Paddle's mean, times the size of the window, by the divisor
         total = total * float(math.prod(kernel)) / float(divisor_override)
-    if not any(n for pair in pads for n in pair) and not any(beyond):
-        return channels_back(total / float(math.prod(kernel)), data_format)
-    xp = XP[type(x.array)]
-    sizes = x.shape[2:] if exclusive else [n + b + a for n, (b, a) in zip(x.shape[2:], pads, strict=True)]
-    around = _wider(pads if exclusive else [(0, 0)] * ndim, beyond)
-    ones = Tensor(xp.ones((1, 1, *sizes), x.array.dtype))
-    return channels_back(total / window_sum(ones, kernel, strides, around), data_format)
+    return channels_back(total / counts, data_format)
 
 
-def _lp_pool(
-    name: str,
-    ndim: int,
-    x: Tensor,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    data_format: str = "",
-) -> Tensor:
-    """The root of the sum of powers of every window, without absolute values, as in Paddle.
-
-    For a `norm_type` of infinity it is the largest element.
-    """
-    window = (kernel_size, stride, padding)
-    if norm_type == math.inf:
-        return _max_pool(name, ndim, x, *window, False, ceil_mode, data_format)  # type: ignore[no-any-return]
-    x, kernel, strides, pads, beyond = _window(name, ndim, x, *window, ceil_mode, data_format)
-    total = window_sum(pow(x, float(norm_type)), kernel, strides, _wider(pads, beyond))
-    return channels_back(pow(sign(total) * relu(absolute(total)), 1.0 / norm_type), data_format)
-
-
-def _max_unpool(
-    name: str,
-    ndim: int,
-    x: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "",
-    output_size: Any = None,
-) -> Tensor:
-    """Zeros with the elements of `x` at `indices`, the mask of `max_pool`."""
-    check_format(data_format, FORMATS[ndim])
-    check_space(name, x, ndim, data_format)
-    kernel = per_axis(kernel_size, ndim, "kernel_size")
-    strides = kernel if stride is None else per_axis(stride, ndim, "stride")
-    pads = pads_of(padding, ndim, "NC", kernel, strides, x.shape[2:])
-    space = [(n - 1) * s - b - a + k for n, s, (b, a), k in zip(x.shape[2:], strides, pads, kernel, strict=True)]
-    if output_size is not None:
-        space = [int(n) for n in output_size][-ndim:]
-    batch, channels = x.shape[:2]
-    rows = reshape(x, [batch * channels, -1])
-    places = reshape(indices, [batch * channels, -1])
-    xp = XP[type(x.array)]
-    row = Tensor(xp.arange(batch * channels).reshape(-1, 1))
-    empty = zeros([batch * channels, math.prod(space)], x.dtype)
-    return reshape(setitem(empty, (row, places), rows), [batch, channels, *space])
-
-
-# --------------------------------------------------------------------------- over one, two and three axes
+# --------------------------------------------------------------------- over one, two and three axes
 _WINDOW = "kernel_size stride padding"
 _MAX = f"x {_WINDOW} return_mask ceil_mode"
 _AVG = f"x {_WINDOW} ceil_mode exclusive divisor_override data_format"
-_LP = f"x norm_type {_WINDOW} ceil_mode data_format"
-_UNPOOL = f"x indices {_WINDOW} data_format output_size"
 
 max_pool1d, max_pool2d, max_pool3d = over_axes(
     _max_pool, "max_pool{}d", {1: _MAX, 2: f"{_MAX} data_format", 3: f"{_MAX} data_format"}
@@ -180,5 +139,3 @@ max_pool1d, max_pool2d, max_pool3d = over_axes(
 avg_pool1d, avg_pool2d, avg_pool3d = over_axes(
     _avg_pool, "avg_pool{}d", {1: f"x {_WINDOW} exclusive ceil_mode", 2: _AVG, 3: _AVG}
 )
-lp_pool1d, lp_pool2d = over_axes(_lp_pool, "lp_pool{}d", {1: _LP, 2: _LP})
-max_unpool1d, max_unpool2d, max_unpool3d = over_axes(_max_unpool, "max_unpool{}d", dict.fromkeys((1, 2, 3), _UNPOOL))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pylayer.nn.checks import check_count, check_format, check_positive
-from pylayer.nn.spatial import channels_back, channels_first, pads_of, per_axis
+from pylayer.nn.checks import check_positive
+from pylayer.nn.spatial import pads_of, per_axis
 from pylayer.nn.windows import fold_, unfold_
-from pylayer.ops.arguments import as_ints, require
-from pylayer.ops.joining import concat
-from pylayer.ops.padding import pad_
+from pylayer.ops.arguments import as_ints
+from pylayer.ops.formats import FORMATS, channels_back, channels_first, check_format
 from pylayer.ops.shape import reshape, transpose
 from pylayer.tensor.tensor import Tensor
 
@@ -35,7 +34,9 @@ def unfold(
     dilations: Any = 1,
     name: str | None = None,
 ) -> Tensor:
-    """The windows of images, [batch, channels, height, width], as columns: [batch, channels · kernel, windows]."""
+    """The windows of images, [batch, channels, height, width], as columns: [batch, channels ·
+    kernel, windows].
+    """
     kernel, steps, apart = _two(kernel_sizes), _two(strides), _two(dilations)
     check_positive("unfold", kernel_sizes=kernel, strides=steps, dilations=apart)
     return unfold_(x, kernel, steps, _around(paddings), apart)
@@ -57,50 +58,29 @@ def fold(
 
 
 # --------------------------------------------------------------------------- pixels and channels
-def pixel_shuffle(x: Tensor, upscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+def pixel_shuffle(
+    x: Tensor, upscale_factor: int, data_format: str = "NCHW", name: str | None = None
+) -> Tensor:
     """Channels made pixels: [N, C·r², H, W] to [N, C, H·r, W·r] (Shi et al., 2016)."""
-    check_format(data_format, "NCHW", "NHWC")
-    check_count("upscale_factor", upscale_factor)
+    check_format(data_format, FORMATS[2])
+    check_positive("pixel_shuffle", upscale_factor=upscale_factor)
     x = channels_first(x, data_format)
     r, (batch, channels, height, width) = upscale_factor, x.shape
     apart = reshape(x, [batch, channels // (r * r), r, r, height, width])
     mixed = transpose(apart, [0, 1, 4, 2, 5, 3])
-    return channels_back(reshape(mixed, [batch, channels // (r * r), height * r, width * r]), data_format)
+    shuffled = reshape(mixed, [batch, channels // (r * r), height * r, width * r])
+    return channels_back(shuffled, data_format)
 
 
-def pixel_unshuffle(x: Tensor, downscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+def pixel_unshuffle(
+    x: Tensor, downscale_factor: int, data_format: str = "NCHW", name: str | None = None
+) -> Tensor:
     """The inverse of `pixel_shuffle`."""
-    check_format(data_format, "NCHW", "NHWC")
-    check_count("Downscale factor", downscale_factor)
+    check_format(data_format, FORMATS[2])
+    check_positive("pixel_unshuffle", downscale_factor=downscale_factor)
     x = channels_first(x, data_format)
     r, (batch, channels, height, width) = downscale_factor, x.shape
     apart = reshape(x, [batch, channels, height // r, r, width // r, r])
     mixed = transpose(apart, [0, 1, 3, 5, 2, 4])
-    return channels_back(reshape(mixed, [batch, channels * r * r, height // r, width // r]), data_format)
-
-
-def channel_shuffle(x: Tensor, groups: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
-    """Channels of all groups in turn (Zhang et al., 2018)."""
-    check_format(data_format, "NCHW", "NHWC")
-    check_count("groups", groups)
-    x = channels_first(x, data_format)
-    batch, channels, height, width = x.shape
-    apart = reshape(x, [batch, groups, channels // groups, height, width])
-    return channels_back(reshape(transpose(apart, [0, 2, 1, 3, 4]), [batch, channels, height, width]), data_format)
-
-
-def temporal_shift(
-    x: Tensor, seg_num: int, shift_ratio: float = 0.25, name: str | None = None, data_format: str = "NCHW"
-) -> Tensor:
-    """Some channels of a video's frames from the frame before, some from the one after (Lin et al., 2019)."""
-    check_format(data_format, "NCHW", "NHWC")
-    require(0 < shift_ratio < 0.5, f"temporal_shift(): shift_ratio should be between 0 and 0.5, not {shift_ratio}")
-    x = channels_first(x, data_format)
-    channels = x.shape[1]
-    frames = reshape(x, [-1, seg_num, *x.shape[1:]])
-    back, forth = int(channels * shift_ratio), int(channels * 2 * shift_ratio)
-    sides = [(0, 0)] * (frames.ndim - 2)
-    before = pad_(frames[:, :-1], [(0, 0), (1, 0), *sides], 0.0)
-    after = pad_(frames[:, 1:], [(0, 0), (0, 1), *sides], 0.0)
-    shifted = concat([before[:, :, :back], after[:, :, back:forth], frames[:, :, forth:]], 2)
-    return channels_back(reshape(shifted, x.shape), data_format)
+    columns = reshape(mixed, [batch, channels * r * r, height // r, width // r])
+    return channels_back(columns, data_format)

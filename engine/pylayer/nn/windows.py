@@ -1,7 +1,8 @@
 """Sliding windows over the last axes: what convolution, pooling, unfold and fold are made of.
 
-Arrays are [batch, channels, *space], filters [out, in / groups, *kernel]. `pads` are pairs (before, after), one per
-spatial axis, as `kernel`, `strides` and `dilations` have one number per spatial axis.
+Arrays are [batch, channels, *space], filters [out, in / groups, *kernel]. `pads` are pairs (before,
+after), one per spatial axis, as `kernel`, `strides` and `dilations` have one number per spatial
+axis.
 """
 
 from __future__ import annotations
@@ -12,19 +13,24 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
+from pylayer.ops.arguments import require
 from pylayer.tape.op import op
 from pylayer.tensor.array import Array
 
 LOWEST = -3.4028234663852886e38
-"""What Paddle begins the search for the largest element of a window with, in every dtype: float32's least number."""
+"""What Paddle begins the search for the largest element of a window with, in every dtype: float32's
+least number.
+"""
 
-# --------------------------------------------------------------------------- windows, as strided views
+# ------------------------------------------------------------------------ windows, as strided views
 Numbers = Sequence[int]
 Pads = Sequence[tuple[int, int]]
 
 
 def padded(xp: ModuleType, x: Array, pads: Pads, value: Any = 0) -> Array:
-    """`x` with `value` around its spatial axes, contiguous; `x` itself if there is nothing to add."""
+    """`x` with `value` around its spatial axes, contiguous; `x` itself if there is nothing to
+    add.
+    """
     if not any(n for pair in pads for n in pair):
         return xp.ascontiguousarray(x)
     sizes = [n + before + after for n, (before, after) in zip(x.shape[2:], pads, strict=True)]
@@ -38,18 +44,24 @@ def inside(space: Numbers, pads: Pads) -> tuple[Any, ...]:
     return (..., *(slice(before, before + n) for n, (before, _) in zip(space, pads, strict=True)))
 
 
-def window_counts(space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers) -> list[int]:
+def window_counts(
+    space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
+) -> list[int]:
     """How many windows fit along each axis, one at least."""
     counts = [
         (n + before + after - d * (k - 1) - 1) // s + 1
         for n, k, s, (before, after), d in zip(space, kernel, strides, pads, dilations, strict=True)
     ]
     if min(counts) < 1:
-        raise ValueError(f"a window of {list(kernel)} does not fit into {list(space)} with padding {list(pads)}")
+        raise ValueError(
+            f"a window of {list(kernel)} does not fit into {list(space)} with padding {list(pads)}"
+        )
     return counts
 
 
-def windows(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, dilations: Numbers) -> Array:
+def windows(
+    xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, dilations: Numbers
+) -> Array:
     """The view [batch, channels, *kernel, *counts] of contiguous, padded `x`."""
     counts = window_counts(x.shape[2:], kernel, strides, [(0, 0)] * len(kernel), dilations)
     steps = x.strides[2:]
@@ -64,16 +76,32 @@ def windows(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, dilatio
     )
 
 
-def shifts(kernel: Numbers, strides: Numbers, dilations: Numbers, counts: Numbers) -> Iterator[tuple[Any, Any]]:
-    """Per element of the kernel, its index and that of where it stands in all windows of a padded array."""
+def shifts(
+    kernel: Numbers, strides: Numbers, dilations: Numbers, counts: Numbers
+) -> Iterator[tuple[Any, Any]]:
+    """Per element of the kernel, its index and that of where it stands in all windows of a padded
+    array.
+    """
     for at in itertools.product(*map(range, kernel)):
         first = [d * k for d, k in zip(dilations, at, strict=True)]
-        yield at, (..., *(slice(f, f + s * n, s) for f, s, n in zip(first, strides, counts, strict=True)))
+        yield (
+            at,
+            (
+                ...,
+                *(slice(f, f + s * n, s) for f, s, n in zip(first, strides, counts, strict=True)),
+            ),
+        )
 
 
 # --------------------------------------------------------------------------- unfold and fold
-@op(x=lambda g, F, x_shape, kernel, strides, pads, dilations: F.fold(g, x_shape[2:], kernel, strides, pads, dilations))
-def unfold_(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers) -> Array:
+@op(
+    x=lambda g, F, x_shape, kernel, strides, pads, dilations: F.fold(
+        g, x_shape[2:], kernel, strides, pads, dilations
+    )
+)
+def unfold_(
+    xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
+) -> Array:
     """The windows as columns: [batch, channels · kernel, counts]."""
     view = windows(xp, padded(xp, x, pads), kernel, strides, dilations)
     return view.reshape(x.shape[0], x.shape[1] * math.prod(kernel), -1).copy()
@@ -81,7 +109,13 @@ def unfold_(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: P
 
 @op(x=lambda g, F, kernel, strides, pads, dilations: F.unfold(g, kernel, strides, pads, dilations))
 def fold_(
-    xp: ModuleType, x: Array, space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
+    xp: ModuleType,
+    x: Array,
+    space: Numbers,
+    kernel: Numbers,
+    strides: Numbers,
+    pads: Pads,
+    dilations: Numbers,
 ) -> Array:
     """Columns added up where `unfold` takes them from: [batch, channels, *space]."""
     counts = window_counts(space, kernel, strides, pads, dilations)
@@ -89,8 +123,12 @@ def fold_(
     return folded(xp, parts, space, strides, pads, dilations)
 
 
-def folded(xp: ModuleType, parts: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers) -> Array:
-    """The sum [batch, channels, *space] of `parts`, [batch, channels, *kernel, *counts], at their places."""
+def folded(
+    xp: ModuleType, parts: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
+) -> Array:
+    """The sum [batch, channels, *space] of `parts`, [batch, channels, *kernel, *counts], at their
+    places.
+    """
     ndim = len(space)
     kernel, counts = parts.shape[2 : 2 + ndim], parts.shape[2 + ndim :]
     sizes = [n + before + after for n, (before, after) in zip(space, pads, strict=True)]
@@ -101,7 +139,11 @@ def folded(xp: ModuleType, parts: Array, space: Numbers, strides: Numbers, pads:
 
 
 # --------------------------------------------------------------------------- sums
-@op(x=lambda g, F, x_shape, kernel, strides, pads: F.window_spread(g, x_shape[2:], kernel, strides, pads))
+@op(
+    x=lambda g, F, x_shape, kernel, strides, pads: F.window_spread(
+        g, x_shape[2:], kernel, strides, pads
+    )
+)
 def window_sum(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads) -> Array:
     """The sums of the windows: [batch, channels, *counts]."""
     once = [1] * len(kernel)
@@ -114,16 +156,21 @@ def window_sum(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads
 
 
 @op(g=lambda h, F, kernel, strides, pads: F.window_sum(h, kernel, strides, pads))
-def window_spread(xp: ModuleType, g: Array, space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads) -> Array:
+def window_spread(
+    xp: ModuleType, g: Array, space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads
+) -> Array:
     """Each element of `g` added at all places of its window: [batch, channels, *space]."""
     once, (batch, channels, *counts) = [1] * len(kernel), g.shape
-    parts = xp.broadcast_to(g.reshape(batch, channels, *once, *counts), (batch, channels, *kernel, *counts))
+    parts = xp.broadcast_to(
+        g.reshape(batch, channels, *once, *counts), (batch, channels, *kernel, *counts)
+    )
     return folded(xp, parts, space, strides, pads, once)
 
 
 @op()
 def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads) -> Array:
-    """Per window the position of its largest element, the first of several, in the flattened space of `x`.
+    """Per window the position of its largest element, the first of several, in the flattened space
+    of `x`.
 
     It is -1 where a window has nothing but padding or numbers up to `LOWEST`.
     """
@@ -143,15 +190,20 @@ def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, p
 
 
 # --------------------------------------------------------------------------- convolution
-# Over any number of spatial axes, and its two adjoints: each a product with the windows as columns. The three are the
+# Over any number of spatial axes, and its two adjoints: each a product with the windows as columns.
+# The three are the
 # partial maps of one trilinear form, so each one's derivatives are the other two, to any order.
 COLUMNS = 1 << 20
-"""Bytes of columns made at a time on the host, half of what a core's second-level cache holds: for 32×16×32×32 with
-3×3 in float32 they took 2.5 ms forward, with twice as many 4.6, with a quarter 3.4."""
+"""Bytes of columns made at a time on the host, half of what a core's second-level cache holds: for
+32×16×32×32 with 3×3 in float32 they took 2.5 ms forward, with twice as many 4.6, with a quarter
+3.4.
+"""
 
 TALL = 32
-"""The least rows of columns per element of the kernel's first axis for which each is a product of its own: 21, of
-three channels under 7×7, took 1.6 times as long as one product, 48, of 16 under 3×3, half as long."""
+"""The least rows of columns per element of the kernel's first axis for which each is a product of
+its own: 21, of three channels under 7×7, took 1.6 times as long as one product, 48, of 16 under
+3×3, half as long.
+"""
 
 
 def _blocks(xp: ModuleType, batch: int, each: int) -> Iterator[slice]:
@@ -170,22 +222,29 @@ def _columns(
     dilations: Numbers,
     groups: int,
 ) -> Iterator[tuple[slice, slice, Array]]:
-    """The windows of `x` as columns, in parts: which of the batch, which of the kernel's first axis, and what lies
-    there, [batch, groups, in / groups · kernel, counts].
+    """The windows of `x` as columns, in parts: which of the batch, which of the kernel's first
+    axis, and what lies there, [batch, groups, in / groups · kernel, counts].
 
-    With a stride of 1 along the first axis, windows over the others alone are copied, if these are tall enough: the
-    columns of one element of that axis are a part of them, which a product takes as it lies.
+    With a stride of 1 along the first axis, windows over the others alone are copied, if these are
+    tall enough: the columns of one element of that axis are a part of them, which a product takes
+    as it lies.
     """
     rows, wide = x.shape[1] // groups * math.prod(kernel[1:]), padded(xp, x, pads)
     first = 1 if strides[0] == 1 and rows >= TALL else kernel[0]
     view = windows(xp, wide, (first, *kernel[1:]), strides, dilations)
-    view = view[(..., slice(None), *(slice(n) for n in counts[1:]))]  # the last may not reach as far as `x` does
+    view = view[
+        (..., slice(None), *(slice(n) for n in counts[1:]))
+    ]  # the last may not reach as far as `x` does
     for block in _blocks(xp, x.shape[0], view[:1].size * x.dtype.itemsize):
-        made = view[block].reshape(-1, groups, rows * first, view.shape[2 + len(kernel)], math.prod(counts[1:]))
+        made = view[block].reshape(
+            -1, groups, rows * first, view.shape[2 + len(kernel)], math.prod(counts[1:])
+        )
         for k in range(0, kernel[0], first):
             part = (..., slice(k * dilations[0], k * dilations[0] + counts[0]), slice(None))
             yield block, slice(k, k + first), made[part].reshape(*made.shape[:3], -1)
-        del made  # as who takes the columns does: the next then lie in the same memory, in the cache
+        del (
+            made
+        )  # as who takes the columns does: the next then lie in the same memory, in the cache
 
 
 @op(
@@ -196,12 +255,21 @@ def _columns(
         g, x, w_shape[2:], strides, pads, dilations, groups
     ),
 )
-def conv(xp: ModuleType, x: Array, w: Array, strides: Numbers, pads: Pads, dilations: Numbers, groups: int) -> Array:
+def conv(
+    xp: ModuleType,
+    x: Array,
+    w: Array,
+    strides: Numbers,
+    pads: Pads,
+    dilations: Numbers,
+    groups: int,
+) -> Array:
     """Σ w · window for every window: [batch, out, *counts]."""
     kernel = w.shape[2:]
-    if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
-        text = f"but the input has {x.shape[1]} channels, the filter {w.shape[1]} and groups is {groups}"
-        raise ValueError(f"the number of input's channels should be equal to filter's channels * groups, {text}")
+    fits = x.shape[1] == w.shape[1] * groups and w.shape[0] % groups == 0
+    text = "the number of input's channels should be equal to filter's channels * groups"
+    text = f"{text}, but the input has {x.shape[1]}, the filter {w.shape[1]} and groups is {groups}"
+    require(fits, text)
     counts = window_counts(x.shape[2:], kernel, strides, pads, dilations)
     outs = w.shape[0] // groups
     out = xp.empty((x.shape[0], groups, outs, math.prod(counts)), x.dtype)
@@ -215,17 +283,27 @@ def conv(xp: ModuleType, x: Array, w: Array, strides: Numbers, pads: Pads, dilat
 
 
 @op(
-    g=lambda h, F, w, strides, pads, dilations, groups: F.conv(h, w, strides, pads, dilations, groups),
+    g=lambda h, F, w, strides, pads, dilations, groups: F.conv(
+        h, w, strides, pads, dilations, groups
+    ),
     w=lambda h, F, g, w_shape, strides, pads, dilations, groups: F.conv_weight(
         g, h, w_shape[2:], strides, pads, dilations, groups
     ),
 )
 def conv_input(
-    xp: ModuleType, g: Array, w: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers, groups: int
+    xp: ModuleType,
+    g: Array,
+    w: Array,
+    space: Numbers,
+    strides: Numbers,
+    pads: Pads,
+    dilations: Numbers,
+    groups: int,
 ) -> Array:
     """The adjoint of `conv` in its input, of spatial sizes `space`: a transposed convolution.
 
-    With strides of 1 it is a convolution by the mirrored kernel, else columns are added up where they came from.
+    With strides of 1 it is a convolution by the mirrored kernel, else columns are added up where
+    they came from.
     """
     kernel, batch = w.shape[2:], g.shape[0]
     outs = w.shape[0] // groups
@@ -235,7 +313,9 @@ def conv_input(
         raise ValueError(f"{g.shape[1]} channels of {list(g.shape[2:])} {text}")
     reach = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
     if max(strides) == 1 and all(r >= max(pair) for r, pair in zip(reach, pads, strict=True)):
-        mirrored = w[(..., *(slice(None, None, -1) for _ in kernel))].reshape(groups, outs, *w.shape[1:])
+        mirrored = w[(..., *(slice(None, None, -1) for _ in kernel))].reshape(
+            groups, outs, *w.shape[1:]
+        )
         swapped = mirrored.swapaxes(1, 2).reshape(groups * w.shape[1], outs, *kernel)
         around = [(r - before, r - after) for r, (before, after) in zip(reach, pads, strict=True)]
         mirror: Any = conv
@@ -244,27 +324,42 @@ def conv_input(
     flat = xp.ascontiguousarray(g).reshape(batch, groups, outs, -1)
     channels = w.shape[1] * groups
     out = xp.empty((batch, channels, *space), g.dtype)
-    for block in _blocks(xp, batch, channels * math.prod(kernel) * math.prod(counts) * g.dtype.itemsize):
+    for block in _blocks(
+        xp, batch, channels * math.prod(kernel) * math.prod(counts) * g.dtype.itemsize
+    ):
         parts = xp.matmul(columns, flat[block]).reshape(-1, channels, *kernel, *counts)
         out[block] = folded(xp, parts, space, strides, pads, dilations)
     return out
 
 
 @op(
-    g=lambda h, F, x, strides, pads, dilations, groups: F.conv(x, h, strides, pads, dilations, groups),
+    g=lambda h, F, x, strides, pads, dilations, groups: F.conv(
+        x, h, strides, pads, dilations, groups
+    ),
     x=lambda h, F, g, x_shape, strides, pads, dilations, groups: F.conv_input(
         g, h, x_shape[2:], strides, pads, dilations, groups
     ),
 )
 def conv_weight(
-    xp: ModuleType, g: Array, x: Array, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers, groups: int
+    xp: ModuleType,
+    g: Array,
+    x: Array,
+    kernel: Numbers,
+    strides: Numbers,
+    pads: Pads,
+    dilations: Numbers,
+    groups: int,
 ) -> Array:
     """The adjoint of `conv` in its filter, of spatial sizes `kernel`."""
     outs, ins = g.shape[1] // groups, x.shape[1] // groups
     flat = xp.ascontiguousarray(g).reshape(g.shape[0], groups, outs, -1).swapaxes(-1, -2)
     total = xp.zeros((groups, ins, *kernel, outs), g.dtype)
-    for block, at, columns in _columns(xp, x, kernel, g.shape[2:], strides, pads, dilations, groups):
+    for block, at, columns in _columns(
+        xp, x, kernel, g.shape[2:], strides, pads, dilations, groups
+    ):
         place = total[:, :, at]
-        place += xp.matmul(columns, flat[block]).sum(0).reshape(place.shape)  # with the larger factor as it lies
+        place += (
+            xp.matmul(columns, flat[block]).sum(0).reshape(place.shape)
+        )  # with the larger factor as it lies
         del columns
     return xp.ascontiguousarray(xp.moveaxis(total, -1, 1)).reshape(g.shape[1], ins, *kernel)

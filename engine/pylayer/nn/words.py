@@ -10,18 +10,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def also(**words: str) -> Callable[[F], F]:
-    """Have a method take other words for its arguments, as in Paddle: ``recurse="include_sublayers"``."""
+    """Have a method take other words for its arguments, as in Paddle:
+    ``recurse="include_sublayers"``.
+
+    An argument given in both words keeps the other, which then is one too many.
+    """
 
     def decorate(method: F) -> F:
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return method(*args, **in_own_words(words, kwargs))
+            for word in words.keys() & kwargs.keys():
+                if words[word] not in kwargs:
+                    kwargs[words[word]] = kwargs.pop(word)
+            return method(*args, **kwargs)
 
         return call  # type: ignore[return-value]
 
     return decorate
-
-
-def in_own_words(words: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by their own names; one given in both words keeps the other, which then is one too many."""
-    return {words[name] if words.get(name, name) not in given else name: value for name, value in given.items()}

@@ -1,4 +1,6 @@
-"""Activation functions. Those that are not primitives are compositions and differentiable for free."""
+"""Activation functions. Those that are not primitives are compositions and differentiable for
+free.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pylayer.ops.arguments import normal_axis, one_of, require
+from pylayer.ops.arguments import normal_axis, one_of, require, vector_shape
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import check_same_dtype, erf, expm1, sigmoid, tanh
+from pylayer.ops.formats import ALL_FORMATS, are_channels_last, check_format
 from pylayer.ops.indexing import where_
 from pylayer.ops.inplace import in_place
 from pylayer.ops.joining import chunk
@@ -19,44 +22,60 @@ from pylayer.tensor.array import Array
 from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- rectifiers
-# A gradient that is NaN or infinite is passed on as NaN where the slope is 0, as in Paddle: it is a product. It is also
+# A gradient that is NaN or infinite is passed on as NaN where the slope is 0, as in Paddle: it is a
+# product. It is also
 # ten times as fast as a choice.
-relu = unary("relu", lambda g, F, out: g * F.cast(out > 0, g.dtype), lambda xp: lambda x: xp.fmax(x, 0))
+relu = unary(
+    "relu", lambda g, F, out: g * F.cast(out > 0, g.dtype), lambda xp: lambda x: xp.fmax(x, 0)
+)
 
 
-@op(x=lambda g, F, x, negative_slope: F.where(x > 0, g, g * negative_slope))
+# A number beside bfloat16, which is not NumPy's own, makes it float32: results are cast back.
+@op(x=lambda g, F, x, negative_slope: F.where(x > 0, g, F.cast(g * negative_slope, g.dtype)))
 def leaky_relu(xp: ModuleType, x: Array, negative_slope: float = 0.01) -> Array:
     """x where it is positive, else `negative_slope` times x."""
-    return xp.where(x > 0, x, x * negative_slope)
+    return xp.where(x > 0, x, (x * negative_slope).astype(x.dtype, copy=False))
 
 
 @op(x=lambda g, F, x, min, max: g * F.cast((x > min) & (x < max), g.dtype))
 def hardtanh(xp: ModuleType, x: Array, min: float = -1.0, max: float = 1.0) -> Array:
     """x held between `min` and `max`; unlike that of `clip`, the gradient at the bounds is 0."""
-    return xp.clip(x, min, max)
+    return xp.clip(x, min, max).astype(x.dtype, copy=False)
 
 
-@op(x=lambda g, F, x, alpha: F.where(x > 0, g, g * alpha * F.exp(F.where(x > 0, 0, x))))
+def _elu_vjp(g: Any, F: Any, x: Any, alpha: float) -> Any:
+    slope = alpha * F.exp(F.where(x > 0, 0, x))
+    return F.where(x > 0, g, F.cast(g * slope, g.dtype))
+
+
+@op(x=_elu_vjp)
 def elu(xp: ModuleType, x: Array, alpha: float = 1.0) -> Array:
     """x where it is positive, else alpha (eˣ - 1) (Clevert et al., 2015)."""
-    return xp.where(x > 0, x, alpha * xp.expm1(xp.where(x > 0, 0, x)))
+    below = alpha * xp.expm1(xp.where(x > 0, xp.zeros_like(x), x))
+    return xp.where(x > 0, x, below.astype(x.dtype, copy=False))
 
 
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha (exp(x / alpha) - 1) (Barron, 2017); a ZeroDivisionError for an alpha of 0."""
+    """x where it is positive, else alpha (exp(x / alpha) - 1) (Barron, 2017); a ZeroDivisionError
+    for an alpha of 0.
+    """
     require(alpha != 0, "alpha cannot be 0 for celu", error=ZeroDivisionError)
     return where_(x > 0, x, alpha * expm1(where_(x > 0, 0.0, x / alpha)))
 
 
 def selu(x: Tensor, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772) -> Tensor:
-    """`elu` times a scale above 1, alpha not below 0 (Klambauer et al., 2017); else a ValueError."""
+    """`elu` times a scale above 1, alpha not below 0 (Klambauer et al., 2017); else a
+    ValueError.
+    """
     require(scale > 1, f"The scale must be greater than 1.0. Received: {scale}")
     require(alpha >= 0, f"The alpha must be no less than zero. Received: {alpha}")
     return elu(x, alpha) * scale
 
 
 relu6 = composed("relu6", lambda x: hardtanh(x, 0.0, 6.0))
-hardsigmoid = composed("hardsigmoid", lambda x, slope=1 / 6, offset=0.5: hardtanh(x * slope + offset, 0.0, 1.0))
+hardsigmoid = composed(
+    "hardsigmoid", lambda x, slope=1 / 6, offset=0.5: hardtanh(x * slope + offset, 0.0, 1.0)
+)
 
 
 def hardswish(x: Tensor) -> Tensor:
@@ -69,15 +88,17 @@ def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
     """`leaky_relu` with a learned slope: one for all, or one per channel; else an AssertionError.
 
     Raises:
-        ValueError: `weight` is of another dtype, or `data_format` says of several slopes nothing that is known.
+        ValueError: `weight` is of another dtype, or `data_format` says of several slopes nothing
+            that is known.
     """
     check_same_dtype("prelu", [x, weight])
     if weight.size > 1:
-        one_of("prelu(): data_format", data_format, "NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
-        channel = 1 if data_format.startswith("NC") else x.ndim - 1
+        check_format(data_format, ALL_FORMATS)
+        channel = x.ndim - 1 if are_channels_last(data_format) else 1
+        text = "The weight size should be equal to x input channel in prelu()"
         fits = x.ndim > 1 and weight.size == x.shape[channel]
-        require(fits, "The weight size should be equal to x input channel in prelu()", weight, x, error=AssertionError)
-        weight = reshape(weight, [-1 if k == channel else 1 for k in range(x.ndim)])
+        require(fits, text, weight, x, error=AssertionError)
+        weight = reshape(weight, vector_shape(channel, x.ndim))
     return where_(x > 0, x, x * weight)
 
 
@@ -100,7 +121,9 @@ mish = composed("mish", lambda x: x * tanh(softplus(x)))  # Misra, 2019
 
 
 def gelu(x: Tensor, approximate: bool | str = False) -> Tensor:
-    """x times the normal distribution function at x, or its approximation by tanh (Hendrycks and Gimpel, 2016)."""
+    """x times the normal distribution function at x, or its approximation by tanh (Hendrycks and
+    Gimpel, 2016).
+    """
     one_of("gelu(): `approximate`", approximate, True, False, "tanh", "none")
     if approximate in (True, "tanh"):
         return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
@@ -141,17 +164,23 @@ def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
 def _normalised(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: Any) -> Tensor:
     """`softmax_` or `log_softmax_` in `dtype`, if given; a 0-d Tensor has the axis 0."""
     x = x if dtype is None else astype(x, dtype)
-    return function(x, axis) if x.ndim else reshape(function(reshape(x, [1]), normal_axis(axis, 1)), [])
+    if not x.ndim:
+        return reshape(function(reshape(x, [1]), normal_axis(axis, 1)), [])
+    return function(x, axis)
 
 
 softmax = composed("softmax", lambda x, axis=-1, dtype=None: _normalised(softmax_, x, axis, dtype))
-log_softmax = composed("log_softmax", lambda x, axis=-1, dtype=None: _normalised(log_softmax_, x, axis, dtype))
+log_softmax = composed(
+    "log_softmax", lambda x, axis=-1, dtype=None: _normalised(log_softmax_, x, axis, dtype)
+)
 
 relu_, elu_, leaky_relu_ = map(in_place, (relu, elu, leaky_relu))
 
 
 def legacy_softmax(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """`softmax` of `paddle.special`: without an axis along the first of 0, 1 or 3 axes, else along the second."""
+    """`softmax` of `paddle.special`: without an axis along the first of 0, 1 or 3 axes, else along
+    the second.
+    """
     if axis is None:
         axis = 0 if x.ndim in (0, 1, 3) else 1
     return softmax(x, axis, dtype)

@@ -1,4 +1,6 @@
-"""Complex numbers. As in Paddle the gradient of a real function of a + bi is that in a plus i times that in b."""
+"""Complex numbers. As in Paddle the gradient of a real function of a + bi is that in a plus i times
+that in b.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from pylayer.tensor.tensor import Tensor
 
 @op(real=lambda g, F: F.real(g), imag=lambda g, F: F.imag(g))
 def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
-    """The complex numbers with these parts, which broadcast and are both float32 or both float64."""
+    """The complex numbers with these parts, which broadcast and are both float32 or both
+    float64.
+    """
     fits = real.dtype == imag.dtype and real.dtype.kind == "f" and real.dtype.itemsize >= 4
     require(fits, "the parts must both be float32 or both be float64", real, imag)
     return real + 1j * imag
@@ -29,14 +33,16 @@ def _part(name: str, vjp: Function) -> Operation:
     """The real or the imaginary part, a view; a ValueError of what is not complex."""
 
     def forward(xp: ModuleType, x: Array) -> Array:
-        if x.dtype.kind != "c":
-            raise ValueError(f"the Tensor must be complex, but is {x.dtype}")
+        require(x.dtype.kind == "c", f"the Tensor must be complex, but is {x.dtype}")
         return getattr(x, name)
 
     return op(view=True, x=vjp)(composed(name, forward))
 
 
-real, imag = _part("real", lambda g, F: F.complex(g, g * 0)), _part("imag", lambda g, F: F.complex(g * 0, g))
+real, imag = (
+    _part("real", lambda g, F: F.complex(g, g * 0)),
+    _part("imag", lambda g, F: F.complex(g * 0, g)),
+)
 conj = unary("conj", lambda g, F: F.conj(g), lambda xp: xp.conjugate)
 
 
@@ -66,7 +72,9 @@ view_as_complex, view_as_real = as_complex, as_real
 
 def as_complex_numbers(x: Tensor) -> Tensor:
     """Real numbers as complex ones of their precision; complex ones as they are."""
-    return x if x.dtype.is_complex else cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
+    if x.dtype.is_complex:
+        return x
+    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
 
 
 isreal = composed("isreal", lambda x: imag(x) == 0 if x.dtype.is_complex else ones_like(x, "bool"))

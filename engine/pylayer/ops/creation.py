@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.ops.arguments import Ints, as_ints, require
+from pylayer.ops.arguments import Ints, as_int, as_ints, one_list, require, vector_shape
 from pylayer.ops.shape import broadcast_to, cast, reshape
 from pylayer.tape.op import composed, unwrap
 from pylayer.tape.symbol import creates, creates_like
@@ -23,7 +23,9 @@ DTypeLike = DType | str | type | None
 
 
 def _wanted(dtype: Any) -> Any:
-    """The NumPy dtype meant, the default floating one for None; where casts are left out, the widest of its kind."""
+    """The NumPy dtype meant, the default floating one for None; where casts are left out, the
+    widest of its kind.
+    """
     if dtype is None:
         return default_dtype().numpy
     wanted = as_dtype(dtype).numpy
@@ -33,36 +35,47 @@ def _wanted(dtype: Any) -> Any:
 
 # --------------------------------------------------------------------------- from data
 @creates
-def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
-    """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor; a TypeError of anything else.
+def to_tensor(
+    data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True
+) -> Tensor:
+    """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor; a TypeError
+    of anything else.
 
-    Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64 as the default,
-    complex128; arrays keep their dtype (observed rule 72). `place` is the current device, if given at all; see
-    `set_device`.
+    Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64
+    as the default, complex128; arrays keep their dtype (observed rule 72). `place` is the current
+    device, if given at all; see `set_device`.
     """
     check_place(place)
     xp = default_module()
     given = from_numpy_hook(data, whole=True) if observers else data
     if given is not data or (isinstance(data, Tensor) and data.node is not None and recording_all()):
         return cast(given, given.dtype if dtype is None else as_dtype(dtype))
-    if isinstance(data, Tensor):
-        values = data.array
-    elif type(data) in XP or isinstance(data, np.generic):
-        values = data
-    elif isinstance(data, np.ndarray):  # a subclass, or what stood for one in a recording, and was kept
-        values = np.asarray(data)
-    elif isinstance(data, (bool, int, float, complex, list, tuple)):
-        values = _from_lists(data, dtype is None)
-    else:
-        check_supported(data)
-        text = "data type must be scalar|list|tuple|np.ndarray|paddle.Tensor"
-        raise TypeError(f"Can't constructs a 'paddle.Tensor' with data type {type(data)}, {text}")
-    if dtype is None and values.dtype not in BY_NUMPY:
-        raise TypeError(f"Can't constructs a 'paddle.Tensor' of dtype {values.dtype}; convert it first.")
+    values = _values_of(data, dtype is None)
+    known = dtype is not None or values.dtype in BY_NUMPY
+    text = f"Can't constructs a 'paddle.Tensor' of dtype {values.dtype}; convert it first"
+    require(known, text, error=TypeError)
     if type(values) in XP and XP[type(values)] is not xp:
         values = to_numpy(values)
     wanted = values.dtype if dtype is None else as_dtype(dtype).numpy
     return Tensor(_quiet_cast(values, wanted, xp.array), None, bool(stop_gradient))
+
+
+def _values_of(data: Any, by_default: bool) -> Any:
+    """What is given to `to_tensor` as an array; from lists of the dtype that Paddle gives them
+    `by_default`.
+    """
+    if isinstance(data, Tensor):
+        return data.array
+    if type(data) in XP:
+        return data
+    if isinstance(data, (np.generic, np.ndarray)):  # of any class
+        return np.asarray(data)
+    check_supported(data)
+    text = f"Can't constructs a 'paddle.Tensor' with data type {type(data)}"
+    text = f"{text}, data type must be scalar|list|tuple|np.ndarray|paddle.Tensor"
+    takes = isinstance(data, (bool, int, float, complex, list, tuple))
+    require(takes, text, error=TypeError)
+    return _from_lists(data, by_default)
 
 
 def _quiet_cast(values: Any, dtype: Any, make: Callable[..., Any] = np.array) -> Any:
@@ -72,49 +85,55 @@ def _quiet_cast(values: Any, dtype: Any, make: Callable[..., Any] = np.array) ->
 
 
 def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
-    """Nested lists of numbers, arrays and Tensors as an array, of the dtype that Paddle gives them `by_default`."""
+    """Nested lists of numbers, arrays and Tensors as an array."""
+    tensors: list[Tensor] = []
     try:
-        values = np.asarray(_on_host(data))
+        values = np.asarray(_on_host(data, tensors))
     except ValueError as error:
         raise ValueError(f"Failed to convert input data to a regular ndarray: {error}") from None
-    if by_default and values.dtype.kind == "f" and not _holds_tensor(data):
-        values = _quiet_cast(values, default_dtype().numpy)
-    if by_default and values.dtype == "int32" and not _holds_tensor(data):
-        values = values.astype("int64")
-    if by_default and values.dtype.kind == "c":
-        values = _quiet_cast(values, "complex128" if default_dtype().itemsize == 8 else "complex64")
-    if values.dtype.kind in "OUS":
-        text = f"with elements of data type {values.dtype}; they must be numbers."
-        raise TypeError(f"Can't constructs a 'paddle.Tensor' {text}")
-    return values
+    text = f"with elements of data type {values.dtype}; they must be numbers"
+    is_numeric = values.dtype.kind not in "OUS"
+    require(is_numeric, f"Can't constructs a 'paddle.Tensor' {text}", error=TypeError)
+    return _quiet_cast(values, _usual_dtype(values.dtype, tensors)) if by_default else values
 
 
-def _on_host(data: Any) -> Any:
+def _usual_dtype(dtype: np.dtype[Any], tensors: list[Tensor]) -> Any:
+    """The dtype that Paddle gives lists of numbers of `dtype`, which may have `tensors` among
+    them.
+    """
+    if dtype.kind == "c":
+        return "complex128" if default_dtype().itemsize == 8 else "complex64"
+    if tensors:
+        return dtype
+    if dtype.kind == "f":
+        return default_dtype().numpy
+    return "int64" if dtype == "int32" else dtype
+
+
+def _on_host(data: Any, tensors: list[Tensor]) -> Any:
+    """Nested lists with plain values, the Tensors among them noted in `tensors`."""
     if isinstance(data, (list, tuple)):
-        return [_on_host(item) for item in data]
+        return [_on_host(item, tensors) for item in data]
     if isinstance(data, Tensor):
+        tensors.append(data)
         return data._values("to_tensor() of a list")
     return to_numpy(data) if type(data) in XP else data
-
-
-def _holds_tensor(data: Any) -> bool:
-    return isinstance(data, Tensor) or (isinstance(data, (list, tuple)) and any(_holds_tensor(item) for item in data))
 
 
 # --------------------------------------------------------------------------- filled
 def sizes_of(shape: Ints) -> list[int]:
     """The sizes of a new Tensor, none of them negative."""
-    sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
-    if any(n < 0 for n in sizes):
-        raise invalid(f"Each value of attribute 'shape' is expected to be no less than 0, but received {sizes}")
+    sizes = as_ints(unwrap(shape))
+    text = "Each value of attribute 'shape' is expected to be no less than 0"
+    require(min(sizes, default=0) >= 0, f"{text}, but received {sizes}")
     return sizes
 
 
 def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
     sizes = sizes_of(shape)
     wanted = _wanted(dtype)
-    if wanted.kind == "b" and value not in (0, 1):
-        raise invalid(f"the fill_value for bool should be from 0 to 1, but is {value}")
+    fits = wanted.kind != "b" or value in (0, 1)
+    require(fits, f"the fill_value for bool should be from 0 to 1, but is {value}")
     try:
         return Tensor(default_module().full(sizes, value, dtype=wanted))
     except OverflowError as error:
@@ -128,7 +147,9 @@ def _all(name: str, value: int) -> Callable[..., Tensor]:
 
 def _all_like(name: str, value: int) -> Callable[..., Tensor]:
     """A Tensor of the shape and, unless given, the dtype of another."""
-    return creates_like(composed(name, lambda x, dtype=None: _filled(x.shape, value, dtype or x.dtype)))
+    return creates_like(
+        composed(name, lambda x, dtype=None: _filled(x.shape, value, dtype or x.dtype))
+    )
 
 
 zeros, zeros_like = _all("zeros", 0), _all_like("zeros_like", 0)
@@ -139,28 +160,23 @@ empty, empty_like = _all("empty", 0), _all_like("empty_like", 0)
 
 @creates
 def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
-    """All elements `fill_value`, a number or a TypeError; `dtype` is bool, complex128 or the default unless given."""
+    """All elements `fill_value`, a number or a TypeError; `dtype` is bool, complex128 or the
+    default unless given.
+    """
     value = _number(fill_value)
-    if dtype is None and isinstance(value, (bool, complex)):
-        dtype = "bool" if isinstance(value, bool) else "complex128"
-    return _filled(shape, value, dtype)
-
-
-def fill_constant(shape: Ints, dtype: DTypeLike, value: Any, force_cpu: bool = False, out: Any = None) -> Tensor:
-    """`full` by its older name, and in the memory of `out` if given."""
-    filled: Tensor = full(shape, value, dtype)
-    return filled if out is None else out._replaced(filled.array)
+    usual = {bool: "bool", complex: "complex128"}.get(type(value))
+    return _filled(shape, value, usual if dtype is None else dtype)
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, Tensor):
+    if isinstance(value, (Tensor, np.generic)):
         return value.item()
-    if isinstance(value, (str, np.generic)):
-        return float(value) if isinstance(value, str) else value.item()
-    if not isinstance(value, (bool, int, float, complex)):
-        text = "should be int, float, bool, complex, np.number or Tensor, but received"
-        check_supported(value)
-        raise TypeError(f"The fill_value {text} {type(value)}.")
+    if isinstance(value, str):
+        return float(value)
+    check_supported(value)
+    text = "The fill_value should be int, float, bool, complex, np.number or Tensor"
+    is_number = isinstance(value, (bool, int, float, complex))
+    require(is_number, f"{text}, but received {type(value)}", error=TypeError)
     return value
 
 
@@ -173,25 +189,29 @@ def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
 # --------------------------------------------------------------------------- sequences
 @creates
 def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None) -> Tensor:
-    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default."""
+    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints,
+    else the default.
+    """
     start, end = (0, start) if end is None else (start, end)
-    first, stop, by = (_number(n) for n in (start, end, step))
-    if dtype is None:
-        dtype = "int64" if all(isinstance(n, int) for n in (first, stop, by)) else None
-    if _wanted(dtype).kind in "iu":  # as in Paddle, before counting
-        first, stop, by = int(first), int(stop), int(by)
+    given = [_number(n) for n in (start, end, step)]
+    if dtype is None and all(isinstance(n, int) for n in given):
+        dtype = "int64"
+    wanted = _wanted(dtype)
+    if wanted.kind in "iu":  # as in Paddle, before counting
+        given = [int(n) for n in given]
+    first, stop, by = given
     require(by != 0, "arange(): the step must not be 0, also as an integer")
-    if not math.isfinite((stop - first) / by):
-        raise invalid(f"arange(): start, end and step must be finite, but are {first}, {stop}, {by}")
-    count = max(0, math.ceil((stop - first) / by))
-    xp = default_module()
-    steps = xp.arange(count, dtype="int64" if isinstance(first, int) and isinstance(by, int) else "float64")
-    return Tensor((first + steps * by).astype(_wanted(dtype)))
+    count = (stop - first) / by
+    require(math.isfinite(count), f"arange(): start, end and step must be finite, but are {given}")
+    steps = default_module().arange(max(0, math.ceil(count)))
+    return Tensor((first + steps * by).astype(wanted))
 
 
 @creates
 def linspace(start: Any, stop: Any, num: Any, dtype: DTypeLike = None) -> Tensor:
-    """`num` values from `start` to `stop`, both included; for integer dtypes rounded towards zero."""
+    """`num` values from `start` to `stop`, both included; for integer dtypes rounded towards
+    zero.
+    """
     values = default_module().linspace(_number(start), _number(stop), int(num), dtype="float64")
     return Tensor(values.astype(_wanted(dtype)))
 
@@ -206,11 +226,11 @@ def logspace(start: Any, stop: Any, num: Any, base: Any = 10.0, dtype: DTypeLike
 @creates
 def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = None) -> Tensor:
     """Ones on the diagonal; a TypeError if a number is negative, or no integer."""
-    for name, count in (("num_rows", num_rows), ("num_columns", num_columns)):
-        if count is not None and (isinstance(count, float) or int(count) < 0):
-            raise TypeError(f"{name} should be a non-negative int, but got {count!r}.")
-    columns = None if num_columns is None else int(num_columns)
-    return Tensor(default_module().eye(int(num_rows), columns, dtype=_wanted(dtype)))
+    rows = as_int(num_rows)
+    columns = rows if num_columns is None else as_int(num_columns)
+    text = f"num_rows and num_columns should be non-negative, but are {rows} and {columns}"
+    require(min(rows, columns) >= 0, text, error=TypeError)
+    return Tensor(default_module().eye(rows, columns, dtype=_wanted(dtype)))
 
 
 def tril_indices(row: int, col: int | None, offset: int = 0, dtype: DTypeLike = "int64") -> Tensor:
@@ -218,19 +238,19 @@ def tril_indices(row: int, col: int | None, offset: int = 0, dtype: DTypeLike = 
     return to_tensor(np.stack(np.tril_indices(row, offset, row if col is None else col)), dtype)
 
 
-def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: DTypeLike = "int64") -> Tensor:
+def triu_indices(
+    row: int, col: int | None = None, offset: int = 0, dtype: DTypeLike = "int64"
+) -> Tensor:
     """Rows and columns of the upper triangle, of shape [2, n]."""
     return to_tensor(np.stack(np.triu_indices(row, offset, row if col is None else col)), dtype)
 
 
 def meshgrid(*args: Any) -> list[Tensor]:
     """Each of the 1-d Tensors along an axis of its own, all of the same shape."""
-    tensors: Sequence[Tensor] = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-    shape = [t.size for t in tensors]
-    return [
-        broadcast_to(reshape(t, [-1 if k == axis else 1 for k in range(len(shape))]), shape)
-        for axis, t in enumerate(tensors)
-    ]
+    tensors: Sequence[Tensor] = one_list(args)
+    sizes = [t.size for t in tensors]
+    shapes = [vector_shape(axis, len(sizes)) for axis in range(len(sizes))]
+    return [broadcast_to(reshape(t, to), sizes) for t, to in zip(tensors, shapes, strict=True)]
 
 
 # --------------------------------------------------------------------------- about tensors

@@ -1,6 +1,8 @@
-"""Elementwise operations. A row: name, vjp(s), and the forward where the array module has no function of that name.
+"""Elementwise operations. A row: name, vjp(s), and the forward where the array module has no
+function of that name.
 
-The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real array is itself.
+The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real
+array is itself.
 """
 
 from __future__ import annotations
@@ -14,9 +16,8 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from pylayer.ops.arguments import require
-from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import where_
-from pylayer.ops.shape import astype, broadcast_tensors, cast
+from pylayer.ops.shape import cast
 from pylayer.tape.op import Operation, binary, composed, op, unary
 from pylayer.tape.symbol import named
 from pylayer.tape.vjp import Derivative, Function
@@ -38,10 +39,17 @@ divide = binary(
     floating=True,
     zeros=("x",),
 )
-# Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros (see `Row`).
-with_zeros = binary("with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False)
+# Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros
+# (see `Row`).
+with_zeros = binary(
+    "with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False
+)
 remainder_ = binary(
-    "remainder", lambda g: g, lambda g, F, x, y: -g * F.floor(x / y), forward=lambda xp: xp.remainder, numbers=True
+    "remainder",
+    lambda g: g,
+    lambda g, F, x, y: -g * F.floor(x / y),
+    forward=lambda xp: xp.remainder,
+    numbers=True,
 )  # Python's sign
 
 
@@ -57,12 +65,18 @@ def remainder(x: Tensor, y: Any, name: str | None = None) -> Tensor:
 
 mod = floor_mod = remainder
 floor_divide = binary("floor_divide", numbers=True)
-neg = unary("neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind == "b" else xp.negative(x))
+neg = unary(
+    "neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind == "b" else xp.negative(x)
+)
 negative = neg
 
-# --------------------------------------------------------------------------- larger, smaller, between
-maximum = binary("maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x))
-minimum = binary("minimum", lambda g, F, x, y: g * F.share(y, x), lambda g, F, x, y: g * F.share(x, y))
+# ------------------------------------------------------------------------- larger, smaller, between
+maximum = binary(
+    "maximum", lambda g, F, x, y: g * F.tie_share(x, y), lambda g, F, x, y: g * F.tie_share(y, x)
+)
+minimum = binary(
+    "minimum", lambda g, F, x, y: g * F.tie_share(y, x), lambda g, F, x, y: g * F.tie_share(x, y)
+)
 fmax, fmin = (  # a rule reads y as well: who looks for a kink asks what both operands were
     binary(
         name,
@@ -74,31 +88,41 @@ fmax, fmin = (  # a rule reads y as well: who looks for a kink asks what both op
 
 
 @op(inputs=("x", "y"))
-def share(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The part of a gradient for x: 1 where x > y, 0 where x < y, ½ where they are equal (observed rule 86)."""
+def tie_share(xp: ModuleType, x: Array, y: Array) -> Array:
+    """The part of a gradient for x: 1 where x > y, 0 where x < y, ½ where they are equal (observed
+    rule 86).
+    """
     array = x if hasattr(x, "dtype") else y
     return ((x > y) + 0.5 * (x == y)).astype(array.dtype)
 
 
-@op(x=lambda g, F, x, min, max: g * F.within(x, min, max))
+@op(x=lambda g, F, x, min, max: g * F.inside_bounds(x, min, max))
 def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
     """x held between min and max; the gradient at a bound is 1."""
-    return xp.clip(x, min, max).astype(x.dtype, copy=False) if min is not None or max is not None else x.copy()
+    if min is None and max is None:
+        return x.copy()
+    return xp.clip(x, min, max).astype(x.dtype, copy=False)
 
 
 def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """x held between numbers or Tensors of one element, or None; a float makes integers the default floating dtype."""
-    low, high = (_bound(b, x) for b in (min, max))
-    if low is not None and high is not None and low > high:
-        raise invalid(f"clip(): max should be greater than or equal to min. But received min = {low}, max = {high}")
+    """x held between numbers or Tensors of one element, or None; a float makes integers the default
+    floating dtype.
+    """
+    low, high = _bound(min, x), _bound(max, x)
+    in_order = low is None or high is None or low <= high
+    text = "clip(): max should be greater than or equal to min"
+    require(in_order, f"{text}. But received min = {low}, max = {high}")
     if isinstance(low, float) or isinstance(high, float):
         x = as_floating(x)
     return clip_(x, low, high)
 
 
 def is_cut(number: Any, x: Tensor) -> TypeGuard[np.floating[Any]]:
-    """Whether Paddle cuts a number to an integer next to `x`: one of NumPy's, no Python float, next to integers."""
-    return isinstance(number, np.floating) and not isinstance(number, float) and x.array.dtype.kind in "iu"
+    """Whether Paddle cuts a number to an integer next to `x`: one of NumPy's, no Python float, next
+    to integers.
+    """
+    is_numpys = isinstance(number, np.floating) and not isinstance(number, float)
+    return is_numpys and x.array.dtype.kind in "iu"
 
 
 def _bound(bound: Any, x: Tensor) -> Any:
@@ -107,32 +131,43 @@ def _bound(bound: Any, x: Tensor) -> Any:
         return int(bound)
     if not hasattr(bound, "dtype"):
         return bound
-    if bound.size != 1:
-        text = f"must have 1 element, but has the shape {list(bound.shape)}. Use maximum and minimum for several"
-        raise invalid(f"clip(): a bound {text}")
+    text = f"clip(): a bound must have 1 element, but has the shape {list(bound.shape)}"
+    require(bound.size == 1, f"{text}. Use maximum and minimum for several")
     return bound.item()
 
 
 @op()
-def within(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
+def inside_bounds(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
     """1 where low ≤ x ≤ high, else 0."""
     above = True if low is None else x >= low
     below = True if high is None else x <= high
     return (xp.ones(x.shape, dtype=bool) & above & below).astype(x.dtype)
 
 
-# --------------------------------------------------------------------------- powers, exponentials, logarithms
+# ----------------------------------------------------------------- powers, exponentials, logarithms
 square = unary("square", lambda g, x: g * 2 * x.conjugate())
 sqrt = unary("sqrt", lambda g, out: g * 0.5 / out.conjugate(), floating=True)
 rsqrt = unary(
-    "rsqrt", lambda g, out: g * -0.5 * (out * out * out).conjugate(), lambda xp: lambda x: 1 / xp.sqrt(x), floating=True
+    "rsqrt",
+    lambda g, out: g * -0.5 * (out * out * out).conjugate(),
+    lambda xp: lambda x: 1 / xp.sqrt(x),
+    floating=True,
 )
-reciprocal = unary("reciprocal", lambda g, out: -g * (out * out).conjugate(), lambda xp: lambda x: 1 / x, floating=True)
+reciprocal = unary(
+    "reciprocal",
+    lambda g, out: -g * (out * out).conjugate(),
+    lambda xp: lambda x: 1 / x,
+    floating=True,
+)
 
 
 def _exp(xp: ModuleType) -> Any:
-    """float32 is computed in float64: NumPy's own is off by one unit at 1, and the documents print the right one."""
-    return lambda x: xp.exp(x, dtype="float64").astype(x.dtype) if x.dtype == "float32" else xp.exp(x)
+    """float32 is computed in float64: NumPy's own is off by one unit at 1, and the documents print
+    the right one.
+    """
+    return lambda x: (
+        xp.exp(x, dtype="float64").astype(x.dtype) if x.dtype == "float32" else xp.exp(x)
+    )
 
 
 exp = unary("exp", Derivative(lambda out: out), _exp, floating=True)
@@ -159,11 +194,15 @@ def _pow_y(g: Any, F: Any, x: Any, out: Any) -> Any:
 
 def _power(xp: ModuleType) -> Any:
     def forward(x: Any, y: Any) -> Any:
-        """Powers; of integers with a negative exponent the integer part, which NumPy refuses to compute."""
+        """Powers; of integers with a negative exponent the integer part, which NumPy refuses to
+        compute.
+        """
         whole = all(getattr(v, "dtype", xp.asarray(v).dtype).kind in "iub" for v in (x, y))
         if not whole or not xp.any(xp.asarray(y) < 0):
             return xp.power(x, y)
-        return xp.trunc(xp.power(xp.asarray(x, "float64"), y)).astype((x if hasattr(x, "dtype") else y).dtype)
+        return xp.trunc(xp.power(xp.asarray(x, "float64"), y)).astype(
+            (x if hasattr(x, "dtype") else y).dtype
+        )
 
     return forward
 
@@ -172,27 +211,45 @@ power = binary("pow", _pow_x, _pow_y, _power, numbers=True)
 
 
 def pow(x: Tensor, y: Any) -> Tensor:
-    """x to the power y, a number or Tensor (else a TypeError); of an integer Tensor to the integer part of a number."""
+    """x to the power y, a number or Tensor (else a TypeError); of an integer Tensor to the integer
+    part of a number.
+    """
     if isinstance(y, (int, float)) and isinstance(x, Tensor) and x.dtype.rank < 2:
         y = int(y)
-    if not isinstance(y, (int, float, Tensor)):
-        raise TypeError(f"pow(): y must be scalar or Tensor, but received: {type(y).__name__}.")
+    text = f"pow(): y must be scalar or Tensor, but received: {type(y).__name__}"
+    require(isinstance(y, (int, float, Tensor)), text, error=TypeError)
     return power(x, y)
 
 
-# --------------------------------------------------------------------------- trigonometric and hyperbolic
+# --------------------------------------------------------------------- trigonometric and hyperbolic
 sin = unary("sin", lambda g, F, x: g * F.cos(x).conjugate(), floating=True)
 cos = unary("cos", lambda g, F, x: -g * F.sin(x).conjugate(), floating=True)
 tan = unary("tan", lambda g, out: g * (1 + out * out).conjugate(), floating=True)
-asin = unary("asin", lambda g, F, x: g * F.rsqrt(1 - x * x).conjugate(), lambda xp: xp.arcsin, floating=True)
-acos = unary("acos", lambda g, F, x: -g * F.rsqrt(1 - x * x).conjugate(), lambda xp: xp.arccos, floating=True)
+asin = unary(
+    "asin", lambda g, F, x: g * F.rsqrt(1 - x * x).conjugate(), lambda xp: xp.arcsin, floating=True
+)
+acos = unary(
+    "acos", lambda g, F, x: -g * F.rsqrt(1 - x * x).conjugate(), lambda xp: xp.arccos, floating=True
+)
 atan = unary("atan", lambda g, x: g / (1 + x * x).conjugate(), lambda xp: xp.arctan, floating=True)
 sinh = unary("sinh", lambda g, F, x: g * F.cosh(x).conjugate(), floating=True)
 cosh = unary("cosh", lambda g, F, x: g * F.sinh(x).conjugate(), floating=True)
 tanh = unary("tanh", Derivative(lambda out: 1.0 - out * out), floating=True)
-asinh = unary("asinh", lambda g, F, x: g * F.rsqrt(x * x + 1).conjugate(), lambda xp: xp.arcsinh, floating=True)
-acosh = unary("acosh", lambda g, F, x: g * F.rsqrt(x * x - 1).conjugate(), lambda xp: xp.arccosh, floating=True)
-atanh = unary("atanh", lambda g, x: g / (1 - x * x).conjugate(), lambda xp: xp.arctanh, floating=True)
+asinh = unary(
+    "asinh",
+    lambda g, F, x: g * F.rsqrt(x * x + 1).conjugate(),
+    lambda xp: xp.arcsinh,
+    floating=True,
+)
+acosh = unary(
+    "acosh",
+    lambda g, F, x: g * F.rsqrt(x * x - 1).conjugate(),
+    lambda xp: xp.arccosh,
+    floating=True,
+)
+atanh = unary(
+    "atanh", lambda g, x: g / (1 - x * x).conjugate(), lambda xp: xp.arctanh, floating=True
+)
 atan2 = binary(
     "atan2",
     lambda g, x, y: g * y / (x * x + y * y),
@@ -201,7 +258,7 @@ atan2 = binary(
 )
 
 
-# --------------------------------------------------------------------------- sigmoids and the error function
+# ------------------------------------------------------------------ sigmoids and the error function
 def _sigmoid(xp: ModuleType) -> Any:
     def forward(x: Array) -> Array:
         """1 / (1 + exp(−x)) without overflow for real x: exp is only taken of −|x|."""
@@ -214,7 +271,9 @@ def _sigmoid(xp: ModuleType) -> Any:
 
 
 def from_math(function: Callable[[float], float], name: str) -> Any:
-    """A forward that NumPy lacks: Python's `function` is called for each element. CuPy has SciPy's, of that `name`."""
+    """A forward that NumPy lacks: Python's `function` is called for each element. CuPy has SciPy's,
+    of that `name`.
+    """
 
     def bind(xp: ModuleType) -> Any:
         if xp.__name__ != "numpy":
@@ -225,10 +284,20 @@ def from_math(function: Callable[[float], float], name: str) -> Any:
     return bind
 
 
-sigmoid = unary("sigmoid", lambda g, out: g * (out * (1.0 - out)).conjugate(), _sigmoid, floating=True)
-erf = unary("erf", lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)), from_math(math.erf, "erf"), floating=True)
+sigmoid = unary(
+    "sigmoid", lambda g, out: g * (out * (1.0 - out)).conjugate(), _sigmoid, floating=True
+)
+erf = unary(
+    "erf",
+    lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)),
+    from_math(math.erf, "erf"),
+    floating=True,
+)
 erfc = unary(
-    "erfc", lambda g, F, x: g * (-TWO_OVER_ROOT_PI * F.exp(-x * x)), from_math(math.erfc, "erfc"), floating=True
+    "erfc",
+    lambda g, F, x: g * (-TWO_OVER_ROOT_PI * F.exp(-x * x)),
+    from_math(math.erfc, "erfc"),
+    floating=True,
 )
 
 # --------------------------------------------------------------------------- signs and steps
@@ -236,12 +305,16 @@ abs = unary("abs", lambda g, F, x: g * F.sign(x))  # the subgradient at 0 is 0 (
 
 
 def _whole(name: str) -> Any:
-    """The forward of a rounding: integers are returned as they are, whatever the array module makes of them."""
+    """The forward of a rounding: integers are returned as they are, whatever the array module makes
+    of them.
+    """
     return lambda xp: lambda x: x.copy() if x.dtype.kind in "iub" else getattr(xp, name)(x)
 
 
 sign = unary("sign", lambda g: g * 0)
-floor, ceil, trunc = (unary(name, lambda g: g * 0, _whole(name)) for name in ("floor", "ceil", "trunc"))
+floor, ceil, trunc = (
+    unary(name, lambda g: g * 0, _whole(name)) for name in ("floor", "ceil", "trunc")
+)
 
 
 @op(x=lambda g: g * 0)
@@ -252,19 +325,29 @@ def round(xp: ModuleType, x: Array, decimals: int = 0) -> Array:
 
 @op(x=lambda g, F, x: F.where(F.isfinite(x), g, 0))
 def nan_to_num(
-    xp: ModuleType, x: Array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    xp: ModuleType,
+    x: Array,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
 ) -> Array:
-    """`nan` for NaN, the largest finite number or `posinf` for ∞, the least or `neginf` for −∞; else x."""
+    """`nan` for NaN, the largest finite number or `posinf` for ∞, the least or `neginf` for −∞;
+    else x.
+    """
     return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 # --------------------------------------------------------------------------- compositions
 def scale(
-    x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None
+    x: Tensor,
+    scale: Any = 1.0,
+    bias: float = 0.0,
+    bias_after_scale: bool = True,
+    act: str | None = None,
 ) -> Tensor:
     """``scale · x + bias``, or ``scale · (x + bias)``."""
     if x.dtype.rank < 2:  # an integer Tensor stays one, scaled by integers
-        scale, bias = (int(v) for v in (scale, bias))
+        scale, bias = int(scale), int(bias)
     if isinstance(scale, Tensor) and scale.dtype is not x.dtype:
         scale = scale.astype(x.dtype)
     if not bias:
@@ -274,11 +357,13 @@ def scale(
 
 def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
     """``x + weight · (y − x)``, of x and y of one dtype."""
-    require(x.dtype is y.dtype, "lerp(): x and y must be of one dtype. Cast one with astype()", x, y)
+    require(
+        x.dtype is y.dtype, "lerp(): x and y must be of one dtype. Cast one with astype()", x, y
+    )
     return x + (y - x) * weight  # type: ignore[no-any-return]
 
 
-# --------------------------------------------------------------------------- comparisons, logic and predicates
+# ---------------------------------------------------------------- comparisons, logic and predicates
 equal = binary("equal", numbers=True)
 not_equal = binary("not_equal")
 less_than = binary("less_than", forward=lambda xp: xp.less)
@@ -291,14 +376,17 @@ logical_not = unary("logical_not")
 
 
 def check_one_dtype(x: Array, y: Array) -> None:
-    """Raise ValueError if the dtypes of arrays differ, or one is a number (the key phrases are Paddle's)."""
-    kinds = [getattr(array, "dtype", type(array).__name__) for array in (x, y)]
-    if kinds[0] != kinds[1]:
-        text = f"({kinds[0]}) does not match the type of data ({kinds[1]}) of the other. Cast one with astype()"
-        raise ValueError(f"The type of data we are trying to retrieve {text}")
+    """Raise ValueError if the dtypes of arrays differ, or one is a number (the key phrases are
+    Paddle's).
+    """
+    first, second = (getattr(array, "dtype", type(array).__name__) for array in (x, y))
+    text = f"The type of data we are trying to retrieve ({first}) does not match the type of data"
+    require(first == second, f"{text} ({second}) of the other. Cast one with astype()")
 
 
-def _checked(name: str, *checks: Callable[[Array, Array], None], promote: bool = False) -> Operation:
+def _checked(
+    name: str, *checks: Callable[[Array, Array], None], promote: bool = False
+) -> Operation:
     """The array module's function of two arrays, which `checks` may refuse by a ValueError."""
 
     def bind(xp: ModuleType) -> Function:
@@ -321,22 +409,30 @@ isnan, isinf, isfinite = map(unary, ("isnan", "isinf", "isfinite"))
 
 
 def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
-    """Raise ValueError if one is not a Tensor, or their dtypes differ (the key phrases are Paddle's)."""
+    """Raise ValueError if one is not a Tensor, or their dtypes differ (the key phrases are
+    Paddle's).
+    """
     for position, tensor in enumerate(tensors):
-        at = f"argument (position {position})"
+        check_supported(tensor)
         if not isinstance(tensor, Tensor):
-            check_supported(tensor)
-            got = type(tensor).__name__
-            raise invalid(f"{name}(): {at} must be Tensor, but got {got}. Convert it with paddle.to_tensor")
+            got = f"must be Tensor, but got {type(tensor).__name__}"
+            got = f"argument (position {position}) {got}. Convert it with paddle.to_tensor"
+            raise invalid(f"{name}(): {got}")
         if tensor.dtype is not tensors[0].dtype:
-            text = f"({tensors[0].dtype.name}) does not match the type of data ({tensor.dtype.name}) of {at}"
+            text = f"({tensors[0].dtype.name}) does not match the type of data"
+            text = f"{text} ({tensor.dtype.name}) of argument (position {position})"
             advice = f"Cast one with astype(){named(list(tensors))}"
             raise invalid(f"{name}(): The type of data we are trying to retrieve {text}. {advice}")
 
 
 @op(inputs=("x", "y"))
 def isclose(
-    xp: ModuleType, x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    xp: ModuleType,
+    x: Array,
+    y: Array,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
 ) -> Array:
     """``|x − y| ≤ atol + rtol·|y|``, element by element, of one dtype."""
     check_one_dtype(x, y)
@@ -345,7 +441,12 @@ def isclose(
 
 @op(inputs=("x", "y"))
 def allclose(
-    xp: ModuleType, x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    xp: ModuleType,
+    x: Array,
+    y: Array,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
 ) -> Array:
     """Whether `isclose` holds for all elements of Tensors of one shape: a bool of shape []."""
     check_one_dtype(x, y)
@@ -362,16 +463,22 @@ def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
     return xp.all(x == y)
 
 
-# --------------------------------------------------------------------------- of floating-point numbers
+# ------------------------------------------------------------------------ of floating-point numbers
 
 
 def _copysign(xp: ModuleType) -> Any:
     """Of integers NumPy makes floats."""
-    return lambda x, y: xp.copysign(x, y).astype((x if hasattr(x, "dtype") else y).dtype, copy=False)
+    return lambda x, y: xp.copysign(x, y).astype(
+        (x if hasattr(x, "dtype") else y).dtype, copy=False
+    )
 
 
 copysign_ = binary(
-    "copysign", lambda g, F, x, out: g * F.sign(x) * F.sign(out), lambda g: g * 0, _copysign, numbers=True
+    "copysign",
+    lambda g, F, x, out: g * F.sign(x) * F.sign(out),
+    lambda g: g * 0,
+    _copysign,
+    numbers=True,
 )
 
 
@@ -380,28 +487,30 @@ def copysign(x: Tensor, y: Any, name: str | None = None) -> Tensor:
     return copysign_(x, cut_number(x, y))
 
 
-hypot_ = binary("hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out, floating=True)
-nextafter = binary("nextafter", promote=False)
+hypot_ = binary(
+    "hypot", lambda g, x, out: g * x / out, lambda g, y, out: g * y / out, floating=True
+)
 heaviside = binary(
     "heaviside",
     lambda g: g * 0,
     lambda g, F, x: F.where(x == 0, g, 0),
-    lambda xp: lambda x, y: xp.heaviside(x, y).astype(x.dtype, copy=False),  # of integers NumPy makes floats
+    lambda xp: (
+        lambda x, y: xp.heaviside(x, y).astype(x.dtype, copy=False)
+    ),  # of integers NumPy makes floats
 )
 logaddexp = binary(
-    "logaddexp", lambda g, F, x, out: g * F.exp(x - out), lambda g, F, y, out: g * F.exp(y - out), floating=True
+    "logaddexp",
+    lambda g, F, x, out: g * F.exp(x - out),
+    lambda g, F, y, out: g * F.exp(y - out),
+    floating=True,
 )
-
-
-def _check_tensors(*values: Any) -> None:
-    for value in values:
-        if not isinstance(value, Tensor):
-            raise TypeError(f"x and y must be tensor type, but got {type(value)}")
 
 
 def hypot(x: Tensor, y: Tensor) -> Tensor:
     """√(x² + y²), without overflow; a TypeError if one is no Tensor."""
-    _check_tensors(x, y)
+    fits = isinstance(x, Tensor) and isinstance(y, Tensor)
+    text = f"x and y must be tensor type, but got {type(x)} and {type(y)}"
+    require(fits, text, error=TypeError)
     return hypot_(x, y)
 
 
@@ -410,7 +519,8 @@ frac = composed("frac", lambda x: x - trunc(x))
 
 def positive(x: Tensor) -> Tensor:
     """x itself; a TypeError of bools."""
-    require(x.dtype.name != "bool", "The `+` operator, on a bool tensor is not supported", error=TypeError)
+    text = "The `+` operator, on a bool tensor is not supported"
+    require(x.dtype.name != "bool", text, error=TypeError)
     return x
 
 
@@ -432,55 +542,17 @@ def sinc(x: Tensor) -> Tensor:
     return where_(zero, 1.0, sin(at) / at)
 
 
-def ldexp(x: Tensor, y: Tensor) -> Tensor:
-    """x · 2^y, in floating point; a TypeError if one is no Tensor."""
-    _check_tensors(x, y)
-    wide = "float64" if "float64" in (x.dtype.name, y.dtype.name) else "float32"
-    return multiply(astype(x, wide), pow(to_tensor(2, wide), astype(y, wide)))
-
-
-@op()
-def frexp(xp: ModuleType, x: Array) -> tuple[Array, Array]:
-    """Mantissas in [½, 1) and exponents of 2, both of the dtype of x."""
-    mantissa, exponent = xp.frexp(x)
-    return mantissa, exponent.astype(x.dtype)
-
-
 # --------------------------------------------------------------------------- integers and bits
 def _check_integers(x: Array, y: Array) -> None:
     require(x.dtype.kind in "iu" and y.dtype.kind in "iu", "the Tensors must be of integers", x, y)
 
 
-gcd_, lcm_ = (_checked(name, _check_integers, promote=True) for name in ("gcd", "lcm"))
-MOST_DIVISIONS = 4200
-"""Of Euclid's algorithm: two halve a number, and float64 spans 2098 powers of 2."""
-
-
-def gcd(x: Tensor, y: Tensor) -> Tensor:
-    """The greatest common divisor; of floating-point numbers what Euclid's algorithm ends with, as in Paddle."""
-    if not (x.dtype.is_floating and y.dtype.is_floating):
-        return gcd_(x, y)
-    first, second = broadcast_tensors([abs(x), abs(y)])
-    for _ in range(MOST_DIVISIONS):
-        ended = second == 0
-        if bool(ended.array.all()):
-            break
-        rest = where_(ended, second * 0.0, remainder(first, where_(ended, second * 0.0 + 1.0, second)))
-        first, second = where_(ended, first, second), rest
-    return first
-
-
-def lcm(x: Tensor, y: Tensor) -> Tensor:
-    """The least common multiple; of floating-point numbers their product over their `gcd`, rounded down."""
-    if not (x.dtype.is_floating and y.dtype.is_floating):
-        return lcm_(x, y)
-    divisor = gcd(x, y)
-    nothing = divisor == 0
-    return where_(nothing, 0.0, floor_divide(abs(x * y), where_(nothing, 1.0, divisor)))
-
-
-left_shift, right_shift = (_checked(name, _check_integers, check_one_dtype) for name in ("left_shift", "right_shift"))
-bitwise_left_shift = composed("bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y))
+left_shift, right_shift = (
+    _checked(name, _check_integers, check_one_dtype) for name in ("left_shift", "right_shift")
+)
+bitwise_left_shift = composed(
+    "bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y)
+)
 
 
 @op(inputs=("x", "y"))
@@ -492,12 +564,14 @@ def logical_right_shift(xp: ModuleType, x: Array, y: Array) -> Array:
 
 bitwise_right_shift = composed(
     "bitwise_right_shift",
-    lambda x, y, is_arithmetic=True, out=None: (right_shift if is_arithmetic else logical_right_shift)(x, y),
+    lambda x, y, is_arithmetic=True, out=None: (
+        right_shift if is_arithmetic else logical_right_shift
+    )(x, y),
 )
 bitwise_invert = composed("bitwise_invert", lambda x, out=None: ~x)
 
 
-# --------------------------------------------------------------------------- signs and kinds of numbers
+# ----------------------------------------------------------------------- signs and kinds of numbers
 signbit = unary("signbit")
 isposinf = composed("isposinf", lambda x: logical_and(isinf(x), x > 0))
 isneginf = composed("isneginf", lambda x: logical_and(isinf(x), x < 0))

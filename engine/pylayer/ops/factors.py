@@ -1,4 +1,5 @@
-"""Inverses, determinants and factors of the matrices in the last two axes, and solutions of linear systems by them.
+"""Inverses, determinants and factors of the matrices in the last two axes, and solutions of linear
+systems by them.
 
 The derivatives of singular vectors and eigenvectors exist where no two values are equal.
 """
@@ -11,20 +12,19 @@ from typing import Any
 
 from pylayer.ops.arguments import one_of, require
 from pylayer.ops.complexes import as_complex_numbers
-from pylayer.ops.creation import arange, eye, full
+from pylayer.ops.creation import eye, full
 from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.joining import concat
-from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, row, swapped
-from pylayer.ops.padding import pad_
-from pylayer.ops.positions import diag, take_along_axis
-from pylayer.ops.shape import broadcast_to, cast, reshape, tril, triu, unsqueeze
-from pylayer.ops.sorting import of_graph, one_hot
+from pylayer.ops.linalg import _adjoint, column, matmul, matmul_, matrix_transpose, row
+from pylayer.ops.shape import broadcast_to, reshape, tril, triu, unsqueeze
 from pylayer.tape.op import Operation, composed, op
 from pylayer.tensor.array import XP, Array
 from pylayer.tensor.tensor import Tensor
 
 
-@op(x=lambda g, F, out: -F.matmul(F.matmul(_adjoint(F, out), g), _adjoint(F, out)))  # Giles, 2008, section 2.2.3
+@op(
+    x=lambda g, F, out: -F.matmul(F.matmul(_adjoint(F, out), g), _adjoint(F, out))
+)  # Giles, 2008, section 2.2.3
 def inv(xp: ModuleType, x: Array) -> Array:
     """The inverses of matrices that are not singular."""
     return xp.linalg.inv(x)
@@ -52,9 +52,11 @@ def slogdet(xp: ModuleType, x: Array) -> Array:
 
 
 def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
-    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector, or one per matrix."""
+    """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector, or one
+    per matrix.
+    """
     if not left:
-        return swapped(solve(swapped(x), swapped(y)))
+        return matrix_transpose(solve(matrix_transpose(x), matrix_transpose(y)))
     if y.ndim == 1 or list(y.shape) == list(x.shape[:-1]):
         return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])
     return matmul_(inv(x), y)
@@ -63,28 +65,35 @@ def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
 def triangular_solve(
     x: Tensor, y: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Tensor:
-    """`solve` by one triangle of x, or by its transpose; with `unitriangular` the diagonal is taken as ones."""
+    """`solve` by one triangle of x, or by its transpose; with `unitriangular` the diagonal is taken
+    as ones.
+    """
     keep = triu if upper else tril
     triangle = keep(x, (1 if upper else -1) if unitriangular else 0)
     if unitriangular:
         triangle = triangle + eye(x.shape[-1], dtype=x.dtype)
-    return solve(swapped(triangle) if transpose else triangle, y)
+    return solve(matrix_transpose(triangle) if transpose else triangle, y)
 
 
 def _symmetric(xp: ModuleType, x: Array) -> Array:
     """The symmetric (or Hermitian) part of square matrices."""
-    require(x.ndim > 1 and x.shape[-1] == x.shape[-2], "the matrices must be square, in the last two axes")
+    require(
+        x.ndim > 1 and x.shape[-1] == x.shape[-2],
+        "the matrices must be square, in the last two axes",
+    )
     return (x + xp.swapaxes(x, -1, -2).conj()) / 2
 
 
 @op(x=lambda g, F: F.tril(g, 0) + F.tril(_adjoint(F, g), -1))
-def mirrored(xp: ModuleType, x: Array) -> Array:
+def symmetric_from_lower(xp: ModuleType, x: Array) -> Array:
     """The symmetric matrices whose lower triangle is that of x: LAPACK does not read the other."""
     return xp.tril(x) + xp.swapaxes(xp.tril(x, -1), -1, -2)
 
 
 def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
-    """L⁻ᵀ Φ(Lᵀ g) L⁻¹ made symmetric, Φ halving the diagonal of the lower triangle (Murray, 2016, equation 8)."""
+    """L⁻ᵀ Φ(Lᵀ g) L⁻¹ made symmetric, Φ halving the diagonal of the lower triangle (Murray, 2016,
+    equation 8).
+    """
     inverse_factor = F.inv(out)
     lower = F.tril(F.matmul(_adjoint(F, out), F.tril(g, 0)), 0)
     halved = (lower + F.tril(lower, -1)) / 2
@@ -94,16 +103,22 @@ def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_cholesky_vjp)
 def cholesky_(xp: ModuleType, x: Array) -> Array:
-    """The lower triangular L with L Lᵀ = x, of the symmetric part of x: its gradient is symmetric, too."""
+    """The lower triangular L with L Lᵀ = x, of the symmetric part of x: its gradient is symmetric,
+    too.
+    """
     return xp.linalg.cholesky(_symmetric(xp, x))
 
 
-cholesky = composed("cholesky", lambda x, upper=False: swapped(cholesky_(x)) if upper else cholesky_(x))
+cholesky = composed(
+    "cholesky", lambda x, upper=False: matrix_transpose(cholesky_(x)) if upper else cholesky_(x)
+)
 
 
 def matrix_power(x: Tensor, n: int) -> Tensor:
     """The product of `n` times the matrix; of its inverse if `n` is negative."""
-    require(x.ndim > 1 and x.shape[-1] == x.shape[-2], "matrix_power(): the matrices must be square", x)
+    require(
+        x.ndim > 1 and x.shape[-1] == x.shape[-2], "matrix_power(): the matrices must be square", x
+    )
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:  # a gradient flows, if it is zero
@@ -124,17 +139,16 @@ def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
     """The z with A z = x, given the triangular factor y of A."""
     fits = x.ndim > 1 and y.ndim > 1 and x.shape[-2] == y.shape[-2]
     require(fits, "cholesky_solve(): x must be matrices of as many rows as the factor has", x, y)
-    x = reshape(x, [1] * (y.ndim - x.ndim) + list(x.shape))  # or `solve` takes it for a vector per matrix
+    x = reshape(
+        x, [1] * (y.ndim - x.ndim) + list(x.shape)
+    )  # or `solve` takes it for a vector per matrix
     return triangular_solve(y, triangular_solve(y, x, upper, upper), upper, not upper)
 
 
-cholesky_inverse = composed(
-    "cholesky_inverse", lambda x, upper=False: cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper)
-)
-
-
 def matrix_exp(x: Tensor) -> Tensor:
-    """Σ xᵏ / k!: scaled to a norm of at most ½, summed to 18 terms (the rest is below 1e-21), and squared again."""
+    """Σ xᵏ / k!: scaled to a norm of at most ½, summed to 18 terms (the rest is below 1e-21), and
+    squared again.
+    """
     size = float(XP[type(x.array)].abs(x.array).sum(-1).max().item()) if x.size else 0.0
     halvings = max(0, math.ceil(math.log2(size)) + 1) if 0.5 < size < math.inf else 0
     scaled = x * math.ldexp(1.0, -halvings)
@@ -162,7 +176,9 @@ def over_gaps(F: Any, matrix: Any, values: Any) -> Any:
 
 # --------------------------------------------------------------------------- orthogonal
 def _qr_vjp(g: Any, F: Any, out: Any) -> Any:
-    """(gQ + Q · copyltu(R gRᴴ − gQᴴ Q)) R⁻ᴴ, the lower triangle copied to the upper (Walter et al., 2012)."""
+    """(gQ + Q · copyltu(R gRᴴ − gQᴴ Q)) R⁻ᴴ, the lower triangle copied to the upper (Walter et al.,
+    2012).
+    """
     q, r = out
     m = F.matmul(r, _adjoint(F, g[1])) - F.matmul(_adjoint(F, g[0]), q)
     mirrored = F.tril(m, 0) + _adjoint(F, F.tril(m, -1))
@@ -171,7 +187,9 @@ def _qr_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_qr_vjp)
 def qr_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-    """Q with orthonormal columns and R upper triangular, of matrices with at least as many rows as columns."""
+    """Q with orthonormal columns and R upper triangular, of matrices with at least as many rows as
+    columns.
+    """
     return tuple(xp.linalg.qr(x))
 
 
@@ -182,7 +200,9 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 
 def qr(x: Tensor, mode: str = "reduced") -> Any:
-    """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there is no gradient."""
+    """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there
+    is no gradient.
+    """
     one_of("qr(): `mode`", mode, "reduced", "complete", "r")
     rows, columns = x.shape[-2:]
     if mode == "complete" and rows > columns:
@@ -191,31 +211,17 @@ def qr(x: Tensor, mode: str = "reduced") -> Any:
         q, r = qr_(x)
     else:  # the columns beyond follow from the square part
         q, left = qr_(getitem(x, (..., slice(rows))))
-        r = concat([left, matmul(swapped(q).conj(), getitem(x, (..., slice(rows, None))))], -1)
+        r = concat(
+            [left, matmul(matrix_transpose(q).conj(), getitem(x, (..., slice(rows, None))))], -1
+        )
     return r if mode == "r" else (q, r)
-
-
-def householder_product(x: Tensor, tau: Tensor) -> Tensor:
-    """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k], m ≥ n ≥ k.
-
-    The vector wᵢ has zeros above place i, 1 there, and column i of x below. An AssertionError for what does not fit.
-    """
-    require(x.dtype is tau.dtype, "The input x must have the same dtype with input tau", x, tau, error=AssertionError)
-    fits = x.ndim > 1 and tau.shape[:-1] == x.shape[:-2] and x.ndim == tau.ndim + 1
-    fits = fits and x.shape[-2] >= x.shape[-1] >= tau.shape[-1]
-    require(fits, "The input x must be [..., m, n] and tau [..., k], m ≥ n ≥ k", x, tau, error=AssertionError)
-    product = eye(x.shape[-2], None, x.dtype)
-    below = tril(x, -1) + product[:, : x.shape[-1]]
-    for k in range(tau.shape[-1]):
-        w = below[..., :, k : k + 1]
-        product = product - matmul(matmul(product, w), swapped(w).conj()) * tau[..., k : k + 1].unsqueeze(-1)
-    whole: Tensor = broadcast_to(product, [*x.shape[:-2], x.shape[-2], x.shape[-2]])
-    return whole[..., :, : x.shape[-1]]
 
 
 # --------------------------------------------------------------------------- singular values
 def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
-    """The derivative of a singular value decomposition of real matrices (Townsend, 2016, equation 34)."""
+    """The derivative of a singular value decomposition of real matrices (Townsend, 2016, equation
+    34).
+    """
     (gu, gs, gvh), (u, s, vh) = g, out
     v, gv = _adjoint(F, vh), _adjoint(F, gvh)
     squares = s * s
@@ -236,11 +242,14 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 def _singular(name: str, full: bool, **vjps: Any) -> Operation:
-    """U, the singular values from the largest on, and the adjoint of V: without what belongs to none, or square."""
+    """U, the singular values from the largest on, and the adjoint of V: without what belongs to
+    none, or square.
+    """
 
     def forward(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-        if not xp.isfinite(x).all().item():  # LAPACK (gesdd) need not end on an infinite one, and the release raises
-            raise ValueError("singular values need a matrix of finite entries, and this one has an infinity or a NaN")
+        # LAPACK (gesdd) need not end on an infinite one, and the release raises
+        text = "singular values need a matrix of finite entries, without an infinity or a NaN"
+        require(xp.isfinite(x).all().item(), text)
         return tuple(xp.linalg.svd(x, full_matrices=full))
 
     return op(**vjps)(composed(name, forward))
@@ -250,7 +259,9 @@ svd_, svd_full = _singular("svd", False, x=_svd_vjp), _singular("svd_full", True
 
 
 def svd(x: Tensor, full_matrices: bool = False, *, out: Any = None) -> Any:
-    """U, S and Vᴴ with U · diag(S) · Vᴴ = x. With `full_matrices` U and V are square, and there is no gradient."""
+    """U, S and Vᴴ with U · diag(S) · Vᴴ = x. With `full_matrices` U and V are square, and there is
+    no gradient.
+    """
     return (svd_full if full_matrices and x.shape[-1] != x.shape[-2] else svd_)(x)
 
 
@@ -259,7 +270,9 @@ svdvals = composed("svdvals", lambda x: svd(x)[1])
 
 # --------------------------------------------------------------------------- eigenvalues
 def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
-    """V (diag(gw) + Vᴴ gV over the gaps) Vᴴ, made symmetric as the input is (Giles, 2008, section 3.1)."""
+    """V (diag(gw) + Vᴴ gV over the gaps) Vᴴ, made symmetric as the input is (Giles, 2008, section
+    3.1).
+    """
     (gw, gv), (w, v) = g, out
     inner = over_gaps(F, F.matmul(_adjoint(F, v), gv), w) + F.diagonal_ones(w) * row(F, gw)
     found = F.matmul(F.matmul(v, inner), _adjoint(F, v))
@@ -268,7 +281,9 @@ def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_eigh_vjp)
 def eigh(xp: ModuleType, x: Array, UPLO: str = "L") -> tuple[Array, ...]:
-    """Eigenvalues, from the smallest on, and eigenvectors, as columns, of the symmetric part, whatever `UPLO` is."""
+    """Eigenvalues, from the smallest on, and eigenvectors, as columns, of the symmetric part,
+    whatever `UPLO` is.
+    """
     one_of("`UPLO`", UPLO, "L", "U")
     return tuple(xp.linalg.eigh(_symmetric(xp, x)))
 
@@ -279,12 +294,14 @@ eigvalsh = composed("eigvalsh", lambda x, UPLO="L": eigh(x, UPLO)[0])
 def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
     """V⁻ᴴ (diag(gw) + (Vᴴ gV − Vᴴ V Re diag(Vᴴ gV)) over the gaps) Vᴴ, of vectors of length 1.
 
-    LAPACK turns each so that its largest component is real. That turning's part of the derivative is put into gV first:
-    i · c over that component, with c the imaginary part of gᴴ v.
+    LAPACK turns each so that its largest component is real. That turning's part of the derivative
+    is put into gV first: i · c over that component, with c the imaginary part of gᴴ v.
     """
     (gw, gv), (w, v) = g, out
     at = F.largest_components(v)
-    turned = F.imag(F.sum(gv.conjugate() * v, [-2], None, True)) / F.real(F.sum(v * at, [-2], None, True))
+    turned = F.imag(F.sum(gv.conjugate() * v, [-2], None, True)) / F.real(
+        F.sum(v * at, [-2], None, True)
+    )
     gv = gv + at * F.complex(turned * 0, turned)
     inner = F.matmul(_adjoint(F, v), gv)
     lengths = F.sum(F.real(inner) * F.real(F.diagonal_ones(w)), [-2], None, True)
@@ -303,7 +320,9 @@ def largest_components(xp: ModuleType, v: Array) -> Array:
 
 @op(x=_eig_vjp)
 def eig_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-    """Eigenvalues and eigenvectors, of length 1 and with a real largest component, of complex matrices."""
+    """Eigenvalues and eigenvectors, of length 1 and with a real largest component, of complex
+    matrices.
+    """
     return tuple(xp.linalg.eig(x))
 
 
@@ -312,104 +331,4 @@ eig = composed("eig", lambda x: eig_(as_complex_numbers(x)), "tuple")
 eigvals = composed("eigvals", lambda x: eig(x)[0])
 
 
-# --------------------------------------------------------------------------- elimination with row exchanges: P L U
-def _eliminated(xp: ModuleType, x: Array, pivots: Array | None) -> Array:
-    """L below the diagonal and U from it on, in one array; rows are exchanged, and noted from 1, if `pivots` is given.
-
-    In each column the row of the largest absolute value is exchanged with the first that is left, as LAPACK (getrf)
-    does. A column of zeros is left as it is.
-    """
-    a = x.copy().reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
-    batch = xp.arange(len(a))
-    for k in range(min(x.shape[-2:])):
-        if pivots is not None:
-            chosen = k + xp.argmax(xp.abs(a[:, k:, k]), -1)
-            pivots[:, k] = chosen + 1
-            a[:, k], a[batch, chosen] = a[batch, chosen], a[:, k].copy()
-        pivot = a[:, k, k, None]
-        a[:, k + 1 :, k] /= xp.where(pivot == 0, 1, pivot)
-        a[:, k + 1 :, k + 1 :] -= a[:, k + 1 :, k, None] * a[:, k, None, k + 1 :]
-    return a.reshape(x.shape)
-
-
-@op()
-def lu_pivots(xp: ModuleType, x: Array) -> list[Array]:
-    """The row that each was exchanged with, from 1, and the number of the first pivot that is 0, or 0: int32."""
-    require(x.ndim > 1, "The rank of input must be at least 2")
-    least = min(x.shape[-2:])
-    pivots = xp.zeros((math.prod(x.shape[:-2]), least), "int32")
-    packed = _eliminated(xp, x, pivots)
-    zero = xp.diagonal(packed, axis1=-2, axis2=-1) == 0
-    first = xp.where(zero.any(-1), xp.argmax(zero, -1) + 1, 0) if least else xp.zeros(x.shape[:-2])
-    return [pivots.reshape(*x.shape[:-2], least), first.astype("int32")]
-
-
-@op()
-def row_order(xp: ModuleType, pivots: Array, rows: int) -> Array:
-    """Where each row of P⁻¹ x stands in x, of `rows` of them."""
-    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
-    order = xp.broadcast_to(xp.arange(rows), (len(flat), rows)).copy()
-    batch = xp.arange(len(flat))
-    for k in range(flat.shape[1]):
-        chosen = flat[:, k] - 1
-        order[:, k], order[batch, chosen] = order[batch, chosen], order[:, k].copy()
-    return order.reshape(*pivots.shape[:-1], rows)
-
-
-def _lu_vjp(g: Any, F: Any, out: Any) -> Any:
-    """L⁻ᴴ (tril(Lᴴ gL, −1) + triu(gU Uᴴ)) U⁻ᴴ (Giles, 2008, by the product rule)."""
-    lower, upper = F.tril(out, -1) + F.diagonal_ones(F.getitem(out, (..., 0))), F.triu(out, 0)
-    lower, upper = _adjoint(F, lower), _adjoint(F, upper)
-    middle = F.tril(F.matmul(lower, F.tril(g, -1)), -1) + F.triu(F.matmul(F.triu(g, 0), upper), 0)
-    return F.matmul(F.matmul(F.inv(lower), middle), F.inv(upper))
-
-
-@op(x=_lu_vjp)
-def lu_ordered(xp: ModuleType, x: Array) -> Array:
-    """L and U in one, of square matrices whose rows need no exchange."""
-    return _eliminated(xp, x, None)
-
-
-def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with.
-
-    With `get_infos` a third Tensor says which pivot is the first that is 0, counted from 1; 0 if none is. A
-    RuntimeError of integers.
-    """
-    require(pivot, "lu(): without pivoting is not implemented on the CPU, but got pivots=False")
-    require(x.dtype.rank > 1, "lu(): the dtype is not supported. Cast it to float64", x, error=RuntimeError)
-    pivots, info = lu_pivots(x)
-    rows, columns = x.shape[-2:]
-    ordered = take_along_axis(x, unsqueeze(row_order(pivots, rows), -1), -2)
-    # Made square by columns or rows of the unit matrix, which change nothing of what elimination makes of the others.
-    size = max(rows, columns)
-    square = pad_(ordered, [*[(0, 0)] * (x.ndim - 2), (0, size - rows), (0, size - columns)], 0.0)
-    packed = lu_ordered(square + diag(cast(arange(size) >= min(rows, columns), x.dtype)))
-    found = getitem(packed, (..., slice(rows), slice(columns))), of_graph(x, pivots)
-    return (*found, of_graph(x, info)) if get_infos else found
-
-
-def lu_unpack(
-    x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True
-) -> tuple[Tensor, Tensor, Tensor]:
-    """P, L and U with P L U the matrix that gave `lu`'s results x and y; empty Tensors for what is not unpacked."""
-    require(x.ndim > 1 and y.ndim > 0, "The shape of x should be (*, M, N), that of Pivots (*, K)", x, y)
-    rows, k = x.shape[-2], min(x.shape[-2:])
-    nothing = Tensor(x.array[:0])
-    permutation = nothing
-    if unpack_pivots:
-        permutation = of_graph(x, swapped(cast(one_hot(row_order(y, rows), rows), x.dtype)))
-    if not unpack_ludata:
-        return permutation, nothing, nothing
-    lower = getitem(x, (..., slice(k)))
-    return permutation, tril(lower, -1) + eye(rows, k, x.dtype), triu(getitem(x, (..., slice(k), slice(None))))
-
-
-def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N") -> Tensor:
-    """The X with A X = b, or with Aᵀ X = b unless `trans` is N, by the factors of A."""
-    fits = b.ndim > 1 and lu.ndim > 1 and pivots.ndim > 0
-    fits = fits and b.shape[-2] == lu.shape[-2] == lu.shape[-1] == pivots.shape[-1]
-    require(fits, "lu_solve(): needs as many rows, rows and columns, and pivots", b, lu, pivots)
-    permutation, lower, upper = lu_unpack(lu, pivots)
-    matrix = matmul(permutation, matmul(lower, upper))
-    return solve(matrix if trans == "N" else swapped(matrix), b)
+# ------------------------------------------------------------ elimination with row exchanges: P L U

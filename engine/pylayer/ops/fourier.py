@@ -1,7 +1,7 @@
 """Discrete Fourier transforms: `paddle.fft`.
 
-One operation, the complex transform along an axis, and its adjoint, the other direction, carry the derivatives; the
-transforms of real numbers are made of it, and of their other half by symmetry.
+One operation, the complex transform along an axis, and its adjoint, the other direction, carry the
+derivatives; the transforms of real numbers are made of it, and of their other half by symmetry.
 """
 
 from __future__ import annotations
@@ -25,17 +25,21 @@ from pylayer.tensor.tensor import Tensor
 
 @op(x=lambda g, F, axis, inverse: F.fourier(g, axis, not inverse))
 def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
-    """Σ exp(∓2πi j k / n) x_k along an axis, without a factor: the adjoint of either direction is the other."""
+    """Σ exp(∓2πi j k / n) x_k along an axis, without a factor: the adjoint of either direction is
+    the other.
+    """
     found = xp.fft.ifft(x, axis=axis, norm="forward") if inverse else xp.fft.fft(x, axis=axis)
     return found.astype(x.dtype)
 
 
 def _sized(x: Tensor, n: int, at: int) -> Tensor:
     """Cut off, or filled up with zeros, along an axis."""
-    size = x.shape[at]
-    if n < size:
+    more = n - x.shape[at]
+    if more <= 0:
         return along(x, at, slice(n))
-    return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
+    widths = [(0, 0)] * x.ndim
+    widths[at] = (0, more)
+    return pad_(x, widths, 0.0)
 
 
 def _scaled(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
@@ -52,7 +56,9 @@ def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) ->
 
 
 def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
-    """All `n` frequencies of real numbers, from half of them; of the first and the middle one only the real part."""
+    """All `n` frequencies of real numbers, from half of them; of the first and the middle one only
+    the real part.
+    """
     half = _sized(x, n // 2 + 1, at)
     rest = along(half, at, slice(1, (n + 1) // 2))
     first, middle = (cast(real(along(half, at, slice(k, k + 1))), x.dtype) for k in (0, n // 2))
@@ -62,7 +68,9 @@ def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
 
 # --------------------------------------------------------------------------- one axis
 def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    """The transform, real, of what mirrors itself, from its first half: `n` numbers, an even number unless given."""
+    """The transform, real, of what mirrors itself, from its first half: `n` numbers, an even number
+    unless given.
+    """
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n
     require(count > 0, f"Invalid FFT argument n({count}), it should be a positive integer", x)
@@ -70,13 +78,17 @@ def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> T
 
 
 def _half(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    """The transform of real numbers, the first n // 2 + 1 elements of it: the others mirror them."""
+    """The transform of real numbers, the first n // 2 + 1 elements of it: the others mirror
+    them.
+    """
     found, at = _transform(x, n, axis, norm, inverse), normal_axis(axis, x.ndim)
     return along(found, at, slice(found.shape[at] // 2 + 1))
 
 
 def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Callable[..., Tensor]:
-    """A transform of `x`, cut off or filled up to `n`, along an axis; `norm` says which direction divides, or both."""
+    """A transform of `x`, cut off or filled up to `n`, along an axis; `norm` says which direction
+    divides, or both.
+    """
 
     def along(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
         one_of("fft: `norm`", norm, "backward", "ortho", "forward")
@@ -93,25 +105,47 @@ hfft, ihfft = _along_one("hfft", _to_real, False), _along_one("ihfft", _half, Tr
 
 
 # --------------------------------------------------------------------------- several axes
-def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> Tensor:
-    """`last` along the last axis, then `one` along the others; `last` at the end if it gives real numbers."""
-    named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]
+def _over(
+    x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]
+) -> Tensor:
+    """`last` along the last axis, then `one` along the others; `last` at the end if it gives real
+    numbers.
+    """
+    named = _named_axes(x, axes)
     sizes: list[int | None] = [None] * len(named) if s is None else list(as_ints(s))
     if axes is None:
         named = named[-len(sizes) :]
-    require(len(sizes) == len(named), f"Length of s ({len(sizes)}) and length of axes ({len(named)}) does not match")
-    steps = [(one, size, axis) for size, axis in zip(sizes, named, strict=True)]
-    steps[-1] = (last, sizes[-1], named[-1])
-    for transform, size, axis in steps if last in (irfft, hfft) else [steps[-1], *steps[:-1]]:
-        x = transform(x, size, axis, norm)
-    return x
+    text = f"Length of s ({len(sizes)}) and length of axes ({len(named)}) does not match"
+    require(len(sizes) == len(named), text)
+    at_the_end = last in (irfft, hfft)
+    if not at_the_end:
+        x = last(x, sizes[-1], named[-1], norm)
+    for size, axis in zip(sizes[:-1], named[:-1], strict=True):
+        x = one(x, size, axis, norm)
+    return last(x, sizes[-1], named[-1], norm) if at_the_end else x
 
 
-def _along_several(name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> list[Callable[..., Tensor]]:
-    """`last` along the last of `axes`, of sizes `s`, `one` along the others: of all by default, and of the last two."""
+def _named_axes(x: Tensor, axes: Any) -> list[int]:
+    """The axes named, from the front, in their order, which may name one twice; else all."""
+    given = range(x.ndim) if axes is None else as_ints(axes)
+    return [normal_axis(k, x.ndim) for k in given]
+
+
+def _along_several(
+    name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]
+) -> list[Callable[..., Tensor]]:
+    """`last` along the last of `axes`, of sizes `s`, `one` along the others: of all by default, and
+    of the last two.
+    """
     return [
-        composed(f"{name}n", lambda x, s=None, axes=None, norm="backward": _over(x, s, axes, norm, one, last)),
-        composed(f"{name}2", lambda x, s=None, axes=(-2, -1), norm="backward": _over(x, s, axes, norm, one, last)),
+        composed(
+            f"{name}n",
+            lambda x, s=None, axes=None, norm="backward": _over(x, s, axes, norm, one, last),
+        ),
+        composed(
+            f"{name}2",
+            lambda x, s=None, axes=(-2, -1), norm="backward": _over(x, s, axes, norm, one, last),
+        ),
     ]
 
 
@@ -125,15 +159,21 @@ ihfftn, ihfft2 = _along_several("ihfft", ifft, ihfft)
 
 # --------------------------------------------------------------------------- frequencies
 fftfreq = composed(
-    "fftfreq", lambda n, d=1.0, dtype=None: Tensor((default_module().fft.fftfreq(n) / d).astype(_wanted(dtype)))
+    "fftfreq",
+    lambda n, d=1.0, dtype=None: Tensor(
+        (default_module().fft.fftfreq(n) / d).astype(_wanted(dtype))
+    ),
 )
 rfftfreq = composed(
-    "rfftfreq", lambda n, d=1.0, dtype=None: Tensor((default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype)))
+    "rfftfreq",
+    lambda n, d=1.0, dtype=None: Tensor(
+        (default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype))
+    ),
 )
 
 
 def _moved(x: Tensor, axes: Any, by: Callable[[int], int]) -> Tensor:
-    named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]
+    named = _named_axes(x, axes)
     return roll(x, [by(x.shape[k]) for k in named], named)
 
 

@@ -1,15 +1,15 @@
 """Reading and writing at an index.
 
-Three operations do the work, here and in `gathering`: `getitem`, `setitem` (out of place) and `add_at`. An index is
-read as Paddle reads it: ints, slices and None first, then what is an array. So ``x[0, :, [0, 1]]`` has the shape [3, 2]
-where x has the shape [2, 3, 4].
+Three operations do the work, here and in `gathering`: `getitem`, `setitem` (out of place) and
+`add_at`. An index is read as Paddle reads it: ints, slices and None first, then what is an array.
+So ``x[0, :, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
 """
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from types import EllipsisType, ModuleType
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from pylayer.ops.arguments import OutOfRangeError, require
@@ -18,49 +18,47 @@ from pylayer.ops.shape import astype, reshape
 from pylayer.tape.op import composed, op
 from pylayer.tensor.array import Array
 from pylayer.tensor.dtype import common_dtype
-from pylayer.tensor.invalid import invalid
 from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- an index
 class Index(NamedTuple):
-    """An index in two steps: ``x[basic]`` is a view, also of a single element, and ``x[basic][advanced]`` a copy."""
+    """An index in two steps: ``x[basic]`` is a view, also of a single element, and
+    ``x[basic][advanced]`` a copy.
+    """
 
     basic: tuple[Any, ...]
     advanced: tuple[Any, ...] | None
 
 
 def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
-    """`index` into an array of `shape`; a ValueError for what is no index, an IndexError if it does not fit."""
+    """`index` into an array of `shape`; a ValueError for what is no index, an IndexError if it does
+    not fit.
+    """
     parts = [_part(xp, part) for part in (index if type(index) is tuple else (index,))]
-    used = sum(_axes_used(part) for part in parts)
+    used = sum(map(_axes_used, parts))
     if used > len(shape):
         raise OutOfRangeError(f"too many indices: {used} for {len(shape)} axes")
-    if not any(part is Ellipsis for part in parts):
-        parts.append(Ellipsis)
-    at = next(k for k, part in enumerate(parts) if part is Ellipsis)
-    parts[at : at + 1] = [slice(None)] * (len(shape) - used)
+    first = next((k for k, part in enumerate(parts) if part is Ellipsis), len(parts))
+    parts[first : first + 1] = [slice(None)] * (len(shape) - used)
     basic: list[Any] = []
     advanced: list[Any] = []
     axis = 0
     for part in parts:
-        axes = _axes_used(part)
-        if isinstance(part, int):
+        end = axis + _axes_used(part)
+        if hasattr(part, "dtype"):
+            _check_array(part, shape[axis:end], axis)
+            basic += [slice(None)] * (end - axis)
+            advanced.append(part)
+        elif isinstance(part, int):
             _check_range(part, part, shape[axis], axis)
             basic.append(part)
-        elif part is None or isinstance(part, slice):
+        else:
             basic.append(part)
             advanced.append(slice(None))
-        else:
-            if part.dtype.kind != "b" and part.size:
-                _check_range(part.min().item(), part.max().item(), shape[axis], axis)
-            elif part.dtype.kind == "b" and part.shape != tuple(shape[axis : axis + axes]):
-                text = f"did not match indexed tensor {list(shape[axis : axis + axes])} along axis {axis}"
-                raise IndexError(f"(OutOfRange) The shape of boolean index {list(part.shape)} {text}")
-            basic += [slice(None)] * axes
-            advanced.append(part)
-        axis += axes
-    return Index((*basic, Ellipsis), tuple(advanced) if any(hasattr(a, "dtype") for a in advanced) else None)
+        axis = end
+    has_arrays = any(hasattr(part, "dtype") for part in advanced)
+    return Index((*basic, Ellipsis), tuple(advanced) if has_arrays else None)
 
 
 def _part(xp: ModuleType, part: Any) -> Any:
@@ -68,33 +66,48 @@ def _part(xp: ModuleType, part: Any) -> Any:
     if part is None or part is Ellipsis:
         return part
     if isinstance(part, slice):
-        return slice(*(None if n is None else int(n) for n in (part.start, part.stop, part.step)))
+        ends = (part.start, part.stop, part.step)
+        return slice(*(None if n is None else int(n) for n in ends))
     if isinstance(part, numbers.Integral) and not isinstance(part, bool):
         return int(part)
     if isinstance(part, (list, tuple, range)):
-        part = xp.asarray(list(part) or [], dtype=None if len(part) else "int64")
+        part = xp.asarray(list(part), dtype=None if len(part) else "int64")
     elif isinstance(part, bool) or hasattr(part, "dtype"):
         part = xp.asarray(part)
-    kind = part.dtype.kind if hasattr(part, "dtype") else ""
-    if kind not in ("b", "i", "u"):
-        what = part.dtype if kind else type(part).__name__
-        text = "an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of these"
-        raise ValueError(f"{text}, but got {what}")
-    return int(part) if not part.ndim and kind != "b" else part
+    dtype: Any = getattr(part, "dtype", type(part).__name__)
+    is_index = getattr(dtype, "kind", "") in ("b", "i", "u")
+    text = "an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of these"
+    require(is_index, f"{text}, but got {dtype}")
+    return int(part) if not part.ndim and dtype.kind != "b" else part
 
 
 def _axes_used(part: Any) -> int:
     """How many axes of the array a part takes up."""
-    if part is None or isinstance(part, EllipsisType):
+    if part is None or part is Ellipsis:
         return 0
     return part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else 1
 
 
+def _check_array(part: Array, sizes: Sequence[int], axis: int) -> None:
+    """Check that an array of bools has the sizes of its axes, or that positions are within that of
+    theirs.
+    """
+    if part.dtype.kind == "b":
+        text = f"did not match indexed tensor {list(sizes)} along axis {axis}"
+        text = f"The shape of boolean index {list(part.shape)} {text}"
+        require(part.shape == tuple(sizes), text, error=IndexError)
+    elif part.size:
+        _check_range(part.min().item(), part.max().item(), sizes[0], axis)
+
+
 def _check_range(least: int, largest: int, size: int, axis: int) -> None:
+    """Check that positions are within an axis: in a loop over many, without a text unless one is
+    needed.
+    """
     if least < -size or largest >= size:
         wrong = least if least < -size else largest
-        text = f"the index {wrong} is out of bounds for axis {axis}, it should be in [{-size}, {size})"
-        raise OutOfRangeError(f"(OutOfRange) {text}")
+        text = f"the index {wrong} is out of bounds for axis {axis}"
+        raise OutOfRangeError(f"(OutOfRange) {text}, it should be in [{-size}, {size})")
 
 
 # --------------------------------------------------------------------------- the three operations
@@ -103,7 +116,9 @@ def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
     """``x[index]``: sharing memory with `x` unless there is an array in the index."""
     basic, advanced = parsed(xp, x.shape, index)
     selected = x[basic]
-    return selected if advanced is None else xp.asarray(selected[advanced], order="C")  # for views to share memory
+    if advanced is None:
+        return selected
+    return xp.asarray(selected[advanced], order="C")  # for views to share memory
 
 
 def along(x: Tensor, axis: int, part: Any) -> Tensor:
@@ -123,20 +138,19 @@ def scatter_sum(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) -> A
     return out
 
 
-@op(x=lambda g, F, index: F.setitem(g, index, 0), value=lambda g, F, index: F.written(g, index))
+@op(
+    x=lambda g, F, index: F.setitem(g, index, 0), value=lambda g, F, index: F.scattered_at(g, index)
+)
 def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     """A copy of `x` with `value` at `index`; of several values for one place the last counts."""
     out = x.copy()
     basic, advanced = parsed(xp, x.shape, index)
-    if advanced is None:
-        out[basic] = value
-    else:
-        out[basic][advanced] = value
+    out[basic][... if advanced is None else advanced] = value
     return out
 
 
 @op(g=lambda h, F, g_shape, index: F.setitem(F.scatter_sum(h * 0, g_shape, index), index, h))
-def written(xp: ModuleType, g: Array, index: Any) -> Array:
+def scattered_at(xp: ModuleType, g: Array, index: Any) -> Array:
     """``g[index]``, but zero for the values that `setitem` overwrites with later ones."""
     basic, advanced = parsed(xp, g.shape, index)
     if advanced is None:
@@ -153,12 +167,13 @@ add_at = composed("add_at", lambda x, index, value: x + scatter_sum(value, x.sha
 
 
 @op(
-    promote=True, x=lambda g, F, condition: F.where(condition, g, 0), y=lambda g, F, condition: F.where(condition, 0, g)
+    promote=True,
+    x=lambda g, F, condition: F.where(condition, g, 0),
+    y=lambda g, F, condition: F.where(condition, 0, g),
 )
 def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
     """The elements of `x` where `condition` holds, else those of `y`."""
-    if condition.dtype.kind != "b":
-        raise ValueError(f"the condition must be bool, but is {condition.dtype}")
+    require(condition.dtype.kind == "b", f"the condition must be bool, but is {condition.dtype}")
     # To a number beside bfloat16, which is not NumPy's own, NumPy's where gives float64.
     if getattr(x, "dtype", condition.dtype).kind == "V":
         y = xp.asarray(y, x.dtype)
@@ -169,12 +184,14 @@ def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
 
 # --------------------------------------------------------------------------- what users call
 def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
-    """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its in-place form."""
+    """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its
+    in-place form.
+    """
     if hasattr(value, "dtype") and not isinstance(value, Tensor):
         value = to_tensor(value)
-    elif not isinstance(value, (Tensor, int, float, complex)):
-        text = "The assign value allows Tensor, numpy.ndarray, integer, float, complex or bool, but received"
-        raise invalid(f"setitem(): Value type error. {text} {type(value).__name__}")
+    text = "The assign value allows Tensor, numpy.ndarray, integer, float, complex or bool"
+    text = f"setitem(): Value type error. {text}, but received {type(value).__name__}"
+    require(isinstance(value, (Tensor, int, float, complex)), text)
     if isinstance(value, Tensor):
         value = astype(value, x.dtype)
         extra = next((k for k, n in enumerate(value.shape) if n != 1), value.ndim)
@@ -184,10 +201,12 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
 
 
 def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
-    """The elements of `x` where `condition` holds, else those of `y`; given the condition alone, `nonzero` as a tuple.
+    """The elements of `x` where `condition` holds, else those of `y`; given the condition alone,
+    `nonzero` as a tuple.
 
-    A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype of the result. A
-    TypeError if the dtypes differ, and are neither both floating nor is one complex.
+    A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype
+    of the result. A TypeError if the dtypes differ, and are neither both floating nor is one
+    complex.
     """
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)
@@ -201,7 +220,9 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
 
 @op()
 def nonzero(xp: ModuleType, x: Array, as_tuple: bool = False) -> Any:
-    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n]."""
+    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape
+    [n].
+    """
     require(x.ndim > 0, "the Tensor needs at least one dimension. Reshape it to [1]")
     columns = xp.nonzero(x)
     return tuple(columns) if as_tuple else xp.stack(columns, 1)

@@ -10,52 +10,63 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.ops.arguments import require
+from pylayer.ops.arguments import check_tensor, require
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.indexing import setitem
-from pylayer.ops.shape import clone
+from pylayer.ops.shape import clone, densely
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
 from pylayer.tape.op import composed, op
 from pylayer.tape.symbol import Symbol, at_once, is_of_a_program, recording
 from pylayer.tape.versions import clock, mark_changed, version_of
 from pylayer.tensor.array import Array, owner
-from pylayer.tensor.invalid import UnsupportedError, invalid, no_tensor
+from pylayer.tensor.invalid import UnsupportedError, invalid
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import recording_all, take_place
 
 
 def check_changeable(x: Tensor, what: str) -> None:
-    """Raise UnsupportedError of what `what` cannot change: each Variable of a program is what one operator makes."""
+    """Raise UnsupportedError of what `what` cannot change: each Variable of a program is what one
+    operator makes.
+    """
     if recording.get() is not None and is_of_a_program(x):
-        advice = "Use the operation that gives a new Tensor, such as x = paddle.add(x, y) or paddle.static.setitem."
+        advice = "Use the operation that gives a new Tensor"
+        advice = f"{advice}, such as x = paddle.add(x, y) or paddle.static.setitem."
         raise UnsupportedError(f"{what} in static mode", advice)
 
 
 def check_not_leaf(x: Tensor, name: str) -> None:
-    """Raise of what cannot be changed in place: a Variable, and a leaf that needs a gradient (observed rule 83)."""
-    if not isinstance(x, Tensor):
-        raise no_tensor(name, "x", 0, x)
+    """Raise of what cannot be changed in place: a Variable, and a leaf that needs a gradient
+    (observed rule 83).
+    """
+    check_tensor(name, "x", 0, x)
     check_changeable(x, f"paddle.Tensor.{name}")
     if x.is_leaf and not x._stop_gradient and grad_mode.get() and not recording_all():
-        text = f"Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. Instead of {name} use"
-        raise invalid(f"{text} the form that returns a new Tensor, or change it under paddle.no_grad()")
+        text = f"Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy"
+        advice = "the form that returns a new Tensor, or change it under paddle.no_grad()"
+        raise invalid(f"{text}. Instead of {name} use {advice}")
 
 
 def in_place(
-    function: Callable[..., Tensor], name: str = "", changes: int = 1, anew: bool = False, view: bool = False
+    function: Callable[..., Tensor],
+    name: str = "",
+    changes: int = 1,
+    anew: bool = False,
+    view: bool = False,
 ) -> Callable[..., Tensor]:
-    """The in-place form of an operation on a Tensor, its first argument; its name is that with a ``_`` unless given.
+    """The in-place form of an operation on a Tensor, its first argument; its name is that with a
+    ``_`` unless given.
 
-    The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
-    views and detached Tensors see it. The Tensor then stands where the result stood in the graph; without grad mode
-    it stays where it is. A result of another dtype takes the place of the memory, as in Paddle. What may be changed
-    `check_not_leaf` says.
+    The operation runs on a copy, which is what its vjps read; its result goes into the memory of
+    the Tensor, where views and detached Tensors see it. The Tensor then stands where the result
+    stood in the graph; without grad mode it stays where it is. A result of another dtype takes the
+    place of the memory, as in Paddle. What may be changed `check_not_leaf` says.
 
     Args:
         changes: how many versions are counted; none where the release does not see the change.
-        anew: the operation may give another shape or dtype, and so another array, in which the Tensor then lies.
-        view: the operation gives a view, as a reshape does, in which the Tensor then lies; Tensors that share the
-            memory keep their shape.
+        anew: the operation may give another shape or dtype, and so another array, in which the
+            Tensor then lies.
+        view: the operation gives a view, as a reshape does, in which the Tensor then lies; Tensors
+            that share the memory keep their shape.
     """
     name = name or f"{function.__name__}_"
     first = next(iter(inspect.signature(function).parameters))
@@ -65,22 +76,23 @@ def in_place(
         x, args = (args[0], args[1:]) if args else (kwargs.pop(first, None), ())
         check_not_leaf(x, name)
         begun = next(clock)  # what the operation itself saves of the memory it leaves is as it was
-        result = function(Tensor(x.array if view else x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
-        moves = view or (anew and result.array.shape != x.array.shape)
-        if not moves and result.array.shape != x.array.shape:
-            text = f"the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}"
-            raise invalid(f"{name}(): {text}")
-        return take_values(x, result, begun if moves else None, changes)
+        array = x.array if view else x.array.copy()
+        result = function(Tensor(array, x.node, x._stop_gradient), *args, **kwargs)
+        fits = result.array.shape == x.array.shape
+        text = f"the result has shape {result.shape}, which does not fit into the Tensor's"
+        require(fits or view or anew, f"{name}(): {text} {x.shape}")
+        return take_values(x, result, begun if view or not fits else None, changes)
 
     call.__name__ = call.__qualname__ = name
     return call
 
 
 def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: int = 1) -> Tensor:
-    """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph.
+    """Write the values of `result` into the memory of `x`, which then stands where `result` stands
+    in the graph.
 
-    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its shape. `changes` is
-    how many versions are counted.
+    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its
+    shape. `changes` is how many versions are counted.
     """
     array = result.array
     if recording_all():
@@ -89,34 +101,46 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
     if begun is None and array.dtype == x.array.dtype and array.shape == x.array.shape:
         x.array[...] = array
     else:
-        version = version_of(x.array)
-        if owner(array) is not owner(x.array):  # a change for those who saved the memory that it leaves, too
-            mark_changed(x.array, moment=begun)
-            mark_changed(array, version)
-        x.array = array
+        move_to(x, array, begun)
     mark_changed(x.array, changes)
     if grad_mode.get():
         x.node, x._stop_gradient = result.node, result._stop_gradient
     return x
 
 
+def move_to(x: Tensor, array: Array, begun: int | None) -> None:
+    """Have `x` lie in another array: a change for those who saved the memory that it leaves,
+    too.
+    """
+    version = version_of(x.array)
+    if owner(array) is not owner(x.array):
+        mark_changed(x.array, moment=begun)
+        mark_changed(array, version)
+    x.array = array
+
+
 def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
-    """The method that fills a Tensor with what `drawn` gives for it; what came before gets a gradient of 0."""
-    return in_place(composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))), changes=changes)
+    """The method that fills a Tensor with what `drawn` gives for it; what came before gets a
+    gradient of 0.
+    """
+    return in_place(
+        composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))),
+        changes=changes,
+    )
 
 
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     """Give `x` the values and shape of `other`, of one dtype (else a RuntimeError).
 
-    Neither the graph nor the version counter sees it, as in Paddle: an operation's backward that needs what was there
-    before takes the new values.
+    Neither the graph nor the version counter sees it, as in Paddle: an operation's backward that
+    needs what was there before takes the new values.
     """
-    if not isinstance(other, Tensor):
-        raise no_tensor("copy_", "other", 1, other)
-    require(other.dtype is x.dtype, "copy_(): needs one data type. Cast with astype()", x, other, error=RuntimeError)
+    check_tensor("copy_", "other", 1, other)
+    text = "copy_(): needs one data type. Cast with astype()"
+    require(other.dtype is x.dtype, text, x, other, error=RuntimeError)
     check_changeable(x, "paddle.Tensor.copy_")
     if recording_all():
-        take_place(x, other.array, other if other.node is None else other.node, other._stop_gradient)
+        take_place(x, other.array, other.node or other, other._stop_gradient)
     elif x.shape == other.shape:
         x.array[...] = other.array
     else:
@@ -133,37 +157,45 @@ def detach_(x: Tensor) -> Tensor:
 
 
 def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
-    """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty Tensor."""
+    """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty
+    Tensor.
+    """
     check_not_leaf(x, "set_")
-    if source is not None and not isinstance(source, Tensor):
-        raise no_tensor("set_", "source", 1, source)
-    if recording_all() and source is not None:
+    if source is None:
+        source = Tensor(x.array.reshape(-1)[:0].copy())
+    check_tensor("set_", "source", 1, source)
+    if recording_all():
         take_place(x, source.array, source.node, source._stop_gradient)
         return x
     mark_changed(x.array)
-    x.array = x.array.reshape(-1)[:0].copy() if source is None else source.array
+    x.array = source.array
     if grad_mode.get():
-        x.node, x._stop_gradient = (None, True) if source is None else (source.node, source._stop_gradient)
+        x.node, x._stop_gradient = source.node, source._stop_gradient
     return x
 
 
 def set_value(x: Tensor, value: Any) -> None:
-    """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype or type.
+    """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype
+    or type.
 
     The version counter does not see it, as in Paddle: see `copy_`.
     """
-    if not hasattr(value, "dtype"):
-        raise AssertionError(f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}.")
+    text = f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}"
+    require(hasattr(value, "dtype"), text, error=AssertionError)
     given = value if isinstance(value, Tensor) else at_once(to_tensor)(value)
-    for what, wanted, found in (("Shape", x.shape, given.shape), ("dtype", x.dtype.name, given.dtype.name)):
-        if wanted != found:
-            text = f"need tensor with {what.lower()} {wanted} but load tensor with {what.lower()} {found}"
-            raise AssertionError(f"Variable {what} not match, Variable [ {x.name} ] {text}")
+    text = f"need tensor with shape {x.shape} but load tensor with shape {given.shape}"
+    text = f"Variable Shape not match, Variable [ {x.name} ] {text}"
+    require(given.shape == x.shape, text, error=AssertionError)
+    text = f"need tensor with dtype {x.dtype.name} but load tensor with dtype {given.dtype.name}"
+    text = f"Variable dtype not match, Variable [ {x.name} ] {text}"
+    require(given.dtype is x.dtype, text, error=AssertionError)
     if recording_all():
         take_place(x, given.array, given.node, given._stop_gradient)
-    else:
-        x.array[...] = given.array
-        mark_changed(x.array, times=0)
+        return
+    if given is not value:  # an array is written as it lies, whatever strides there were
+        x.array = densely(x.array)
+    x.array[...] = given.array
+    mark_changed(x.array, times=0)
 
 
 @op(x=lambda g: g * 0)
@@ -173,7 +205,9 @@ def fill(xp: ModuleType, x: Array, value: float) -> Array:
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:
-    """Set every element to `value`, a number (else a TypeError); what came before gets a gradient of 0."""
+    """Set every element to `value`, a number (else a TypeError); what came before gets a gradient
+    of 0.
+    """
     text = f"The type of 'value' must be int or float, but received {type(value).__name__}"
     require(isinstance(value, (int, float)), text, error=TypeError)
     return filled_(x, value)
@@ -184,9 +218,12 @@ zero_ = composed("zero_", lambda x: fill_(x, 0))
 
 
 def increment(x: Tensor, value: float = 1.0) -> Tensor:
-    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was."""
+    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient
+    is what it was.
+    """
     check_changeable(x, "paddle.increment")
-    require(x.size == 1, f"The number of elements in Input(X) should be 1. Now the number is {x.size}")
+    text = f"The number of elements in Input(X) should be 1. Now the number is {x.size}"
+    require(x.size == 1, text)
     x.array[...] += x.array.dtype.type(value)
     mark_changed(x.array)
     return x
@@ -196,7 +233,9 @@ _change_items = in_place(setitem, "__setitem__")
 
 
 def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
-    """``x[index] = value``: written into the memory of x; in static mode what is computed stands for x from then on."""
+    """``x[index] = value``: written into the memory of x; in static mode what is computed stands
+    for x from then on.
+    """
     recorder = recording.get()
     if recorder is None or not isinstance(x, Symbol):
         return _change_items(x, index, value)
@@ -204,9 +243,11 @@ def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
 
 
 def assign(x: Any, output: Tensor | None = None) -> Tensor:
-    """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy gives it; 1-d at least.
+    """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy
+    gives it; 1-d at least.
 
-    With `output`, that Tensor takes the values on, in place, with their shape and dtype; into itself it stays as it is.
+    With `output`, that Tensor takes the values on, in place, with their shape and dtype; into
+    itself it stays as it is.
     """
     if output is not None and output is x:
         return output
@@ -214,5 +255,6 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
     if output is None:
         return copy
     check_changeable(output, "paddle.assign with an output")
-    with grad_mode_set(grad_mode.get() and not (output.is_leaf and copy._stop_gradient)):  # a parameter stays one
+    stays_leaf = output.is_leaf and copy._stop_gradient  # as a parameter does
+    with grad_mode_set(grad_mode.get() and not stays_leaf):
         return take_values(output, copy)

@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.ops.arguments import as_ints, normal_axis, require
-from pylayer.ops.creation import meshgrid, zeros
+from pylayer.ops.arguments import as_ints, axes_of, normal_axis, one_list, require
 from pylayer.ops.indexing import along, getitem
 from pylayer.ops.shape import broadcast_shape, clone, flip, reshape, swapaxes, transpose, view
 from pylayer.tape.op import composed, op
 from pylayer.tensor.array import Array
-from pylayer.tensor.invalid import check_supported, invalid
+from pylayer.tensor.invalid import check_supported
 from pylayer.tensor.tensor import Tensor
 
 
@@ -32,26 +31,32 @@ def _bounds(parts: Sequence[Any], axis: int) -> list[int]:
     ),
 )
 def concat_(xp: ModuleType, x: Sequence[Array], axis: int, bounds: Sequence[int]) -> Array:
-    """Joined along `axis`; `bounds` are the ends of the parts, so that backward need not keep them."""
+    """Joined along `axis`; `bounds` are the ends of the parts, so that backward need not keep
+    them.
+    """
     return xp.concatenate(x, axis)
 
 
 def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
     """Tensors of one dtype joined along the existing axis `axis`."""
-    if not isinstance(x, (list, tuple)) or not x or not all(isinstance(t, Tensor) for t in x):
-        for value in x if isinstance(x, (list, tuple)) else (x,):
-            check_supported(value)
-        got = type(x).__name__
-        if isinstance(x, (list, tuple)):
-            got = "a list of " + ", ".join(sorted({type(t).__name__ for t in x})) if x else "an empty list"
-        raise invalid(f"concat(): argument 'x' (position 0) must be list of Tensors, but got {got}")
+    is_list = isinstance(x, (list, tuple))
+    for value in x if is_list else (x,):
+        check_supported(value)
+    kinds = sorted({type(t).__name__ for t in x}) if is_list else [type(x).__name__]
+    fits = is_list and len(x) > 0 and all(isinstance(t, Tensor) for t in x)
+    text = "concat(): argument 'x' (position 0) must be list of Tensors, but got"
+    require(fits, f"{text} {', '.join(kinds) or 'an empty list'}")
     one_dtype = all(t.dtype is x[0].dtype for t in x)
-    require(one_dtype, "concat(): The data_type of input tensor in list isn't consistent. Cast with astype()", *x)
+    text = "concat(): The data_type of input tensor in list isn't consistent. Cast with astype()"
+    require(one_dtype, text, *x)
     at = normal_axis(axis, x[0].ndim)
     return concat_(list(x), at, _bounds(x, at))
 
 
-@op(many=True, x=lambda g, F, axis, i: F.getitem(g, (builtins.slice(None),) * (int(axis) % g.ndim) + (i,)))
+@op(
+    many=True,
+    x=lambda g, F, axis, i: F.getitem(g, (builtins.slice(None),) * (int(axis) % g.ndim) + (i,)),
+)
 def stack(xp: ModuleType, x: Sequence[Array], axis: int = 0) -> Array:
     """Joined along a new axis."""
     require(len({a.dtype for a in x}) == 1, "the Tensors must be of one dtype", *x)
@@ -62,7 +67,7 @@ def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..
     """The Tensors with at least `ndim` axes; a list of them, or the one."""
 
     def at_least(*inputs: Any) -> Any:
-        given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs
+        given = one_list(inputs)
         found = [reshape(t, shape(list(t.shape))) if t.ndim < ndim else t for t in given]
         return found[0] if len(inputs) == 1 and isinstance(inputs[0], Tensor) else found
 
@@ -71,7 +76,9 @@ def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..
 
 atleast_1d = _at_least(1, lambda shape: [1])
 atleast_2d = _at_least(2, lambda shape: [1, *shape] if shape else [1, 1])
-atleast_3d = _at_least(3, lambda shape: {0: [1, 1, 1], 1: [1, *shape, 1]}.get(len(shape), [*shape, 1]))
+atleast_3d = _at_least(
+    3, lambda shape: {0: [1, 1, 1], 1: [1, *shape, 1]}.get(len(shape), [*shape, 1])
+)
 vstack = composed("vstack", lambda x: concat([atleast_2d(t) for t in x], 0))
 
 
@@ -84,47 +91,19 @@ def hstack(x: Sequence[Tensor]) -> Tensor:
 @op(many=True, terms=lambda g: g)
 def add_n_(xp: ModuleType, terms: Sequence[Array]) -> Array:
     """The sum of arrays of one shape."""
-    require(len({(a.shape, a.dtype) for a in terms}) == 1, "the Tensors must have one shape and one dtype")
+    kinds = {(a.shape, a.dtype) for a in terms}
+    require(len(kinds) == 1, "the Tensors must have one shape and one dtype")
     return functools.reduce(xp.add, terms) if len(terms) > 1 else terms[0].copy()
 
 
-add_n = composed("add_n", lambda inputs: add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs)))
-column_stack = composed("column_stack", lambda x: hstack([reshape(t, [t.size, 1]) if t.ndim < 2 else t for t in x]))
-
-
-def block_diag(inputs: Sequence[Tensor]) -> Tensor:
-    """Matrices, or less, along the diagonal of one, zeros elsewhere."""
-    blocks = [atleast_2d(t) for t in inputs]
-    require(all(t.ndim == 2 for t in blocks), "Input tensors for block_diag must have at most 2 dimensions", *blocks)
-    width = sum(t.shape[1] for t in blocks)
-    rows, before = [], 0
-    for t in blocks:
-        left, right = (zeros([t.shape[0], n], t.dtype) for n in (before, width - before - t.shape[1]))
-        rows.append(concat([left, t, right], 1))
-        before += t.shape[1]
-    return concat(rows, 0)
-
-
-# All ways to take one element of each 1-d Tensor, a row each.
-cartesian_prod = composed(
-    "cartesian_prod", lambda x: x[0] if len(x) == 1 else stack([reshape(t, [-1]) for t in meshgrid(list(x))], 1)
+add_n = composed(
+    "add_n", lambda inputs: add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs))
+)
+column_stack = composed(
+    "column_stack", lambda x: hstack([reshape(t, [t.size, 1]) if t.ndim < 2 else t for t in x])
 )
 
 
-def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All ways to take `r` elements of a 1-d Tensor (else a TypeError) in order, a row each."""
-    require(x.ndim == 1, "combinations(): expect a 1-D vector", x, error=TypeError)
-    require(isinstance(r, int) and r >= 0, f"combinations(): expect a non-negative int, but got r={r}")
-    choose: Callable[..., Any] = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = [list(row) for row in choose(range(x.shape[0]), r)] if r else []
-    return getitem(x, rows) if rows else zeros([0, r] if r else [0], x.dtype)
-
-
-# Row k of the Tensor that `index` names for it.
-multiplex = composed(
-    "multiplex",
-    lambda inputs, index: getitem(stack(list(inputs), 0), (reshape(index, [-1]), list(range(index.shape[0])))),
-)
 dstack = composed("dstack", lambda x: concat([atleast_3d(t) for t in x], 2))
 
 
@@ -136,22 +115,25 @@ def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Arr
 
 
 def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> list[Tensor]:
-    """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be -1: what is left."""
+    """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be
+    -1: what is left.
+    """
     at = normal_axis(axis, x.ndim)
     size = x.shape[at]
     if isinstance(num_or_sections, int):
-        if num_or_sections < 1 or size % num_or_sections:
-            text = f"must be evenly divisible by Attr(num_or_sections), and {size} is not by {num_or_sections}"
-            raise invalid(f"split(): The size along axis {at} {text}")
+        fits = num_or_sections > 0 and not size % num_or_sections
+        text = f"split(): The size along axis {at} must be evenly divisible by num_or_sections"
+        require(fits, f"{text}, and {size} is not by {num_or_sections}")
         sections = [size // num_or_sections] * num_or_sections
     else:
         sections = as_ints(num_or_sections)
         rest = size - sum(sections) - 1
         if sections.count(-1) == 1 and rest > 0:
             sections[sections.index(-1)] = rest
-        if sum(sections) != size or min(sections, default=0) < 0:
-            text = f"must be equal to the input's size on axis {at}, {size}, but got {as_ints(num_or_sections)}"
-            raise invalid(f"split(): Sum of Attr(num_or_sections) {text}")
+        fits = sum(sections) == size and min(sections, default=0) >= 0
+        text = f"must be equal to the input's size on axis {at}, {size}"
+        text = f"split(): Sum of Attr(num_or_sections) {text}, but got {num_or_sections}"
+        require(fits, text)
     return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[return-value]
 
 
@@ -180,7 +162,8 @@ def unbind(xp: ModuleType, input: Array, axis: int = 0) -> list[Array]:
 def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
     """The slices along `axis`, copied; `num`, if given, is the size along it."""
     axis = normal_axis(axis, x.ndim)
-    require(num in (None, x.shape[axis]), f"unstack(): num is {num}, and not the size along axis {axis}", x)
+    text = f"unstack(): num is {num}, and not the size along axis {axis}"
+    require(num in (None, x.shape[axis]), text, x)
     return [clone(part) for part in unbind(x, axis)]
 
 
@@ -188,13 +171,16 @@ def _split_along(name: str, axis: int, least: int) -> Callable[..., Any]:
     """Taken apart along an axis, the last if it has less; ValueError for less than `least` axes."""
 
     def split(x: Tensor, num_or_indices: Any) -> list[Tensor]:
-        require(x.ndim >= least, f"{name}(): The input tensor's dimension must be greater than {least - 1}", x)
+        text = f"{name}(): The input tensor's dimension must be greater than {least - 1}"
+        require(x.ndim >= least, text, x)
         return tensor_split(x, num_or_indices, min(axis, x.ndim - 1))
 
     return composed(name, split)
 
 
-hsplit, vsplit, dsplit = _split_along("hsplit", 1, 1), _split_along("vsplit", 0, 2), _split_along("dsplit", 2, 3)
+hsplit = _split_along("hsplit", 1, 1)
+vsplit = _split_along("vsplit", 0, 2)
+dsplit = _split_along("dsplit", 2, 3)
 
 
 def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -> tuple[Any, ...]:
@@ -204,22 +190,19 @@ def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -
     steps = [1] * len(named) if strides is None else as_ints(strides)
     for axis, start, end, step in zip(named, as_ints(starts), as_ints(ends), steps, strict=True):
         before_the_start = step < 0 and end < -x.shape[axis]
-        index[normal_axis(axis, x.ndim)] = builtins.slice(start, None if before_the_start else end, step)
+        index[normal_axis(axis, x.ndim)] = builtins.slice(
+            start, None if before_the_start else end, step
+        )
     return tuple(index)
 
 
-slice = composed("slice", lambda input, axes, starts, ends: getitem(input, _slices(input, axes, starts, ends)))
-strided_slice = composed(
-    "strided_slice", lambda x, axes, starts, ends, strides: getitem(x, _slices(x, axes, starts, ends, strides))
+slice = composed(
+    "slice", lambda input, axes, starts, ends: getitem(input, _slices(input, axes, starts, ends))
 )
-
-
-def crop(x: Tensor, shape: Any = None, offsets: Any = None) -> Tensor:
-    """A copy of the part of size `shape` from `offsets` on; -1 stands for what is left."""
-    first = [0] * x.ndim if offsets is None else as_ints(offsets)
-    sizes = list(x.shape) if shape is None else as_ints(shape)
-    last = [n if wanted == -1 else f + wanted for n, f, wanted in zip(x.shape, first, sizes, strict=True)]
-    return clone(getitem(x, tuple(map(builtins.slice, first, last))))
+strided_slice = composed(
+    "strided_slice",
+    lambda x, axes, starts, ends, strides: getitem(x, _slices(x, axes, starts, ends, strides)),
+)
 
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
@@ -249,24 +232,23 @@ def tensor_unfold(xp: ModuleType, x: Array, axis: int, size: int, step: int) -> 
 def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     """All windows of `size` along `axis`, `step` apart, along a new last axis: a view."""
     at = normal_axis(axis, x.ndim)
-    require(size <= x.shape[at], f"unfold(): size({size}) must be less than shape[axis]({x.shape[at]})", x)
+    text = f"unfold(): size({size}) must be less than shape[axis]({x.shape[at]})"
+    require(size <= x.shape[at], text, x)
     return tensor_unfold(x, at, size, step)
 
 
 # --------------------------------------------------------------------------- order
 def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by `k` quarters, from the first of `axes` to the second."""
-    fits = len(axes) == 2 and x.ndim > 1 and normal_axis(axes[0], x.ndim) != normal_axis(axes[1], x.ndim)
-    require(fits, f"rot90(): expected total rotation axes == 2 of different axes, not {list(axes)}", x)
-    first, second = axes
+    first, second = axes_of(list(axes), x.ndim) if len(axes) == 2 else (0, 0)
+    text = f"rot90(): expected total rotation axes == 2 of different axes, not {list(axes)}"
+    require(first != second, text, x)
     for _ in range(k % 4):
         x = swapaxes(flip(x, second), first, second)
     return x
 
 
-permute = composed(
-    "permute", lambda input, *dims: transpose(input, list(dims[0] if isinstance(dims[0], (list, tuple)) else dims))
-)
+permute = composed("permute", lambda input, *dims: transpose(input, list(one_list(dims))))
 cat, concatenate, row_stack, swapdims, reverse = concat, concat, vstack, swapaxes, flip
 ravel = composed("ravel", lambda input: reshape(input, [-1]))
 view_as = composed("view_as", lambda x, other: view(x, other.shape))
@@ -276,6 +258,6 @@ def reduce_as(x: Tensor, target: Tensor) -> Tensor:
     """`x` summed to the shape of `target`, which broadcasts to that of `x`."""
     reaches = broadcast_shape(x.shape, target.shape) == list(x.shape)
     require(reaches, "reduce_as(): the target should broadcast to x", x, target)
-    extra = x.ndim - target.ndim
-    axes = [*range(extra), *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra])]
-    return reshape(x.sum(axes, keepdim=True), target.shape) if axes else clone(x)
+    sizes = [1] * (x.ndim - target.ndim) + list(target.shape)
+    axes = [k for k, n in enumerate(sizes) if n != x.shape[k]]
+    return reshape(x.sum(axes, keepdim=True) if axes else clone(x), target.shape)

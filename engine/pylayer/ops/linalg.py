@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import operator
+import string
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.ops.arguments import OutOfRangeError, normal_axis, require
+from pylayer.ops.arguments import OutOfRangeError, normal_axis, one_list, require, without
 from pylayer.ops.elementwise import check_one_dtype, check_same_dtype, multiply
 from pylayer.ops.indexing import along
 from pylayer.ops.positions import diag_embed, diagonal
@@ -16,15 +19,14 @@ from pylayer.ops.reduction import sum
 from pylayer.ops.shape import broadcast_shape, moveaxis, reshape, transpose
 from pylayer.tape.op import composed, op
 from pylayer.tensor.array import Array
-from pylayer.tensor.invalid import invalid
 from pylayer.tensor.tensor import Tensor
 
 
-@op(view=True, view_gradient=True, x=lambda g, F: F.swapped(g))
-def swapped(xp: ModuleType, x: Array) -> Array:
+@op(view=True, view_gradient=True, x=lambda g, F: F.matrix_transpose(g))
+def matrix_transpose(xp: ModuleType, x: Array) -> Array:
     """The last two axes exchanged."""
-    if x.ndim < 2:
-        raise ValueError(f"Tensor.ndim({x.ndim}) is required to be greater than or equal to 2.")
+    text = f"Tensor.ndim({x.ndim}) is required to be greater than or equal to 2"
+    require(x.ndim > 1, text)
     return xp.swapaxes(x, -1, -2)
 
 
@@ -44,7 +46,9 @@ def row(F: Any, x: Any) -> Any:
 
 
 def _matmul_x(g: Any, F: Any, x: Any, y: Any) -> Any:
-    """g·yᴴ, a vector being a row on the left and a column on the right. What was broadcast is summed by the tape."""
+    """g·yᴴ, a vector being a row on the left and a column on the right. What was broadcast is
+    summed by the tape.
+    """
     if y.ndim == 1:
         return F.matmul(column(F, g), row(F, y).conjugate())
     return F.matmul(row(F, g) if x.ndim == 1 else g, _adjoint(F, y))
@@ -67,7 +71,9 @@ def _product(xp: ModuleType, x: Array, y: Array) -> Array:
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)
 def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The product of matrices in the last two axes, promoted; a vector is a row on the left, else a column."""
+    """The product of matrices in the last two axes, promoted; a vector is a row on the left, else a
+    column.
+    """
     if not getattr(x, "ndim", 0) or not getattr(y, "ndim", 0):
         raise ValueError("the inputs need at least one dimension each")
     return _product(xp, x, y)
@@ -76,8 +82,8 @@ def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
 def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
     """The product of matrices of one dtype, each transposed first if asked for."""
     check_same_dtype("matmul", (x, y))
-    x = swapped(x) if transpose_x and x.ndim > 1 else x
-    y = swapped(y) if transpose_y and y.ndim > 1 else y
+    x = matrix_transpose(x) if transpose_x and x.ndim > 1 else x
+    y = matrix_transpose(y) if transpose_y and y.ndim > 1 else y
     return matmul_(x, y)
 
 
@@ -85,8 +91,8 @@ def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = 
 def bmm(xp: ModuleType, x: Array, y: Array) -> Array:
     """The products of two batches of matrices of one dtype."""
     check_one_dtype(x, y)
-    if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
-        raise ValueError("the inputs must be 3-D and of the same batch size")
+    fits = x.ndim == y.ndim == 3 and x.shape[0] == y.shape[0]
+    require(fits, "the inputs must be 3-D and of the same batch size")
     return _product(xp, x, y)
 
 
@@ -96,39 +102,50 @@ mm = composed("mm", lambda input, mat2: matmul(input, mat2))
 def mv(x: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
     check_same_dtype("mv", (x, vec))
-    require(x.ndim == 2 and vec.ndim == 1, "mv(): The rank of input X should be 2 and that of Vec 1", x, vec)
+    fits = x.ndim == 2 and vec.ndim == 1
+    require(fits, "mv(): The rank of input X should be 2 and that of Vec 1", x, vec)
     return matmul(x, vec)
 
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, else a RuntimeError."""
+    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, else a
+    RuntimeError.
+    """
     check_same_dtype("dot", (x, y))
     fits = x.ndim in (1, 2) and x.shape == y.shape
-    require(fits, "dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape", x, y, error=RuntimeError)
+    text = "dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape"
+    require(fits, text, x, y, error=RuntimeError)
     return sum(multiply(x, y), -1, None, False)
 
 
 def kron(x: Tensor, y: Tensor) -> Tensor:
     """Kronecker's product: y times every element of x, side by side."""
-    ndim = x.ndim if x.ndim > y.ndim else y.ndim
+    ndim = max(x.ndim, y.ndim)
     rows, columns = ([1] * (ndim - t.ndim) + list(t.shape) for t in (x, y))
-    apart_x = reshape(x, [n for size in rows for n in (size, 1)])
-    apart_y = reshape(y, [n for size in columns for n in (1, size)])
-    return reshape(apart_x * apart_y, [n * m for n, m in zip(rows, columns, strict=True)])
+    ones = [1] * ndim
+    apart_x = reshape(x, list(itertools.chain(*zip(rows, ones, strict=True))))
+    apart_y = reshape(y, list(itertools.chain(*zip(ones, columns, strict=True))))
+    return reshape(apart_x * apart_y, list(map(operator.mul, rows, columns)))
 
 
 outer = composed("outer", lambda x, y: multiply(reshape(x, [-1, 1]), reshape(y, [1, -1])))
-inner = composed("inner", lambda x, y: tensordot(x, y, [-1]) if x.ndim and y.ndim else multiply(x, y))
+inner = composed(
+    "inner", lambda x, y: tensordot(x, y, [-1]) if x.ndim and y.ndim else multiply(x, y)
+)
 
 
 def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their product."""
+    """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their
+    product.
+    """
     check_same_dtype("addmm", (input, x, y))
     matrices = x.ndim == y.ndim == 2 and input.ndim in (1, 2)
     require(matrices, "addmm(): x and y must be 2-D and input 1-D or 2-D", x, y, input)
     product = matmul(x, y)
     fits = broadcast_shape(input.shape, product.shape) == product.shape
-    require(fits, "addmm(): The input is not broadcastable with the product of x and y", input, product)
+    require(
+        fits, "addmm(): The input is not broadcastable with the product of x and y", input, product
+    )
     return input * beta + product * alpha
 
 
@@ -139,7 +156,9 @@ def t(input: Tensor) -> Tensor:
 
 
 def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
-    """The cotangent contracted with the other operands; an index of this one alone was summed and is broadcast back."""
+    """The cotangent contracted with the other operands; an index of this one alone was summed and
+    is broadcast back.
+    """
     inputs, output = equation.split("->")
     names = inputs.split(",")
     mine = names[i]
@@ -151,7 +170,9 @@ def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
     )
     sizes = dict(zip(reachable, gradient.shape, strict=True))
     kept = F.reshape(gradient, [sizes.get(c, 1) for c in mine])
-    return F.broadcast_to(kept, [sizes.get(c, n) for c, n in zip(mine, operands[i].shape, strict=True)])
+    return F.broadcast_to(
+        kept, [sizes.get(c, n) for c, n in zip(mine, operands[i].shape, strict=True)]
+    )
 
 
 @op(many=True, operands=_einsum_vjp)
@@ -162,8 +183,10 @@ def einsum_explicit(xp: ModuleType, operands: list[Array], equation: str) -> Arr
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices that occur once."""
-    tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
+    """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices
+    that occur once.
+    """
+    tensors = list(one_list(operands))
     check_same_dtype("einsum", tensors)
     inputs, output = explicit_equation(equation, [t.ndim for t in tensors]).split("->")
     names = inputs.split(",")
@@ -174,7 +197,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 
 def _with_repeats(name: str, output: str, x: Tensor) -> Tensor:
-    """A result with each index once as that of `output`: what repeats one has its values on the diagonal."""
+    """A result with each index once as that of `output`: what repeats one has its values on the
+    diagonal.
+    """
     for index in name:
         for _ in range(output.count(index) - 1):
             x = diag_embed(moveaxis(x, name.index(index), -1))
@@ -190,9 +215,8 @@ def _without_repeats(name: str, x: Tensor) -> tuple[str, Tensor]:
         while name.count(index) > 1:
             first = name.index(index)
             second = name.index(index, first + 1)
-            if x.shape[first] != x.shape[second]:
-                text = f"stands for both {x.shape[first]} and {x.shape[second]} in an operand of shape {x.shape}"
-                raise invalid(f"einsum(): index {index!r} {text}")
+            text = f"einsum(): index {index!r} should have one size in an operand"
+            require(x.shape[first] == x.shape[second], text, x)
             x = diagonal(x, 0, first, second)
             name = name[:first] + name[first + 1 : second] + name[second + 1 :] + index
     return name, x
@@ -203,29 +227,31 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     names = left.split(",")
-    if len(names) != len(dimensions):
-        raise invalid(f"einsum(): {equation!r} is for {len(names)} operands, but got {len(dimensions)}")
-    free = [c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in text]
-    widest = 0
-    for k, (name, ndim) in enumerate(zip(names, dimensions, strict=True)):
-        if "..." in name:
-            extra = ndim - len(name) + 3
-            widest = max(widest, extra)
-            names[k] = name.replace("...", "".join(free[:extra][::-1]))
-        if len(names[k]) != ndim:
-            raise invalid(f"einsum(): {name!r} does not fit an operand of {ndim} dimensions")
+    fits = len(names) == len(dimensions)
+    mistake = f"{equation!r} is for {len(names)} operands, but got {len(dimensions)}"
+    require(fits, f"einsum(): {mistake}")
+    free = [c for c in reversed(string.ascii_letters) if c not in text]
+    # Letters for the axes of an ellipsis; operands with fewer of them have the last ones.
+    counts = [n - len(name.replace("...", "")) for name, n in zip(names, dimensions, strict=True)]
+    widest = max([0, *(n for name, n in zip(names, counts, strict=True) if "..." in name)])
     spelled = "".join(free[:widest][::-1])
+    for k, (name, count) in enumerate(zip(names, counts, strict=True)):
+        fits = count == 0 or (count > 0 and "..." in name)
+        mistake = f"{name!r} does not fit an operand of {dimensions[k]} dimensions"
+        require(fits, f"einsum(): {mistake}")
+        names[k] = name.replace("...", spelled[widest - count :])
     letters = "".join(names)
     once = "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spelled))
     output = right.replace("...", spelled) if arrow else spelled + once
-    if not set(output) <= set(letters):
-        raise invalid(f"einsum(): the output {right!r} of {equation!r} has an index that no operand has")
+    mistake = f"the output {right!r} of {equation!r} has an index that no operand has"
+    require(set(output) <= set(letters), f"einsum(): {mistake}")
     return f"{','.join(names)}->{output}"
 
 
 def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of a diagonal of two axes; an OutOfRangeError if there are less."""
-    require(x.ndim >= 2, "trace(): the Tensor needs at least 2 dimensions", x, error=OutOfRangeError)
+    text = "trace(): the Tensor needs at least 2 dimensions"
+    require(x.ndim >= 2, text, x, error=OutOfRangeError)
     return sum(diagonal(x, offset, axis1, axis2), -1)
 
 
@@ -240,7 +266,9 @@ def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
 
 
 def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
-    """The axes of x and of y that `tensordot`'s argument names; the shorter list is filled up from the other."""
+    """The axes of x and of y that `tensordot`'s argument names; the shorter list is filled up from
+    the other.
+    """
     if isinstance(axes, Tensor):
         axes = axes.tolist()
     if isinstance(axes, int):
@@ -253,27 +281,31 @@ def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
 
 
 def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
-    """x and y contracted: over the last `axes` of x and the first of y, or the axes in one list for both, or in two."""
-    named = _contracted(axes, x.ndim)
-    ours, theirs = [normal_axis(k, x.ndim) for k in named[0]], [normal_axis(k, y.ndim) for k in named[1]]
+    """x and y contracted: over the last `axes` of x and the first of y, or the axes in one list for
+    both, or in two.
+    """
+    first, second = _contracted(axes, x.ndim)
+    ours = [normal_axis(k, x.ndim) for k in first]
+    theirs = [normal_axis(k, y.ndim) for k in second]
     for k, j in zip(ours, theirs, strict=True):
         if x.shape[k] == 1 != y.shape[j]:
             y = sum(y, j, None, True)  # an axis of size 1 is broadcast
         elif y.shape[j] == 1 != x.shape[k]:
             x = sum(x, k, None, True)
-    rows, columns = ([k for k in range(t.ndim) if k not in axes] for t, axes in ((x, ours), (y, theirs)))
-    size = math.prod(x.shape[k] for k in ours)
-    outer = [[x.shape[k] for k in rows], [y.shape[k] for k in columns]]
-    left = reshape(transpose(x, [*rows, *ours]), [math.prod(outer[0]), size])
-    right = reshape(transpose(y, [*theirs, *columns]), [size, math.prod(outer[1])])
-    return reshape(matmul(left, right), [*outer[0], *outer[1]])
+    outer = without(x.shape, ours), without(y.shape, theirs)
+    left, size, right = map(math.prod, (outer[0], [x.shape[k] for k in ours], outer[1]))
+    rows = moveaxis(x, ours, list(range(x.ndim - len(ours), x.ndim)))
+    columns = moveaxis(y, theirs, list(range(len(theirs))))
+    product = matmul(reshape(rows, [left, size]), reshape(columns, [size, right]))
+    return reshape(product, [*outer[0], *outer[1]])
 
 
 def multi_dot(x: Sequence[Tensor]) -> Tensor:
-    """The product of at least two matrices, the first and last of which may be vectors; from left to right."""
+    """The product of at least two matrices, the first and last of which may be vectors; from left
+    to right.
+    """
     require(len(x) > 1, "multi_dot(): needs at least two Tensors", *x)
     return functools.reduce(matmul, x)
 
 
-matrix_transpose = composed("matrix_transpose", lambda x: swapped(x))
 vecdot = composed("vecdot", lambda x, y, axis=-1: sum(x.conjugate() * y, axis))

@@ -1,4 +1,6 @@
-"""Operators, methods and attributes of Tensor, and the one table that attaches them to the class."""
+"""Operators, methods and attributes of Tensor, and the one table that attaches them to the
+class.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,17 @@ from typing import Any
 import numpy as np
 
 from pylayer.fast import ON, beside_number, fast_binary
-from pylayer.ops import complexes, creation, elementwise, indexing, joining, linalg, positions, random, shape
+from pylayer.ops import (
+    complexes,
+    creation,
+    elementwise,
+    indexing,
+    joining,
+    linalg,
+    positions,
+    random,
+    shape,
+)
 from pylayer.ops.arguments import as_ints, require, spread
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, set_, set_items, zero_
 from pylayer.ops.shape import astype, cast, strides
@@ -24,17 +36,35 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import from_numpy_hook, observers
 
 DTYPE_METHODS = {
-    "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "cdouble": "complex128", "cfloat": "complex64",
-    "char": "int8", "double": "float64", "float": "float32", "half": "float16", "int": "int32", "long": "int64",
+    "bfloat16": "bfloat16",
+    "bool": "bool",
+    "byte": "uint8",
+    "cdouble": "complex128",
+    "cfloat": "complex64",
+    "char": "int8",
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "int": "int32",
+    "long": "int64",
     "short": "int16",
-}  # fmt: skip
+}
 """Methods without arguments that give the Tensor in a dtype."""
 
 
 def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`make` in the dtype of a Tensor, unless another is given; Paddle's `device` and `pin_memory` are not read."""
+    """`make` in the dtype of a Tensor, unless another is given; Paddle's `device` and `pin_memory`
+    are not read.
+    """
 
-    def new(x: Tensor, size: Any, *args: Any, dtype: Any = None, requires_grad: bool = False, **unread: Any) -> Tensor:
+    def new(
+        x: Tensor,
+        size: Any,
+        *args: Any,
+        dtype: Any = None,
+        requires_grad: bool = False,
+        **unread: Any,
+    ) -> Tensor:
         made = make(as_ints(size), *args, x.dtype if dtype is None else dtype)
         made.stop_gradient = not requires_grad
         return made
@@ -44,7 +74,8 @@ def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
     """``func`` of the Tensor; a RuntimeError if that needs a gradient."""
-    require(x.stop_gradient, "Cannot apply function on a tensor that required gradient", error=RuntimeError)
+    text = "Cannot apply function on a tensor that required gradient"
+    require(x.stop_gradient, text, error=RuntimeError)
     return func(x)
 
 
@@ -58,12 +89,16 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def share_buffer_to(x: Tensor, other: Tensor) -> None:
-    """Give `other` the memory of this Tensor; it keeps its shape, which must hold no more elements."""
+    """Give `other` the memory of this Tensor; it keeps its shape, which must hold no more
+    elements.
+    """
     other.array = x.array.reshape(-1)[: other.size].reshape(other.array.shape)
 
 
 def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
-    """Have `hook` called, without arguments, once per backward, with the gradient of this leaf on its way to `grad`."""
+    """Have `hook` called, without arguments, once per backward, with the gradient of this leaf on
+    its way to `grad`.
+    """
     leaf = not x.stop_gradient and x.is_leaf
     require(leaf, "_register_backward_hook(): a backward hook is for a leaf that needs a gradient")
 
@@ -74,13 +109,20 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
 
 
 pin_memory = composed("pin_memory", lambda x, blocking=True: x)
-randn_like = composed("randn_like", lambda x, dtype=None, **options: random.randn(x.shape, dtype or x.dtype))
-rand_like = composed("rand_like", lambda x, dtype=None, **options: random.uniform(x.shape, dtype or x.dtype))
+randn_like = composed(
+    "randn_like", lambda x, dtype=None, **options: random.randn(x.shape, dtype or x.dtype)
+)
+rand_like = composed(
+    "rand_like", lambda x, dtype=None, **options: random.uniform(x.shape, dtype or x.dtype)
+)
 is_floating_point = composed("is_floating_point", lambda x: x.dtype.is_floating, "bool")
 is_complex = composed("is_complex", lambda x: x.dtype.is_complex, "bool")
 is_integer = composed("is_integer", lambda x: x.dtype.rank == 1, "bool")
 is_empty = composed("is_empty", lambda x: creation.full([], x.size == 0, "bool"))
-cpu = composed("cpu", lambda x: x if x.place.is_cpu_place() else Tensor(to_numpy(x.array), None, x.stop_gradient))
+cpu = composed(
+    "cpu",
+    lambda x: x if x.place.is_cpu_place() else Tensor(to_numpy(x.array), None, x.stop_gradient),
+)
 
 
 def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tensor:
@@ -101,7 +143,9 @@ def to(
     non_blocking: Any = None,
     copy: Any = None,
 ) -> Tensor:
-    """In a dtype, or that of another Tensor, itself if none is said; a `device` must be the current one."""
+    """In a dtype, or that of another Tensor, itself if none is said; a `device` must be the current
+    one.
+    """
     for one in (device, other, dtype, *given):
         if isinstance(one, Tensor):
             x = x if one.dtype is x.dtype else cast(x, one.dtype)
@@ -112,15 +156,22 @@ def to(
     return x
 
 
-# --------------------------------------------------------------------------- operators and forms in place
+# --------------------------------------------------------------------- operators and forms in place
 FUNCTIONS = defined("ops")
 """The functions of all families, by name; one that the release has as a method of Tensor is one."""
 
 CHANGES = {
-    "bernoulli": 3, "exponential": 0, "gammainc": 3, "hypot": 3, "index_fill": 3, "lcm": 4, "ldexp": 2,
-    "nan_to_num": 3, "sinc": 4,
-}  # fmt: skip
-"""How often Paddle changes the Tensor, where that is not once: it counts as many versions. Observed."""
+    "bernoulli": 3,
+    "exponential": 0,
+    "gammainc": 3,
+    "hypot": 3,
+    "index_fill": 3,
+    "nan_to_num": 3,
+    "sinc": 4,
+}
+"""How often Paddle changes the Tensor, where that is not once: it counts as many versions.
+Observed.
+"""
 
 IN_PLACE_ANEW = ["addmm", "cast", "cumprod", "cumsum"]
 """Those whose form with an underscore may change the shape or dtype."""
@@ -135,15 +186,15 @@ SCALARS = (int, float, complex, np.floating, np.complexfloating, np.int64, np.in
 
 def scalar_operand(x: Tensor, scalar: Any) -> Any:
     """A scalar of NumPy as a Python number. A TypeError if it is not taken."""
-    if not isinstance(scalar, SCALARS):
-        raise TypeError(
-            f"(InvalidType) the operand of a Tensor must be int, float, bool or Tensor, but got {type(scalar)}."
-        )
+    text = "the operand of a Tensor must be int, float, bool or Tensor"
+    require(isinstance(scalar, SCALARS), f"{text}, but got {type(scalar)}", error=TypeError)
     return int(float(scalar)) if elementwise.is_cut(scalar, x) else plain_number(scalar)
 
 
 def as_operand(x: Tensor, other: Any) -> Any:
-    """The other side of an operator, arrays as Tensors or numbers; a TypeError for a list, tuple or string."""
+    """The other side of an operator, arrays as Tensors or numbers; a TypeError for a list, tuple or
+    string.
+    """
     if observers:
         other = from_numpy_hook(other)
     if isinstance(other, Tensor):
@@ -152,13 +203,13 @@ def as_operand(x: Tensor, other: Any) -> Any:
         other = scalar_operand(x, other)
     elif hasattr(other, "dtype"):
         return Tensor(XP[type(x.array)].asarray(other))
-    if isinstance(other, (int, float, complex)):
-        weak = x.dtype is bfloat16 and not isinstance(other, complex)  # beside which NumPy takes a float for float32
-        return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy)) if weak else other
-    if isinstance(other, (list, tuple, str)):
-        text = f"must be int, float, bool or Tensor, but got {type(other).__name__}. Convert it with paddle.to_tensor."
-        raise TypeError(f"(InvalidType) the operand of a Tensor {text}")
-    return NotImplemented
+    if x.dtype is bfloat16 and isinstance(other, (int, float)):
+        # beside which NumPy takes a float for float32
+        return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy))
+    text = f"must be int, float, bool or Tensor, but got {type(other).__name__}"
+    text = f"the operand of a Tensor {text}. Convert it with paddle.to_tensor"
+    require(not isinstance(other, (list, tuple, str)), text, error=TypeError)
+    return other if isinstance(other, (int, float, complex)) else NotImplemented
 
 
 def forward_operator(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,44 +222,48 @@ def forward_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     return operator
 
 
-def reflected_operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``other ∘ x``."""
-    return forward_operator(lambda x, other: function(other, x))
-
-
 COMPARISONS: dict[str, Any] = {
     "lt": elementwise.less_than, "le": elementwise.less_equal,
     "gt": elementwise.greater_than, "ge": elementwise.greater_equal,
 }  # fmt: skip
 OPERATORS: dict[str, Any] = {
-    "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply, "truediv": elementwise.divide,
+    "add": elementwise.add, "sub": elementwise.subtract,
+    "mul": elementwise.multiply, "truediv": elementwise.divide,
     "floordiv": elementwise.floor_divide, "mod": elementwise.remainder_, "pow": elementwise.power,
-    "matmul": linalg.matmul_, "div": elementwise.divide, **COMPARISONS,
+    "matmul": linalg.matmul_, **COMPARISONS,
 }  # fmt: skip
-SHIFTS: dict[str, Any] = {"lshift": elementwise.bitwise_left_shift, "rshift": elementwise.bitwise_right_shift}
-BITWISE: dict[str, Any] = {"and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor}
+OF_INTEGERS: dict[str, Any] = {
+    "and": elementwise.bitwise_and, "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor,
+    "lshift": elementwise.bitwise_left_shift, "rshift": elementwise.bitwise_right_shift,
+}  # fmt: skip
 
 
-def integer_operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
-    """``x ∘ other``, or ``other ∘ x``, where a number becomes a Tensor of the dtype of `x`."""
+def integer_operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``x ∘ other``, where a number becomes a Tensor of the dtype of `x`."""
 
     def operator(x: Tensor, other: Any) -> Any:
         if isinstance(other, int):
             other = creation.to_tensor(other, x.dtype)
-        if not isinstance(other, Tensor):
-            return NotImplemented
-        return function(other, x) if reflected else function(x, other)
+        return function(x, other) if isinstance(other, Tensor) else NotImplemented
 
     return operator
 
 
+def exchanged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``other ∘ x`` of ``x ∘ other``."""
+    return lambda x, other: function(other, x)
+
+
 def equality(row: Row, otherwise: bool) -> Callable[..., Any]:
-    """Element by element; and `otherwise` for what is no Tensor, array or number (observed rule 84)."""
+    """Element by element; and `otherwise` for what is no Tensor, array or number (observed rule
+    84).
+    """
 
     def operator(x: Tensor, other: Any) -> Any:
-        scalar = isinstance(other, np.generic)
-        comparable = isinstance(other, (Tensor, *SCALARS)) or (hasattr(other, "dtype") and not scalar)
-        return row.apply(x, as_operand(x, other)) if comparable else otherwise
+        is_array = hasattr(other, "dtype") and not isinstance(other, np.generic)
+        if is_array or isinstance(other, SCALARS):
+            return row.apply(x, as_operand(x, other))
+        return otherwise
 
     return operator
 
@@ -220,7 +275,8 @@ def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
     """`where` written into the memory of `x`."""
-    require(x is not None and y is not None, "where_(): either both or neither of x and y should be given, here both")
+    text = "where_(): either both or neither of x and y should be given, here both"
+    require(x is not None and y is not None, text)
     return in_place(lambda x: indexing.where(condition, x, y), "where_")(x)
 
 
@@ -235,24 +291,35 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
     "t_": composed("t_", lambda x: in_place(linalg.t, view=True)(x) if x.ndim > 1 else x),
     "where_": where_in_place,
     "zero_": zero_,
-    **{f"{name}_": fills_with(name, drawn, CHANGES.get(name, 1)) for name, drawn in random.FILLS.items()},
+    **{
+        f"{name}_": fills_with(name, drawn, CHANGES.get(name, 1))
+        for name, drawn in random.FILLS.items()
+    },
 }
 """The forms with an underscore that are not made of the one without."""
 
 _UNDERSCORED = (release_names()["paddle"] | release_names()["paddle.Tensor"]) - OWN_FORMS.keys()
 IN_PLACE = sorted(
-    name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED and name not in (*IN_PLACE_ANEW, *IN_PLACE_VIEWS)
+    {name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED} - {*IN_PLACE_ANEW, *IN_PLACE_VIEWS}
 )
 """The other functions that the release has a form with an underscore of."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
     **{
-        f"{n}_": in_place(FUNCTIONS[n], f"{n}_", CHANGES.get(n, 1), n in IN_PLACE_ANEW, n in IN_PLACE_VIEWS)
-        for n in (*IN_PLACE, *IN_PLACE_ANEW, *IN_PLACE_VIEWS)
+        f"{name}_": in_place(
+            FUNCTIONS[name],
+            f"{name}_",
+            CHANGES.get(name, 1),
+            name in IN_PLACE_ANEW,
+            name in IN_PLACE_VIEWS,
+        )
+        for name in (*IN_PLACE, *IN_PLACE_ANEW, *IN_PLACE_VIEWS)
     },
     **OWN_FORMS,
 }
-"""The forms with an underscore, by name: methods of Tensor, functions, or both, as the release has them."""
+"""The forms with an underscore, by name: methods of Tensor, functions, or both, as the release has
+them.
+"""
 
 
 def _in_dtype(name: str, dtype: str) -> Callable[..., Tensor]:
@@ -261,9 +328,14 @@ def _in_dtype(name: str, dtype: str) -> Callable[..., Tensor]:
 
 ATTRIBUTES: dict[str, Any] = {
     **{name: _in_dtype(name, dtype) for name, dtype in DTYPE_METHODS.items()},
-    **{f"new_{make.__name__}": _new(make) for make in (creation.zeros, creation.ones, creation.empty, creation.full)},
+    **{
+        f"new_{make.__name__}": _new(make)
+        for make in (creation.zeros, creation.ones, creation.empty, creation.full)
+    },
     "data": property(Tensor.detach, lambda x, value: setattr(x, "array", value.array)),
-    "requires_grad": property(lambda x: not x.stop_gradient, lambda x, value: setattr(x, "stop_gradient", not value)),
+    "requires_grad": property(
+        lambda x: not x.stop_gradient, lambda x, value: setattr(x, "stop_gradient", not value)
+    ),
     "requires_grad_": requires_grad_,
     "dim": lambda x: x.ndim,
     "ndimension": lambda x: x.ndim,
@@ -291,11 +363,13 @@ ATTRIBUTES: dict[str, Any] = {
     "__neg__": elementwise.neg,
     "__abs__": elementwise.abs,
     "__pos__": elementwise.positive,
+    "__div__": lambda x, other: x / other,
+    "__rdiv__": lambda x, other: other / x,
     "__invert__": elementwise.bitwise_not,
     "__getitem__": indexing.getitem,
     "__setitem__": set_items,
     "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim != 1 else x),
-    "mT": property(linalg.swapped),
+    "mT": property(linalg.matrix_transpose),
     "conjugate": complexes.conj,
 }
 """What Tensor has beside its operators and the functions that are methods of it."""
@@ -307,20 +381,18 @@ def attach() -> None:
         row = function.op
         forward, reflected = forward_operator(row.apply), row.apply
         if ON and name != "matmul":
-            forward, reflected = fast_binary(row, beside_number(row, forward)), beside_number(row, reflected)
+            forward = fast_binary(row, beside_number(row, forward))
+            reflected = beside_number(row, reflected)
         setattr(Tensor, f"__{name}__", forward)
         if name not in COMPARISONS:
-            setattr(Tensor, f"__r{name}__", reflected_operator(reflected))
-    for name, function in BITWISE.items():
-        setattr(Tensor, f"__{name}__", function)
-        setattr(Tensor, f"__r{name}__", integer_operator(function, reflected=True))
-    for name, function in SHIFTS.items():
-        setattr(Tensor, f"__{name}__", integer_operator(function))
-        setattr(Tensor, f"__r{name}__", integer_operator(function, reflected=True))
-    for name in [n for n in shared_names("paddle.Tensor") if n not in vars(Tensor)]:
-        if name in FORMS_IN_PLACE:
-            setattr(Tensor, name, FORMS_IN_PLACE[name])
-        elif name in FUNCTIONS and not name.endswith("_"):
-            setattr(Tensor, name, FUNCTIONS[name])
+            setattr(Tensor, f"__r{name}__", forward_operator(exchanged(reflected)))
+    for name, function in OF_INTEGERS.items():
+        takes_numbers = name.endswith("shift")  # as in Paddle, on the right
+        setattr(Tensor, f"__{name}__", integer_operator(function) if takes_numbers else function)
+        setattr(Tensor, f"__r{name}__", integer_operator(exchanged(function)))
+    functions = {name: f for name, f in FUNCTIONS.items() if not name.endswith("_")}
+    methods = functions | FORMS_IN_PLACE
+    for name in methods.keys() & set(shared_names("paddle.Tensor")) - vars(Tensor).keys():
+        setattr(Tensor, name, methods[name])
     for name, value in ATTRIBUTES.items():
         setattr(Tensor, name, value)

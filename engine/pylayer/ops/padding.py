@@ -7,7 +7,8 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.ops.arguments import as_ints, one_of, require
-from pylayer.ops.indexing import getitem
+from pylayer.ops.formats import FORMATS, are_channels_last, check_format
+from pylayer.ops.indexing import along, getitem
 from pylayer.tape.op import op
 from pylayer.tensor.array import Array
 from pylayer.tensor.tensor import Tensor
@@ -30,9 +31,6 @@ _SOURCE = {
 }
 """Per mode, the element that fills position k of an axis of n elements."""
 
-_FORMATS = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
-"""By the number of axes, where channels may stand."""
-
 
 def pad(
     x: Tensor,
@@ -42,33 +40,22 @@ def pad(
     data_format: str | None = None,
     pad_from_left_axis: bool = True,
 ) -> Tensor:
-    """Elements put around `x`, or taken away where a number is negative; `mode` is constant or one of `_SOURCE`.
+    """Elements put around `x`, or taken away where a number is negative; `mode` is constant or one
+    of `_SOURCE`.
 
     Args:
-        pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from the last axis
-            backwards if not `pad_from_left_axis`), else for the last spatial axes, from the last backwards.
-        data_format: names the spatial axes: C last (``NHWC``) means that the last axis is none of them. With mode
-            constant it counts only if there are as many pairs as spatial axes.
+        pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from
+            the last axis backwards if not `pad_from_left_axis`), else for the last spatial axes,
+            from the last backwards.
+        data_format: names the spatial axes: C last (``NHWC``) means that the last axis is none of
+            them. With mode constant it counts only if there are as many pairs as spatial axes.
     """
-    numbers = as_ints(pad)
-    pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
-    fits = not len(numbers) % 2 and len(pairs) <= x.ndim
-    require(fits, f"pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, not {numbers}", x)
     one_of("pad(): `mode`", mode, "constant", *_SOURCE)
-    full = len(pairs) == x.ndim
-    spatial = not full and (mode != "constant" or len(pairs) == x.ndim - 2)
-    if spatial and x.ndim in _FORMATS:
-        known = data_format is None or data_format in _FORMATS[x.ndim]
-        text = f"pad(): the data format of {x.ndim} axes should be in {_FORMATS.get(x.ndim)} but got {data_format}"
-        require(known, text, error=AssertionError)
-    last = x.ndim - 2 if spatial and data_format is not None and data_format.endswith("C") else x.ndim - 1
-    in_order = full and mode == "constant" and pad_from_left_axis
-    widths = [(0, 0)] * x.ndim
-    for k, pair in enumerate(pairs):
-        widths[k if in_order else last - k] = pair
-    if min(numbers, default=0) < 0:
-        x = getitem(x, tuple(slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(widths, x.shape, strict=True)))
-        widths = [(max(b, 0), max(a, 0)) for b, a in widths]
+    widths = _widths(x, as_ints(pad), mode, data_format, pad_from_left_axis)
+    if any(n < 0 for pair in widths for n in pair):
+        sizes = zip(widths, x.shape, strict=True)
+        x = getitem(x, tuple(slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in sizes))
+        widths = [(max(before, 0), max(after, 0)) for before, after in widths]
     if mode == "constant":
         return pad_(x, widths, value)
     for axis, (before, after) in enumerate(widths):
@@ -77,5 +64,24 @@ def pad(
         require(enough, f"pad(): reflect takes less than the {size} elements of axis {axis}")
         if before or after:
             places = [_SOURCE[mode](k, size) for k in range(-before, size + after)]
-            x = getitem(x, (*[slice(None)] * axis, places))
+            x = along(x, axis, places)
     return x
+
+
+def _widths(
+    x: Tensor, numbers: list[int], mode: str, data_format: str | None, from_left: bool
+) -> list[tuple[int, int]]:
+    """Per axis of `x` the numbers of elements before and after, from the arguments of `pad`."""
+    pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
+    fits = not len(numbers) % 2 and len(pairs) <= x.ndim
+    require(fits, f"pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, not {numbers}", x)
+    rest = [(0, 0)] * (x.ndim - len(pairs))
+    if not rest:
+        return pairs if mode == "constant" and from_left else pairs[::-1]
+    is_spatial = mode != "constant" or len(pairs) == x.ndim - 2
+    if not is_spatial or data_format is None:
+        return rest + pairs[::-1]
+    formats = FORMATS.get(x.ndim - 2, (data_format,))
+    check_format(data_format, formats, AssertionError)
+    beyond = 1 if are_channels_last(data_format) else 0  # axes after the spatial ones
+    return [*rest[beyond:], *pairs[::-1], *rest[:beyond]]

@@ -1,4 +1,6 @@
-"""Reading and writing at lists of positions, diagonals and segments among them: all by way of `indexing`."""
+"""Reading and writing at lists of positions, diagonals and segments among them: all by way of
+`indexing`.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,30 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.ops.arguments import as_int, as_ints, normal_axis, one_of, require
+from pylayer.ops.arguments import (
+    as_int,
+    as_ints,
+    check_tensor,
+    normal_axis,
+    one_of,
+    require,
+    vector_shape,
+    without,
+)
 from pylayer.ops.creation import full, full_like, ones_like, zeros
-from pylayer.ops.indexing import add_at, getitem, parsed, setitem, where_
+from pylayer.ops.indexing import add_at, along, getitem, parsed, setitem, where_
 from pylayer.ops.joining import _slices
-from pylayer.ops.shape import broadcast_shape, broadcast_to, cast, moveaxis, reshape
+from pylayer.ops.shape import (
+    broadcast_shape,
+    broadcast_to,
+    cast,
+    flat_or_along,
+    moveaxis,
+    reshape,
+)
 from pylayer.tape.op import composed, op
-from pylayer.tensor.array import XP, Array
+from pylayer.tensor.array import Array
 from pylayer.tensor.dtype import bool_
-from pylayer.tensor.invalid import invalid, no_tensor
 from pylayer.tensor.tensor import Tensor
 
 
@@ -39,25 +56,28 @@ def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
         ValueError: `index` is not a Tensor of one axis; one of size 1 may follow.
     """
     index, axis = (axis, index) if isinstance(index, int) else (index, axis or 0)
-    if index is None:
-        raise TypeError("index_select() missing 1 required argument: 'index'")
+    text = "index_select() missing 1 required argument: 'index'"
+    require(index is not None, text, error=TypeError)
     return getitem(x, _at(x, _as_column("index_select", index), axis))
 
 
 def _as_column(name: str, index: Any) -> Tensor:
     """Positions as a Tensor of one axis, given as such or as a column; else a ValueError."""
-    if not isinstance(index, Tensor):
-        raise no_tensor(name, "index", 1, index)
+    check_tensor(name, "index", 1, index)
     fits = index.ndim == 1 or (index.ndim == 2 and index.shape[1] == 1)
     require(fits, f"{name}(): the index should have one axis, or a second one of size 1", index)
     return reshape(index, [-1]) if index.ndim > 1 else index
 
 
 def gather(x: Tensor, index: Any, axis: Any = 0) -> Tensor:
-    """The slices `index` along `axis`; of an axis that is given first, what `take_along_axis` takes along it."""
+    """The slices `index` along `axis`; of an axis that is given first, what `take_along_axis` takes
+    along it.
+    """
     if isinstance(index, int):
         return take_along_axis(x, axis, index, broadcast=False)
-    at: Any = index if isinstance(index, Tensor) and index.ndim == 0 else _as_column("gather", index)
+    at: Any = (
+        index if isinstance(index, Tensor) and index.ndim == 0 else _as_column("gather", index)
+    )
     return getitem(x, _at(x, at, axis or 0))
 
 
@@ -66,16 +86,18 @@ gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
 
 def index_sample(x: Tensor, index: Tensor) -> Tensor:
     """Per row of a matrix the elements `index`."""
-    if not isinstance(index, Tensor):
-        raise no_tensor("index_sample", "index", 1, index)
+    check_tensor("index_sample", "index", 1, index)
     fits = x.ndim == index.ndim == 2 and x.shape[0] == index.shape[0]
     require(fits, "index_sample(): needs matrices with as many rows", x, index)
     return getitem(x, ([[k] for k in range(x.shape[0])], index))
 
 
 def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
-    """The elements of the flat Tensor at `index`, of ints or a TypeError; beyond the ends `mode`: raise, wrap, clip."""
-    require(index.dtype.name in ("int32", "int64"), "take(): `index` must be int32 or int64", index, error=TypeError)
+    """The elements of the flat Tensor at `index`, of ints or a TypeError; beyond the ends `mode`:
+    raise, wrap, clip.
+    """
+    is_integer = index.dtype.name in ("int32", "int64")
+    require(is_integer, "take(): `index` must be int32 or int64", index, error=TypeError)
     one_of("take(): `mode`", mode, "raise", "wrap", "clip")
     at: Array = index.array
     if mode == "wrap":
@@ -94,34 +116,39 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
 
 def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None) -> Tensor:
     """Each slice along `axis`, or each element of the flat Tensor, repeated in place."""
-    x, axis = (reshape(x, [-1]), 0) if axis is None else (x, axis)
+    x, axis = flat_or_along(x, axis)
     size = x.shape[axis]
     counts = [repeats] * size if isinstance(repeats, int) else as_ints(repeats)
     fits = len(counts) == size and min(counts, default=0) >= 0
     require(fits, "repeat_interleave(): needs as many repeats as slices, none negative", x)
-    return index_select(x, Tensor(XP[type(x.array)].asarray(np.repeat(np.arange(size), counts))), axis)
+    return along(x, axis, np.repeat(np.arange(size), counts))
 
 
 @op()
-def positions(xp: ModuleType, indices: Array, shape: Sequence[int], at: int, broadcast: bool) -> list[Array]:
+def positions(
+    xp: ModuleType, indices: Array, shape: Sequence[int], at: int, broadcast: bool
+) -> list[Array]:
     """Per axis an index: `indices` along `at`, and one's own position along the others."""
     if broadcast:
-        others = [1 if k == at else n for k, n in enumerate(shape)]
+        others = [*shape[:at], 1, *shape[at + 1 :]]
         indices = xp.broadcast_to(indices, broadcast_shape(others, indices.shape))
-    return [
-        indices if k == at else xp.arange(n).reshape([-1 if j == k else 1 for j in range(len(shape))])
-        for k, n in enumerate(indices.shape)
-    ]
+    ndim = len(shape)
+    found = [xp.arange(n).reshape(vector_shape(k, ndim)) for k, n in enumerate(indices.shape)]
+    found[at] = indices
+    return found
 
 
 def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) -> tuple[Any, ...]:
     """The index that `indices` along `axis` and one's own position along the other axes make."""
-    require(indices.ndim == x.ndim, f"{name}(): needs the same number of dimensions of both", indices, x)
+    text = f"{name}(): needs the same number of dimensions of both"
+    require(indices.ndim == x.ndim, text, indices, x)
     return tuple(positions(indices, x.shape, normal_axis(axis, x.ndim), broadcast))
 
 
 def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = True) -> Tensor:
-    """The elements whose position along `axis` is in `indices`, which is broadcast to the other axes of `arr`."""
+    """The elements whose position along `axis` is in `indices`, which is broadcast to the other
+    axes of `arr`.
+    """
     return getitem(arr, _along("take_along_axis", arr, indices, axis, broadcast))
 
 
@@ -130,15 +157,17 @@ take_along_dim = take_along_axis
 
 # --------------------------------------------------------------------------- writing
 def _same_dtype(name: str, x: Tensor, values: Any) -> None:
-    if isinstance(values, Tensor) and values.dtype is not x.dtype:
-        text = f"the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. Cast one with astype()"
-        raise invalid(f"{name}(): {text}")
+    if isinstance(values, Tensor):
+        text = f"the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}"
+        require(values.dtype is x.dtype, f"{name}(): {text}. Cast one with astype()")
 
 
 _EXTREMES = {"mul": "multiply", "multiply": "multiply", "amin": "minimum", "amax": "maximum"}
 
 
-def _put_share(g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool) -> Any:
+def _put_share(
+    g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool
+) -> Any:
     """What goes back to `arr`: nothing at a place that was written to without it."""
     kept = g if include_self else F.setitem(g, index, 0)
     if kind == "multiply":
@@ -147,14 +176,18 @@ def _put_share(g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind
 
 
 def _put_values(g: Any, F: Any, index: Any, values: Any, out: Any, kind: str) -> Any:
-    """What goes back to the values: the product of the others, or all where the value is the extreme."""
+    """What goes back to the values: the product of the others, or all where the value is the
+    extreme.
+    """
     if kind == "multiply":
         return F.getitem(g * out, index) / values
     return F.getitem(g, index) * F.cast(F.getitem(out, index) == values, g.dtype)
 
 
 @op(arr=_put_share, values=_put_values)
-def put_reduced(xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool) -> Array:
+def put_reduced(
+    xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool
+) -> Array:
     """A copy of `arr` with the product or an extreme of `values` at the places `index`."""
     out = arr.copy()
     basic, advanced = parsed(xp, arr.shape, index)
@@ -173,7 +206,9 @@ def put_along_axis(
     include_self: bool = True,
     broadcast: bool = True,
 ) -> Tensor:
-    """A copy of `arr` with `values` at `indices` along `axis`, reduced there, with what was there if `include_self`."""
+    """A copy of `arr` with `values` at `indices` along `axis`, reduced there, with what was there
+    if `include_self`.
+    """
     one_of("put_along_axis(): `reduce`", reduce, "assign", "add", "mean", *_EXTREMES)
     _same_dtype("put_along_axis", arr, values)
     index = _along("put_along_axis", arr, indices, axis, broadcast)
@@ -183,72 +218,92 @@ def put_along_axis(
     values = broadcast_to(values, index[normal_axis(axis, arr.ndim)].shape)
     if reduce in _EXTREMES:
         return put_reduced(arr, index, values, _EXTREMES[reduce], include_self)
-    start = arr if include_self else setitem(arr, index, 0)
+    start, counts = arr, ones_like(arr)
+    if not include_self:
+        start, counts = setitem(arr, index, 0), setitem(counts, index, 0)
     total = add_at(start, index, values)
     if reduce == "add":
         return total
-    counts = add_at(ones_like(arr) if include_self else setitem(ones_like(arr), index, 0), index, ones_like(values))
-    return cast(total / counts, arr.dtype)
+    return cast(total / add_at(counts, index, ones_like(values)), arr.dtype)
 
 
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax."""
+    """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and
+    amax.
+    """
     one_of("scatter_reduce(): `reduce`", reduce, "sum", "prod", "mean", "amin", "amax")
     word = {"sum": "add", "prod": "mul"}.get(reduce, reduce)
     return put_along_axis(input, index, src, dim, word, include_self, False)
 
 
-scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_reduce(input, dim, index, src, "sum"))
+scatter_add = composed(
+    "scatter_add", lambda input, dim, index, src: scatter_reduce(input, dim, index, src, "sum")
+)
 
 
 def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
-    """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last; or by their sum."""
+    """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last;
+    or by their sum.
+    """
     _same_dtype("scatter", x, updates)
-    require(index.ndim != 2 or index.shape[1] == 1, "scatter(): The last dim of a 2D index should be 1", index)
     text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
     require(index.ndim <= 2, f"{text} {index.ndim}")
+    fits = index.ndim < 2 or index.shape[1] == 1
+    require(fits, "scatter(): The last dim of a 2D index should be 1", index)
     if not index.ndim:  # one row
         updates = reshape(updates, [1, *updates.shape])
-    rows = index if index.ndim == 1 else reshape(index, [-1])
+    rows = reshape(index, [-1])
     fits = updates.shape == [rows.size, *x.shape[1:]]
-    require(fits, "scatter(): the updates should be as many rows as the index has", x, index, updates)
+    text = "scatter(): the updates should be as many rows as the index has"
+    require(fits, text, x, index, updates)
     return setitem(x, rows, updates) if overwrite else add_at(setitem(x, rows, 0), rows, updates)
 
 
 def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
-    """A copy of `x` with `updates`, of its dtype or a TypeError, added at the coordinates in `index`'s last axis."""
-    require(updates.dtype is x.dtype, "x and updates must have same data type", x, updates, error=TypeError)
-    fits = index.shape[-1] <= x.ndim and updates.shape == [*index.shape[:-1], *x.shape[index.shape[-1] :]]
+    """A copy of `x` with `updates`, of its dtype or a TypeError, added at the coordinates in
+    `index`'s last axis.
+    """
+    text = "x and updates must have same data type"
+    require(updates.dtype is x.dtype, text, x, updates, error=TypeError)
+    sizes = [*index.shape[:-1], *x.shape[index.shape[-1] :]]
+    fits = index.shape[-1] <= x.ndim and updates.shape == sizes
     require(fits, "scatter_nd_add(): the updates must fit the coordinates", x, index, updates)
     return add_at(x, _columns(index), updates)
 
 
 scatter_nd = composed(
-    "scatter_nd", lambda index, updates, shape: scatter_nd_add(zeros(shape, updates.dtype), index, updates)
+    "scatter_nd",
+    lambda index, updates, shape: scatter_nd_add(zeros(shape, updates.dtype), index, updates),
 )
 
 
 def index_add(x: Tensor, index: Any, axis: Any, value: Tensor, alpha: float = 1) -> Tensor:
-    """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`, or `axis` before `index`."""
+    """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`, or `axis`
+    before `index`.
+    """
     index, axis = (axis, index) if isinstance(index, int) else (index, axis)
-    if not isinstance(index, Tensor):
-        raise no_tensor("index_add", "index", 1, index)
+    check_tensor("index_add", "index", 1, index)
     require(index.ndim == 1, "index_add(): the index must be a 1-D Tensor", index)
     _same_dtype("index_add", x, value)
     return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)
 
 
-def index_put(x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False) -> Tensor:
+def index_put(
+    x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False
+) -> Tensor:
     """A copy of `x` with `value` at, or added at, ``x[indices]``."""
     _same_dtype("index_put", x, value)
     return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)
 
 
 def index_fill(x: Tensor, index: Tensor, axis: int, value: Any) -> Tensor:
-    """A copy of `x` with `value` in the slices `index`, a Tensor of one axis or more, along `axis`."""
-    require(isinstance(index, Tensor) and index.ndim > 0, "index_fill(): index must be Tensor of one axis or more")
+    """A copy of `x` with `value` in the slices `index`, a Tensor of one axis or more, along
+    `axis`.
+    """
+    fits = isinstance(index, Tensor) and index.ndim > 0
+    require(fits, "index_fill(): index must be Tensor of one axis or more")
     filled: Tensor = setitem(x, _at(x, index, axis), value)
     return filled
 
@@ -261,28 +316,37 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
-    """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of another shape."""
+    """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of
+    another shape.
+    """
     at = normal_axis(axis, x.ndim)
-    fits = list(values.shape) == [n for k, n in enumerate(x.shape) if k != at]
-    require(fits, "select_scatter(): expected values to have the shape of a slice", x, values, error=RuntimeError)
+    fits = list(values.shape) == without(x.shape, [at])
+    text = "select_scatter(): expected values to have the shape of a slice"
+    require(fits, text, x, values, error=RuntimeError)
     return setitem(x, _at(x, index, at), values)
 
 
 slice_scatter = composed(
     "slice_scatter",
-    lambda x, value, axes, starts, ends, strides: setitem(x, _slices(x, axes, starts, ends, strides), value),
+    lambda x, value, axes, starts, ends, strides: setitem(
+        x, _slices(x, axes, starts, ends, strides), value
+    ),
 )
 
 
 def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
-    """A copy of `x` with the elements of `value`, in order, where `mask` holds; AssertionErrors if it does not fit."""
+    """A copy of `x` with the elements of `value`, in order, where `mask` holds; AssertionErrors if
+    it does not fit.
+    """
     require(mask.dtype is bool_, "The mask must be bool", mask, error=AssertionError)
-    require(value.dtype is x.dtype, "x and value must have the same dtype", x, value, error=AssertionError)
+    text = "x and value must have the same dtype"
+    require(value.dtype is x.dtype, text, x, value, error=AssertionError)
     fits = broadcast_shape(x.shape, mask.shape) == list(x.shape)
     require(fits, "the mask should broadcast to x", x, mask, error=AssertionError)
     mask = broadcast_to(mask, x.shape)
     count = int(mask.array.sum().item())
-    require(count <= value.size, f"mask true nums, {count}, must be <= value size", value, error=AssertionError)
+    text = f"mask true nums, {count}, must be <= value size"
+    require(count <= value.size, text, value, error=AssertionError)
     return setitem(x, mask, getitem(reshape(value, [-1]), slice(count)))
 
 
@@ -294,12 +358,15 @@ def _diagonal(offset: int, rows: int, columns: int) -> tuple[Any, ...]:
     return ..., range(first, first + count), range(first + offset, first + offset + count)
 
 
-def _diagonal_written(g: Any, F: Any, x_shape: Sequence[int], offset: int, axis1: int, axis2: int) -> Any:
+def _diagonal_written(
+    g: Any, F: Any, x_shape: Sequence[int], offset: int, axis1: int, axis2: int
+) -> Any:
     """Zeros with `g` on the diagonal."""
-    order = [k for k in range(len(x_shape)) if k not in (axis1, axis2)] + [axis1, axis2]
+    ndim = len(x_shape)
+    order = [*without(range(ndim), [axis1, axis2]), axis1, axis2]
     moved = [x_shape[k] for k in order]
-    written = F.scatter_sum(g, moved, _diagonal(offset, *moved[-2:]))
-    return F.transpose(written, [order.index(k) for k in range(len(order))])
+    placed = F.scatter_sum(g, moved, _diagonal(offset, *moved[-2:]))
+    return F.transpose(placed, sorted(range(ndim), key=order.__getitem__))
 
 
 @op(view=True, x=_diagonal_written)
@@ -320,25 +387,32 @@ def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last axis as a diagonal of two axes, zeros elsewhere."""
     places = [normal_axis(dim1, input.ndim + 1), normal_axis(dim2, input.ndim + 1)]
-    require(len(set(places)) == 2, f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}")
+    text = f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}"
+    require(len(set(places)) == 2, text)
     size = input.shape[-1] + abs(offset)
     zero = full([*input.shape[:-1], size, size], 0, input.dtype)
     return moveaxis(setitem(zero, _diagonal(offset, size, size), input), [-2, -1], places)
 
 
 def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
-    """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere."""
+    """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value`
+    elsewhere.
+    """
     if x.ndim == 2:
         return getitem(x, _diagonal(offset, *x.shape))  # a copy
     require(x.ndim < 2, "diag(): the input must be at most 2-D", x)
     size = x.size + abs(offset)
-    return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), reshape(x, [-1]))
+    return setitem(
+        full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), reshape(x, [-1])
+    )
 
 
 diagflat = composed("diagflat", lambda x, offset=0: diag(reshape(x, [-1]), offset))
 
 
-def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def fill_diagonal_tensor(
+    x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
     """A copy of `x` with `y` along a diagonal of two axes."""
     moved = moveaxis(x, [dim1, dim2], [-2, -1])
     written = setitem(moved, _diagonal(offset, *moved.shape[-2:]), y)
@@ -346,29 +420,36 @@ def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, d
 
 
 def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) -> Tensor:
-    """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the diagonal of them.
+    """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the
+    diagonal of them.
 
-    Of a matrix, `offset` says which diagonal: those above the main one are positive. With `wrap` it begins again below,
-    a row further down, where there are more rows than columns.
+    Of a matrix, `offset` says which diagonal: those above the main one are positive. With `wrap` it
+    begins again below, a row further down, where there are more rows than columns.
     """
-    sizes = x.shape
-    fits = len(sizes) == 2 or (len(sizes) > 2 and len(set(sizes)) == 1)
+    sizes, is_matrix = x.shape, x.ndim == 2
+    fits = is_matrix or (x.ndim > 2 and len(set(sizes)) == 1)
     require(fits, "fill_diagonal_(): x should be a matrix, or equally long on all axes", x)
     width = sizes[1]
-    step = sum(math.prod(sizes[k + 1 :]) for k in range(len(sizes)))
-    last = x.size if wrap or len(sizes) > 2 else min(x.size, width * width)
-    places = [i + offset for i in range(0, last, step) if len(sizes) > 2 or 0 <= i % width + offset < width]
-    return reshape(setitem(reshape(x, [-1]), places, float(value)), sizes)
+    step = sum(math.prod(sizes[k + 1 :]) for k in range(x.ndim))
+    places = np.arange(0, x.size, step)
+    if is_matrix:
+        column = places % width + offset
+        ends = wrap or places < width * width
+        places = places[ends & (column >= 0) & (column < width)]
+    return reshape(setitem(reshape(x, [-1]), places + offset, float(value)), sizes)
 
 
 diagonal_scatter = composed(
-    "diagonal_scatter", lambda x, y, offset=0, axis1=0, axis2=1: fill_diagonal_tensor(x, y, offset, axis1, axis2)
+    "diagonal_scatter",
+    lambda x, y, offset=0, axis1=0, axis2=1: fill_diagonal_tensor(x, y, offset, axis1, axis2),
 )
 
 
-# --------------------------------------------------------------------------- segments: `paddle.geometric`
+# --------------------------------------------------------------------- segments: `paddle.geometric`
 def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
-    """The rows of `x` of one number in `rows`, summed, averaged, or their extreme; zeros where there are none."""
+    """The rows of `x` of one number in `rows`, summed, averaged, or their extreme; zeros where
+    there are none.
+    """
     nothing = zeros([count, *x.shape[1:]], x.dtype)
     if kind == "sum":
         return add_at(nothing, rows, x)
@@ -399,17 +480,23 @@ _MESSAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 def _message(kind: str, a: Tensor, b: Tensor) -> Tensor:
     one_of("`message_op`", kind, *_MESSAGES)
-    require(a.shape[0] == b.shape[0], f"a message for each edge takes as many of both, not {a.shape[0]}, {b.shape[0]}")
+    require(
+        a.shape[0] == b.shape[0],
+        f"a message for each edge takes as many of both, not {a.shape[0]}, {b.shape[0]}",
+    )
     return _MESSAGES[kind](*(reshape(part, [-1, 1]) if part.ndim == 1 else part for part in (a, b)))
 
 
-def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any, rows: int) -> Tensor:
+def _received(
+    messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any, rows: int
+) -> Tensor:
     one_of("`reduce_op`", reduce_op, "sum", "mean", "min", "max")
     count = rows if out_size is None or as_int(out_size) <= 0 else as_int(out_size)
     return _pooled(reduce_op, messages, dst_index, count)
 
 
-# Along the edges of a graph, the rows `src_index` of x brought to the rows `dst_index` and reduced there; and those
+# Along the edges of a graph, the rows `src_index` of x brought to the rows `dst_index` and reduced
+# there; and those
 # rows combined with those of the edges, y, by add, sub, mul or div.
 send_u_recv = composed(
     "send_u_recv",
@@ -425,6 +512,10 @@ send_ue_recv = composed(
 )
 
 
-def send_uv(x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add") -> Tensor:
-    """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`, as in `send_ue_recv`."""
+def send_uv(
+    x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add"
+) -> Tensor:
+    """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`, as in
+    `send_ue_recv`.
+    """
     return _message(message_op, getitem(x, src_index), getitem(y, dst_index))

@@ -1,4 +1,5 @@
-"""Random Tensors. One generator per device, apart from NumPy's and CuPy's global ones; the stream is not Paddle's.
+"""Random Tensors. One generator per device, apart from NumPy's and CuPy's global ones; the stream
+is not Paddle's.
 
 Nothing here is differentiable but `normal`, in its Tensors.
 """
@@ -60,7 +61,9 @@ class Generator:
 
 
 class Streams:
-    """The generators of a process, or of a rank of a world, by device; `seed` is the last one given."""
+    """The generators of a process, or of a rank of a world, by device; `seed` is the last one
+    given.
+    """
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -87,7 +90,10 @@ get_rng_state = composed("get_rng_state", lambda device=None: [generator().get_s
 def set_rng_state(state_list: Sequence[Generator], device: str | None = None) -> None:
     """Go on from what `get_rng_state` gave."""
     count = len(state_list)
-    require(count == 1, f"Length of state list should be equal to the number of generators, 1, but is {count}")
+    require(
+        count == 1,
+        f"Length of state list should be equal to the number of generators, 1, but is {count}",
+    )
     generator().set_state(state_list[0])
 
 
@@ -101,18 +107,22 @@ def seed(seed: int) -> Generator:
 
 def _float(dtype: Any) -> Any:
     wanted = default_dtype() if dtype is None else as_dtype(dtype)
-    if not wanted.is_floating:
-        raise TypeError(f"(InvalidType) random floating-point numbers cannot be of dtype {wanted.name}.")
+    text = f"random floating-point numbers cannot be of dtype {wanted.name}"
+    require(wanted.is_floating, text, error=TypeError)
     return wanted.numpy
 
 
 # --------------------------------------------------------------------------- distributions
 @draws
-def uniform(shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0) -> Tensor:
+def uniform(
+    shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0
+) -> Tensor:
     """From [min, max), evenly; a `seed` other than 0 for this call alone."""
     source = default_module().random.default_rng(seed) if seed else generator().source
     values = source.random(sizes_of(shape))
-    return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))  # a 0-d sum is a scalar
+    return Tensor(
+        default_module().asarray(min + (max - min) * values, _float(dtype))
+    )  # a 0-d sum is a scalar
 
 
 rand = draws(composed("rand", lambda shape, dtype=None: uniform(shape, dtype)))
@@ -129,7 +139,9 @@ standard_normal = composed("standard_normal", lambda shape, dtype=None: randn(sh
 
 @draws
 def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None) -> Tensor:
-    """Normally distributed; of the shape of Tensors `mean` and `std`, in which it is differentiable, or of `shape`."""
+    """Normally distributed; of the shape of Tensors `mean` and `std`, in which it is
+    differentiable, or of `shape`.
+    """
     given = [t for t in (mean, std) if isinstance(t, Tensor)]
     if not given:
         return randn([1] if shape is None else shape) * std + mean  # type: ignore[no-any-return]
@@ -138,16 +150,22 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None) -> Tensor
 
 
 @draws
-def randint(low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DTypeLike = None) -> Tensor:
+def randint(
+    low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DTypeLike = None
+) -> Tensor:
     """Integers from [low, high), or from [0, low) if one number is given; int64 unless given."""
     low, high = (0, low) if high is None else (low, high)
-    require(low < high, f"randint(): low must be less than high, but received low = {low}, high = {high}")
+    require(
+        low < high,
+        f"randint(): low must be less than high, but received low = {low}, high = {high}",
+    )
     wanted = as_dtype("int64" if dtype is None else dtype).numpy
     return Tensor(generator().source.integers(low, high, sizes_of(shape)).astype(wanted))
 
 
 randint_like = composed(
-    "randint_like", lambda x, low=0, high=None, dtype=None: randint(low, high, x.shape, dtype or x.dtype)
+    "randint_like",
+    lambda x, low=0, high=None, dtype=None: randint(low, high, x.shape, dtype or x.dtype),
 )
 
 
@@ -160,15 +178,19 @@ def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
 
 @draws
 def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
-    """Ones with the probabilities in `x` (or with `p`), else zeros; an IndexError if one is not in [0, 1]."""
+    """Ones with the probabilities in `x` (or with `p`), else zeros; an IndexError if one is not in
+    [0, 1].
+    """
     array: Array = x.array
-    if p is None and bool((array > 1).any() | (array < 0).any()):
-        raise IndexError("(OutOfRange) bernoulli(): the probabilities should be from 0 to 1.")
-    drawn = generator().source.random(array.shape) < (array if p is None else p)
+    given = array if p is None else p
+    outside = p is None and bool((array > 1).any() | (array < 0).any())
+    text = "bernoulli(): the probabilities should be from 0 to 1"
+    require(not outside, text, error=IndexError)
+    drawn = generator().source.random(array.shape) < given
     return Tensor(XP[type(array)].asarray(drawn, array.dtype))
 
 
-# --------------------------------------------------------------------------- what the methods in place fill with
+# -------------------------------------------------------------- what the methods in place fill with
 def _drawn(x: Tensor, how: str = "random") -> Array:
     """Random numbers of the shape of `x`: from [0, 1), or by another way of the generator."""
     return getattr(generator().source, how)(x.array.shape)
@@ -183,9 +205,8 @@ def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
     if not x.dtype.is_complex:
         return mean + std * _drawn(x, "standard_normal")
     if isinstance(mean, complex):
-        text = (
-            "The mean of complex gaussian distribution should be a complex number with real part equal imaginary part"
-        )
+        text = "The mean of complex gaussian distribution should be a complex number"
+        text = f"{text} with real part equal imaginary part"
         require(mean.real == mean.imag, f"{text}, but got {mean.real} != {mean.imag}")
         mean = mean.real
     parts = [mean + std / math.sqrt(2) * _drawn(x, "standard_normal") for _ in range(2)]
@@ -195,7 +216,9 @@ def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
 FILLS: dict[str, Callable[..., Any]] = {
     "bernoulli": lambda x, p=0.5: _drawn(x) < unwrap(p),
     "exponential": lambda x, lam=1.0: -XP[type(x.array)].log1p(-_drawn(x)) / lam,
-    "random": lambda x, from_=0, to=None: from_ + XP[type(x.array)].floor(_drawn(x) * ((to or 1 << 24) - from_)),
+    "random": lambda x, from_=0, to=None: (
+        from_ + XP[type(x.array)].floor(_drawn(x) * ((to or 1 << 24) - from_))
+    ),
     "normal": _normal_fill,
     "uniform": lambda x, min=0.0, max=1.0, seed=0: uniform(x.shape, x.dtype, min, max, seed),
 }
@@ -206,15 +229,23 @@ FILLS: dict[str, Callable[..., Any]] = {
 def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
     """Per row of weights `x`, the positions of `num_samples` draws."""
     fits = 1 <= x.ndim <= 2 and num_samples > 0
-    require(fits, f"multinomial(): needs weights of one or two dimensions and a sample, not {num_samples}", x)
+    require(
+        fits,
+        f"multinomial(): needs weights of one or two dimensions and a sample, not {num_samples}",
+        x,
+    )
     weights: Array = x.array.astype("float64")
     xp, source = XP[type(weights)], generator().source
     fits = bool((weights >= 0).all()) and bool((weights.sum(-1) > 0).all())
     require(fits, "multinomial(): the weights must not be negative, and not all zero")
     fits = replacement or num_samples <= int((weights > 0).sum(-1).min())
-    require(fits, f"multinomial(): too few positive weights to draw {num_samples} without replacement")
+    require(
+        fits, f"multinomial(): too few positive weights to draw {num_samples} without replacement"
+    )
     if replacement:
-        draws = source.random((*weights.shape[:-1], num_samples, 1)) * weights.sum(-1)[..., None, None]
+        draws = (
+            source.random((*weights.shape[:-1], num_samples, 1)) * weights.sum(-1)[..., None, None]
+        )
         chosen = (xp.cumsum(weights, -1)[..., None, :] <= draws).sum(-1)
     else:  # Gumbel's trick: the largest of log weight plus noise are a draw without replacement
         noise = -xp.log(source.random(weights.shape)) / xp.where(weights > 0, weights, 1)

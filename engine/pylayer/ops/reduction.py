@@ -1,4 +1,6 @@
-"""Reductions: sums, means, extremes, products, and what is made of them; running ones, and integrals, along an axis."""
+"""Reductions: sums, means, extremes, products, and what is made of them; running ones, and
+integrals, along an axis.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.ops.arguments import axes_of, kept, normal_axis, require
+from pylayer.ops.arguments import (
+    axes_of,
+    kept,
+    normal_axis,
+    require,
+    vector_shape,
+    without,
+)
 from pylayer.ops.creation import arange
-from pylayer.ops.elementwise import check_same_dtype, logaddexp, maximum, minimum, multiply, sqrt, square, subtract
+from pylayer.ops.elementwise import (
+    check_same_dtype,
+    logaddexp,
+    maximum,
+    minimum,
+    multiply,
+    sqrt,
+    square,
+    subtract,
+)
 from pylayer.ops.indexing import along, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
-from pylayer.ops.shape import astype, cast, clone, reshape, transpose
+from pylayer.ops.shape import astype, cast, clone, flat_or_along, reshape, transpose
 from pylayer.ops.sorting import index_dtype, of_graph
 from pylayer.tape.op import Operation, composed, op
 from pylayer.tensor.array import Array
@@ -39,7 +57,9 @@ _SUMMED_AS_INT64 = (np.dtype("bool"), np.dtype("int32"))
 
 
 @op(x=_sum_vjp)
-def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Array:
+def sum(
+    xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False
+) -> Array:
     """The sum over `axis`, of bools and int32 as int64."""
     usual = np.dtype("int64") if x.dtype in _SUMMED_AS_INT64 else x.dtype
     wanted = usual if dtype is None else as_dtype(dtype).numpy
@@ -52,15 +72,20 @@ def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: 
     )
 )
 def mean_(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The mean over `axis`; of integers, an integer (observed rule 77); of nothing NaN, of which NumPy warns."""
-    if not x.size and x.dtype.kind not in "iub":
-        return xp.sum(x, axis=axes_of(axis, x.ndim), keepdims=keepdim).astype(x.dtype) * x.dtype.type(math.nan)
-    return xp.mean(x, axis=axes_of(axis, x.ndim), keepdims=keepdim).astype(x.dtype)
+    """The mean over `axis`; of integers, an integer (observed rule 77); of nothing NaN, of which
+    NumPy warns.
+    """
+    axes = axes_of(axis, x.ndim)
+    if x.size or x.dtype.kind in "iub":
+        return xp.mean(x, axis=axes, keepdims=keepdim).astype(x.dtype)
+    return xp.sum(x, axis=axes, keepdims=keepdim).astype(x.dtype) * x.dtype.type(math.nan)
 
 
 mean = composed(
     "mean",
-    lambda x, axis=None, keepdim=False, *, dtype=None: mean_(x if dtype is None else cast(x, dtype), axis, keepdim),
+    lambda x, axis=None, keepdim=False, *, dtype=None: mean_(
+        x if dtype is None else cast(x, dtype), axis, keepdim
+    ),
 )
 
 
@@ -86,36 +111,48 @@ amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3
 
 @op(
     floating=True,
-    x=lambda g, F, x, out, axis: _spread(g, F, x.shape, axis) * F.exp(x - _spread(out, F, x.shape, axis)),
+    x=lambda g, F, x, out, axis: (
+        _spread(g, F, x.shape, axis) * F.exp(x - _spread(out, F, x.shape, axis))
+    ),
 )
 def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """log Σ exp(x) over `axis`, the largest element taken out first; −∞ where there is nothing to sum."""
+    """log Σ exp(x) over `axis`, the largest element taken out first; −∞ where there is nothing to
+    sum.
+    """
     axes = axes_of(axis, x.ndim)
     if not x.size:
         return xp.log(xp.sum(x, axis=axes, keepdims=keepdim))
     largest = xp.max(x, axis=axes, keepdims=True)
     largest = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
     result = xp.log(xp.sum(xp.exp(x - largest), axis=axes, keepdims=True)) + largest
-    return result if keepdim else result.reshape([n for k, n in enumerate(x.shape) if k not in axes])
+    return result if keepdim else result.reshape(without(x.shape, axes))
 
 
 def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any) -> Any:
     """The running sum from the end; without an axis of the flattened cotangent."""
-    flat = F.reshape(g, [-1] if axis is None or not x_shape else x_shape)
-    k = 0 if axis is None or not x_shape else normal_axis(axis, len(x_shape))
-    return F.cast(F.reshape(F.flip(F.cumsum(F.flip(flat, [k]), k), [k]), list(x_shape)), x_dtype)
+    is_flat = axis is None or not x_shape
+    k = 0 if is_flat else normal_axis(axis, len(x_shape))
+    flipped = F.flip(F.reshape(g, [-1] if is_flat else x_shape), [k])
+    return F.cast(F.reshape(F.flip(F.cumsum(flipped, k), [k]), list(x_shape)), x_dtype)
 
 
 @op(x=_reversed_cumsum)
 def cumsum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None) -> Array:
     """The running sum along `axis`; of the flattened Tensor without one."""
-    result = xp.cumsum(x, axis=None if axis is None else int(axis), dtype=as_dtype(dtype).numpy if dtype else None)
-    return result if axis is None or x.ndim else result.reshape(())
+    wanted = as_dtype(dtype).numpy if dtype else None
+    if axis is None:
+        return xp.cumsum(x, dtype=wanted)
+    return xp.cumsum(x, axis=int(axis), dtype=wanted).reshape(x.shape)
 
 
-@op(floating=True, x=lambda g, F, x, out, axis: _spread(g / F.where(out == 0, 1, out), F, x.shape, axis) * x)
+@op(
+    floating=True,
+    x=lambda g, F, x, out, axis: _spread(g / F.where(out == 0, 1, out), F, x.shape, axis) * x,
+)
 def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
-    """The 2-norm over `axis`; its subgradient at 0 is 0, which the square root of a sum would make NaN."""
+    """The 2-norm over `axis`; its subgradient at 0 is 0, which the square root of a sum would make
+    NaN.
+    """
     return xp.sqrt(xp.sum(xp.abs(x) ** 2, axis=axes_of(axis, x.ndim), keepdims=keepdim))
 
 
@@ -123,29 +160,27 @@ def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
 def at_the_end(x: Tensor, axis: Any) -> Tensor:
     """`x` with the reduced axes moved to the end and made one."""
     axes = axes_of(axis, x.ndim)
-    rest = [k for k in range(x.ndim) if k not in axes]
-    shape = [*(x.shape[k] for k in rest), math.prod(x.shape[k] for k in axes)]
-    return reshape(transpose(x, [*rest, *axes]), shape)
+    shape = [*without(x.shape, axes), math.prod(x.shape[k] for k in axes)]
+    return reshape(transpose(x, [*without(range(x.ndim), axes), *axes]), shape)
 
 
 def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
     x = x if dtype is None else cast(x, dtype)
-    shape = kept(x.shape, axis) if keepdim else [n for k, n in enumerate(x.shape) if k not in axes_of(axis, x.ndim)]
+    shape = kept(x.shape, axis) if keepdim else without(x.shape, axes_of(axis, x.ndim))
     flat = at_the_end(x, axis)
-    while (n := flat.shape[-1]) != 1:
-        if n == 0:
-            empty = sum(flat, -1, x.dtype, False)  # not just ones: a gradient flows, of no elements
-            return reshape(empty, shape) + 1
-        rest = flat[..., n - 1 :] if n % 2 else None
-        flat = flat[..., : n // 2] * flat[..., n // 2 : n - n % 2]
-        if rest is not None:
-            flat = concat([flat, rest], -1)
+    if not flat.shape[-1]:  # not just ones: a gradient flows, of no elements
+        return reshape(sum(flat, -1, x.dtype, False), shape) + 1
+    while (n := flat.shape[-1]) > 1:
+        pairs = flat[..., : n // 2] * flat[..., n // 2 : n - n % 2]
+        flat = concat([pairs, flat[..., n - 1 :]], -1) if n % 2 else pairs
     return reshape(flat, shape)
 
 
 def _running(combine: Callable[[Tensor, Tensor], Tensor], x: Tensor, at: int) -> Tensor:
-    """Each element along an axis combined with all before it, by doubling strides: to any order of derivatives."""
+    """Each element along an axis combined with all before it, by doubling strides: to any order of
+    derivatives.
+    """
     if x.shape[at] < 2:
         return clone(x)
     stride = 1
@@ -159,8 +194,10 @@ def _running(combine: Callable[[Tensor, Tensor], Tensor], x: Tensor, at: int) ->
 def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """The running product along `dim`: no division, so zeros do no harm."""
     x = x if dtype is None else cast(x, dtype)
-    x = reshape(x, [-1]) if dim is None else x
-    return clone(x) if axes_of(dim, x.ndim) == () else _running(multiply, x, normal_axis(dim or 0, x.ndim))
+    if not x.ndim and dim is not None:
+        normal_axis(dim, 1)
+        return clone(x)
+    return _running(multiply, *flat_or_along(x, dim))
 
 
 def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
@@ -168,37 +205,43 @@ def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
     count = math.prod(x.shape[k] for k in axes_of(axis, x.ndim))
     centred = subtract(x, mean(x, axis, True))
     total = sum(square(centred), axis, None, keepdim)
-    variance = total / (float(count - unbiased) if count > unbiased else float("nan"))
+    variance = total / (float(count - unbiased) if count > unbiased else math.nan)
     return variance if x.dtype.is_differentiable else cast(variance, x.dtype)
 
 
-std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim)))
-
-
-count_nonzero = composed(
-    "count_nonzero", lambda x, axis=None, keepdim=False: of_graph(x, sum(x != 0, axis, None, keepdim))
+std = composed(
+    "std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim))
 )
 
 
-# --------------------------------------------------------------------------- running extremes and integrals
-def _flat_or_along(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
-    """A Tensor and one of its axes; the flat Tensor and its only one for None."""
-    return (reshape(x, [-1]), 0) if axis is None else (x, normal_axis(axis, x.ndim))
+count_nonzero = composed(
+    "count_nonzero",
+    lambda x, axis=None, keepdim=False: of_graph(x, sum(x != 0, axis, None, keepdim)),
+)
 
 
-def _extreme(x: Tensor, axis: int | None, dtype: Any, pick: Callable[..., Tensor]) -> tuple[Tensor, Tensor]:
-    """The extremes so far along an axis, and their positions: of equal ones the last, and the first NaN stays."""
-    x, at = _flat_or_along(x, axis)
+# ------------------------------------------------------------------- running extremes and integrals
+def _extreme(
+    x: Tensor, axis: int | None, dtype: Any, pick: Callable[..., Tensor]
+) -> tuple[Tensor, Tensor]:
+    """The extremes so far along an axis, and their positions: of equal ones the last, and the first
+    NaN stays.
+    """
+    x, at = flat_or_along(x, axis)
     values = x.detach()
     missing = values != values
     reached = (values == _running(pick, values, at)) | (missing & (cumsum(missing, at) == 1))
-    places = reshape(arange(x.shape[at]), [-1 if k == at else 1 for k in range(x.ndim)])
+    places = reshape(arange(x.shape[at]), vector_shape(at, x.ndim))
     found = astype(_running(maximum, where_(reached, places, 0), at), index_dtype(dtype))
     return take_along_axis(x, found, at), found
 
 
-cummax = composed("cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, maximum), "tuple")
-cummin = composed("cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, minimum), "tuple")
+cummax = composed(
+    "cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, maximum), "tuple"
+)
+cummin = composed(
+    "cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, minimum), "tuple"
+)
 
 
 def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
@@ -206,10 +249,16 @@ def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tenso
     x = as_floating(x) if dtype is None else astype(x, dtype)
     if not x.ndim and axis in (0, -1):
         return reshape(logcumsumexp(x), [])
-    return _running(logaddexp, *_flat_or_along(x, axis))
+    return _running(logaddexp, *flat_or_along(x, axis))
 
 
-def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+def diff(
+    x: Tensor,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
     """Differences of neighbours along `axis`, `n` times over; bools give whether they differ."""
     require(n > 0, f"The n should be greater than or equal to 1, but got {n}")
     at = normal_axis(axis, x.ndim)
@@ -237,11 +286,12 @@ def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Te
     check_same_dtype("trapezoid", (y, x))
     steps = diff(x, axis=axis if x.ndim > 1 else 0)
     if x.ndim == 1:
-        steps = reshape(steps, [-1 if k == at else 1 for k in range(y.ndim)])
+        steps = reshape(steps, vector_shape(at, y.ndim))
     return (later + earlier) * steps / 2.0, at
 
 
-# The integral of y by straight lines between the points x, or points dx apart, 1 unless given; and that to each point.
+# The integral of y by straight lines between the points x, or points dx apart, 1 unless given; and
+# that to each point.
 trapezoid = composed("trapezoid", lambda y, x=None, dx=None, axis=-1: sum(*_slabs(y, x, dx, axis)))
 cumulative_trapezoid = composed(
     "cumulative_trapezoid", lambda y, x=None, dx=None, axis=-1: cumsum(*_slabs(y, x, dx, axis))

@@ -1,7 +1,7 @@
 """Operations that change the shape, order or type of a Tensor's elements, not their values.
 
-As in Paddle, the results of an operation that is a `view` share memory with their input where the layout allows it; all
-others are copies.
+As in Paddle, the results of an operation that is a `view` share memory with their input where the
+layout allows it; all others are copies.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.ops.arguments import Ints, as_ints, exchange, normal_axis, spread
+from pylayer.ops.arguments import Ints, as_ints, normal_axis, require, spread
 from pylayer.tape.op import Operation, composed, op, unary
 from pylayer.tape.vjp import OPS
-from pylayer.tensor.array import Array, owner
+from pylayer.tensor.array import XP, Array, owner
 from pylayer.tensor.dtype import DType, as_dtype
-from pylayer.tensor.invalid import invalid
 from pylayer.tensor.size import Size
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import current_observer, observers
@@ -30,7 +29,9 @@ from pylayer.watch.casts import leaves_out
 # --------------------------------------------------------------------------- dtype
 @op(x=lambda g, F, x_dtype: F.cast(g, x_dtype))
 def cast(xp: ModuleType, x: Array, dtype: Any) -> Array:
-    """A copy in another dtype. Gradients pass through casts to integers too, as in Paddle (observed rule 75)."""
+    """A copy in another dtype. Gradients pass through casts to integers too, as in Paddle (observed
+    rule 75).
+    """
     wanted = as_dtype(dtype).numpy
     if x.dtype.kind == "c" and wanted.kind != "c":
         x = x.real
@@ -48,14 +49,20 @@ type_as = composed("type_as", lambda x, tensor: astype(x, tensor.dtype))
 # --------------------------------------------------------------------------- shape
 @op(view=True, x=lambda g, F, x_shape: F.reshape(g, x_shape))
 def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
-    """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there."""
-    sizes = [x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))]
+    """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has
+    there.
+    """
+    sizes = [
+        x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))
+    ]
     return xp.reshape(x, tuple(sizes))
 
 
 @spread
 def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
-    """As `reshape_`, sharing memory; `x` itself if it has the shape already. A TypeError if a size is no integer."""
+    """As `reshape_`, sharing memory; `x` itself if it has the shape already. A TypeError if a size
+    is no integer.
+    """
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
     reshaped = reshape_(x, shape)
@@ -74,42 +81,55 @@ def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
     return sorted(range(ndim), key=order.__getitem__)
 
 
-@exchange
 @op(view=True, view_gradient=True, x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
-def transpose(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
-    """The axes in the order `perm`; of one of the first axes alone the others stay where they are, as in Paddle."""
+def transpose_(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
+    """The axes in the order `perm`; of one of the first axes alone the others stay where they are,
+    as in Paddle.
+    """
     return xp.transpose(x, whole_order(perm, x.ndim))
+
+
+def transpose(x: Tensor, perm: Any, dim1: Any = None, name: Any = None) -> Tensor:
+    """The axes in the order `perm`, see `transpose_`; or two exchanged: ``x.transpose(0, 1)``."""
+    if dim1 is None or not isinstance(perm, int):
+        return transpose_(x, perm)
+    order = list(range(x.ndim))
+    order[perm], order[dim1] = order[dim1], order[perm]
+    return transpose_(x, order)
 
 
 @op(view=True, x=lambda g: g)
 def broadcast_view(xp: ModuleType, x: Array, shape: Sequence[int]) -> Array:
-    """As `broadcast_to` on arrays, without a copy: the cotangent of a reduction, which nobody writes to."""
+    """As `broadcast_to` on arrays, without a copy: the cotangent of a reduction, which nobody
+    writes to.
+    """
     return xp.broadcast_to(x, tuple(shape))
 
 
 @spread
 @op(x=lambda g: g)
 def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
-    """`x` repeated along new leading axes and axes of size 1; -1 keeps a size. A copy, so that it may be written to."""
+    """`x` repeated along new leading axes and axes of size 1; -1 keeps a size. A copy, so that it
+    may be written to.
+    """
     sizes = as_ints(shape)
     extra = len(sizes) - x.ndim
     kept = [x.shape[k - extra] if n == -1 and k >= extra else n for k, n in enumerate(sizes)]
     return xp.broadcast_to(x, tuple(kept)).copy()
 
 
-OPS["broadcast_view"].function = broadcast_to  # a recorded gradient is handed to users, who may write to it
+# A recorded gradient is handed to users, who may write to it.
+OPS["broadcast_view"].function = broadcast_to
 expand = composed("expand", lambda x, *shape, **kwargs: broadcast_to(x, *shape, **kwargs))
 expand_as = composed("expand_as", lambda x, y: broadcast_to(x, y.shape))
 
 
 def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
     """The shape to which two shapes broadcast."""
-    sizes = []
-    for n, m in itertools.zip_longest(reversed(x_shape), reversed(y_shape), fillvalue=1):
-        if n != m and 1 not in (n, m):
-            raise invalid(f"Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)}")
-        sizes.append(m if n == 1 else n)
-    return sizes[::-1]
+    pairs = list(itertools.zip_longest(reversed(x_shape), reversed(y_shape), fillvalue=1))
+    fits = all(n == m or 1 in (n, m) for n, m in pairs)
+    require(fits, f"Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)}")
+    return [m if n == 1 else n for n, m in reversed(pairs)]
 
 
 def broadcast_tensors(input: Sequence[Tensor]) -> list[Tensor]:
@@ -120,12 +140,16 @@ def broadcast_tensors(input: Sequence[Tensor]) -> list[Tensor]:
 
 @op(view=True)
 def view_dtype(xp: ModuleType, x: Array, dtype: Any) -> Array:
-    """The bytes of `x` as numbers of another dtype; the last axis shrinks or grows with their size."""
+    """The bytes of `x` as numbers of another dtype; the last axis shrinks or grows with their
+    size.
+    """
     return x.view(as_dtype(dtype).numpy)
 
 
 def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
-    """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no gradient flows."""
+    """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no
+    gradient flows.
+    """
     if isinstance(shape_or_dtype, (str, DType)):
         if as_dtype(shape_or_dtype) is x.dtype:
             return x
@@ -133,8 +157,9 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
             current_observer.get().left(x, f".view('{as_dtype(shape_or_dtype).name}')")
         return view_dtype(x, shape_or_dtype)
     viewed = reshape(x, shape_or_dtype)
-    if isinstance(x, Tensor) and isinstance(viewed, Tensor) and owner(viewed.array) is not owner(x.array):
-        raise invalid("view(): The Tensor can not be viewed, please call reshape")
+    computed = isinstance(x, Tensor) and isinstance(viewed, Tensor)  # no Variables
+    shares = not computed or owner(viewed.array) is owner(x.array)
+    require(shares, "view(): The Tensor can not be viewed, please call reshape")
     return viewed
 
 
@@ -154,13 +179,15 @@ def unsqueeze(x: Tensor, axis: Ints) -> Tensor:
 
 
 def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
-    """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1]."""
+    """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of
+    shape [1].
+    """
     shape = list(x.shape) or [1]
     first, last = normal_axis(start_axis, len(shape)), normal_axis(stop_axis, len(shape))
     if not x.ndim:
         return reshape(x, shape)
-    if first > last:
-        raise invalid(f"flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}")
+    text = f"flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}"
+    require(first <= last, text)
     return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
 
 
@@ -171,16 +198,22 @@ def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
-    """The axes `source` moved to `destination`, as many (else an AssertionError), the others in their order."""
-    given, wanted = ([normal_axis(k, x.ndim) for k in as_ints(axes)] for axes in (source, destination))
-    if len(given) != len(wanted):
-        raise AssertionError("'source' must have the same number of axes as 'destination'.")
-    moved = dict(zip(wanted, given, strict=True))
-    others = (k for k in range(x.ndim) if k not in given)
-    return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])
+    """The axes `source` moved to `destination`, as many (else an AssertionError), the others in
+    their order.
+    """
+    given = [normal_axis(k, x.ndim) for k in as_ints(source)]
+    wanted = [normal_axis(k, x.ndim) for k in as_ints(destination)]
+    text = "'source' must have the same number of axes as 'destination'"
+    require(len(given) == len(wanted), text, error=AssertionError)
+    order = [k for k in range(x.ndim) if k not in given]
+    for place, axis in sorted(zip(wanted, given, strict=True)):
+        order.insert(place, axis)
+    return transpose_(x, order)
 
 
-swapaxes = composed("swapaxes", lambda x, axis0, axis1: moveaxis(x, [axis0, axis1], [axis1, axis0]))
+def swapaxes(x: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two axes exchanged."""
+    return transpose(x, normal_axis(axis0, x.ndim), normal_axis(axis1, x.ndim))
 
 
 # --------------------------------------------------------------------------- copies
@@ -189,24 +222,40 @@ clone = unary("clone", lambda g: g, lambda xp: lambda x: x.copy())
 
 def strides(x: Tensor) -> list[int]:
     """The steps in memory along the axes, in elements."""
-    array = x.array
-    bytes_apart = array.strides
+    array, apart = x.array, x.array.strides
     if not array.size:
         return list(array.shape)  # as in Paddle
+    if array.base is None and array.flags.c_contiguous:
+        return _dense_strides(array.shape)
     steps: list[int] = []
     reach = 1  # of the axes that follow
-    fresh = array.base is None and array.flags.c_contiguous  # NumPy gives an axis of size 1 any stride
-    for size, stride in zip(reversed(array.shape), reversed(bytes_apart), strict=True):
+    for size, stride in zip(reversed(array.shape), reversed(apart), strict=True):
         step = stride // array.dtype.itemsize
-        steps.append(reach if fresh or (size == 1 and not step) else step)
+        steps.append(step or reach if size == 1 else step)  # NumPy gives such an axis any stride
         reach = size * steps[-1]
     return steps[::-1]
 
 
+def _dense_strides(shape: Sequence[int]) -> list[int]:
+    """The steps of a Tensor just made."""
+    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+
+
+def densely(array: Array) -> Array:
+    """A view of as many elements as an array has, from its first one on without gaps."""
+    if not array.size:
+        return array
+    apart = [step * array.dtype.itemsize for step in _dense_strides(array.shape)]
+    view = XP[type(array)].lib.stride_tricks.as_strided
+    return view(array, array.shape, apart)
+
+
 def is_contiguous(x: Tensor) -> bool:
-    """Whether the strides are those of a Tensor just made: those of axes of size 1 count as well, as in Paddle."""
-    steps, sizes = strides(x), x.shape
-    return 0 in sizes or steps == [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+    """Whether the strides are those of a Tensor just made: those of axes of size 1 count as well,
+    as in Paddle.
+    """
+    steps = strides(x)
+    return 0 in x.shape or steps == _dense_strides(x.shape)
 
 
 def contiguous(x: Tensor) -> Tensor:
@@ -220,6 +269,11 @@ def contiguous(x: Tensor) -> Tensor:
 def tile(xp: ModuleType, x: Array, repeat_times: Ints) -> Array:
     """`x` repeated along each axis; the shorter of shape and `repeat_times` is led by ones."""
     return xp.tile(x, tuple(as_ints(repeat_times)))
+
+
+def flat_or_along(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """A Tensor and one of its axes, from the front; the flat Tensor and its only axis for None."""
+    return (reshape(x, [-1]), 0) if axis is None else (x, normal_axis(axis, x.ndim))
 
 
 def _untiled(g: Any, F: Any, shape: Sequence[int], times: Sequence[int]) -> Any:
@@ -237,20 +291,22 @@ def flip(xp: ModuleType, x: Array, axis: Ints) -> Array:
 
 @op(x=lambda g, F, shifts, axis: F.roll(g, [-n for n in as_ints(shifts)], axis))
 def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Array:
-    """Moved by `shifts` along `axis`, what leaves at the end coming in at the front; without axes as if flat."""
-    if len(as_ints(shifts)) != (1 if axis is None else len(as_ints(axis))):
-        raise ValueError(f"{as_ints(shifts)} are not as many shifts as axes {axis}")
-    if axis is None:
-        return xp.roll(x, as_ints(shifts)[0])
-    return xp.roll(x, tuple(as_ints(shifts)), tuple(as_ints(axis)))
+    """Moved by `shifts` along `axis`, what leaves at the end coming in at the front; without axes
+    as if flat.
+    """
+    steps = as_ints(shifts)
+    axes = None if axis is None else as_ints(axis)
+    text = f"{steps} are not as many shifts as axes {axes}"
+    require(len(steps) == len(axes or [0]), text)
+    return xp.roll(x, steps if axes else steps[0], axes)
 
 
 def _triangle(name: str) -> Operation:
     """Zero on the other side of the given diagonal."""
 
     def forward(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
-        if x.ndim < 2:  # which NumPy makes a matrix of
-            raise ValueError(f"Input(X)'s rank must be at least 2 in TrilTriuOp, but is {x.ndim}")
+        # of less NumPy makes a matrix
+        require(x.ndim > 1, f"Input(X)'s rank must be at least 2 in TrilTriuOp, but is {x.ndim}")
         return getattr(xp, name)(x, diagonal)
 
     return op(x=lambda g, F, diagonal: getattr(F, name)(g, diagonal))(composed(name, forward))
@@ -260,13 +316,15 @@ tril, triu = _triangle("tril"), _triangle("triu")
 
 
 # --------------------------------------------------------------------------- views by strides
-def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int) -> Array:
+def _strided(
+    xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int
+) -> Array:
     """The view of contiguous memory by `shape` and `stride`, both in elements."""
     flat = x.reshape(-1)
     last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
-    if all(shape) and not (min(offset, *stride) >= 0 and last < flat.size):
-        text = f"shape {list(shape)}, stride {list(stride)} and offset {offset}"
-        raise ValueError(f"{text} reach beyond the {flat.size} elements")
+    fits = 0 in shape or (min(offset, *stride) >= 0 and last < flat.size)
+    text = f"shape {list(shape)}, stride {list(stride)} and offset {offset}"
+    require(fits, f"{text} reach beyond the {flat.size} elements")
     strides = [s * x.dtype.itemsize for s in stride]
     return xp.lib.stride_tricks.as_strided(flat[offset:], shape, strides)
 
@@ -274,19 +332,29 @@ def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[in
 def first_element(offset: int, dtype: Any) -> int:
     """The index of the element at `offset` bytes; a ValueError between two elements."""
     index, rest = divmod(offset, dtype.itemsize)
-    if rest:
-        raise ValueError(f"the offset of {offset} bytes is not at an element of {dtype.itemsize} bytes")
+    text = f"the offset of {offset} bytes is not at an element of {dtype.itemsize} bytes"
+    require(not rest, text)
     return int(index)
 
 
-def _strided_vjp(g: Any, F: Any, x_shape: tuple[int, ...], shape: Any, stride: Any, offset: int) -> Any:
+def _strided_vjp(
+    g: Any, F: Any, x_shape: tuple[int, ...], shape: Any, stride: Any, offset: int
+) -> Any:
     """Zeros with each element of `g` added where `as_strided` took it from."""
     size = math.prod(x_shape)
-    places = _strided(np, np.arange(size), as_ints(shape), as_ints(stride), first_element(offset, g.dtype)).reshape(-1)
+    places = _strided(
+        np, np.arange(size), as_ints(shape), as_ints(stride), first_element(offset, g.dtype)
+    ).reshape(-1)
     return F.reshape(F.scatter_sum(F.reshape(g, [-1]), [size], places.tolist()), list(x_shape))
 
 
 @op(view=True, x=_strided_vjp)
-def as_strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Array:
-    """The elements of a contiguous Tensor at `offset`, in bytes, plus multiples of `stride`, in elements; a view."""
-    return _strided(xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), first_element(offset, x.dtype))
+def as_strided(
+    xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0
+) -> Array:
+    """The elements of a contiguous Tensor at `offset`, in bytes, plus multiples of `stride`, in
+    elements; a view.
+    """
+    return _strided(
+        xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), first_element(offset, x.dtype)
+    )

@@ -18,21 +18,21 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import current_observer, observers
 
 
-# --------------------------------------------------------------------------- what is told of a Tensor
+# ------------------------------------------------------------------------ what is found in a Tensor
 def _no_gradient(g: Any, F: Any, x_shape: Any, x_dtype: Any) -> Any:
     zero = F.cast(F.sum(g) * 0, x_dtype)
     return F.broadcast_view(F.reshape(zero, [1] * len(x_shape)), list(x_shape))
 
 
 @op(x=_no_gradient)
-def told(xp: ModuleType, x: Array, found: Array) -> Array:
+def flag_where_found(xp: ModuleType, x: Array, found: Array) -> Array:
     """`found`."""
     return found
 
 
 def of_graph(x: Tensor, found: Tensor) -> Tensor:
     """What was found in `x`: it needs a gradient if `x` does, as in Paddle, though that is 0."""
-    return found if x._stop_gradient else told(x, found)
+    return found if x._stop_gradient else flag_where_found(x, found)
 
 
 # --------------------------------------------------------------------------- positions
@@ -51,7 +51,11 @@ def _position(name: str) -> Operation:
     last = -math.inf if name == "argmax" else math.inf
 
     def forward(
-        xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = False, dtype: Any = "int64"
+        xp: ModuleType,
+        x: Array,
+        axis: int | None = None,
+        keepdim: bool = False,
+        dtype: Any = "int64",
     ) -> Array:
         if x.dtype.kind not in "iub":
             x = xp.where(x == x, x, xp.asarray(last, x.dtype))
@@ -65,7 +69,9 @@ argmax, argmin = _position("argmax"), _position("argmin")
 
 @op()
 def argsort_(xp: ModuleType, x: Array, axis: int, descending: bool) -> Array:
-    """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
+    """The positions that sort `x` along `axis`; elements that are equal keep their order either
+    way.
+    """
     if not x.ndim:
         normal_axis(axis, 1)
         return xp.zeros((), "int64")
@@ -77,7 +83,8 @@ def argsort_(xp: ModuleType, x: Array, axis: int, descending: bool) -> Array:
 
 
 argsort = composed(
-    "argsort", lambda x, axis=-1, descending=False, stable=False: of_graph(x, argsort_(x, axis, descending))
+    "argsort",
+    lambda x, axis=-1, descending=False, stable=False: of_graph(x, argsort_(x, axis, descending)),
 )
 
 
@@ -96,13 +103,18 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True) -> TopK:
-    """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and their positions."""
+def topk(
+    x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True
+) -> TopK:
+    """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and
+    their positions.
+    """
     if not x.ndim and int(k) > 0:
         x, axis = reshape(x, [1]), normal_axis(axis or 0, 1)
         return TopK(*(squeeze(t, 0) for t in topk(x, 1, axis)))
     at = normal_axis(-1 if axis is None else axis, x.ndim)
-    require(1 <= int(k) <= x.shape[at], f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, not {k}")
+    text = f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, not {k}"
+    require(1 <= int(k) <= x.shape[at], text)
     order = argsort_(x, at, largest)
     indices = clone(along(order, at, slice(int(k))))
     return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
@@ -118,44 +130,62 @@ def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False) 
 
 
 def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The middle element, or the mean of both; with mode ``min`` the smaller, and its position if there is an axis."""
+    """The middle element, or the mean of both; with mode ``min`` the smaller, and its position if
+    there is an axis.
+    """
     one_of("median(): `mode`", mode, "avg", "min")
-    flat = reshape(x, [-1]) if axis is None else x
-    at = normal_axis(0 if axis is None else axis, flat.ndim or 1)
-    size = flat.shape[at] if flat.ndim else 1
-    lower = kthvalue(flat, (size + 1) // 2, at, True)
-    if flat.ndim and flat.dtype.rank > 1:  # the first NaN of a row is its median
-        first = argmax(cast(isnan(flat), "int64"), at, True)
-        lost = isnan(take_along_axis(flat, first, at))
+    if axis is None:
+        flat = median(reshape(x, [-1]), 0, True, mode)
+        value = flat[0] if mode == "min" else flat
+        return reshape(value, [1] * x.ndim if keepdim else [])
+    if not x.ndim:
+        normal_axis(axis, 1)
+        found = median(reshape(x, [1]), 0, False, mode)
+        return found if mode == "avg" else tuple(found)
+    at = normal_axis(axis, x.ndim)
+    size = x.shape[at]
+    lower = kthvalue(x, (size + 1) // 2, at, True)
+    if x.dtype.rank > 1:  # the first NaN of a row is its median
+        first = argmax(cast(isnan(x), "int64"), at, True)
+        lost = isnan(take_along_axis(x, first, at))
         lower = TopK(where_(lost, math.nan, lower.values), where_(lost, first, lower.indices))
-    shape = [1] * x.ndim if axis is None else list(lower.values.shape)
-    shape = shape if keepdim else [n for k, n in enumerate(shape) if axis is not None and k != at]
     if mode == "min":
-        pair = [reshape(t, shape) for t in lower]
-        return pair[0] if axis is None else tuple(pair)
-    middle = lower.values if size % 2 else (lower.values + kthvalue(flat, size // 2 + 1, at, True).values) / 2
-    wanted = middle if middle.dtype.name == "float64" else cast(middle, "float32")
-    return reshape(wanted, shape)
+        return tuple(lower if keepdim else [squeeze(t, at) for t in lower])
+    middle = lower.values
+    if size % 2 == 0:
+        middle = (middle + kthvalue(x, size // 2 + 1, at, True).values) / 2
+    if middle.dtype.name != "float64":
+        middle = cast(middle, "float32")
+    return middle if keepdim else squeeze(middle, at)
 
 
 @op(inputs=("sorted_sequence", "values"))
 def searchsorted(
-    xp: ModuleType, sorted_sequence: Array, values: Array, out_int32: bool = False, right: bool = False
+    xp: ModuleType,
+    sorted_sequence: Array,
+    values: Array,
+    out_int32: bool = False,
+    right: bool = False,
 ) -> Array:
-    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`."""
+    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or
+    after if `right`.
+    """
     side, dtype = "right" if right else "left", "int32" if out_int32 else "int64"
     if sorted_sequence.ndim == 1:
         return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
-    if sorted_sequence.shape[:-1] != values.shape[:-1]:
-        raise ValueError("all axes of the sorted rows and of the values but the last must be the same")
+    text = "all axes of the sorted rows and of the values but the last must be the same"
+    require(sorted_sequence.shape[:-1] == values.shape[:-1], text)
     rows = (array.reshape(-1, array.shape[-1]) for array in (sorted_sequence, values))
     found = [xp.searchsorted(row, wanted, side=side) for row, wanted in zip(*rows, strict=True)]
     return xp.stack(found).reshape(values.shape).astype(dtype)
 
 
-def bucketize(x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(
+    x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False
+) -> Tensor:
     """`searchsorted`, of a sequence of one axis, with the arguments exchanged."""
-    require(sorted_sequence.ndim == 1, "bucketize(): sorted_sequence must be 1 dimension", sorted_sequence)
+    text = "bucketize(): sorted_sequence must be 1 dimension"
+    require(sorted_sequence.ndim == 1, text, sorted_sequence)
     return searchsorted(sorted_sequence, x, out_int32, right)
 
 
@@ -168,7 +198,9 @@ def unique(
     dtype: Any = "int64",
     sorted: bool = True,
 ) -> Any:
-    """The different elements (or slices along `axis`) in order, and what else is asked for, as Tensors of `dtype`."""
+    """The different elements (or slices along `axis`) in order, and what else is asked for, as
+    Tensors of `dtype`.
+    """
     xp = XP[type(x.array)]
     asked = (return_index, return_inverse, return_counts)
     if observers:
@@ -179,39 +211,22 @@ def unique(
     return (Tensor(found[0]), *(cast(Tensor(extra.reshape(-1)), dtype) for extra in found[1:]))
 
 
-def unique_consecutive(
-    x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, dtype: Any = "int64"
-) -> Any:
-    """The elements (or slices along `axis`) that differ from the one before, and what else is asked for."""
-    if observers:
-        current_observer.get().left(x, "unique_consecutive()")
-    xp = XP[type(x.array)]
-    at = 0 if axis is None else normal_axis(axis, x.ndim)
-    array: Array = x.array.reshape(-1) if axis is None else xp.moveaxis(x.array, at, 0)
-    n = array.shape[0]
-    new = xp.ones((n,), bool)
-    if n > 1:
-        new[1:] = (array[1:] != array[:-1]).reshape(n - 1, -1).any(-1)
-    found = [Tensor(xp.moveaxis(array[new], 0, at))]
-    if return_inverse:
-        found.append(Tensor((xp.cumsum(new.astype("int64")) - 1).astype(dtype)))
-    if return_counts:
-        found.append(Tensor(xp.diff(xp.append(xp.nonzero(new)[0], n)).astype(dtype)))
-    return found[0] if len(found) == 1 else tuple(found)
-
-
 @op(inputs=("x", "test_x"))
-def isin(xp: ModuleType, x: Array, test_x: Array, assume_unique: bool = False, invert: bool = False) -> Array:
+def isin(
+    xp: ModuleType, x: Array, test_x: Array, assume_unique: bool = False, invert: bool = False
+) -> Array:
     """Whether elements of `x` are in `test_x` (or are not, with `invert`)."""
     return xp.isin(x, test_x, invert=invert)
 
 
 @op()
 def one_hot(xp: ModuleType, x: Array, num_classes: Any = -1) -> Array:
-    """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class and one; float32."""
+    """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class
+    and one; float32.
+    """
     least, largest = (x.min().item(), x.max().item()) if x.size else (0, -1)
     classes = largest + 1 if int(num_classes) == -1 else int(num_classes)
-    if least < 0 or largest >= classes:
-        text = "Illegal index value, Input(input) value should be at least 0 and less than Input(depth), but the input"
-        raise ValueError(f"{text} runs from {least} to {largest} and the depth is {classes}")
+    text = "Illegal index value, Input(input) value should be at least 0 and less than Input(depth)"
+    text = f"{text}, but the input runs from {least} to {largest} and the depth is {classes}"
+    require(least >= 0 and largest < classes, text)
     return (x[..., None] == xp.arange(classes)).astype("float32")

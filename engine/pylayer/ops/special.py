@@ -1,6 +1,7 @@
 """Special functions: gamma, Bessel, the inverse of the error function.
 
-Each is computed from its series with the array module's own arithmetic, to a few units in the last place.
+Each is computed from its series with the array module's own arithmetic, to a few units in the last
+place.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from pylayer.tensor.dtype import float64
 from pylayer.tensor.tensor import Tensor
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-"""B₂, B₄ … B₁₆: with arguments above `_FAR`, the terms of Stirling's series left out are below 1e-17."""
+"""B₂, B₄ … B₁₆: with arguments above `_FAR`, the terms of Stirling's series left out are below
+1e-17.
+"""
 _FAR = 16.0
 _LEAST = -1000.0
 _LAST_FACTORIAL = 170
@@ -34,7 +37,8 @@ def _wide(function: Function, *rest: Any) -> Callable[[ModuleType], Function]:
 
 # --------------------------------------------------------------------------- gamma
 def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
-    """ψ⁽ⁿ⁾ by its recurrence up to `_FAR`, then Stirling's series (Abramowitz and Stegun, 6.3.18 and 6.4.11).
+    """ψ⁽ⁿ⁾ by its recurrence up to `_FAR`, then Stirling's series (Abramowitz and Stegun, 6.3.18
+    and 6.4.11).
 
     ψ of what is not positive by reflection (6.3.7); the others by the recurrence, down to `_LEAST`.
     """
@@ -46,12 +50,16 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
     at = xp.where(reflected, 1 - x, x) if n == 0 else xp.where(pole | (x < _LEAST), math.nan, x)
     total = xp.zeros_like(x)
     while bool((near := at < _FAR).any().item()):
-        total = total + xp.where(near, sign * math.factorial(n) / xp.where(near, at, 1.0) ** (n + 1), 0.0)
+        total = total + xp.where(
+            near, sign * math.factorial(n) / xp.where(near, at, 1.0) ** (n + 1), 0.0
+        )
         at = xp.where(near, at + 1, at)
     if n:
         series = math.factorial(n - 1) / at**n + math.factorial(n) / (2 * at ** (n + 1))
         for k, b in enumerate(_BERNOULLI, 1):
-            series = series + b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) / at ** (2 * k + n)
+            series = series + b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) / at ** (
+                2 * k + n
+            )
         return total + sign * series
     found = total + xp.log(at) - 0.5 / at
     for k, b in enumerate(_BERNOULLI, 1):
@@ -62,8 +70,14 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
 
 @op(floating=True, x=lambda g, F, x, n: g * F.polygamma(x, n + 1))
 def polygamma(xp: ModuleType, x: Array, n: int) -> Array:
-    """The `n`-th derivative of `digamma`; NaN at poles and below −1000. A TypeError if `n` is no int."""
-    require(isinstance(n, int), f"The input of n must be int type, but received: {type(n)}", error=TypeError)
+    """The `n`-th derivative of `digamma`; NaN at poles and below −1000. A TypeError if `n` is no
+    int.
+    """
+    require(
+        isinstance(n, int),
+        f"The input of n must be int type, but received: {type(n)}",
+        error=TypeError,
+    )
     require(n >= 0, f"The input of n must be greater than or equal to 0. But received n = {n}")
     return _wide(_polygamma, n)(xp)(x)
 
@@ -81,19 +95,15 @@ digamma = composed("digamma", lambda x: where_(x == 0, -1 / x, polygamma(x, 0)))
 gammaln = lgamma
 
 
-def multigammaln(x: Tensor, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension `p`, 1 at least, or an AssertionError."""
-    require(p > 0, f"The p must be greater than or equal to 1, But received p is {p}", error=AssertionError)
-    total: Any = sum(lgamma(x - k / 2) for k in range(p))
-    return total + p * (p - 1) / 4 * math.log(math.pi)  # type: ignore[no-any-return]
-
-
 _SMALLEST = 1e-300
 _RELATIVE = 2.0**-52
-"""One unit in the last place: a factor that comes as close to 1 as this changes nothing more that can be told."""
+"""One unit in the last place: a factor that comes as close to 1 as this changes nothing more that
+can be told.
+"""
 _MOST_STEPS = 10_000
-"""Steps of the series and of the fraction. Where y is about a, some 8.6 √a terms matter: an element that would take
-more, of an a beyond 1.3e6 there, is NaN."""
+"""Steps of the series and of the fraction. Where y is about a, some 8.6 √a terms matter: an element
+that would take more, of an a beyond 1.3e6 there, is NaN.
+"""
 
 
 def _gamma_ratio(xp: ModuleType, a: Array, y: Array) -> Array:
@@ -136,7 +146,8 @@ def _gamma_fraction(xp: ModuleType, a: Array, y: Array) -> Array:
 
 
 def _gammaincc(xp: ModuleType, a: Array, y: Array) -> Array:
-    """Γ(a, y) / Γ(a): by the series (Abramowitz and Stegun, 6.5.29) up to y = a + 1, then the fraction (6.5.31).
+    """Γ(a, y) / Γ(a): by the series (Abramowitz and Stegun, 6.5.29) up to y = a + 1, then the
+    fraction (6.5.31).
 
     An element that has converged once is done: how others round does not move it.
     """
@@ -147,7 +158,9 @@ def _gammaincc(xp: ModuleType, a: Array, y: Array) -> Array:
     series = 1.0 - _gamma_ratio(xp, b, z) * _gamma_series(xp, b, z)
     b, z = xp.where(far, a, 1.0), xp.where(far, y, 2.5)
     fraction = _gamma_ratio(xp, b, z) * b * _gamma_fraction(xp, b, z)
-    outside = xp.where(xp.isnan(a) | xp.isnan(y), math.nan, xp.where((y == 0) & (a > 0) | xp.isinf(a), 1.0, 0.0))
+    outside = xp.where(
+        xp.isnan(a) | xp.isnan(y), math.nan, xp.where((y == 0) & (a > 0) | xp.isinf(a), 1.0, 0.0)
+    )
     return xp.where(near, series, xp.where(far, fraction, outside))
 
 
@@ -159,7 +172,9 @@ def _gammaincc_vjp(g: Any, F: Any, x: Any, y: Any) -> Any:
 
 @op(floating=True, y=_gammaincc_vjp)
 def gammaincc(xp: ModuleType, x: Array, y: Array) -> Array:
-    """Γ(x, y) / Γ(x), the regularised upper incomplete gamma function; `x` has no gradient, as in Paddle."""
+    """Γ(x, y) / Γ(x), the regularised upper incomplete gamma function; `x` has no gradient, as in
+    Paddle.
+    """
     x, y = xp.broadcast_arrays(x, y)
     if xp.any((x < 0) | (y < 0)).item():
         raise ValueError("The input arguments x and y must be greater than or equal to 0")
@@ -171,11 +186,15 @@ gammainc = composed("gammainc", lambda x, y: 1 - gammaincc(x, y))
 
 # --------------------------------------------------------------------------- Bessel functions
 _LARGE = 30.0
-"""Where the asymptotic series takes over: its 30th term is below 1e-17 there, and the power series needs 80."""
+"""Where the asymptotic series takes over: its 30th term is below 1e-17 there, and the power series
+needs 80.
+"""
 
 
 def _bessel(xp: ModuleType, x: Array, order: int, scaled: bool = True) -> Array:
-    """I₀ or I₁, by exp(−|x|) if `scaled`: the power series, or the asymptotic one (A. and S., 9.6.10, 9.7.1)."""
+    """I₀ or I₁, by exp(−|x|) if `scaled`: the power series, or the asymptotic one (A. and S.,
+    9.6.10, 9.7.1).
+    """
     size = xp.abs(x)
     large = size > _LARGE
     near, far = xp.where(large, 1.0, size), xp.where(large, size, _LARGE)
@@ -196,9 +215,17 @@ def _bessel(xp: ModuleType, x: Array, order: int, scaled: bool = True) -> Array:
 
 i0 = unary("i0", lambda g, F, x: g * F.i1(x), _wide(_bessel, 0, False), floating=True)
 # The slope at 0 is that on the side which the sign of the 0 says, as in Paddle.
-i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.copysign(out, x)), _wide(_bessel, 0), floating=True)
+i0e = unary(
+    "i0e",
+    lambda g, F, x, out: g * (F.i1e(x) - F.copysign(out, x)),
+    _wide(_bessel, 0),
+    floating=True,
+)
 i1 = unary(
-    "i1", lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))), _wide(_bessel, 1, False), floating=True
+    "i1",
+    lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))),
+    _wide(_bessel, 1, False),
+    floating=True,
 )
 
 
@@ -218,7 +245,9 @@ def _i1e_over(xp: ModuleType, x: Array) -> Array:
 
 
 def _i1e_over_vjp(g: Any, F: Any, x: Any) -> Any:
-    """exp(−|x|) · (I₀ ∓ I₁ − 2 I₁ / x) / x, in double precision, and 0 at 0, where it is ∓1/2 on either side."""
+    """exp(−|x|) · (I₀ ∓ I₁ − 2 I₁ / x) / x, in double precision, and 0 at 0, where it is ∓1/2 on
+    either side.
+    """
     zero, wide = x == 0, F.cast(x, float64)
     out = F.i1e_over(wide)
     slope = F.where(zero, 0, (F.i0e(wide) - F.abs(wide) * out - 2 * out) / F.where(zero, 1, wide))
@@ -228,12 +257,14 @@ def _i1e_over_vjp(g: Any, F: Any, x: Any) -> Any:
 i1e_over = unary("i1e_over", _i1e_over_vjp, _wide(_i1e_over), floating=True)
 
 
-# --------------------------------------------------------------------------- the inverse of the error function
+# ---------------------------------------------------------------- the inverse of the error function
 _WINITZKI = 8 / (3 * math.pi) * (math.pi - 3) / (4 - math.pi)
 
 
 def _erfinv(xp: ModuleType, x: Array) -> Array:
-    """Winitzki's approximation, then Halley's steps, each of which triples the number of digits: 2, 6, 18."""
+    """Winitzki's approximation, then Halley's steps, each of which triples the number of digits: 2,
+    6, 18.
+    """
     inside = xp.where(xp.abs(x) < 1, x, 0.0)
     logarithm = xp.log1p(-inside * inside)
     middle = 2 / (math.pi * _WINITZKI) + logarithm / 2
@@ -247,7 +278,10 @@ def _erfinv(xp: ModuleType, x: Array) -> Array:
 
 
 erfinv = unary(
-    "erfinv", lambda g, F, out: g * (math.sqrt(math.pi) / 2) * F.exp(out * out), _wide(_erfinv), floating=True
+    "erfinv",
+    lambda g, F, out: g * (math.sqrt(math.pi) / 2) * F.exp(out * out),
+    _wide(_erfinv),
+    floating=True,
 )
 
 

@@ -1,4 +1,5 @@
-"""The other spellings that Paddle takes: of arguments (``dim=`` for ``axis=``), and of whole functions (``gt``).
+"""The other spellings that Paddle takes: of arguments (``dim=`` for ``axis=``), and of whole
+functions (``gt``).
 
 The tables are those of Paddle 3.3.1's own decorators.
 """
@@ -15,21 +16,29 @@ from pylayer.tensor.tensor import Tensor
 
 _ARGUMENTS: dict[str, str] = {
     "input=x": (
-        "abs adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d ceil clip conv1d conv2d conv3d cos cumprod "
-        "dropout embedding empty_like exp floor frac full_like is_complex is_floating_point isfinite isnan log "
-        "log_sigmoid logical_not masked_select multinomial nonzero one_hot ones_like pad randn_like round rsqrt "
+        "abs adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d ceil clip conv1d conv2d "
+        "conv3d cos cumprod "
+        "dropout embedding empty_like exp floor frac full_like is_complex is_floating_point "
+        "isfinite isnan log "
+        "log_sigmoid logical_not masked_select multinomial nonzero one_hot ones_like pad "
+        "randn_like round rsqrt "
         "sigmoid sign silu sin sqrt tanh trace trunc view_as_complex view_as_real zeros_like"
     ),
     "input=x other=y": (
-        "add bitwise_or divide equal floor_divide gcd greater_equal greater_than lcm less_equal less_than multiply "
+        "add bitwise_or divide equal floor_divide greater_equal greater_than less_equal less_than "
+        "multiply "
         "not_equal remainder subtract true_divide where"
     ),
     "input=x dim=axis": (
-        "all amax amin any argmax argmin argsort chunk cumsum diff fft glu hfft ifft ihfft irfft logsumexp mean median "
-        "prod quantile repeat_interleave rfft softmax squeeze sum topk unique_consecutive unsqueeze var index_select"
+        "all amax amin any argmax argmin argsort chunk cumsum diff fft glu hfft ifft ihfft irfft "
+        "logsumexp mean median "
+        "prod quantile repeat_interleave rfft softmax squeeze sum topk unsqueeze var index_select"
     ),
     "input=x dim=axis keepdims=keepdim": "std",
-    "input=x dim=axes": "fftn fftshift ifftn ifftshift rfftn irfftn hfftn ihfftn fft2 ifft2 rfft2 irfft2 hfft2 ihfft2",
+    "input=x dim=axes": (
+        "fftn fftshift ifftn ifftshift rfftn irfftn hfftn ihfftn fft2 ifft2 rfft2 irfft2 hfft2 "
+        "ihfft2"
+    ),
     "input=x A=x ord=p dim=axis": "norm",
     "ord=p dim=axis": "vector_norm",
     "A=x B=y": "solve",
@@ -40,6 +49,7 @@ _ARGUMENTS: dict[str, str] = {
     "input=arr dim=axis": "take_along_axis",
     "input=x dim=axis sizes=shape": "unflatten",
     "dimension=axis": "unfold",
+    "dim0=perm": "transpose",
     "input=x dims=repeat_times": "tile",
     "elements=x test_elements=test_x": "isin",
     "end=stop steps=num": "linspace",
@@ -51,7 +61,9 @@ _ARGUMENTS: dict[str, str] = {
     "d=dtype": "set_default_dtype",
     "input=x boundaries=sorted_sequence": "bucketize",
     "input=x lambd=threshold": "hardshrink softshrink",
-    "input=x return_indices=return_mask": "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
+    "input=x return_indices=return_mask": (
+        "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d"
+    ),
     "input=x size=shape": "broadcast_to",
     "input=x vec2=y": "outer",
     "n=num_rows m=num_columns": "eye",
@@ -60,7 +72,8 @@ _ARGUMENTS: dict[str, str] = {
     "size=shape_or_dtype dtype=shape_or_dtype": "view",
     "target=label": "cross_entropy",
     (
-        "input=x output_size=output_sizes kernel_size=kernel_sizes dilation=dilations padding=paddings stride=strides"
+        "input=x output_size=output_sizes kernel_size=kernel_sizes dilation=dilations "
+        "padding=paddings stride=strides"
     ): "fold",
 }
 """Other words for arguments, and the functions that take them."""
@@ -82,87 +95,72 @@ SIZES = {
 """By function, the place from which on a shape may be given size by size."""
 
 ALIASES = {
-    "clamp": "clip", "div": "divide", "div_": "divide_", "eq": "equal", "ge": "greater_equal",
-    "greater": "greater_than", "gt": "greater_than", "le": "less_equal", "logsigmoid": "log_sigmoid",
-    "lt": "less_than", "mul": "multiply", "mul_": "multiply_", "ne": "not_equal", "sub": "subtract",
-    "sub_": "subtract_", "true_divide": "divide",
-}  # fmt: skip
+    "clamp": "clip",
+    "div": "divide",
+    "div_": "divide_",
+    "eq": "equal",
+    "ge": "greater_equal",
+    "greater": "greater_than",
+    "gt": "greater_than",
+    "le": "less_equal",
+    "logsigmoid": "log_sigmoid",
+    "lt": "less_than",
+    "mul": "multiply",
+    "mul_": "multiply_",
+    "ne": "not_equal",
+    "sub": "subtract",
+    "sub_": "subtract_",
+    "true_divide": "divide",
+}
 """Other names of functions."""
 
 
-_NAMELESS = """
-_grad_ivar _inplace_version _is_initialized _is_shared_buffer_with _numel _register_backward_hook _share_buffer_to apply
-apply_ argwhere assign astype bfloat16 bool broadcast_shape byte cdouble cfloat char contiguous copy_ cpu cuda detach_
-diag_embed dim double einsum element_size expand fill_ float get_rng_state get_strides half index_sample int is_complex
-is_contiguous is_floating_point is_integer is_same is_tensor long msort nanquantile narrow ndimension new_empty new_full
-new_ones new_zeros nonzero permute pin_memory positive put_along_axis put_along_axis_ rank ravel renorm renorm_
-requires_grad_ scatter_add scatter_add_ scatter_reduce seed set_ set_rng_state set_value setitem shape short slice
-take_along_axis take_along_dim to to_tensor tril_indices triu_indices type_as unstack zero_
-"""
-NAMELESS = frozenset(_NAMELESS.split())
-"""The functions here that take no ``name`` in Paddle. All others do, and none does anything with it."""
-
-
-def place_of_name(name: str, function: Callable[..., Any]) -> int | None:
-    """Where Paddle has a last argument ``name`` that the function lacks: -1 if by its name alone, None if nowhere."""
+def takes_name(function: Callable[..., Any]) -> bool:
+    """Whether a function of ours lacks the ``name`` that Paddle's take, which does nothing."""
     ours = isinstance(function, FunctionType) and function.__module__.startswith("pylayer.ops.")
-    if not ours or name in NAMELESS or hasattr(function, "op"):
-        return None
-    code = inspect.unwrap(function).__code__
-    if "name" in code.co_varnames[: code.co_argcount]:
-        return None
-    return -1 if code.co_flags & inspect.CO_VARARGS else code.co_argcount
-
-
-_ABSENT: Any = object()
+    return (
+        ours
+        and not hasattr(function, "op")
+        and "name" not in inspect.signature(function).parameters
+    )
 
 
 @functools.cache
 def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes other words for its arguments, and a ``name``; a TypeError for one given in both words."""
-    words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_")) or {}
-    place = place_of_name(name, function)
-    sizes = SIZES.get(name)
-    if (not words and place is None and sizes is None) or isinstance(function, type):
+    """A function that takes other words for its arguments, and a ``name``; a TypeError for one
+    given in both words.
+    """
+    words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_"), {})
+    sizes, drops_name = SIZES.get(name), takes_name(function)
+    if isinstance(function, type) or not (words or drops_name or sizes is not None):
         return function
-    with_name = -1 if place is None else place + 1
 
     @functools.wraps(function)
-    def call(first: Any = _ABSENT, *rest: Any, **kwargs: Any) -> Any:
-        if first is not _ABSENT and not rest and not kwargs and place != 0:  # the usual call
-            return function(first)
-        args = rest if first is _ABSENT else (first, *rest)
+    def call(*args: Any, **kwargs: Any) -> Any:
         if sizes is not None and len(args) > sizes and isinstance(args[sizes], int):
             args = (*args[:sizes], list(args[sizes:]))
-        if len(args) == with_name:  # as Paddle's own layers give it
-            args = args[:-1]
-        if kwargs:
-            if place is not None:
-                kwargs.pop("name", None)
-            if kwargs.get("out", call) is None:  # as NumPy's functions call the methods of their names
-                del kwargs["out"]
-            for word in kwargs.keys() & words.keys():
-                if words[word] not in kwargs:
-                    kwargs[words[word]] = kwargs.pop(word)
-                    kwargs = DEFAULTS.get((name, word), {}) | kwargs
+        if not kwargs:
+            return function(*args)
+        if drops_name:
+            kwargs.pop("name", None)
+        if kwargs.get("out", call) is None:  # as NumPy's functions call the methods of their names
+            del kwargs["out"]
+        for word in kwargs.keys() & words.keys():
+            if words[word] not in kwargs:
+                kwargs[words[word]] = kwargs.pop(word)
+                kwargs = DEFAULTS.get((name, word), {}) | kwargs
         return function(*args, **kwargs)
 
-    if words.keys() == {"input"} and function.__code__.co_varnames[: function.__code__.co_argcount] == ("x", "name"):
-
-        @functools.wraps(function)
-        def call_of_one(x: Any = _ABSENT, name: str | None = None, input: Any = _ABSENT) -> Any:
-            if input is _ABSENT and x is not _ABSENT:
-                return function(x)
-            return call(**{word: given for word, given in (("x", x), ("input", input)) if given is not _ABSENT})
-
-        return call_of_one  # a tenth of an elementwise call less: nothing is packed
     return call
 
 
 def attach() -> None:
-    """Give the methods of Tensor their other names, and their arguments the other words; operators take none."""
-    for name, method in [(n, m) for n, m in vars(Tensor).items() if isinstance(m, FunctionType) and n[:2] != "__"]:
-        setattr(Tensor, name, respelled(name, method))
+    """Give the methods of Tensor their other names, and their arguments the other words; operators
+    take none.
+    """
+    for name, method in list(vars(Tensor).items()):
+        if isinstance(method, FunctionType) and not name.startswith("__"):
+            setattr(Tensor, name, respelled(name, method))
     for alias, name in ALIASES.items():
         if hasattr(Tensor, name):
             setattr(Tensor, alias, getattr(Tensor, name))

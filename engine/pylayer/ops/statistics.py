@@ -18,13 +18,15 @@ from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, moveaxis, reshape, squeeze, transpose, unsqueeze
 from pylayer.ops.sorting import argmax, sort
 from pylayer.tape.op import composed, op
-from pylayer.tensor.array import XP, Array
+from pylayer.tensor.array import Array
 from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- without NaN
 nansum = composed(
     "nansum",
-    lambda x, axis=None, dtype=None, keepdim=False: total(where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim),
+    lambda x, axis=None, dtype=None, keepdim=False: total(
+        where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim
+    ),
 )
 
 
@@ -49,9 +51,16 @@ def _between(ordered: Tensor, at: Tensor, interpolation: str) -> Tensor:
     return lerp(element(low), element(high), at - low)
 
 
-def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:
-    """The value below which a share `q` over `axis` lies, several along a new first axis; a TypeError of integers."""
-    one_of("quantile(): `interpolation`", interpolation, "linear", "lower", "higher", "nearest", "midpoint")
+INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+def _quantile(
+    x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool
+) -> Tensor:
+    """The value below which a share `q` over `axis` lies, several along a new first axis; a
+    TypeError of integers.
+    """
+    one_of("quantile(): `interpolation`", interpolation, *INTERPOLATIONS)
     given = q.tolist() if isinstance(q, Tensor) else q
     several = isinstance(given, (list, tuple))
     shares = list(given) if several else [given]
@@ -67,8 +76,9 @@ def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, i
     shape = kept(tuple(x.shape), axis) if keepdim else flat.shape[:-1]
     out = []
     for share in shares:
-        at = clip(astype(valid - 1, x.dtype) * share, 0.0, float(max(count - 1, 0)))
-        out.append(reshape(where_(undefined, math.nan, _between(ordered, at, interpolation)), shape))
+        position = clip(astype(valid - 1, x.dtype) * share, 0.0, float(max(count - 1, 0)))
+        value = where_(undefined, math.nan, _between(ordered, position, interpolation))
+        out.append(reshape(value, shape))
     return stack(out, 0) if several else out[0]
 
 
@@ -80,13 +90,16 @@ quantile = composed(
 )
 nanquantile = composed(
     "nanquantile",
-    lambda x, q, axis=None, keepdim=False, interpolation="linear": _quantile(x, q, axis, keepdim, interpolation, True),
+    lambda x, q, axis=None, keepdim=False, interpolation="linear": _quantile(
+        x, q, axis, keepdim, interpolation, True
+    ),
 )
 
 
 def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``, and along one axis
-    its position, -1 where all is NaN."""
+    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``, and along
+    one axis its position, -1 where all is NaN.
+    """
     one_of("nanmedian(): `mode`", mode, "avg", "min")
     if mode == "avg" or not isinstance(axis, int):
         return _quantile(x, 0.5, axis, keepdim, "midpoint" if mode == "avg" else "lower", True)
@@ -98,7 +111,9 @@ def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "a
 # --------------------------------------------------------------------------- the most frequent
 @op()
 def mode_positions(xp: ModuleType, x: Array) -> Array:
-    """The last position, along the last axis, of the most frequent element, of several the smallest."""
+    """The last position, along the last axis, of the most frequent element, of several the
+    smallest.
+    """
     counts = (x[..., :, None] == x[..., None, :]).sum(-1)
     frequent = counts == counts.max(-1, keepdims=True)
     last = math.inf if x.dtype.kind == "f" else x.max()  # not the largest element, which may be NaN
@@ -118,13 +133,21 @@ def mode(x: Tensor, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tens
 
 # --------------------------------------------------------------------------- covariance
 def cov(
-    x: Tensor, rowvar: bool = True, ddof: bool = True, fweights: Tensor | None = None, aweights: Tensor | None = None
+    x: Tensor,
+    rowvar: bool = True,
+    ddof: bool = True,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
 ) -> Tensor:
-    """The covariances of rows (or columns), over n − 1, or n without `ddof`; of weights `fweights` · `aweights`."""
+    """The covariances of rows (or columns), over n − 1, or n without `ddof`; of weights `fweights`
+    · `aweights`.
+    """
     require(x.ndim in (1, 2), "Input(x) only support N-D (1<=N<=2) tensor in cov", x)
     rows = reshape(x, [1, -1]) if x.ndim == 1 else x
     rows = rows if rowvar or rows.shape[0] == 1 else transpose(rows, [1, 0])
-    counts, shares = (ones([1], x.dtype) if w is None else astype(w, x.dtype) for w in (fweights, aweights))
+    counts, shares = (
+        ones([1], x.dtype) if w is None else astype(w, x.dtype) for w in (fweights, aweights)
+    )
     weights = counts * shares * ones([rows.shape[1]], x.dtype)
     size = total(weights)
     centred = rows - total(rows * weights, 1, None, True) / size
@@ -145,25 +168,15 @@ def corrcoef(x: Tensor, rowvar: bool = True) -> Tensor:
 # --------------------------------------------------------------------------- counts
 @op()
 def bincount(xp: ModuleType, x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
-    """How often each integer from 0 on occurs in a 1-d Tensor (else a TypeError), or the sum of its `weights`."""
-    if x.dtype.kind not in "iu":
-        raise TypeError("Elements in Input(x) should all be integers")
+    """How often each integer from 0 on occurs in a 1-d Tensor (else a TypeError), or the sum of its
+    `weights`.
+    """
+    is_integer = x.dtype.kind in "iu"
+    require(is_integer, "Elements in Input(x) should all be integers", error=TypeError)
     counts = xp.bincount(x, weights, minlength)
-    return counts.astype("int64" if weights is None else weights.dtype if weights.dtype.kind == "f" else "float64")
-
-
-def _bounds(x: Array, low: float, high: float, margin: float = 1.0) -> tuple[float, float]:
-    """Where the bins begin and end: at the extremes if both are 0, and a `margin` beyond if these are equal."""
-    if low == high == 0 and x.size:
-        low, high = float(x.min().item()), float(x.max().item())
-    return (low - margin, high + margin) if low == high else (low, high)
-
-
-def histogram_bin_edges(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """The edges of the bins that `histogram` counts in, float32."""
-    low, high = _bounds(input.array, min, max, 0.5)
-    edges = XP[type(input.array)].linspace(low, high, bins + 1)
-    return Tensor(edges.astype("float32"))
+    if weights is None:
+        return counts.astype("int64")
+    return counts.astype(weights.dtype if weights.dtype.kind == "f" else "float64")
 
 
 @op()
@@ -176,9 +189,16 @@ def histogram(
     weight: Array | None = None,
     density: bool = False,
 ) -> Array:
-    """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0."""
-    require(min <= max, f"max must be larger or equal to min. But received max is {max}, min is {min}")
-    low, high = _bounds(input, min, max)
+    """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if
+    both are 0.
+    """
+    text = f"max must be larger or equal to min. But received max is {max}, min is {min}"
+    require(min <= max, text)
+    low, high = min, max
+    if low == high == 0 and input.size:
+        low, high = float(input.min().item()), float(input.max().item())
+    if low == high:
+        low, high = low - 1.0, high + 1.0
     flat = input.reshape(-1).astype("float64")
     inside = (flat >= low) & (flat <= high)
     places = xp.minimum(((flat[inside] - low) * bins / (high - low)).astype("int64"), bins - 1)

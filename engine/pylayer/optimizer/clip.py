@@ -11,10 +11,6 @@ Pairs = list[tuple[Tensor, Array]]
 """Parameters and their gradients."""
 
 
-def _norm(array: Array) -> Array:
-    return XP[type(array)].sqrt((array * array).sum())
-
-
 def _may_be_clipped(parameter: Tensor) -> bool:
     return bool(getattr(parameter, "need_clip", True))
 
@@ -22,11 +18,17 @@ def _may_be_clipped(parameter: Tensor) -> bool:
 class GradientClip:
     """What an optimizer does to all gradients before a step."""
 
+    def held(self, gradient: Array) -> Array:
+        """One gradient held down, by itself."""
+        raise NotImplementedError(f"{type(self).__name__} must override held() or clipped().")
+
     def clipped(self, pairs: Pairs) -> Pairs:
         """The pairs with their gradients held down."""
-        raise NotImplementedError(f"{type(self).__name__} must override clipped().")
+        return [(p, self.held(g) if _may_be_clipped(p) else g) for p, g in pairs]
 
-    def __call__(self, params_grads: Sequence[tuple[Tensor, Tensor | None]]) -> list[tuple[Tensor, Tensor | None]]:
+    def __call__(
+        self, params_grads: Sequence[tuple[Tensor, Tensor | None]]
+    ) -> list[tuple[Tensor, Tensor | None]]:
         """As `clipped`, on Tensors; parameters without a gradient stay as they are."""
         pairs = [(p, g.array) for p, g in params_grads if g is not None]
         found = iter(self.clipped(pairs))
@@ -40,8 +42,8 @@ class ClipGradByValue(GradientClip):
         self.max = float(max)
         self.min = -self.max if min is None else float(min)
 
-    def clipped(self, pairs: Pairs) -> Pairs:
-        return [(p, g.clip(self.min, self.max) if _may_be_clipped(p) else g) for p, g in pairs]
+    def held(self, gradient: Array) -> Array:
+        return gradient.clip(self.min, self.max)
 
 
 class ClipGradByNorm(GradientClip):
@@ -50,27 +52,28 @@ class ClipGradByNorm(GradientClip):
     def __init__(self, clip_norm: float) -> None:
         self.clip_norm = float(clip_norm)
 
-    def clipped(self, pairs: Pairs) -> Pairs:
-        def held(g: Array) -> Array:
-            size = _norm(g)
-            return g * (self.clip_norm / XP[type(g)].maximum(size, self.clip_norm))
-
-        return [(p, held(g) if _may_be_clipped(p) else g) for p, g in pairs]
+    def held(self, gradient: Array) -> Array:
+        xp = XP[type(gradient)]
+        size = xp.sqrt((gradient * gradient).sum())
+        return gradient * (self.clip_norm / xp.maximum(size, self.clip_norm))
 
 
 class ClipGradByGlobalNorm(GradientClip):
-    """All gradients scaled by one number, so that the 2-norm of all together is at most `clip_norm`."""
+    """All gradients scaled by one number, so that the 2-norm of all together is at most
+    `clip_norm`.
+    """
 
-    def __init__(self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False) -> None:
-        self.clip_norm, self.group_name, self.auto_skip_clip = float(clip_norm), group_name, auto_skip_clip
+    def __init__(
+        self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False
+    ) -> None:
+        self.clip_norm, self.group_name = float(clip_norm), group_name
+        self.auto_skip_clip = auto_skip_clip
 
     def clipped(self, pairs: Pairs) -> Pairs:
         squares = [(g * g).sum() for p, g in pairs if _may_be_clipped(p)]
         if not squares:
             return pairs
         xp = XP[type(pairs[0][1])]
-        total = squares[0]
-        for square in squares[1:]:
-            total = total + square
-        factor = self.clip_norm / xp.maximum(xp.sqrt(total), self.clip_norm)
+        size = xp.sqrt(sum(squares[1:], squares[0]))
+        factor = self.clip_norm / xp.maximum(size, self.clip_norm)
         return [(p, (g * factor).astype(g.dtype) if _may_be_clipped(p) else g) for p, g in pairs]

@@ -1,5 +1,6 @@
 """The modules of `paddle`: one table of where in the engine their names are, and what they say of
-those they lack."""
+those they lack.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +115,7 @@ MODULES = {
     "nn.functional": "nn ops logsigmoid=ops.activation:log_sigmoid",
     "nn.init": "nn.gains nn.initializer",
     "nn.initializer": "nn.gains nn.initializer",
-    "nn.utils": "nn.reparametrisation",
+    "nn.utils": "",
     "optimizer": "optimizer",
     "pir": "static.program Value=static.variable:Variable",
     "pir_utils": "IrGuard=paddle._compatibility:static_guard",
@@ -128,9 +129,9 @@ MODULES = {
     "static.nn": "static.cond static.nn static.pylayer_op",
     "tensor": (  # after the first, the names of modules in it
         "ops ops:erf_,expm1_,fill_diagonal_ ops.creation:logspace,tril_indices,triu_indices "
-        "ops.norms:pdist ops.inplace:assign "
+        "ops.inplace:assign "
         "ops.random:Generator,bernoulli,get_rng_state,seed,set_rng_state "
-        "ops.joining:cat,concatenate,crop ops.shape:clone"
+        "ops.joining:cat,concatenate ops.shape:clone"
     ),
     "utils": "",
 }
@@ -152,7 +153,8 @@ ALSO = {
 
 class Facade(ModuleType):
     """A module of the facade, on which imports leave no stand-ins: none hides a function of its
-    name."""
+    name.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not isinstance(value, StandIn):
@@ -166,7 +168,8 @@ class Facade(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         """A stand-in for what the release has and it lacks, else the error, with the nearest
-        name."""
+        name.
+        """
         shown = paddles(self.__name__)
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"module {shown!r} has no attribute {name!r}")
@@ -188,7 +191,8 @@ def names_in(source: str) -> dict[str, Any]:
 
 def own_name(name: str) -> str:
     """What the engine calls something: the release has functions by other names, and classes in
-    PyTorch's spelling."""
+    PyTorch's spelling.
+    """
     if name[0].isupper() and name.endswith(("1d", "2d", "3d")):
         return name.removesuffix("d").replace("Unpool", "UnPool") + "D"
     return ALIASES.get(name, name)
@@ -216,7 +220,8 @@ def named(owner: str, sources: Iterable[str]) -> dict[str, Any]:
 
 def fill() -> None:
     """Make the modules of the facade, each in its parent and where Python finds what is
-    imported."""
+    imported.
+    """
     for path, sources in MODULES.items():
         name = f"{FACADE}.{path}".removesuffix(".")
         parent, _, last = name.rpartition(".")

@@ -404,7 +404,7 @@ def swapped(x: Any) -> Any:
 def of_triangle(x: Any, lower: bool) -> Any:
     """The Hermitian matrix of which one triangle is given: LAPACK does not read the other."""
     if x.array.dtype.kind != "c":
-        return factors.mirrored(x if lower else swapped(x))
+        return factors.symmetric_from_lower(x if lower else swapped(x))
     x = x if lower else complexes.conj(swapped(x))
     below, diagonal = shapes.tril(x, -1), shapes.tril(shapes.triu(x))
     return below + shapes.astype(complexes.real(diagonal), x.dtype) + swapped(complexes.conj(below))
