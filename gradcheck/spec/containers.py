@@ -54,11 +54,19 @@ def built(value: Any) -> Any:
 def flat_names(name: str, value: Any) -> dict[str, Any]:
     """What is in nested lists, tuples and dicts under a name, by names of its own."""
     places = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else None
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, (list, tuple))
+        else None
     )
     if places is None:
         return {name: value}
-    return {key: one for place, part in places for key, one in flat_names(inside(name, place), part).items()}
+    return {
+        key: one
+        for place, part in places
+        for key, one in flat_names(inside(name, place), part).items()
+    }
 
 
 def filled(name: str, value: Any, found: Mapping[str, Any]) -> Any:

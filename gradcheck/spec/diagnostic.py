@@ -46,7 +46,9 @@ class Diagnostic:
             number = f"{self.line:>5}"
             shown.append(f"{cyan}{number} |{reset} {before}{marked}{after}")
             underline = "^" * max(1, display_width(marked))
-            shown.append(f"{cyan}{'':>5} |{reset} {' ' * display_width(before)}{red}{underline}{reset}")
+            shown.append(
+                f"{cyan}{'':>5} |{reset} {' ' * display_width(before)}{red}{underline}{reset}"
+            )
         if self.help:
             shown.append(f"{'':>5} {cyan}help:{reset} {escape(self.help)}")
         return "\n".join(shown)

@@ -75,13 +75,17 @@ class InWorld(NamedTuple):
         if not self.world:
             if self.outputs or self.random:
                 option = "--outputs" if self.outputs else "--random"
-                raise DraftError(f"{option} is for a world of ranks: say how many there are, such as --world 4")
+                raise DraftError(
+                    f"{option} is for a world of ranks: say how many there are, such as --world 4"
+                )
             return []
         found = [f"    world: {self._world()}"]
         if self.outputs:
             words = self.outputs.split(",")
             if unknown := [word for word in words if word not in get_args(OutputStands)]:
-                raise DraftError(f"--outputs {self.outputs}: {unknown[0]!r} is neither 'split' nor 'replicated'")
+                raise DraftError(
+                    f"--outputs {self.outputs}: {unknown[0]!r} is neither 'split' nor 'replicated'"
+                )
             written = ", ".join(f"{{ranks: {word}}}" for word in words)
             found.append(f"    outputs: {written if len(words) == 1 else f'[{written}]'}")
         return found + ([f"    random: {self.random}"] if self.random else [])
@@ -92,7 +96,9 @@ class InWorld(NamedTuple):
         pairs = [re.fullmatch(r"(\w+)=(\d{1,9})", part) for part in self.world.split(",")]
         degrees = {pair[1]: int(pair[2]) for pair in pairs if pair}
         if not all(pairs):
-            raise DraftError(f"--world {self.world}: write a number of ranks, or ranks along axes, such as mp=2,dp=2")
+            raise DraftError(
+                f"--world {self.world}: write a number of ranks, or ranks along axes, such as mp=2,dp=2"
+            )
         if len(degrees) < len(pairs):
             raise DraftError(f"--world {self.world}: an axis is given twice")
         return "{" + ", ".join(f"{axis}: {degree}" for axis, degree in degrees.items()) + "}"
@@ -106,8 +112,12 @@ def signature_of(reference: str) -> Signature:
         DraftError: there is no such file, or nothing of that name in it.
     """
     if not LAYER_REFERENCE.fullmatch(reference) or reference.partition(":")[0].endswith(".py"):
-        if reference.endswith((".yaml", ".yml")) or re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", reference):
-            raise DraftError(f"{reference!r} names no layer: `gradcheck run {reference}` runs scenarios")
+        if reference.endswith((".yaml", ".yml")) or re.fullmatch(
+            r"[a-z0-9]+(-[a-z0-9]+)+", reference
+        ):
+            raise DraftError(
+                f"{reference!r} names no layer: `gradcheck run {reference}` runs scenarios"
+            )
         raise DraftError(f"{reference!r} names no layer: write {_meant(reference)}")
     module, _, name = reference.partition(":")
     place, node = _looked_up(_module(module), name.split("."))
@@ -117,8 +127,12 @@ def signature_of(reference: str) -> Signature:
             f"{place.file}:{node.lineno}: class {node.name} has no forward, nor a base of yours that has one"
         )
     given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-    defaults = [None] * (len(given) - len(function.args.defaults)) + [*map(ast.unparse, function.args.defaults)]
-    arguments = dict([*zip(given, defaults, strict=True)][node is not function :])  # a class's forward takes ctx first
+    defaults = [None] * (len(given) - len(function.args.defaults)) + [
+        *map(ast.unparse, function.args.defaults)
+    ]
+    arguments = dict(
+        [*zip(given, defaults, strict=True)][node is not function :]
+    )  # a class's forward takes ctx first
     return Signature(reference, place.file, node.lineno, isinstance(node, ast.ClassDef), arguments)
 
 
@@ -151,11 +165,15 @@ def _module(module: str) -> _Module:
         beside = {one.stem for root in roots() for one in root.joinpath(*above).glob("*.py")}
         near = get_close_matches(last, sorted(beside), 1)
         meant = f"; did you mean {'.'.join([*above, *near])}?" if near else ""
-        raise DraftError(f"there is no module {module} below {' or '.join(map(str, roots()))}{meant}")
+        raise DraftError(
+            f"there is no module {module} below {' or '.join(map(str, roots()))}{meant}"
+        )
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
-        raise DraftError(f"{file}:{error.lineno or 1}:{error.offset or 1}: {error.msg}: this is no Python") from None
+        raise DraftError(
+            f"{file}:{error.lineno or 1}:{error.offset or 1}: {error.msg}: this is no Python"
+        ) from None
     except (ValueError, RecursionError, MemoryError, OSError) as error:
         raise DraftError(f"{file}: {error}") from None
     return _Module(module, file, tree)
@@ -164,7 +182,11 @@ def _module(module: str) -> _Module:
 def _file_of(module: str) -> Path | None:
     """The file of a module below a root."""
     below = Path(*module.split("."))
-    files = [root / form for root in roots() for form in (below.with_suffix(".py"), below / "__init__.py")]
+    files = [
+        root / form
+        for root in roots()
+        for form in (below.with_suffix(".py"), below / "__init__.py")
+    ]
     return next((one for one in files if one.is_file()), None)
 
 
@@ -172,7 +194,9 @@ def _meant(text: str) -> str:
     """The reference that was likely meant by the name of a module or file, or by a path or a dot before the layer."""
     module = text.removeprefix("./").removesuffix(".py").replace(os.sep, ".").replace("/", ".")
     file = _file_of(module) if re.fullmatch(r"[\w.]+", module) else None
-    if file and (names := re.findall(r"^(?:class|def) ([^\W_]\w*)", file.read_text("utf-8", "replace"), re.M)):
+    if file and (
+        names := re.findall(r"^(?:class|def) ([^\W_]\w*)", file.read_text("utf-8", "replace"), re.M)
+    ):
         return f"{module}:{names[0]}"
     place, _, name = text.removeprefix("./").rpartition(":" if ":" in text else ".")
     meant = f"{place.removesuffix('.py').replace('/', '.').replace(os.sep, '.')}:{name}"
@@ -181,11 +205,15 @@ def _meant(text: str) -> str:
     return "package.module:Layer, such as mypkg.layers:OwnTanh"
 
 
-def _looked_up(place: _Module, names: Sequence[str], steps: int = 0) -> tuple[_Module, ast.ClassDef | ast.FunctionDef]:
+def _looked_up(
+    place: _Module, names: Sequence[str], steps: int = 0
+) -> tuple[_Module, ast.ClassDef | ast.FunctionDef]:
     """What stands under `names`, one within the other, in a module, or where that takes the first of them from."""
     node: ast.Module | ast.ClassDef | ast.FunctionDef = place.tree
     for name in names:
-        known = {one.name: one for one in node.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+        known = {
+            one.name: one for one in node.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))
+        }
         module, there = place.imported.get(name, ("", "")) if node is place.tree else ("", "")
         if name not in known and module and steps < MOST_IMPORTS and _file_of(module):
             return _looked_up(_module(module), [there, *names[1:]], steps + 1)
@@ -197,15 +225,21 @@ def _looked_up(place: _Module, names: Sequence[str], steps: int = 0) -> tuple[_M
     return place, node
 
 
-def _method(place: _Module, node: ast.ClassDef, name: str, steps: int = 0) -> ast.FunctionDef | None:
+def _method(
+    place: _Module, node: ast.ClassDef, name: str, steps: int = 0
+) -> ast.FunctionDef | None:
     """A method of a class, or of one that it is derived from, as far as these are the user's; None if there is none."""
     own = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == name]
     if own:
         return own[-1]
-    for base in (one.id for one in node.bases if isinstance(one, ast.Name) and steps < MOST_IMPORTS):
+    for base in (
+        one.id for one in node.bases if isinstance(one, ast.Name) and steps < MOST_IMPORTS
+    ):
         with suppress(DraftError):  # of a library
             above, found = _looked_up(place, [base])
-            method = _method(above, found, name, steps + 1) if isinstance(found, ast.ClassDef) else None
+            method = (
+                _method(above, found, name, steps + 1) if isinstance(found, ast.ClassDef) else None
+            )
             if method is not None:
                 return method
     return None
@@ -232,7 +266,9 @@ def draft(
     of_world = world.lines()
     if not of_world and (marked := [one for one in inputs if one.ranks != "split"]):
         option = f"--input {marked[0].name}=…:{marked[0].ranks}"
-        raise DraftError(f"{option} is for a world of ranks: say how many there are, such as --world 4")
+        raise DraftError(
+            f"{option} is for a world of ranks: say how many there are, such as --world 4"
+        )
     lines = [
         "schema: gradcheck/v1",
         "scenarios:",
@@ -240,17 +276,29 @@ def draft(
         *of_world[:1],
         f"    layer: {{ref: {signature.reference!r}}}",
     ]
-    told = {name: value for name, value in signature.arguments.items() if name not in {one.name for one in inputs}}
+    told = {
+        name: value
+        for name, value in signature.arguments.items()
+        if name not in {one.name for one in inputs}
+    }
     if call:
         lines.append(f"    call: {_quoted(call)}")
     elif comments and told:
-        arguments = ", ".join([*(one.name for one in inputs), *(f"{key}={told[key] or '…'}" for key in told)])
+        arguments = ", ".join(
+            [*(one.name for one in inputs), *(f"{key}={told[key] or '…'}" for key in told)]
+        )
         open_ones = [key for key, default in told.items() if default is None]
         needed = f"  # needed: say what {' and '.join(open_ones)} shall be" if open_ones else ""
-        lines.append(f"    # call: {name}{'.apply' if signature.is_class else ''}({arguments}){needed}")
+        lines.append(
+            f"    # call: {name}{'.apply' if signature.is_class else ''}({arguments}){needed}"
+        )
     lines.append("    inputs:")
     for one in inputs:
-        note = "  # or values: [[…]], near: [0.0], range: [0.1, 3], stop_gradient: true" if comments else ""
+        note = (
+            "  # or values: [[…]], near: [0.0], range: [0.1, 3], stop_gradient: true"
+            if comments
+            else ""
+        )
         lines.append(f"      {one.name}: {{{written(one)}}}{note}")
     lines += of_world[1:]
     if order == 2:
@@ -258,7 +306,13 @@ def draft(
     if comments:
         lines += [
             "    # expect:",
-            *([] if of_world else ["    #   order: 2                       # the derivative of the gradient as well"]),
+            *(
+                []
+                if of_world
+                else [
+                    "    #   order: 2                       # the derivative of the gradient as well"
+                ]
+            ),
             "    #   gradient: straight-through     # or zero, differs: what is not meant as the derivative",
             "    # matrix: {dtype: [float32, float64]}",
         ]
@@ -269,7 +323,10 @@ def written(word: InputWord) -> str:
     """An input as a scenario has it, without the braces."""
     whole = word.dtype == "bool" or word.dtype.startswith(("int", "uint"))
     if word.file:
-        parts = [f"from: {_quoted(word.file)}", *([f"key: {_quoted(word.key)}"] if word.key else [])]
+        parts = [
+            f"from: {_quoted(word.file)}",
+            *([f"key: {_quoted(word.key)}"] if word.key else []),
+        ]
     elif word.value is not None:
         parts = [f"values: {constant(int(word.value) if whole else word.value, word.shape)}"]
     else:
@@ -295,7 +352,10 @@ def constant(value: float, shape: Sequence[int]) -> str:
 def identity_of(reference: str) -> str:
     """The id of a scenario for a layer: its name in kebab-case."""
     name = reference.rpartition(":")[2].rpartition(".")[2]
-    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-") or "layer"
+    return (
+        re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-")
+        or "layer"
+    )
 
 
 def _quoted(text: str) -> str:

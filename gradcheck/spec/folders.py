@@ -35,7 +35,10 @@ def find(
     for path in map(Path, paths):
         below = spec_files(path, whole_project=whole_project) if path.is_dir() else [path]
         if not below and not whole_project:
-            message, help = f"there is no *{SUFFIX} file in this folder", f"spec files are named <topic>{SUFFIX}"
+            message, help = (
+                f"there is no *{SUFFIX} file in this folder",
+                f"spec files are named <topic>{SUFFIX}",
+            )
             mistakes.append(Diagnostic(str(path), 0, 0, 0, message, help))
         for file in below:
             files.setdefault(os.path.realpath(file), file)

@@ -90,7 +90,10 @@ def input_word(text: str, letters: bool = False) -> InputWord:
     rest, tilde, limits = rest.partition("~")
     shape, *flags = rest.split(":")
     try:
-        found: dict[str, object] = {"name": name, "sizes": _sizes(shape, letters) if shape else None}
+        found: dict[str, object] = {
+            "name": name,
+            "sizes": _sizes(shape, letters) if shape else None,
+        }
         for flag in flags:
             found |= _flag(flag)
         if "below" in found:
@@ -113,12 +116,22 @@ def input_word(text: str, letters: bool = False) -> InputWord:
 def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
     if not _SHAPE.fullmatch(shape):
         listed = re.fullmatch(r"[\[(]?([0-9]+(?: ?, ?[0-9]+)*),?[\])]?", shape)
-        meant = re.sub(" ?, ?", "x", listed[1]) if listed else "sizes with x between them, such as 3x4, or scalar"
+        meant = (
+            re.sub(" ?, ?", "x", listed[1])
+            if listed
+            else "sizes with x between them, such as 3x4, or scalar"
+        )
         also = "; free sizes are capital letters, such as BxT" if letters else ""
         raise InputWordError(f"{shape!r} is no shape: write {meant}{also}")
-    sizes = () if shape == "scalar" else tuple(int(one) if one.isdigit() else one for one in shape.split("x"))
+    sizes = (
+        ()
+        if shape == "scalar"
+        else tuple(int(one) if one.isdigit() else one for one in shape.split("x"))
+    )
     if not letters and (named := [one for one in sizes if isinstance(one, str)]):
-        raise InputWordError(f"{named[0]} is a free size, which `gradcheck explore` draws: write a number here")
+        raise InputWordError(
+            f"{named[0]} is a free size, which `gradcheck explore` draws: write a number here"
+        )
     if len(sizes) > MAX_DIMENSIONS:
         raise InputWordError(f"{len(sizes)} axes are too many: at most {MAX_DIMENSIONS}")
     return sizes
@@ -135,7 +148,11 @@ def _flag(flag: str) -> dict[str, object]:
     if (below := re.fullmatch(r"below=([0-9]{1,9})", flag)) and int(below[1]) > 0:
         return {"below": int(below[1])}
     known = [*get_args(DType), "below=N", "stopped", "replicated", "partial"]
-    what = f"unknown dtype {flag!r}" if re.fullmatch(r"[a-z]+\d+", flag) else f"{flag!r} says nothing here"
+    what = (
+        f"unknown dtype {flag!r}"
+        if re.fullmatch(r"[a-z]+\d+", flag)
+        else f"{flag!r} says nothing here"
+    )
     raise InputWordError(f"{what}; {hint(flag, known, 'write one of ' + ', '.join(known))}")
 
 
@@ -145,9 +162,15 @@ def _given(given: str) -> dict[str, object]:
         return {"value": float(given)}
     file, _, key = given.partition("#")
     if not file.endswith((".npy", ".npz")):
-        raise InputWordError("write a number or an .npy or .npz file behind @, such as @0 or @data.npz#key")
+        raise InputWordError(
+            "write a number or an .npy or .npz file behind @, such as @0 or @data.npz#key"
+        )
     if file.endswith(".npz") != bool(key):
-        what = "names the array behind #, such as @data.npz#key" if file.endswith(".npz") else "holds one array: no #"
+        what = (
+            "names the array behind #, such as @data.npz#key"
+            if file.endswith(".npz")
+            else "holds one array: no #"
+        )
         raise InputWordError(f"{file} {what}")
     return {"file": file, "key": key}
 
@@ -156,11 +179,15 @@ def _problem(word: InputWord, ranged: bool, given: bool) -> str:
     """Why what a word says does not go together; empty if it does."""
     whole, below = not word.is_floating, word.below is not None
     problems = {
-        f"what shape has it? Write {word.name}=3x4, or {word.name}=scalar": word.sizes is None and not word.file,
-        "the file has the shape: write nothing between = and @": word.sizes is not None and bool(word.file),
+        f"what shape has it? Write {word.name}=3x4, or {word.name}=scalar": word.sizes is None
+        and not word.file,
+        "the file has the shape: write nothing between = and @": word.sizes is not None
+        and bool(word.file),
         "a range and a value: write one of the two": ranged and given,
-        f"a range is for floating numbers, not {word.dtype}: write below=N for whole ones": ranged and whole,
-        f"below=N is for whole numbers, not {word.dtype}": below and (not whole or word.dtype == "bool"),
+        f"a range is for floating numbers, not {word.dtype}: write below=N for whole ones": ranged
+        and whole,
+        f"below=N is for whole numbers, not {word.dtype}": below
+        and (not whole or word.dtype == "bool"),
         "below=N and a value: write one of the two": below and given,
     }
     return next((problem for problem, there in problems.items() if there), "")

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=256)  # a suite says the same few things of hundreds of scenarios
 def _set(text: str) -> SpecifierSet:
     """The versions that a range means. Raises packaging.specifiers.InvalidSpecifier if it is none."""
-    from packaging.specifiers import SpecifierSet  # here: it takes 17 ms, and most files have no range
+    from packaging.specifiers import (
+        SpecifierSet,
+    )  # here: it takes 17 ms, and most files have no range
 
     return SpecifierSet(text)
 
@@ -49,7 +51,9 @@ def shared(one: str | None, other: str | None) -> str:
     named = [*_named(one), *_named(other)]
     # Between two versions that the ranges name, all are in or all are out: one beside each stands for them.
     candidates = ["0", *(f"{version}{after}" for version in named for after in ("", ".0.0.1"))]
-    return next((version for version in candidates if within(version, one) and within(version, other)), "")
+    return next(
+        (version for version in candidates if within(version, one) and within(version, other)), ""
+    )
 
 
 def _named(text: str | None) -> Iterator[str]:
@@ -58,6 +62,8 @@ def _named(text: str | None) -> Iterator[str]:
         version = specifier.version.removesuffix(".*")
         yield version
         release = version.split(".")
-        for length in range(1, len(release) + 1):  # ==3.2.* and ~=3.2.1 end where the next such release begins
+        for length in range(
+            1, len(release) + 1
+        ):  # ==3.2.* and ~=3.2.1 end where the next such release begins
             if release[length - 1].isdecimal():
                 yield ".".join([*release[: length - 1], str(int(release[length - 1]) + 1)])
