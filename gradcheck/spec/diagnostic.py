@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from gradcheck.support.escape import display_width, escape
+from gradcheck.support.suggest import nearest
 
 _EXCERPT_WIDTH = 110
 _QUOTE_WIDTH = 60
@@ -80,8 +83,24 @@ def quote(text: str) -> str:
     return f"'{escape(text if len(text) <= _QUOTE_WIDTH else text[:_QUOTE_WIDTH] + '…')}'"
 
 
+def describe(value: Any) -> str:
+    """Describe a value for a message: ``"1e-6"``, ``3``, ``true``, ``null``, ``a list``."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return quote(json.dumps(value, ensure_ascii=False))[1:-1]
+
+
 def listing(names: Iterable[str], last: str = "or") -> str:
     """``a``, ``a or b``, ``a, b or c``; at most twenty of them."""
     *most, final = names
     most, final = (most, final) if len(most) < 20 else (most[:20], "…")
     return f"{', '.join(most)} {last} {final}" if most else final
+
+
+def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return which of `known` was likely meant; otherwise another advice, or all of them."""
+    names = list(known)
+    near = nearest(name, names[:500])
+    return f"did you mean '{near}'?" if near else otherwise or f"write {listing(names)}"

@@ -14,15 +14,7 @@ from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.document import parse
 from gradcheck.spec.folders import find
 from gradcheck.spec.messages import report_errors
-from gradcheck.spec.model import (
-    BackendEntries,
-    BackendExpectation,
-    BackendName,
-    Expect,
-    Scenario,
-    SpecFile,
-    Verdict,
-)
+from gradcheck.spec.model import SpecFile
 from gradcheck.spec.resolve import resolve
 from gradcheck.spec.scenario_rules import ScenarioRules
 from gradcheck.spec.text import SpecText, decode, read_text
@@ -113,55 +105,14 @@ def given_in(spec: SpecFile) -> list[Given]:
 def interpret(text: SpecText) -> SpecFile:
     """As `read`, for a text that has been read."""
     document = resolve(parse(text), text)
-    spec = None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # a doubtful escape in a documented program is not ours to judge
+            # A doubtful escape in a documented program is not ours to judge.
+            warnings.simplefilter("ignore")
             spec = SpecFile.model_validate(document, context=ScenarioRules())
     except ValidationError as error:
         report_errors(error, document, text)
-    if spec is not None and not spec.scenarios and not text.found:
-        place = document.marks["scenarios"][1].place
-        text.report(place, "scenarios must not be empty", "add one: '- id: …' below 'scenarios:'")
-    if spec is None or text.found:
+    if text.found:
         raise text.error()
-    return spec.model_copy(update={"scenarios": tuple(map(complete_gradients, spec.scenarios))})
-
-
-def complete_gradients(scenario: Scenario) -> Scenario:
-    """Return a scenario whose expectations say what is expected of the gradient."""
-    usual = scenario.usual_gradient
-    backends: dict[BackendName, BackendEntries] = {}
-    for backend, entries in scenario.backends.items():
-        if isinstance(entries, BackendExpectation):
-            backends[backend] = complete_entry(entries, usual)
-        else:
-            backends[backend] = tuple(complete_entry(entry, usual) for entry in entries)
-    return scenario.model_copy(
-        update={"expect": complete_expect(scenario.expect, usual), "backends": backends}
-    )
-
-
-def complete_entry(entry: BackendExpectation, usual: Verdict) -> BackendExpectation:
-    """Return what is said of a backend, with what is expected of its gradient."""
-    update: dict[str, Expect] = {}
-    if entry.expect is not None:
-        update["expect"] = complete_expect(entry.expect, usual)
-    if entry.observed is not None:
-        update["observed"] = complete_expect(entry.observed, "unchecked")
-    return entry.model_copy(update=update)
-
-
-def complete_expect(expect: Expect, usual: Verdict) -> Expect:
-    """Return an expectation that says what is expected of the gradient: the usual, unless other
-    keys tell.
-    """
-    if expect.written_gradient is not None:
-        return expect
-    if expect.raises is not None:
-        usual = "unchecked"
-    elif expect.differs is not None and expect.differs.written:
-        usual = "differs"
-    return expect.model_copy(update={"gradient": usual})
+    scenarios = tuple(scenario.complete() for scenario in spec.scenarios)
+    return spec.model_copy(update={"path": text.path, "scenarios": scenarios})

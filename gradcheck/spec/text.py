@@ -10,12 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gradcheck.spec.diagnostic import Diagnostic, SpecError
+from gradcheck.spec.data import Place
+from gradcheck.spec.diagnostic import Diagnostic, SpecError, suggest
 from gradcheck.support.suggest import nearest
-
-Place = tuple[int, int, int]
-"""Line, column, and the number of characters to underline."""
-
 
 MAX_BYTES = 10_000_000
 
@@ -31,8 +28,6 @@ class SpecText:
     path: str
     lines: list[str]
     found: list[Diagnostic] = field(default_factory=list)
-    nodes: int = 0
-    """Number of values in the file, once it is parsed."""
 
     @property
     def content(self) -> str:
@@ -45,12 +40,13 @@ class SpecText:
         source = self.lines[line - 1] if line <= len(self.lines) else ""
         self.found.append(Diagnostic(self.path, line, column, width, message, help, source))
 
-    def suggest(self, name: str, known: Iterable[str]) -> str:
-        """Return the one of `known` that was likely meant, or "".
+    def suggest(self, name: str, known: Iterable[str], otherwise: str = "") -> str:
+        """Return which of `known` was likely meant; otherwise another advice, or all of them.
 
         A file with very many mistakes gets no suggestions, because each takes time.
         """
-        return nearest(name, list(known)[:500]) if len(self.found) < _MAX_SUGGESTIONS else ""
+        is_sought = len(self.found) < _MAX_SUGGESTIONS
+        return suggest(name, known, otherwise) if is_sought else otherwise
 
     def error(self) -> SpecError:
         """Return the diagnostics as an error; a mistake that many inherit counts once."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from pydantic import AfterValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from gradcheck.spec.data import DataPath
-from gradcheck.spec.text import Place
+from gradcheck.spec.data import DataPath, Place
+from gradcheck.spec.diagnostic import quote
 
 MISTAKES = "gradcheck_mistakes"
 """The type of the pydantic errors that carry mistakes."""
@@ -19,29 +20,16 @@ Underlined = Literal["value", "key", "start"]
 
 
 class Violation(NamedTuple):
-    """A mistake in a value, or in a part of it.
-
-    In message and help, ``{text}`` stands for the value as it is written, ``{here}`` for its
-    description, and ``{number}`` for advice on how to write a number.
-    """
+    """A mistake in a value, or in a part of it."""
 
     path: DataPath
     """Leads from the value whose rule is broken to the part."""
     message: str
+    """``{label}`` in it stands for what the value is called."""
     help: str = ""
     mark: Underlined = "value"
     inside: Place | None = None
     """Line, column and width in code, if the mistake is in code."""
-
-
-class Exclusion(NamedTuple):
-    """A key that some others exclude."""
-
-    key: str
-    others: tuple[str, ...]
-    message: str
-    """With ``{key}`` and ``{other}``, the key that excludes it."""
-    help: str
 
 
 def below(path: DataPath, mistakes: Iterable[Violation]) -> Iterator[Violation]:
@@ -58,29 +46,23 @@ def raise_mistakes(mistakes: Iterable[Violation]) -> None:
         raise PydanticCustomError(MISTAKES, "{summary}", {"summary": summary, "mistakes": found})
 
 
-def find_broken(*rules: tuple[bool, Violation]) -> Iterator[Violation]:
-    """Yield the mistakes whose condition holds."""
-    for is_broken, mistake in rules:
-        if is_broken:
-            yield mistake
+def rule(find_mistakes: Callable[[Any], Iterable[Violation]]) -> AfterValidator:
+    """Return a validator that refuses the mistakes found in a value, when a file is read."""
 
-
-def as_validator(find_mistakes: Callable[[Any], Iterator[Violation]]) -> Callable[[Any], Any]:
-    """Return a validator of pydantic that raises the mistakes that a function finds in a value."""
-
-    def validate(value: Any) -> Any:
-        raise_mistakes(find_mistakes(value))
+    def validate(value: Any, info: ValidationInfo) -> Any:
+        if info.context is not None:
+            raise_mistakes(find_mistakes(value))
         return value
 
-    return validate
+    return AfterValidator(validate)
 
 
 def find_excluded(
-    exclusions: Iterable[Exclusion], written: Collection[str], **names: str
+    excluded: Mapping[str, Collection[str]], written: Collection[str]
 ) -> Iterator[Violation]:
     """Yield a mistake for each key among the `written` ones that another excludes."""
-    for key, others, message, help in exclusions:
+    for key, others in excluded.items():
         present = [other for other in others if other in written]
         if key in written and present:
-            words = {"key": key, "other": present[0], **names}
-            yield Violation((key,), message.format(**words), help.format(**words), "key")
+            message = f"{quote(present[0])} and {quote(key)} exclude each other"
+            yield Violation((key,), message, "remove one of the two", "key")
