@@ -163,9 +163,11 @@ class _Module:
         package = self.name if is_package else self.name.rpartition(".")[0]
         imported = {}
         for node in self.tree.body:
-            for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+            if isinstance(node, ast.ImportFrom):
+                module = "." * node.level + (node.module or "")
                 with suppress(ImportError):  # a package that is not there
-                    module = resolve_name("." * node.level + (node.module or ""), package)
+                    module = resolve_name(module, package)
+                for alias in node.names:
                     imported[alias.asname or alias.name] = (module, alias.name)
         return imported
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradcheck.spec.code_rules import PATTERN, CodeRules
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import quote, suggest
 from gradcheck.spec.input_rules import rank_sizes
 from gradcheck.spec.model import Expect, Input, Regex, Scenario
@@ -52,19 +53,20 @@ def _find_impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Viol
 def _find_mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
     """Yield inputs that the scenario has not, and gradients of another shape than the input's."""
     inputs = scenario.inputs
-    for name, value in expect.grads.items():
-        whole = _whole_shape(inputs[name], scenario) if name in inputs else None
+    named: list[tuple[DataPath, str]] = [(("grads", name), name) for name in expect.grads]
+    if expect.differs is not None:
+        wrong = enumerate(expect.differs.inputs)
+        named += [(("differs", "inputs", index), name) for index, name in wrong]
+    for path, name in named:
         if name not in inputs and inputs:
-            message = f"grads: there is no input {quote(name)}"
-            yield Violation(("grads", name), message, suggest(name, inputs), "key")
-        elif value is not None and whole not in (None, shape_of(value)):
-            shape, wanted = [*shape_of(value)], list(whole or ())
+            message = f"{path[0]}: there is no input {quote(name)}"
+            yield Violation(path, message, suggest(name, inputs), "key")
+    for name in expect.grads.keys() & inputs.keys():
+        value, whole = expect.grads[name], _whole_shape(inputs[name], scenario)
+        if value is not None and whole not in (None, shape_of(value)):
+            shape, wanted = list(shape_of(value)), list(whole or ())
             message = f"grads: the gradient of {quote(name)} has shape {shape}, the input {wanted}"
             yield Violation(("grads", name), message, "a gradient has the shape of its input")
-    for index, name in enumerate(expect.differs.inputs if expect.differs is not None else ()):
-        if name not in inputs and inputs:
-            message = f"differs: there is no input {quote(name)}"
-            yield Violation(("differs", "inputs", index), message, suggest(name, inputs))
 
 
 def _whole_shape(input: Input, scenario: Scenario) -> tuple[int, ...] | None:

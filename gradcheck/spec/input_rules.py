@@ -52,7 +52,7 @@ def _find_size_mistakes(
     parameters, input = length_parameters(scenario), scenario.inputs[name]
     count = max(rank_sizes(scenario, input), default=1)
     for index, size in enumerate(shape):
-        lengths = parameters.get(size, ()) if isinstance(size, str) else (size,)
+        lengths: Sequence[Any] = parameters.get(str(size), ()) if isinstance(size, str) else (size,)
         if not lengths:
             otherwise = f"write a number, or add 'sizes: {{{size}: 2}}'"
             message = f"shape: neither the matrix nor sizes has {quote(str(size))}"
@@ -73,12 +73,12 @@ def is_length(value: Any) -> bool:
 def find_length_mistakes(scenario: Scenario) -> Iterator[Violation]:
     """Yield values of the matrix that shapes use as sizes and that are no lengths."""
     used = {size for input in scenario.inputs.values() for size in input.shape or ()}
-    for name in used & scenario.matrix.keys():
-        for index, value in enumerate(scenario.matrix[name]):
-            if not is_length(value):
+    for name, values in scenario.matrix.items():
+        for index, value in enumerate(values):
+            if name in used and not is_length(value):
                 message = f"{quote(name)} is a size, which must be a whole number, not "
-                message += describe(value)
-                yield Violation(("matrix", name, index), message, "write numbers from 0 on")
+                path = ("matrix", name, index)
+                yield Violation(path, message + describe(value), "write numbers from 0 on")
 
 
 # --------------------------------------------------------------------------- how elements are drawn

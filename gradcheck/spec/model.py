@@ -1103,14 +1103,17 @@ class Scenario(_Keys):
         """Yield what is wrong with it."""
         return rules.find_scenario_mistakes(self)
 
-    def complete(self) -> Scenario:
-        """Return it with what each expectation says of the gradient."""
+    def complete(self, defaults: Defaults) -> Scenario:
+        """Return it with all tags, and with what each expectation says of the gradient."""
+        cited = [rule if isinstance(rule, str) else next(iter(rule)) for rule in self.rules]
+        tags = tuple(dict.fromkeys((*defaults.tags, *self.tags, *cited)))
         usual = self.usual_gradient
         backends = {
             name: tuple(entry.complete(usual) for entry in entries)
             for name, entries in self.backends.items()
         }
-        update = {"expect": self.expect.complete(usual), "backends": backends}
+        expect = self.expect.complete(usual)
+        update = {"tags": tags, "expect": expect, "backends": backends}
         return self.model_copy(update=update)
 
     def line_of(self, key: str) -> int:

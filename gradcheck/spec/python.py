@@ -173,9 +173,17 @@ def layer_classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
     return found
 
 
+def functions_in(body: list[ast.stmt]) -> dict[str, ast.FunctionDef]:
+    """The functions that a module or class with this body defines, by name."""
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+
+
 def static_forward(tree: ast.Module) -> ast.FunctionDef | None:
     """The ``forward_fn`` that a layer's source defines, if it does."""
-    return next(
-        (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "forward_fn"),
-        None,
-    )
+    return functions_in(tree.body).get("forward_fn")
+
+
+def called_with_arguments(tree: ast.AST) -> set[str]:
+    """The names that code calls with arguments."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {last_name(call.func) for call in calls if call.args or call.keywords}

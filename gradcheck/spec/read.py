@@ -74,18 +74,17 @@ class Given(NamedTuple):
 def shared_ids(ids: Iterable[Given]) -> list[Diagnostic]:
     """A diagnostic at each place where an id is given that another of the files gives too."""
     places: dict[str, list[Given]] = {}
-    for one in ids:
-        places.setdefault(one.id, []).append(one)
+    for given in ids:
+        places.setdefault(given.id, []).append(given)
     mistakes = []
-    for id, given in places.items():
-        for one in given if len(given) > 1 else ():
-            other = next(another for another in given if another is not one)
-            message = f"id '{id}' is also used in {other.path}:{other.line}"
-            source = _source_line(one.path, one.line)
-            help = "ids are unique in a run: rename one"
-            mistakes.append(
-                Diagnostic(one.path, one.line, one.column, len("id"), message, help, source)
-            )
+    for same in places.values():
+        for given, other in zip(same, [*same[1:], same[0]], strict=True):
+            if given is not other:
+                message = f"id '{given.id}' is also used in {other.path}:{other.line}"
+                source = _source_line(given.path, given.line)
+                help = "ids are unique in a run: rename one"
+                where = (given.path, given.line, given.column, len("id"))
+                mistakes.append(Diagnostic(*where, message, help, source))
     return mistakes
 
 
@@ -114,5 +113,5 @@ def interpret(text: SpecText) -> SpecFile:
         report_errors(error, document, text)
     if text.found:
         raise text.error()
-    scenarios = tuple(scenario.complete() for scenario in spec.scenarios)
+    scenarios = tuple(scenario.complete(spec.defaults) for scenario in spec.scenarios)
     return spec.model_copy(update={"path": text.path, "scenarios": scenarios})

@@ -55,8 +55,7 @@ MAX_RESOLVED_NODES = 200_000
 class Expanded(NamedTuple):
     """A scenario with what it extends, or one of its cases."""
 
-    value: Any
-    mark: Span
+    value: Map
     begins: int
     """The line at which it, or the scenario that it is a case of, begins."""
 
@@ -72,18 +71,30 @@ def resolve(root: Map, text: SpecText) -> Map:
     written = root.get("scenarios")
     if isinstance(written, Seq):
         defaults, layers = root.map("defaults"), root.map("layers")
+        # What is no mapping is reported by the model.
+        broken = [part for part in _entries(written) if not isinstance(part.value, Map)]
         scenarios = [*_name_layers(_expand(written, text), layers, text)]
         _report_duplicates(scenarios, text)
         _report_unused_layers(layers, scenarios, text)
-        if written and not scenarios:
-            raise text.error()
         items = [_complete(one, defaults, text) for one in scenarios]
-        resolved["scenarios"] = Seq(items, [one.mark for one in scenarios])
+        marks = [*(item.mark for item in items), *(part.mark for part in broken)]
+        resolved["scenarios"] = Seq([*items, *(part.value for part in broken)], marks)
+        if written and not marks:
+            raise text.error()
         if resolved["scenarios"].size > MAX_RESOLVED_NODES:
             message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
             text.report(root.marks["scenarios"][1].start, message, "split the file by topic")
             raise text.error()
     return resolved
+
+
+def _entries(scenarios: Seq) -> Iterator[Part]:
+    """Yield the entries of the list of scenarios, and those of their cases."""
+    for scenario in scenarios.parts():
+        yield scenario
+        cases = scenario.value.get("cases") if isinstance(scenario.value, Map) else None
+        if isinstance(cases, Seq):
+            yield from cases.parts()
 
 
 def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES) -> Map:
@@ -92,6 +103,7 @@ def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES
     """
     dropped = {other for key in own for other in replaces.get(key, ())}
     merged = inherited.without(dropped).union(own)
+    merged.mark = own.mark
     for key, value in own.items():
         before = inherited.get(key)
         if not isinstance(before, Map) or not isinstance(value, Map):
@@ -106,19 +118,20 @@ def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES
 # --------------------------------------------------------------------------- extends and cases
 def _expand(written: Seq, text: SpecText) -> Iterator[Expanded]:
     """Yield the scenarios of a file, with what they extend, and one for each of their cases."""
-    by_id: dict[str, Map] = {}
-    for item in written:
-        if isinstance(item, Map) and "id" in item:
-            by_id.setdefault(str(item["id"]), item)
-    for item, mark in zip(written, written.marks, strict=True):
-        whole = _extend(item, by_id, text) if isinstance(item, Map) else item
-        cases = item.get("cases") if isinstance(item, Map) else None
-        if isinstance(whole, Map) and isinstance(cases, Seq) and cases:
-            shared = whole.without(("extends", "cases"))
-            for case in cases.parts():
-                yield Expanded(_case(shared, case.value, case.mark, text), case.mark, mark.line)
-        elif whole is not None:
-            yield Expanded(whole, mark, mark.line)
+    items = [item for item in written if isinstance(item, Map)]
+    by_id = {str(item["id"]): item for item in reversed(items) if "id" in item}
+    for item in items:
+        whole = _extend(item, by_id, text)
+        if whole is None:
+            continue
+        cases = item.get("cases")
+        if not isinstance(cases, Seq) or not cases:
+            yield Expanded(whole, item.mark.line)
+            continue
+        shared = whole.without(("extends", "cases"))
+        for case in cases:
+            if isinstance(case, Map):
+                yield Expanded(_case(shared, case, text), item.mark.line)
 
 
 def _extend(
@@ -147,18 +160,15 @@ def _extend(
     return None if whole is None else merge(whole.without(_OWN), item)
 
 
-def _case(shared: Map, own: Any, mark: Span, text: SpecText) -> Any:
+def _case(shared: Map, own: Map, text: SpecText) -> Map:
     """Return a case as a scenario."""
-    if not isinstance(own, Map):
-        return own
     for key in own.keys() & {"extends", "cases"}:
         help = "write the case as a scenario, which can extend another"
         text.report(own.marks[key][0].place, f"a case has no {quote(key)}", help)
     case = merge(shared, own.without(("extends", "cases")), _REPLACES_IN_CASE)
     first, last = shared.get("id"), own.get("id")
     if "id" not in own and "id" in shared:
-        here = Span(mark.line, mark.column, mark.line, mark.column, str(first))
-        case.put("id", first, (here, here))
+        case.marks["id"] = (own.mark, own.mark)
     elif is_name(first) and is_name(last):
         case["id"] = f"{first}-{last}"
     return case
@@ -172,15 +182,13 @@ def is_name(value: Any) -> bool:
 def _report_duplicates(scenarios: list[Expanded], text: SpecText) -> None:
     """Report ids that an earlier scenario has."""
     lines: dict[str, int] = {}
-    for scenario in scenarios:
-        id = scenario.value.get("id") if isinstance(scenario.value, Map) else None
-        if not isinstance(id, str):
-            continue
-        mark = scenario.value.marks["id"][1]
-        if id in lines:
-            message = f"duplicate id {quote(id)}, first given in line {lines[id]}"
-            text.report(mark.place, message, "rename one of the two")
-        lines.setdefault(id, mark.line)
+    for value, _ in scenarios:
+        if "id" in value:
+            id, mark = str(value["id"]), value.marks["id"][1]
+            if id in lines:
+                message = f"duplicate id {quote(id)}, first given in line {lines[id]}"
+                text.report(mark.place, message, "rename one of the two")
+            lines.setdefault(id, mark.line)
 
 
 # --------------------------------------------------------------------------- layers
@@ -191,7 +199,7 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
     """
     for scenario in scenarios:
         value = scenario.value
-        name = value.get("layer") if isinstance(value, Map) else None
+        name = value.get("layer")
         if not isinstance(name, str) or not _LAYER_NAME.fullmatch(name):
             yield scenario
         elif name in layers:
@@ -207,33 +215,32 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
 
 def _report_unused_layers(layers: Map, scenarios: list[Expanded], text: SpecText) -> None:
     """Report layers of the file that no scenario names, if there are no other mistakes."""
-    used = [one.value.get("layer") for one in scenarios if isinstance(one.value, Map)]
-    for name, layer in layers.items() if not text.found else ():
-        if not any(layer is one for one in used):
+    used = [id(one.value.get("layer")) for one in scenarios]
+    for layer in layers.parts() if not text.found else ():
+        if id(layer.value) not in used:
             help = "name it in a scenario, 'layer: …', or remove it"
-            message = f"no scenario uses the layer {quote(name)}"
-            text.report(layers.marks[name][0].place, message, help)
+            message = f"no scenario uses the layer {quote(str(layer.step))}"
+            text.report(layer.key_mark.place, message, help)
 
 
 # --------------------------------------------------------------------------- defaults
-def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Any:
+def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Map:
     """Return a scenario with the file's defaults, and with what the reader adds to it."""
-    if not isinstance(scenario.value, Map):
-        return scenario.value
-    value, mark = scenario.value.copy(), scenario.mark
+    value = scenario.value.copy()
     for key in _DEFAULTS:
         if key in defaults and not (key == "matrix" and "script" in value):
             _take_default(value, key, defaults)
-    _add_rules_to_tags(value)
+    if "rules" in value and "tags" not in value:  # rules are tags as well
+        value.put("tags", Seq((), ()), value.marks["rules"])
     if backends := value.map("backends"):
         value["backends"] = complete = backends.copy()
         for name, entry in backends.items():
             complete[name] = _complete_backend(entry, value.map("expect"))
-    if isinstance(value.get("inputs"), Map):
-        value["inputs"] = _complete_inputs(value["inputs"], defaults)
+    if inputs := value.map("inputs"):
+        value["inputs"] = _complete_inputs(inputs, defaults)
     positions = dict(_positions(value))
     value.update(
-        path=text.path, line=mark.line, column=mark.column, begins=scenario.begins,
+        path=text.path, line=value.mark.line, column=value.mark.column, begins=scenario.begins,
         positions=positions,
     )  # fmt: skip
     return value
@@ -241,37 +248,12 @@ def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Any:
 
 def _take_default(scenario: Map, key: str, defaults: Map) -> None:
     """Give a scenario the default of a key, or what its own value lacks of it."""
-    own, default = scenario.get(key), defaults[key]
+    own = scenario.map(key)
     if key not in scenario:
-        scenario.put(key, default, defaults.marks[key])
-    elif isinstance(own, Seq) and isinstance(default, Seq):
-        scenario[key] = _join_tags(default, own)
+        scenario.put(key, defaults[key], defaults.marks[key])
     # A scenario that names a document of its own does not need the default's section or url.
-    elif key == "source" and isinstance(own, Map) and "document" in own:
-        return
-    elif isinstance(own, Map) and isinstance(default, Map):
-        scenario[key] = default.union(own)
-
-
-def _join_tags(tags: Seq, more: Seq) -> Seq:
-    """Return some tags, and behind them those of others that are not among them."""
-    others = [part for part in more.parts() if part.value not in tags]
-    marks = [*tags.marks, *(part.mark for part in others)]
-    return Seq([*tags, *(part.value for part in others)], marks)
-
-
-def _add_rules_to_tags(scenario: Map) -> None:
-    """Make the rules that a scenario cites tags of it."""
-    rules, tags = scenario.get("rules"), scenario.get("tags", Seq((), ()))
-    if not isinstance(rules, Seq) or not isinstance(tags, Seq):
-        return
-    cited: dict[str, Span] = {}
-    for rule in rules.parts():
-        for name in rule.value if isinstance(rule.value, Map) else (rule.value,):
-            if is_name(name):
-                cited[name] = rule.mark
-    marks = scenario.marks.get("tags", scenario.marks["rules"])
-    scenario.put("tags", _join_tags(tags, Seq(cited, cited.values())), marks)
+    elif own and not (key == "source" and "document" in own):
+        scenario[key] = defaults.map(key).union(own)
 
 
 def _complete_backend(entry: Any, expect: Map) -> Any:

@@ -16,7 +16,14 @@ from gradcheck.spec.code_rules import CodeRules
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.model import OPERATIONS, Expect, LayerOp, LayerRef, Scenario
-from gradcheck.spec.python import bound_names, layer_classes, read_and_bound, static_forward
+from gradcheck.spec.python import (
+    bound_names,
+    called_with_arguments,
+    functions_in,
+    layer_classes,
+    read_and_bound,
+    static_forward,
+)
 from gradcheck.spec.violation import Violation
 from gradcheck.support.syntax_tree import last_name
 
@@ -41,14 +48,13 @@ class _Subject:
         # The static layer, or the PyLayers, that are applied: those that the call names, or the last.
         self.forward_fn = static_forward(self.tree) if self.call is None else None
         layers = layer_classes(self.tree)
+        self.applied = [*layers.values()][-1:] if self.forward_fn is None else []
         if self.call is not None:
             read, _ = read_and_bound(self.call.tree)
             self.applied = [layers[name] for name in read if name in layers]
-        else:
-            self.applied = [*layers.values()][-1:] if self.forward_fn is None else []
         expect = scenario.expect
         is_checked = expect.written_gradient != "unchecked" and bool(scenario.differentiable)
-        self.asks_for_gradients = is_checked or bool(expect.grads)
+        self.asks_for_gradients = expect.raises is None and (is_checked or bool(expect.grads))
 
     def find_mistakes(self) -> Iterator[Violation]:
         """Yield the reasons, those first that explain others."""
@@ -104,23 +110,22 @@ class _Subject:
         names = self.defined - {*variables(self.inputs)}
         if isinstance(layer, (LayerOp, LayerRef)):
             names = {layer.name}
-        if names.isdisjoint({"*", *self.call.words}) and "*" not in names:
+        if "*" not in names and names.isdisjoint(self.call.words):
             help = f"apply what the layer defines: {', '.join(sorted(names)) or 'nothing'}"
             yield Violation(("call",), "call: the layer takes no part in it", help)
-        for node in ast.walk(self.call.tree):
-            is_call = isinstance(node, ast.Call) and bool(node.args or node.keywords)
-            name = last_name(node.func) if is_call and isinstance(node.func, ast.Name) else ""
-            if name in [cls.name for cls in self.applied] and self.scenario.expect.raises is None:
-                message = f"call: {name} is applied, not called"
-                yield Violation(("call",), message, f"write {name}.apply(…)")
+        called = called_with_arguments(self.call.tree)
+        for cls in self.applied if self.scenario.expect.raises is None else ():
+            if cls.name in called:
+                message = f"call: {cls.name} is applied, not called"
+                yield Violation(("call",), message, f"write {cls.name}.apply(…)")
 
     def _unused_inputs(self) -> Iterator[Violation]:
         """Yield inputs that nothing uses."""
         assert self.call is not None
         is_reference = isinstance(self.scenario.layer, LayerRef)
         words = self.call.words if is_reference else self.code.find_words(self.scenario)
-        for name in self.inputs if words is not None else ():
-            if variable(name) not in words:
+        for name in self.inputs:
+            if words is not None and variable(name) not in words:
                 message = f"nothing uses the input {quote(variable(name))}"
                 help = "name it in the call, or remove it"
                 yield Violation(("inputs", name), message, help, "key")
@@ -128,18 +133,13 @@ class _Subject:
     def _nothing_asked(self) -> Iterator[Violation]:
         """Yield that gradients are of Tensors without an element, or that nothing is expected."""
         names = sorted(self.scenario.differentiable)
-        has_elements = [0 not in (self.inputs[name].known_shape or ()) for name in names]
-        if (
-            self.scenario.expect.raises is None
-            and self.asks_for_gradients
-            and names
-            and not any(has_elements)
-        ):
+        is_empty = [0 in (self.inputs[name].known_shape or ()) for name in names]
+        if names and self.asks_for_gradients and all(is_empty):
             help = "give one a larger shape, or write 'gradient: unchecked'"
             message = "no input that takes a gradient has an element"
             yield Violation(("inputs", names[0]), message, help, "key")
         expectations = [expect for _, expect in self.scenario.expectations()]
-        if not names and not any(_holds_something(expect) for expect in expectations):
+        if not names and not any(map(_holds_something, expectations)):
             message = "this would check nothing: no input takes a gradient, and nothing else is "
             help = "give an input a floating dtype and no 'stop_gradient: true'; say in 'expect' "
             help += "what must hold; or write 'gradient: unchecked' if it has but to run"
@@ -147,15 +147,8 @@ class _Subject:
 
     def _forward_method(self) -> ast.FunctionDef | None:
         """The forward of the class that is applied, where the source shows it."""
-        for cls in self.applied[:1]:
-            methods = [
-                node
-                for node in cls.body
-                if isinstance(node, ast.FunctionDef) and node.name == "forward"
-            ]
-            if len(methods) == 1 and not cls.decorator_list:
-                return methods[0]
-        return None
+        plain = [cls for cls in self.applied if not cls.decorator_list]
+        return functions_in(plain[0].body).get("forward") if plain else None
 
     def _lacks(self, cls: ast.ClassDef, method: str) -> bool:
         """Whether neither a class nor those of the source that it is derived from have a method,
