@@ -81,7 +81,7 @@ class Budget:
         if self.left >= 0 or not is_first:
             return None
         message = f"{self.what} in this file are longer than {self.most:,} characters together"
-        return Violation((), message, "split the file by topic", "start")
+        return Violation((), message, "split the file by topic")
 
 
 class CodeRules:
@@ -103,6 +103,12 @@ class CodeRules:
         """Return some code; None if there is none, or if it is not Python."""
         found = self._compile(source, what)
         return found if isinstance(found, PythonCode) else None
+
+    def find_layer_tree(self, scenario: Scenario) -> ast.Module:
+        """Return the syntax tree of a layer's source; an empty one if there is none."""
+        code = self.find_code(scenario.layer_source, "the layer")
+        tree = code.tree if code is not None else None
+        return tree if isinstance(tree, ast.Module) else ast.Module([], [])
 
     def _compile(self, source: str | None, what: str) -> PythonCode | Violation | None:
         """Return the code, or its mistake, or None past the limit of a file, which is reported
@@ -128,7 +134,7 @@ class CodeRules:
         source, script, call = scenario.layer_source, scenario.script, scenario.call
         if scenario.layer is None and script is None:
             help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
-            yield Violation((), "a scenario needs 'layer' or 'script'", help, "start")
+            yield Violation((), "a scenario needs 'layer' or 'script'", help)
         yield from below(("layer",), self.find_mistakes(source, "the layer"))
         if script is not None:
             yield from self._find_script_mistakes(scenario)
@@ -146,11 +152,11 @@ class CodeRules:
         if scenario.layer != scenario.layer_source:
             help = "import the layer in the script, or remove the script to check its gradient"
             message = "a script beside a layer that has no source here"
-            yield Violation(("script",), message, help, "key")
+            yield Violation(("script",), message, help, at_key=True)
             return
         for key in sorted({"inputs", "call"} & scenario.written):
             help = "remove it, or keep a 'layer' alone to check its gradient"
-            yield Violation((key,), f"a script has no use for {quote(key)}", help, "key")
+            yield Violation((key,), f"a script has no use for {quote(key)}", help, at_key=True)
 
     # ----------------------------------------------------------------------- names
     def find_words(self, scenario: Scenario) -> set[str] | None:
@@ -201,7 +207,7 @@ class CodeRules:
             help = "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' "
             help += "work by themselves"
             message = f"{section}: nothing uses {quote(name)}"
-            yield Violation((section, name), message, help, "key")
+            yield Violation((section, name), message, help, at_key=True)
 
 
 def _compile_anew(source: str, what: str) -> PythonCode | Violation:
@@ -211,7 +217,7 @@ def _compile_anew(source: str, what: str) -> PythonCode | Violation:
     if len(source) > MAX_CHARACTERS:
         help = "move it into a module, and name that with 'layer: {ref: …}'"
         message = f"{what} is longer than {MAX_CHARACTERS:,} characters"
-        return Violation((), message, help, "start")
+        return Violation((), message, help)
     # eval() ignores spaces before an expression, compile() does not.
     code = PythonCode(source.lstrip(" \t") if _MODES[what] == "eval" else source, _MODES[what])
     try:
@@ -223,10 +229,10 @@ def _compile_anew(source: str, what: str) -> PythonCode | Violation:
     except TooLargeError:
         help = "call a function in 'finally', and return from fewer places"
         message = f"{what} is too large: Python repeats 'finally' for every return"
-        return Violation((), message, help, "start")
+        return Violation((), message, help)
     except (ValueError, RecursionError, MemoryError, OverflowError):
         message = f"{what} is too deeply nested for Python"
-        return Violation((), message, "make it simpler", "start")
+        return Violation((), message, "make it simpler")
     return code
 
 
@@ -265,7 +271,7 @@ def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
         help = "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with "
         help += "'call: …'"
     inside = (shown[0].lineno, 1, 1) if len(shown) == 1 else None
-    yield Violation(("layer",), message, help, "start", inside)
+    yield Violation(("layer",), message, help, inside=inside)
 
 
 def _find_unknown_name(

@@ -41,11 +41,6 @@ class Span:
         return self.line, self.column, max(1, self.end_column - self.column) if one_line else 1
 
     @property
-    def start(self) -> Place:
-        """The first character."""
-        return self.line, self.column, 1
-
-    @property
     def is_block(self) -> bool:
         """Whether the text is a block, below a ``|`` or ``>``."""
         return self.style in ("|", ">")

@@ -58,7 +58,7 @@ def parse(text: SpecText) -> Map:
             help = (
                 "begin the file with 'schema: gradcheck/v1', and list scenarios under 'scenarios:'"
             )
-            text.report(mark.start, message, help)
+            text.report(mark.place, message, help)
     except yaml.MarkedYAMLError as error:
         report_syntax_error(error, text)
     except StopReadingError:

@@ -259,14 +259,12 @@ def draft(
     words: Mapping[str, InputWord],
     *,
     call: str = "",
-    order: int = 1,
-    comments: bool = True,
     world: InWorld = InWorld(),  # noqa: B008 - it does not change
 ) -> str:
     """A spec file with one scenario for the layer.
 
     `words` are its inputs; with none, every argument without a default is an input of
-    `USUAL_SHAPE`. With `comments` the file says what can be changed.
+    `USUAL_SHAPE`. Comments say what can be changed.
     """
     inputs = [*words.values()] or [InputWord(name) for name in signature.needed]
     for word in inputs:
@@ -282,10 +280,8 @@ def draft(
         "    inputs:",
         *(f"      {word.name}: {_yaml(as_written(word))}{INPUT_NOTE}" for word in inputs),
         *world.lines(),
-        *([f"    expect: {{order: {order}}}"] if order > 1 else notes),
+        *notes,
     ]
-    if not comments:
-        lines = [line.removesuffix(INPUT_NOTE) for line in lines if not line.startswith("    #")]
     return "\n".join(lines) + "\n"
 
 

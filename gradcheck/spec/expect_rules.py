@@ -21,7 +21,7 @@ def find_expect_mistakes(
     yield from _find_mistaken_inputs(expect, scenario)
     for expression in expect.values:
         for mistake in code.find_mistakes(expression, "the expression"):
-            yield mistake._replace(path=("values", expression), mark="key")
+            yield mistake._replace(path=("values", expression), at_key=True)
     for section, expected in (("raises", expect.raises), ("warns", expect.warns)):
         if expected is None:
             continue
@@ -47,7 +47,7 @@ def _find_impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Viol
     else:
         return
     for key in checks:
-        yield Violation((key,), f"{quote(key)} {why}", help, "key")
+        yield Violation((key,), f"{quote(key)} {why}", help, at_key=True)
 
 
 def _find_mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
@@ -60,7 +60,7 @@ def _find_mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violat
     for path, name in named:
         if name not in inputs and inputs:
             message = f"{path[0]}: there is no input {quote(name)}"
-            yield Violation(path, message, suggest(name, inputs), "key")
+            yield Violation(path, message, suggest(name, inputs), at_key=True)
     for name in expect.grads.keys() & inputs.keys():
         value, whole = expect.grads[name], _whole_shape(inputs[name], scenario)
         if value is not None and whole not in (None, shape_of(value)):

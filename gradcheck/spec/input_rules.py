@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import inf, prod
+from math import inf
 from typing import Any
 
 from gradcheck.spec import model
@@ -11,12 +11,10 @@ from gradcheck.spec.diagnostic import describe, listing, quote, suggest
 from gradcheck.spec.literals import INTEGER_RANGE
 from gradcheck.spec.model import Input, Scenario
 from gradcheck.spec.value_rules import find_unfit_numbers
-from gradcheck.spec.violation import Underlined, Violation, below
+from gradcheck.spec.violation import Violation, below
 
 MAX_ELEMENTS = 2**27
 MAX_INPUT_BYTES = 2**30
-KEY: Underlined = "key"
-VALUE: Underlined = "value"
 
 
 def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
@@ -89,33 +87,33 @@ def _find_limit_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
     whole = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
     limits = [key for key in ("range", "below", "low", "high") if key in input.written]
     if whole and init not in model.GIVES_WHOLE:
-        key, mark = ("range", KEY) if "range" in limits else ("init", VALUE)
+        key = "range" if "range" in limits else "init"
         message = f"input {quote(name)} has dtype {whole[0]}, but '{key}' gives no whole numbers"
         help = "write 'below: 10', or 'init: integers' with low and high"
-        yield Violation((key,), message, help, mark)
+        yield Violation((key,), message, help, at_key=key == "range")
     if "below" in limits and len(whole) < len(dtypes):
         help = "add 'dtype: int64', or write 'range: [0, 5]'"
-        yield Violation(("below",), "'below' is for dtypes of whole numbers", help, KEY)
+        yield Violation(("below",), "'below' is for dtypes of whole numbers", help, at_key=True)
     if init not in model.INIT_LIMITS:
         for key in limits:
             message = f"{quote(key)} is of no use with 'init: {init}'"
             help = f"remove it, or write {listing(model.INIT_LIMITS)} as init"
-            yield Violation((key,), message, help, KEY)
+            yield Violation((key,), message, help, at_key=True)
         return
     for key in limits if init == "integers" else ():
         if getattr(input, key) % 1:
             yield Violation((key,), f"{quote(key)} must be a whole number")
             return
     (low, high), path = input.limits, tuple(limits[:1]) or ("init",)
-    mark = KEY if path[0] in ("low", "high") else VALUE
+    at_key = path[0] in ("low", "high")
     if not -inf < low < high < inf:
         help = f"'init: {init}' draws between the two"
-        yield Violation(path, f"low ({low:g}) must be below high ({high:g})", help, mark)
+        yield Violation(path, f"low ({low:g}) must be below high ({high:g})", help, at_key)
     for dtype in whole if init == "integers" else ():
         least, most = INTEGER_RANGE[dtype]
         if low < least or high - 1 > most:
             message = f"{dtype} holds {least} to {most}, not all of {low:g} to {high - 1:g}"
-            yield Violation(path, message, "change the limits: the higher is not drawn", mark)
+            yield Violation(path, message, "change the limits: the higher is not drawn", at_key)
 
 
 # --------------------------------------------------------------------------- shared memory
@@ -132,4 +130,4 @@ def find_alias_mistakes(inputs: Mapping[str, Input], in_world: bool) -> Iterator
             yield Violation(("inputs", name, "layout", "aliased"), message, help)
         elif in_world:
             message = "'aliased' is not supported with a world"
-            yield Violation(("inputs", name, "layout"), message, "remove it", KEY)
+            yield Violation(("inputs", name, "layout"), message, "remove it", at_key=True)

@@ -83,13 +83,11 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
 def _report_mistake(mistake: Violation, path: DataPath, root: Map, text: SpecText) -> None:
     """Report a mistake that a rule of the model finds in the value at a path."""
     _, mark, key_mark, steps, *_ = locate(root, (*path, *mistake.path))
+    if mistake.at_key or path[-1:] == ("[key]",):
+        mark = key_mark
     place = mark.place
-    if mistake.mark == "key" or path[-1:] == ("[key]",):
-        place = key_mark.place
-    elif mistake.mark == "start":
-        place = mark.start
     if mistake.inside is not None:
-        place = place_in_code(key_mark if mistake.mark == "key" else mark, text, *mistake.inside)
+        place = place_in_code(mark, text, *mistake.inside)
     text.report(place, mistake.message.replace("{label}", _label(steps)), mistake.help)
 
 
@@ -128,7 +126,7 @@ def _report_missing_key(key: str, location: Location, text: SpecText) -> None:
     kind: type[model.Format] = location.value.kind
     if location.value.marks.keys() <= {*kind.keys()}:
         help = f"add '{key}: …'. {kind.describe_key(key)}"
-        text.report(location.mark.start, f"{kind.noun} needs the key '{key}'", help)
+        text.report(location.mark.place, f"{kind.noun} needs the key '{key}'", help)
 
 
 # --------------------------------------------------------------------------- values

@@ -47,7 +47,7 @@ from gradcheck.spec.literals import (
 )
 from gradcheck.spec.python import static_forward
 from gradcheck.spec.versions import is_range, within
-from gradcheck.spec.violation import Violation, find_excluded, raise_mistakes, rule
+from gradcheck.spec.violation import Violation, find_conflicts, raise_mistakes, rule
 from gradcheck.support.suggest import nearest
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
@@ -112,6 +112,10 @@ class Format(BaseModel):
     noun: ClassVar[str]
     """What it is called in a message."""
     example: ClassVar[str] = "{…}"
+    excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Key → keys beside which it is of no use."""
+    needed: ClassVar[Mapping[str, str]] = {}
+    """Key → the key without which it is of no use."""
 
     @model_validator(mode="before")
     @classmethod
@@ -130,7 +134,7 @@ class Format(BaseModel):
 
     def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
         """Yield what is wrong with an object whose values are all of the format."""
-        yield from ()
+        yield from find_conflicts(self.written, self.excluded, self.needed)
 
     @classmethod
     @cache
@@ -150,7 +154,7 @@ class Format(BaseModel):
     def unknown_key(cls, key: str) -> Violation:
         """The mistake that a key is not of the format."""
         help = f"the keys of {cls.noun} are {listing(cls.keys(), 'and')}"
-        return Violation((key,), f"unknown key {quote(key)} in {cls.noun}", help, "key")
+        return Violation((key,), f"unknown key {quote(key)} in {cls.noun}", help, at_key=True)
 
     @property
     def written(self) -> set[str]:
@@ -213,7 +217,6 @@ class Input(Format):
         **dict.fromkeys(("init", "low", "high", "near"), ("aliased", "values", "from")),
         **dict.fromkeys(("values", "key", "dtype", "ranks"), ("aliased",)),
     }
-    """Key → keys beside which it is of no use."""
 
     # As a server is sent it; the reader takes no `from_`.
     model_config = ConfigDict(populate_by_name=True)
@@ -358,16 +361,16 @@ class Input(Format):
     def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
         """Yield keys that do not go together, and a shape that an init is not for."""
         given = self.written | ({"aliased"} if self.alias_of else set())
-        yield from find_excluded(self.excluded, given)
+        yield from find_conflicts(given, self.excluded, self.needed)
         if given.isdisjoint(("values", "from", "shape", "aliased")):
             help = "add 'shape: [2, 3]', or 'values' with the numbers"
-            yield Violation((), "an input needs 'shape' or 'values'", help, "start")
+            yield Violation((), "an input needs 'shape' or 'values'", help)
         is_archive = self.from_ is not None and self.from_.endswith(".npz")
         if is_archive and self.key is None:
             yield Violation(("from",), f"{self.from_} may hold several arrays", "name one: key: x")
         if self.key is not None and not is_archive:
             message = "'key' names an array in an .npz file: there is none"
-            yield Violation(("key",), message, "remove it", "key")
+            yield Violation(("key",), message, "remove it", at_key=True)
         yield from self._unfit_shape()
 
     def _unfit_shape(self) -> Iterator[Violation]:
@@ -571,6 +574,7 @@ class Expect(Format):
     """What must hold when the scenario has run."""
 
     noun = "expect"
+    needed: ClassVar[Mapping[str, str]] = {"cotangent": "grads"}
     example = "{gradient: matches}, or {raises: {type: ValueError}}"
 
     gradient: Verdict = Field(
@@ -636,22 +640,20 @@ class Expect(Format):
 
     def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
         """Yield expectations that cannot hold together."""
+        yield from super().find_mistakes(rules)
         verdict = self.written_gradient
         for key in self.checks:
             if self.raises is not None:
                 help = "remove one: a run that ends with an exception has no gradient to check"
                 yield Violation(
-                    (key,), f"{quote(key)} and 'raises' exclude each other", help, "key"
+                    (key,), f"{quote(key)} and 'raises' exclude each other", help, at_key=True
                 )
             elif verdict == "unchecked" and key in ("order", "precision"):
                 message = f"{quote(key)} asks for a check, 'gradient: unchecked' for none"
-                yield Violation((key,), message, "remove one of the two", "key")
+                yield Violation((key,), message, "remove one of the two", at_key=True)
         if self.differs is not None and verdict not in (None, "differs"):
             message = f"'differs' and 'gradient: {verdict}' exclude each other"
-            yield Violation(("differs",), message, "write 'gradient: differs'", "key")
-        if self.cotangent is not None and "grads" not in self.written:
-            help = "add the gradients that belong to it, or remove it"
-            yield Violation(("cotangent",), "'cotangent' is of no use without 'grads'", help, "key")
+            yield Violation(("differs",), message, "write 'gradient: differs'", at_key=True)
 
 
 class Xfail(Format):
@@ -701,12 +703,12 @@ class Observed(Expect):
         if not self.written:
             yield Violation((), "observed must not be empty", "write what is seen")
         if "hang" in self.written and not self.hang:
-            yield Violation(("hang",), "'hang: false' says nothing", "remove it", "key")
+            yield Violation(("hang",), "'hang: false' says nothing", "remove it", at_key=True)
         ends = sorted(self.written & {"crash", "hang"})
         others = sorted(self.written - {*ends[:1]})
         if ends and others:
             message = f"{quote(others[0])} cannot be seen of a case that ends by {quote(ends[0])}"
-            yield Violation((others[0],), message, "keep one of the two", "key")
+            yield Violation((others[0],), message, "keep one of the two", at_key=True)
 
 
 class Policy(Format):
@@ -732,6 +734,7 @@ class BackendExpectation(Format):
         "expect": ("observed",),
         "reason": ("policy",),
     }
+    needed: ClassVar[Mapping[str, str]] = dict.fromkeys(("reason", "policy", "issue"), "observed")
 
     versions: str | None = Field(
         default=None,
@@ -781,19 +784,15 @@ class BackendExpectation(Format):
 
     def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
         """Yield what does not go together in what is said of versions of a backend."""
-        yield from find_excluded(self.excluded, self.written)
+        yield from super().find_mistakes(rules)
         if self.versions is not None and not is_range(self.versions):
             help = "write '>=3.0,<3.3' or '==3.0.0': comparisons of PEP 440, joined by commas"
             message = f"versions: {quote(self.versions)} is not a range of versions"
             yield Violation(("versions",), message, help)
-        reasons = sorted(self.written & {"reason", "policy"})
-        if self.observed is not None and not reasons:
+        if self.observed is not None and self.written.isdisjoint(("reason", "policy")):
             message = "'observed' needs a 'reason' beside it"
-            yield Violation(("observed",), message, "add 'reason: …': why, in one sentence", "key")
-        useless = sorted({*reasons, *(self.written & {"issue"})})
-        for key in useless if self.observed is None else ():
-            message = f"{quote(key)} is of no use without 'observed'"
-            yield Violation((key,), message, "xfail and skip have their own", "key")
+            help = "add 'reason: …': why, in one sentence"
+            yield Violation(("observed",), message, help, at_key=True)
 
 
 SeveralEntries = Annotated[

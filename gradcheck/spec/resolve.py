@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gradcheck.spec.containers import inside
-from gradcheck.spec.data import Map, Part, Seq, Span
-from gradcheck.spec.diagnostic import quote
+from gradcheck.spec.data import Map, Part, Seq
+from gradcheck.spec.diagnostic import describe, quote
 from gradcheck.spec.literals import ELEMENT_TYPES
-from gradcheck.spec.model import KEBAB, Input
+from gradcheck.spec.model import KEBAB, Input, Scenario
 from gradcheck.spec.text import SpecText
 
 _OF_LAYER = {"call", "inputs", "sizes", "world", "outputs", "random"}
@@ -71,30 +71,28 @@ def resolve(root: Map, text: SpecText) -> Map:
     written = root.get("scenarios")
     if isinstance(written, Seq):
         defaults, layers = root.map("defaults"), root.map("layers")
-        # What is no mapping is reported by the model.
-        broken = [part for part in _entries(written) if not isinstance(part.value, Map)]
         scenarios = [*_name_layers(_expand(written, text), layers, text)]
         _report_duplicates(scenarios, text)
         _report_unused_layers(layers, scenarios, text)
         items = [_complete(one, defaults, text) for one in scenarios]
-        marks = [*(item.mark for item in items), *(part.mark for part in broken)]
-        resolved["scenarios"] = Seq([*items, *(part.value for part in broken)], marks)
-        if written and not marks:
+        if written and not items:
             raise text.error()
+        resolved["scenarios"] = Seq(items, [item.mark for item in items])
         if resolved["scenarios"].size > MAX_RESOLVED_NODES:
             message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
-            text.report(root.marks["scenarios"][1].start, message, "split the file by topic")
+            text.report(root.marks["scenarios"][1].place, message, "split the file by topic")
             raise text.error()
     return resolved
 
 
-def _entries(scenarios: Seq) -> Iterator[Part]:
-    """Yield the entries of the list of scenarios, and those of their cases."""
-    for scenario in scenarios.parts():
-        yield scenario
-        cases = scenario.value.get("cases") if isinstance(scenario.value, Map) else None
-        if isinstance(cases, Seq):
-            yield from cases.parts()
+def _mappings(entries: Seq, text: SpecText) -> Iterator[Map]:
+    """Yield the entries of a list that are mappings, and report others."""
+    for part in entries.parts():
+        if isinstance(part.value, Map):
+            yield part.value
+        else:
+            message = f"a scenario must be a mapping, not {describe(part.value)}"
+            text.report(part.mark.place, message, f"write {Scenario.example}")
 
 
 def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES) -> Map:
@@ -118,7 +116,7 @@ def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES
 # --------------------------------------------------------------------------- extends and cases
 def _expand(written: Seq, text: SpecText) -> Iterator[Expanded]:
     """Yield the scenarios of a file, with what they extend, and one for each of their cases."""
-    items = [item for item in written if isinstance(item, Map)]
+    items = [*_mappings(written, text)]
     by_id = {str(item["id"]): item for item in reversed(items) if "id" in item}
     for item in items:
         whole = _extend(item, by_id, text)
@@ -129,9 +127,8 @@ def _expand(written: Seq, text: SpecText) -> Iterator[Expanded]:
             yield Expanded(whole, item.mark.line)
             continue
         shared = whole.without(("extends", "cases"))
-        for case in cases:
-            if isinstance(case, Map):
-                yield Expanded(_case(shared, case, text), item.mark.line)
+        for case in _mappings(cases, text):
+            yield Expanded(_case(shared, case, text), item.mark.line)
 
 
 def _extend(

@@ -65,15 +65,15 @@ def find_name_mistakes(scenario: Scenario) -> Iterator[Violation]:
     taken = dict.fromkeys(variables(scenario.inputs), "an input")
     for name in scenario.matrix.keys() & taken.keys():
         message = f"matrix parameter {quote(name)} has the name of an input"
-        yield Violation(("matrix", name), message, "rename one of the two", "key")
+        yield Violation(("matrix", name), message, "rename one of the two", at_key=True)
     taken |= dict.fromkeys(scenario.matrix, "a parameter of the matrix")
     for name in scenario.sizes.keys() & taken.keys():
         message = f"the size {quote(name)} has the name of {taken[name]}"
-        yield Violation(("sizes", name), message, "remove one of the two", "key")
+        yield Violation(("sizes", name), message, "remove one of the two", at_key=True)
     count = prod(len(values) for values in scenario.matrix.values())
     if count > MAX_COMBINATIONS:
         message = f"the matrix has {count:,} combinations, at most {MAX_COMBINATIONS} are allowed"
-        yield Violation(("matrix",), message, "split the scenario", "key")
+        yield Violation(("matrix",), message, "split the scenario", at_key=True)
 
 
 # --------------------------------------------------------------------------- worlds
@@ -105,7 +105,7 @@ def _find_keys_of_worlds(scenario: Scenario) -> Iterator[Violation]:
             paths.append(("inputs", name, "ranks"))
     for path in paths:
         help = "say how many ranks there are, such as 'world: 4', or remove it"
-        yield Violation(path, f"'{path[-1]}' is of no use without a world", help, "key")
+        yield Violation(path, f"'{path[-1]}' is of no use without a world", help, at_key=True)
 
 
 def _find_impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Violation]:
@@ -113,23 +113,23 @@ def _find_impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Viol
     ranks = max(scenario.world_sizes)
     if scenario.world is not None and "world" in scenario.matrix:
         message = "both the matrix and the scenario give a world"
-        yield Violation(path, message, "keep one of the two", "key")
+        yield Violation(path, message, "keep one of the two", at_key=True)
     if ranks > MOST_RANKS:
         message = f"the world has {ranks:,} ranks, at most {MOST_RANKS} are allowed"
         yield Violation(path, message, "a mistake shows on 2, 3 or 4 ranks")
     if scenario.script is not None:
         message = "a script does not run in a world: only a 'layer' does"
         help = "write the program's layer as 'layer', with 'inputs', or remove the world"
-        yield Violation(path, message, help, "key")
+        yield Violation(path, message, help, at_key=True)
     elif is_static(scenario.layer):
         message = "a static layer (forward_fn) does not run in a world"
         help = "write the layer as a PyLayer, or remove the world"
-        yield Violation(path, message, help, "key")
+        yield Violation(path, message, help, at_key=True)
     for expect_path, expect in scenario.expectations():
         if expect.order == 2:
             help = "remove it: in a world the derivative alone is checked"
             message = "'order: 2' is not supported with a world"
-            yield Violation((*expect_path, "order"), message, help, "key")
+            yield Violation((*expect_path, "order"), message, help, at_key=True)
 
 
 # --------------------------------------------------------------------------- backends

@@ -14,7 +14,7 @@ from math import inf
 
 from gradcheck.spec.code_rules import CodeRules
 from gradcheck.spec.containers import variable, variables
-from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.diagnostic import quote
 from gradcheck.spec.model import OPERATIONS, Expect, LayerOp, LayerRef, Scenario
 from gradcheck.spec.python import (
     bound_names,
@@ -40,9 +40,7 @@ class _Subject:
     def __init__(self, scenario: Scenario, code: CodeRules) -> None:
         self.scenario, self.code = scenario, code
         self.inputs = scenario.inputs
-        layer = code.find_code(scenario.layer_source, "the layer")
-        tree = layer.tree if layer is not None else None
-        self.tree = tree if isinstance(tree, ast.Module) else ast.Module([], [])
+        self.tree = code.find_layer_tree(scenario)
         self.call = code.find_code(scenario.call, "call")
         self.defined = bound_names(self.tree.body)
         # The static layer, or the PyLayers, that are applied: those that the call names, or the last.
@@ -128,7 +126,7 @@ class _Subject:
             if words is not None and variable(name) not in words:
                 message = f"nothing uses the input {quote(variable(name))}"
                 help = "name it in the call, or remove it"
-                yield Violation(("inputs", name), message, help, "key")
+                yield Violation(("inputs", name), message, help, at_key=True)
 
     def _nothing_asked(self) -> Iterator[Violation]:
         """Yield that gradients are of Tensors without an element, or that nothing is expected."""
@@ -137,7 +135,7 @@ class _Subject:
         if names and self.asks_for_gradients and all(is_empty):
             help = "give one a larger shape, or write 'gradient: unchecked'"
             message = "no input that takes a gradient has an element"
-            yield Violation(("inputs", names[0]), message, help, "key")
+            yield Violation(("inputs", names[0]), message, help, at_key=True)
         expectations = [expect for _, expect in self.scenario.expectations()]
         if not names and not any(map(_holds_something, expectations)):
             message = "this would check nothing: no input takes a gradient, and nothing else is "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 from collections.abc import Iterable
@@ -74,10 +73,6 @@ def read_text(path: Path, shown: str) -> SpecText:
             raw = file.read(MAX_BYTES + 1)
         shown.encode()
     except FileNotFoundError:
-        if path.is_symlink():
-            raise _unreadable(
-                shown, f"this is a link to {os.readlink(path)}, which is not there"
-            ) from None
         raise _unreadable(
             shown, "there is no such file or folder", _file_suggestion(path)
         ) from None
@@ -87,7 +82,7 @@ def read_text(path: Path, shown: str) -> SpecText:
         )
         raise _unreadable(shown, "the name of this file is not UTF-8", help) from None
     except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        reason = getattr(error, "strerror", None) or error
         raise _unreadable(shown, f"the file cannot be read: {reason}") from None
     return decode(raw, shown)
 

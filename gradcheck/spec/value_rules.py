@@ -84,7 +84,7 @@ def find_uneven_rows(value: Any) -> Iterator[Violation]:
             return
     if len(shape) > MAX_DIMENSIONS:
         message = f"nested {len(shape)} lists deep, at most {MAX_DIMENSIONS} dimensions are allowed"
-        yield Violation((), message, "remove brackets", "start")
+        yield Violation((), message, "remove brackets")
 
 
 def _rows(value: Any, path: DataPath) -> Iterator[tuple[DataPath, Any]]:
@@ -173,7 +173,9 @@ def find_unusable_name(name: str) -> Iterator[Violation]:
     is_usable = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
     if not is_usable or name in _TAKEN or unicodedata.normalize("NFKC", name) != name:
         help = f"choose a name of Python, such as x; it begins without __, and {', '.join(_TAKEN)} "
-        yield Violation((), f"{quote(name)} cannot name a variable", help + "are taken", "key")
+        yield Violation(
+            (), f"{quote(name)} cannot name a variable", help + "are taken", at_key=True
+        )
 
 
 def find_selection_word(tag: str) -> Iterator[Violation]:

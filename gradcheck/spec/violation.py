@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import AfterValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
@@ -15,10 +15,6 @@ MISTAKES = "gradcheck_mistakes"
 """The type of the pydantic errors that carry mistakes."""
 
 
-Underlined = Literal["value", "key", "start"]
-"""What a message points at: a value, its key, or the first character of the value."""
-
-
 class Violation(NamedTuple):
     """A mistake in a value, or in a part of it."""
 
@@ -27,7 +23,8 @@ class Violation(NamedTuple):
     message: str
     """``{label}`` in it stands for what the value is called."""
     help: str = ""
-    mark: Underlined = "value"
+    at_key: bool = False
+    """Whether the message points at the key of the value."""
     inside: Place | None = None
     """Line, column and width in code, if the mistake is in code."""
 
@@ -57,12 +54,20 @@ def rule(find_mistakes: Callable[[Any], Iterable[Violation]]) -> AfterValidator:
     return AfterValidator(validate)
 
 
-def find_excluded(
-    excluded: Mapping[str, Collection[str]], written: Collection[str]
+def find_conflicts(
+    written: Collection[str],
+    excluded: Mapping[str, Collection[str]],
+    needed: Mapping[str, str],
 ) -> Iterator[Violation]:
-    """Yield a mistake for each key among the `written` ones that another excludes."""
+    """Yield a mistake for each key among the `written` ones that another excludes, or that lacks
+    another.
+    """
     for key, others in excluded.items():
         present = [other for other in others if other in written]
         if key in written and present:
             message = f"{quote(present[0])} and {quote(key)} exclude each other"
-            yield Violation((key,), message, "remove one of the two", "key")
+            yield Violation((key,), message, "remove one of the two", at_key=True)
+    for key, other in needed.items():
+        if key in written and other not in written:
+            message = f"{quote(key)} is of no use without {quote(other)}"
+            yield Violation((key,), message, f"remove it, or add '{other}'", at_key=True)

@@ -273,7 +273,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "expect: {order: 3}", "3:17 order must be at most 2, not 3", "2: the derivative of the gradient"),
         (INPUT + "expect: {grads: {z: [1, 2]}}", "3:18 grads: there is no input 'z'", "write x"),
         (INPUT + "expect: {grads: {x: [1]}}", "3:21 grads: the gradient of 'x' has shape [1], the input [2]", ""),
-        (INPUT + "expect: {cotangent: 1}", "3:10 'cotangent' is of no use without 'grads'", "add the gradients"),
+        (INPUT + "expect: {cotangent: 1}", "3:10 'cotangent' is of no use without 'grads'", "remove it, or add 'grads'"),
         (INPUT + "expect: {order: 2, gradient: unchecked}", "3:10 'order' asks for a check, 'gradient: unchecked' for none", "remove"),
         (INPUT + "expect: {precision: loose, gradient: unchecked}", "3:10 'precision' asks for a check, 'gradient: unchecked' for none", "remove"),
         (INPUT + "expect: {precision: lose}", "3:21 unknown precision 'lose'", "did you mean 'loose'?"),
@@ -316,7 +316,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "backends: {numpy: {expect: {raises: {typ: E}}}}", "3:38 unknown key 'typ' in raises", "'type'"),
         (INPUT + "backends: {paddle: []}", "3:20 paddle must not be empty", "add an entry, or remove the key"),
         (INPUT + "backends: {paddle: [3]}", "3:21 a backend's expectations must be a mapping, not 3", "keys are"),
-        (INPUT + "backends: {paddle: {reason: a}}", "3:21 'reason' is of no use without 'observed'", "have their own"),
+        (INPUT + "backends: {paddle: {reason: a}}", "3:21 'reason' is of no use without 'observed'", "remove it, or add 'observed'"),
         (
             INPUT + "backends: {paddle: [{observd: {hang: true}, reason: a}]}",
             "3:22 unknown key 'observd' in a backend's expectations", "did you mean 'observed'?",
@@ -341,7 +341,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ),
         (
             INPUT + "backends: {paddle: {policy: {documents: a, releases: b}}}",
-            "3:21 'policy' is of no use without 'observed'", "have their own",
+            "3:21 'policy' is of no use without 'observed'", "remove it, or add 'observed'",
         ),
         (
             INPUT + "backends: {paddle: {observed: {grads: {x: null}}, policy: {documents: a}}}",
