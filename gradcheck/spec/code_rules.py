@@ -6,7 +6,7 @@ import ast
 import builtins
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote, suggest
@@ -66,6 +66,13 @@ _MODES: dict[str, CompileMode] = {
     "the expression": "eval",
     PATTERN: "search",
 }
+
+
+class EveryName:
+    """The names in code that cannot be seen: any may be among them."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
 class Budget:
@@ -159,12 +166,12 @@ class CodeRules:
             yield Violation((key,), f"a script has no use for {quote(key)}", help, at_key=True)
 
     # ----------------------------------------------------------------------- names
-    def find_words(self, scenario: Scenario) -> set[str] | None:
-        """Return all names in the code of a scenario; None where some code cannot be seen, or is
-        not Python.
+    def find_words(self, scenario: Scenario) -> Container[str]:
+        """Return all names in the code of a scenario; any where some code cannot be seen, or is not
+        Python.
         """
         if isinstance(scenario.layer, LayerRef):
-            return None
+            return EveryName()
         pieces = [
             ("the layer", scenario.layer_source),
             ("the script", scenario.script),
@@ -178,7 +185,7 @@ class CodeRules:
             if code is not None:
                 names |= code.words
             elif source is not None:
-                return None
+                return EveryName()
         return names
 
     def find_misspelt_class(
@@ -189,8 +196,7 @@ class CodeRules:
         Others may come from libraries.
         """
         kind, known = KNOWN[section]
-        words = None if name in known else self.find_words(scenario)
-        if words is None or name in words:
+        if name in known or name in self.find_words(scenario):
             return
         for near in difflib.get_close_matches(name, sorted(known), 1, MISSPELT):
             yield Violation((), f"there is no {kind} {quote(name)}", f"did you mean '{near}'?")
@@ -201,13 +207,13 @@ class CodeRules:
         for input in scenario.inputs.values():
             used.update(map(str, input.shape or ()))
         unused = length_parameters(scenario).keys() - used
-        words = self.find_words(scenario) if unused else None
-        for name in unused - words if words is not None else ():
-            section = "sizes" if name in scenario.sizes else "matrix"
-            help = "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' "
-            help += "work by themselves"
-            message = f"{section}: nothing uses {quote(name)}"
-            yield Violation((section, name), message, help, at_key=True)
+        for name in unused:
+            if name not in self.find_words(scenario):
+                section = "sizes" if name in scenario.sizes else "matrix"
+                help = "use it in a shape, the layer, the call or an expression; 'dtype' and "
+                help += "'layout' work by themselves"
+                message = f"{section}: nothing uses {quote(name)}"
+                yield Violation((section, name), message, help, at_key=True)
 
 
 def _compile_anew(source: str, what: str) -> PythonCode | Violation:

@@ -60,7 +60,7 @@ class Diagnostic:
         """The text before, under and after the caret, cut to a width that fits a screen."""
         start = self.column - 1
         end = start + max(1, self.width)
-        left = max(0, start - _EXCERPT_WIDTH // 2) if len(self.source_line) > _EXCERPT_WIDTH else 0
+        left = max(0, min(start - _EXCERPT_WIDTH // 2, len(self.source_line) - _EXCERPT_WIDTH))
         right = left + _EXCERPT_WIDTH
         before = ("…" if left else "") + escape(self.source_line[left:start])
         after = escape(self.source_line[end:right]) + ("…" if right < len(self.source_line) else "")

@@ -56,8 +56,6 @@ _ADVICE = {
 }
 _NUMBERS = re.compile(r"-?\d{1,9}(?:\.\d{0,9})?(?:e-?\d{1,3})?")
 _SEVERAL = re.compile(rf"[\[(]?{_NUMBERS.pattern}(?: ?(?:[x×*,]|\.\.) ?{_NUMBERS.pattern})+[\])]?")
-_MOST_REPEATED = 40
-"""Characters of a value that advice repeats."""
 
 
 def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
@@ -158,7 +156,7 @@ def _advise_form(kind: str, value: object, mark: Span, context: dict[str, object
         if isinstance(value, float) and value.is_integer():
             return f"write {int(value)}"
         return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
-    if kind == "tuple_type" and 0 < len(mark.text) <= _MOST_REPEATED:
+    if kind == "tuple_type" and mark.text:
         return f"write {as_list(mark.text)}"
     if context.get("pattern") == model.KEBAB:
         kebab = re.sub(r"[^a-z0-9]+", "-", mark.text.lower()).strip("-") or "own-layer"
@@ -170,7 +168,7 @@ def _advise_form(kind: str, value: object, mark: Span, context: dict[str, object
 def as_list(text: str) -> str:
     """Write several numbers as a list, such as a shape 3x4 or a range 0..1; other text in one."""
     entries = _NUMBERS.findall(text) if _SEVERAL.fullmatch(text) else [text]
-    return f"[{', '.join(entries)}]"
+    return quote(f"[{', '.join(entries)}]")[1:-1]
 
 
 def _label(steps: DataPath) -> str:

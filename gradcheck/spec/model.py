@@ -341,8 +341,10 @@ class Input(Format):
         """The shape at every point of the matrix; None where it is not known."""
         if self.values is not None:
             return value_rules.shape_of(self.values)
-        lengths = tuple(size for size in self.shape or () if isinstance(size, int))
-        return lengths if self.shape is not None and len(lengths) == len(self.shape) else None
+        if self.shape is None:
+            return None
+        lengths = tuple(size for size in self.shape if isinstance(size, int))
+        return lengths if len(lengths) == len(self.shape) else None
 
     def at(self, parameters: Mapping[str, Any]) -> Input:
         """The input at a point of the matrix, which gives sizes by name, and dtype and layout where
@@ -614,7 +616,7 @@ class Expect(Format):
     @property
     def written_gradient(self) -> str | None:
         """The verdict that the file gives; None for none."""
-        return self.gradient if "gradient" in self.model_fields_set else None
+        return self.gradient if "gradient" in self.written else None
 
     @property
     def checks(self) -> list[str]:

@@ -8,7 +8,7 @@ has checked nothing. These rules apply to scenarios without other mistakes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import islice
 from math import inf
 
@@ -120,10 +120,11 @@ class _Subject:
     def _unused_inputs(self) -> Iterator[Violation]:
         """Yield inputs that nothing uses."""
         assert self.call is not None
-        is_reference = isinstance(self.scenario.layer, LayerRef)
-        words = self.call.words if is_reference else self.code.find_words(self.scenario)
+        words: Container[str] = self.call.words
+        if not isinstance(self.scenario.layer, LayerRef):
+            words = self.code.find_words(self.scenario)
         for name in self.inputs:
-            if words is not None and variable(name) not in words:
+            if variable(name) not in words:
                 message = f"nothing uses the input {quote(variable(name))}"
                 help = "name it in the call, or remove it"
                 yield Violation(("inputs", name), message, help, at_key=True)
