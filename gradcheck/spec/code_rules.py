@@ -291,10 +291,9 @@ def _find_unknown_name(
     known = {*own, *GIVEN, *bound}
     if isinstance(scenario.layer, LayerRef):
         known.add(scenario.layer.name)
-    missing = [name for name in read if name not in known and name not in vars(builtins)]
-    if missing and layer is not None:
+    elif layer is not None:
         known |= layer.words
-        missing = [name for name in missing if name not in known]
+    missing = [name for name in read if name not in known and not hasattr(builtins, name)]
     if missing and "*" not in known:
         otherwise = f"known are {', '.join(own)} and what the layer defines"
         help = suggest(missing[0], sorted(known), otherwise)

@@ -122,8 +122,8 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
 def _report_missing_key(key: str, location: Location, text: SpecText) -> None:
     """Report that a mapping lacks a key, unless that may be misspelt there."""
     kind: type[model.Format] = location.value.kind
-    if location.value.marks.keys() <= {*kind.keys()}:
-        help = f"add '{key}: …'. {kind.describe_key(key)}"
+    if {*location.value.marks} <= {*kind.keys()}:
+        help = f"add '{key}: …'. {kind.keys()[key]}"
         text.report(location.mark.place, f"{kind.noun} needs the key '{key}'", help)
 
 
@@ -146,8 +146,8 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         help = text.suggest(mark.text, choices)
     else:
         help = _ADVICE.get(kind) or _advise_form(kind, value, mark, context)
-    described = location.kind.describe_key(location.key) if location.kind else ""
-    text.report(mark.place, message, help or described)
+    described = location.kind.keys() if location.kind else {}
+    text.report(mark.place, message, help or described.get(location.key, ""))
 
 
 def _advise_form(kind: str, value: object, mark: Span, context: dict[str, object]) -> str:

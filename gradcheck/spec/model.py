@@ -138,17 +138,13 @@ class Format(BaseModel):
 
     @classmethod
     @cache
-    def keys(cls) -> list[str]:
-        """The keys that a file may give."""
-        fields = cls.model_fields.items()
-        return [field.alias or name for name, field in fields if name not in READER_FIELDS]
-
-    @classmethod
-    def describe_key(cls, key: str) -> str:
-        """The description of a key; empty for one that there is not."""
-        fields = cls.model_fields.items()
-        known = {field.alias or name: field.description for name, field in fields}
-        return known.get(key) or ""
+    def keys(cls) -> dict[str, str]:
+        """The keys that a file may give, with their descriptions."""
+        return {
+            field.alias or name: field.description or ""
+            for name, field in cls.model_fields.items()
+            if name not in READER_FIELDS
+        }
 
     @classmethod
     def unknown_key(cls, key: str) -> Violation:
