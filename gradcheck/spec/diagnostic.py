@@ -19,8 +19,9 @@ _BOLD, _RED, _CYAN, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[36m", "\x1b[0m"
 class Diagnostic:
     """One mistake in one file.
 
-    `line` and `column` are 1-based and count characters; 0 stands for the whole file (it cannot be read, say).
-    `width` is the number of characters to underline. `source_line` is the line as it stands in the file.
+    `line` and `column` count characters from 1; 0 stands for the whole file, which cannot be read,
+    for example. `width` is the number of characters to underline, `source_line` the line of the
+    file.
     """
 
     path: str
@@ -37,7 +38,8 @@ class Diagnostic:
         return (self.path, self.line, self.column)
 
     def render(self, color: bool = False) -> str:
-        """``file:line:col: error: message``, the line with a caret under the place, and ``help: …``.
+        """Return ``file:line:col: error: message``, the line with a caret under the place, and
+        ``help: …``.
 
         Nothing of the file reaches the terminal raw: control and direction characters are escaped.
         """
@@ -68,7 +70,7 @@ class Diagnostic:
 
 
 class SpecError(Exception):
-    """Spec files with mistakes in them; `diagnostics` has all that were found, sorted by position."""
+    """Spec files with mistakes in them; `diagnostics` has all of these, sorted by position."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = sorted(diagnostics, key=lambda one: one.position)

@@ -289,7 +289,7 @@ INPUT_NOTE = "  # or values: [[…]], near: [0.0], range: [0.1, 3], stop_gradien
 EXPECT_NOTES = [
     "    # expect:",
     "    #   order: 2                       # the derivative of the gradient as well",
-    "    #   gradient: straight-through     # or zero, differs: what is not meant as the derivative",
+    "    #   gradient: straight-through     # or zero, differs: not meant as the derivative",
     "    # matrix: {dtype: [float32, float64]}",
 ]
 

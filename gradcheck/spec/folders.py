@@ -14,7 +14,9 @@ from gradcheck.support.resources import bundled_specs
 
 SUFFIX = ".grad.yaml"
 LEFT_OUT = frozenset({"node_modules", "site-packages", "build", "dist"})
-"""Folders of packages and of what is made, beside hidden ones, environments of Python, and what git ignores."""
+"""Folders of packages and of builds; hidden folders, virtual environments and what git ignores are
+left out as well.
+"""
 ENVIRONMENT = "pyvenv.cfg"
 """The file that a virtual environment has."""
 
@@ -25,10 +27,11 @@ IgnoreFile = tuple[Path, GitIgnoreSpec]
 def find(
     paths: Iterable[str | os.PathLike[str]], *, whole_project: bool = False
 ) -> tuple[list[Path], list[Diagnostic]]:
-    """Return the files that `paths` name, each once: files as they are, folders with all ``*.grad.yaml`` below them.
+    """Return the files that `paths` name, each once: files as they are, folders with all
+    ``*.grad.yaml`` below them.
 
-    The diagnostics name the folders without any file, unless it is a `whole_project` that nobody has named. A file
-    that is missing is left for `read` to report.
+    The diagnostics name the folders without any file, unless it is a `whole_project` that nobody
+    has named. A file that is missing is left for `read` to report.
     """
     files: dict[str, Path] = {}
     mistakes: list[Diagnostic] = []
@@ -48,7 +51,8 @@ def find(
 def spec_files(folder: Path, *, whole_project: bool = False) -> list[Path]:
     """Return the spec files below a folder, in order, without those that are left out.
 
-    The ``.gitignore`` files of the folders above count where nobody has named the folder (`whole_project`).
+    The ``.gitignore`` files of the folders above count where nobody has named the folder
+    (`whole_project`).
     """
     return sorted(walk(folder, ignore_files_above(folder.absolute()) if whole_project else []))
 
@@ -76,7 +80,7 @@ def walk(folder: Path, ignore_files: Sequence[IgnoreFile], start: bool = True) -
 
 
 def ignore_file_in(folder: Path) -> list[IgnoreFile]:
-    """Return the rules of the ``.gitignore`` in a folder; none where there is none that can be read."""
+    """Return the rules of the ``.gitignore`` in a folder; none where it cannot be read."""
     with suppress(OSError):
         if (file := folder / ".gitignore").is_file():
             lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
@@ -85,7 +89,9 @@ def ignore_file_in(folder: Path) -> list[IgnoreFile]:
 
 
 def ignore_files_above(folder: Path) -> list[IgnoreFile]:
-    """Return the rules of the folders above one, from that with ``.git`` down; none where no folder has it."""
+    """Return the rules of the folders above one, from that with ``.git`` down; none where no folder
+    has it.
+    """
     for top in folder.parents:
         if os.path.lexists(top / ".git"):
             between = [one for one in reversed(folder.parents) if one.is_relative_to(top)]
@@ -94,7 +100,7 @@ def ignore_files_above(folder: Path) -> list[IgnoreFile]:
 
 
 def is_ignored(path: Path, is_folder: bool, ignore_files: Sequence[IgnoreFile]) -> bool:
-    """Whether git ignores a file or folder: the rules of the nearest folder count that say anything of it."""
+    """Whether git ignores a file or folder, by the rules of the nearest folder that mention it."""
     for folder, rules in reversed(ignore_files):
         name = path.absolute().relative_to(folder).as_posix() + ("/" if is_folder else "")
         included = rules.check_file(name).include

@@ -1,4 +1,4 @@
-"""Rules of inputs in a scenario: dtypes over the matrix, and sizes, before anything is allocated."""
+"""Rules of inputs in a scenario: dtypes over the matrix, and sizes, before memory is allocated."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
     """Report a key that the model does not have."""
     key, kind = str(location.steps[-1]), location.kind
     mistake: Violation = kind.unknown_key(key)
-    homes = [home for home, other in _HOMES if key in other.keys()]
+    homes = [home for home, other in _HOMES if key in other.keys()]  # noqa: SIM118 - of a class
     if key in _REMOVED_KEYS:
         help = _REMOVED_KEYS[key]
     elif homes:

@@ -140,7 +140,7 @@ class _Bindings(ast.NodeVisitor):
     ) -> None:
         self.names.add(node.name)
 
-    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
+    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef  # noqa: N815 - called by ast
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Store):

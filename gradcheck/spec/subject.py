@@ -43,7 +43,7 @@ class _Subject:
         self.tree = code.find_layer_tree(scenario)
         self.call = code.find_code(scenario.call, "call")
         self.defined = bound_names(self.tree.body)
-        # The static layer, or the PyLayers, that are applied: those that the call names, or the last.
+        # What is applied: the static layer, or the PyLayers that the call names, or the last one.
         self.forward_fn = static_forward(self.tree) if self.call is None else None
         layers = layer_classes(self.tree)
         self.applied = [*layers.values()][-1:] if self.forward_fn is None else []

@@ -122,7 +122,9 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ("unknown schema 'gradspec/v1'", "did you mean 'gradcheck/v1'?")
     ]
     missing = diagnose(rest)
-    assert [(one.line, one.help) for one in missing] == [(1, "add 'schema: …'. The version of the format: gradcheck/v1.")]
+    assert [(one.line, one.help) for one in missing] == [
+        (1, "add 'schema: …'. The version of the format: gradcheck/v1.")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,11 @@ class TestWhatIsSaid:
             "2:33 unknown ranks 'replicate'",
             "did you mean 'replicated'?",
         ),
-        (INPUT + "world: 2\noutputs: replicated", '4:10 an output must be a mapping, not "replicated"', "{ranks: replicated}"),
+        (
+            INPUT + "world: 2\noutputs: replicated",
+            '4:10 an output must be a mapping, not "replicated"',
+            "{ranks: replicated}",
+        ),
         (INPUT + "world: 2\noutputs: []", "4:10 outputs must not be empty", "add an entry, or remove the key"),
         (INPUT + "world: 2\noutputs: {}", "4:10 an output needs the key 'ranks'", "add 'ranks: …'"),
         (INPUT + "world: 2\noutputs: {ranks: partial}", "4:18 unknown ranks 'partial'", "split or replicated"),
