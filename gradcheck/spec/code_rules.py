@@ -102,14 +102,14 @@ class CodeRules:
     # ----------------------------------------------------------------------- syntax
     def find_mistakes(self, source: str | None, what: str) -> Iterator[Violation]:
         """Yield why `source`, which is `what`, cannot be compiled."""
-        found = self._compile(source, what)
-        if isinstance(found, Violation):
-            yield found
+        compiled = self._compile(source, what)
+        if isinstance(compiled, Violation):
+            yield compiled
 
     def find_code(self, source: str | None, what: str) -> PythonCode | None:
         """Return some code; None if there is none, or if it is not Python."""
-        found = self._compile(source, what)
-        return found if isinstance(found, PythonCode) else None
+        compiled = self._compile(source, what)
+        return compiled if isinstance(compiled, PythonCode) else None
 
     def find_layer_tree(self, scenario: Scenario) -> ast.Module:
         """Return the syntax tree of a layer's source; an empty one if there is none."""

@@ -108,10 +108,10 @@ class Map(dict[str, Any]):
 
     def part(self, key: int | str) -> Part | None:
         """Return the value of a key that is written in the file."""
-        if not isinstance(key, str) or key not in self.marks:
+        if key not in self.marks:
             return None
-        key_mark, mark = self.marks[key]
-        return Part(key, self[key], mark, key_mark)
+        key_mark, mark = self.marks[str(key)]
+        return Part(key, self[str(key)], mark, key_mark)
 
     def parts(self) -> Iterator[Part]:
         """Yield the values that are written in the file."""
@@ -172,14 +172,14 @@ def locate(root: Map, path: Iterable[int | str]) -> Location:
     Steps that are no key or index (union members of pydantic, missing keys) are skipped.
     """
     start = Span(1, 1, 1, 1)
-    found = Location(root, start, start)
+    location = Location(root, start, start)
     for step in path:
-        if not isinstance(found.value, (Map, Seq)):
+        if not isinstance(location.value, (Map, Seq)):
             break
-        if part := found.value.part(step):
-            kind, key = found.kind, found.key
-            if isinstance(found.value, Map) and found.value.kind is not None:
-                kind, key = found.value.kind, str(step)
-            steps = (*found.steps, step)
-            found = Location(part.value, part.mark, part.key_mark, steps, kind, key)
-    return found
+        if part := location.value.part(step):
+            kind, key = location.kind, location.key
+            if isinstance(location.value, Map) and location.value.kind is not None:
+                kind, key = location.value.kind, str(step)
+            steps = (*location.steps, step)
+            location = Location(part.value, part.mark, part.key_mark, steps, kind, key)
+    return location

@@ -73,11 +73,11 @@ class SpecError(Exception):
     """Spec files with mistakes in them; `diagnostics` has all of these, sorted by position."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
-        self.diagnostics = sorted(diagnostics, key=lambda one: one.position)
+        self.diagnostics = sorted(diagnostics, key=lambda mistake: mistake.position)
         super().__init__(self.diagnostics)
 
     def __str__(self) -> str:
-        return "\n".join(one.render() for one in self.diagnostics)
+        return "\n".join(mistake.render() for mistake in self.diagnostics)
 
 
 def quote(text: str) -> str:

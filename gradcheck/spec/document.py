@@ -63,7 +63,7 @@ def parse(text: SpecText) -> Map:
         report_syntax_error(error, text)
     except StopReadingError:
         pass
-    if text.found:
+    if text.mistakes:
         raise text.error()
     assert isinstance(value, Map)
     return value

@@ -57,26 +57,21 @@ def spec_files(folder: Path, *, whole_project: bool = False) -> list[Path]:
     return sorted(walk(folder, ignore_files_above(folder.absolute()) if whole_project else []))
 
 
-def walk(folder: Path, ignore_files: Sequence[IgnoreFile], start: bool = True) -> Iterator[Path]:
+def walk(folder: Path, ignore_files: Sequence[IgnoreFile]) -> Iterator[Path]:
     """Yield the spec files below a folder."""
-    ignore_files = [*ignore_files, *ignore_file_in(folder)]
-    try:
-        with os.scandir(folder) as found:
-            entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
-    except OSError:  # nobody may look into it, or it is gone
-        return
-    if not start and ((ENVIRONMENT, False) in entries or folder.absolute() == bundled_specs()):
-        return
-    for name, is_folder in entries:
-        path = folder / name
-        is_entered = is_folder and not name.startswith(".") and name not in LEFT_OUT
-        is_spec = name.endswith(SUFFIX) and not path.is_dir()
-        if not (is_entered or is_spec) or is_ignored(path, is_folder, ignore_files):
+    rules = {folder.parent: [*ignore_files]}
+    for name, folders, files in os.walk(folder):
+        path = Path(name)
+        here = rules[path] = [*rules[path.parent], *ignore_file_in(path)]
+        is_apart = ENVIRONMENT in files or path.absolute() == bundled_specs()
+        if is_apart and path != folder:
+            folders.clear()
             continue
-        if is_entered:
-            yield from walk(path, ignore_files, start=False)
-        else:
-            yield path
+        entered = [sub for sub in folders if not sub.startswith(".") and sub not in LEFT_OUT]
+        folders[:] = [sub for sub in entered if not is_ignored(path / sub, True, here)]
+        for file in files:
+            if file.endswith(SUFFIX) and not is_ignored(path / file, False, here):
+                yield path / file
 
 
 def ignore_file_in(folder: Path) -> list[IgnoreFile]:
@@ -94,8 +89,8 @@ def ignore_files_above(folder: Path) -> list[IgnoreFile]:
     """
     for top in folder.parents:
         if os.path.lexists(top / ".git"):
-            between = [one for one in reversed(folder.parents) if one.is_relative_to(top)]
-            return [rules for one in between for rules in ignore_file_in(one)]
+            between = [path for path in reversed(folder.parents) if path.is_relative_to(top)]
+            return [rules for path in between for rules in ignore_file_in(path)]
     return []
 
 

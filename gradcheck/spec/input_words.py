@@ -120,11 +120,9 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
     if shape == "scalar":
         return ()
     if not _SHAPE.fullmatch(shape):
-        listed = re.fullmatch(r"[\[(]?([0-9]+(?: ?, ?[0-9]+)*),?[\])]?", shape)
-        meant = "sizes with x between them, such as 3x4, or scalar; explore draws capital letters"
-        if listed:
-            meant = re.sub(" ?, ?", "x", listed[1])
-        raise InputWordError(f"{shape!r} is no shape: write {meant}")
+        raise InputWordError(
+            f"{shape!r} is no shape: write sizes with x between them, such as 3x4, or scalar"
+        )
     sizes = tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
     if len(sizes) > MAX_DIMENSIONS:
         raise InputWordError(f"{len(sizes)} axes are too many: at most {MAX_DIMENSIONS}")

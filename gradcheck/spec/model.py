@@ -1148,7 +1148,7 @@ class Scenario(_Keys):
     @property
     def output_stands(self) -> tuple[OutputStands, ...]:
         """What the outputs stand for in a world: one word for all, or one for each."""
-        return tuple(one.ranks for one in self.outputs) if self.outputs else ("split",)
+        return tuple(output.ranks for output in self.outputs) if self.outputs else ("split",)
 
     def entries_of(self, backend: str) -> tuple[BackendExpectation, ...]:
         """All that is different on the versions of `backend`."""

@@ -86,7 +86,7 @@ def _compiled_size(node: ast.AST) -> tuple[int, int]:
         TooLargeError: there are more than `MAX_COMPILED`.
     """
     final = getattr(node, "finalbody", [])
-    size, leaving = _total_size(one for one in ast.iter_child_nodes(node) if one not in final)
+    size, leaving = _total_size(child for child in ast.iter_child_nodes(node) if child not in final)
     final_size, final_leaving = _total_size(final)
     times = 2 + leaving
     size += 1 + times * final_size
@@ -107,13 +107,13 @@ def _total_size(nodes: Iterable[ast.AST]) -> tuple[int, int]:
 
 def words(tree: ast.AST) -> set[str]:
     """All names in code, whether it reads, sets or only mentions them."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         fields = vars(node)
-        found.update(value for field in _NAMING if isinstance(value := fields.get(field), str))
+        names.update(value for field in _NAMING if isinstance(value := fields.get(field), str))
         if isinstance(node, (ast.Global, ast.Nonlocal)):
-            found.update(node.names)
-    return found
+            names.update(node.names)
+    return names
 
 
 def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
@@ -164,13 +164,13 @@ def layer_classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
     """The PyLayers that a layer's source defines, by name: what derives from PyLayer, or from
     another of them.
     """
-    found: dict[str, ast.ClassDef] = {}
+    layers: dict[str, ast.ClassDef] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and any(
-            last_name(base) in ("PyLayer", *found) for base in node.bases
+            last_name(base) in ("PyLayer", *layers) for base in node.bases
         ):
-            found[node.name] = node
-    return found
+            layers[node.name] = node
+    return layers
 
 
 def functions_in(body: list[ast.stmt]) -> dict[str, ast.FunctionDef]:

@@ -111,7 +111,7 @@ def interpret(text: SpecText) -> SpecFile:
             spec = SpecFile.model_validate(document, context=ScenarioRules())
     except ValidationError as error:
         report_errors(error, document, text)
-    if text.found:
+    if text.mistakes:
         raise text.error()
     scenarios = tuple(scenario.complete(spec.defaults) for scenario in spec.scenarios)
     return spec.model_copy(update={"path": text.path, "scenarios": scenarios})

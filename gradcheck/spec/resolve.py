@@ -74,7 +74,7 @@ def resolve(root: Map, text: SpecText) -> Map:
         scenarios = [*_name_layers(_expand(written, text), layers, text)]
         _report_duplicates(scenarios, text)
         _report_unused_layers(layers, scenarios, text)
-        items = [_complete(one, defaults, text) for one in scenarios]
+        items = [_complete(scenario, defaults, text) for scenario in scenarios]
         if written and not items:
             raise text.error()
         resolved["scenarios"] = Seq(items, [item.mark for item in items])
@@ -149,7 +149,7 @@ def _extend(
         text.report(item.marks["extends"][1].place, message, help)
         return None
     if len(chain) > MAX_CHAIN:
-        first = min((one.marks["extends"][1] for one in chain), key=lambda mark: mark.line)
+        first = min((member.marks["extends"][1] for member in chain), key=lambda mark: mark.line)
         message = f"extends goes in a circle, or more than {MAX_CHAIN} scenarios deep"
         text.report(first.place, message, "remove 'extends' from one of them")
         return None
@@ -212,8 +212,8 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
 
 def _report_unused_layers(layers: Map, scenarios: list[Expanded], text: SpecText) -> None:
     """Report layers of the file that no scenario names, if there are no other mistakes."""
-    used = [id(one.value.get("layer")) for one in scenarios]
-    for layer in layers.parts() if not text.found else ():
+    used = [id(scenario.value.get("layer")) for scenario in scenarios]
+    for layer in layers.parts() if not text.mistakes else ():
         if id(layer.value) not in used:
             help = "name it in a scenario, 'layer: …', or remove it"
             message = f"no scenario uses the layer {quote(str(layer.step))}"
@@ -259,7 +259,7 @@ def _complete_backend(entry: Any, expect: Map) -> Any:
     What was `observed` is complete by itself.
     """
     if isinstance(entry, Seq):
-        return Seq([_complete_backend(one, expect) for one in entry], entry.marks)
+        return Seq([_complete_backend(part, expect) for part in entry], entry.marks)
     if not isinstance(entry, Map) or not isinstance(entry.get("expect"), Map):
         return entry
     whole = entry.copy()

@@ -183,7 +183,10 @@ def _may_set(node: ast.AST, name: str) -> bool:
 
 def _argument_range(function: ast.FunctionDef) -> tuple[int, float]:
     """The least and the most positional arguments of a forward, besides its context."""
-    if [last_name(one) for one in function.decorator_list] not in ([], ["staticmethod"]):
+    if [last_name(decorator) for decorator in function.decorator_list] not in (
+        [],
+        ["staticmethod"],
+    ):
         return 0, inf
     arguments = function.args
     count = len(arguments.posonlyargs) + len(arguments.args) - (function.name == "forward")

@@ -26,7 +26,7 @@ class SpecText:
 
     path: str
     lines: list[str]
-    found: list[Diagnostic] = field(default_factory=list)
+    mistakes: list[Diagnostic] = field(default_factory=list)
 
     @property
     def content(self) -> str:
@@ -37,19 +37,19 @@ class SpecText:
         """Add a diagnostic."""
         line, column, width = place
         source = self.lines[line - 1] if line <= len(self.lines) else ""
-        self.found.append(Diagnostic(self.path, line, column, width, message, help, source))
+        self.mistakes.append(Diagnostic(self.path, line, column, width, message, help, source))
 
     def suggest(self, name: str, known: Iterable[str], otherwise: str = "") -> str:
         """Return which of `known` was likely meant; otherwise another advice, or all of them.
 
         A file with very many mistakes gets no suggestions, because each takes time.
         """
-        is_sought = len(self.found) < _MAX_SUGGESTIONS
+        is_sought = len(self.mistakes) < _MAX_SUGGESTIONS
         return suggest(name, known, otherwise) if is_sought else otherwise
 
     def error(self) -> SpecError:
         """Return the diagnostics as an error; a mistake that many inherit counts once."""
-        return SpecError({(*one.position, one.message): one for one in self.found}.values())
+        return SpecError({(*each.position, each.message): each for each in self.mistakes}.values())
 
 
 def place_of(mark: Any) -> tuple[int, int]:
@@ -111,9 +111,9 @@ def decode(raw: bytes, shown: str) -> SpecText:
         raise SpecError([Diagnostic(shown, *place, message, help, before[-1] + "�")]) from None
     lines = _lines(decoded)
     text = SpecText(shown, lines)
-    if found := _CONTROL.search(decoded):
-        before = _lines(decoded[: found.start()])
-        message = f"control character U+{ord(found[0]):04X}"
+    if control := _CONTROL.search(decoded):
+        before = _lines(decoded[: control.start()])
+        message = f"control character U+{ord(control[0]):04X}"
         help = "remove it: specs are plain text"
         text.report((len(before), len(before[-1]) + 1, 1), message, help)
         raise text.error()
@@ -130,7 +130,7 @@ def _unreadable(path: str, message: str, help: str = "") -> SpecError:
 
 def _file_suggestion(path: Path) -> str:
     try:
-        close = nearest(path.name, sorted(one.name for one in path.parent.iterdir())[:1000])
+        close = nearest(path.name, sorted(other.name for other in path.parent.iterdir())[:1000])
     except OSError:
         return ""
     return (

@@ -37,10 +37,10 @@ def below(path: DataPath, mistakes: Iterable[Violation]) -> Iterator[Violation]:
 
 def raise_mistakes(mistakes: Iterable[Violation]) -> None:
     """Raise one pydantic error with all mistakes, if there are any."""
-    found = list(mistakes)
-    if found:
-        summary = "; ".join(mistake.message for mistake in found)
-        raise PydanticCustomError(MISTAKES, "{summary}", {"summary": summary, "mistakes": found})
+    mistakes = list(mistakes)
+    if mistakes:
+        summary = "; ".join(mistake.message for mistake in mistakes)
+        raise PydanticCustomError(MISTAKES, "{summary}", {"summary": summary, "mistakes": mistakes})
 
 
 def rule(find_mistakes: Callable[[Any], Iterable[Violation]]) -> AfterValidator:
