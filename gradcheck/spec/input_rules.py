@@ -10,7 +10,7 @@ from gradcheck.spec import model
 from gradcheck.spec.diagnostic import describe, listing, quote, suggest
 from gradcheck.spec.literals import INTEGER_RANGE
 from gradcheck.spec.model import Input, Scenario
-from gradcheck.spec.value_rules import find_unfit_numbers
+from gradcheck.spec.value_rules import find_unfit_numbers, is_whole
 from gradcheck.spec.violation import Violation, below
 
 MAX_ELEMENTS = 2**27
@@ -18,13 +18,14 @@ MAX_INPUT_BYTES = 2**30
 
 
 def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
-    """Yield what is wrong with an input, below it."""
+    """Yield what is wrong with an input of a scenario."""
     input = scenario.inputs[name]
     if input.values is not None:
-        yield from below(("values",), find_unfit_numbers(input.values, scenario.dtypes_of(input)))
+        mistakes = find_unfit_numbers(input.values, scenario.dtypes_of(input))
+        yield from below(("inputs", name, "values"), mistakes)
     elif input.shape is not None:
         yield from _find_size_mistakes(name, scenario, input.shape)
-        yield from _find_limit_mistakes(name, scenario)
+        yield from below(("inputs", name), _find_limit_mistakes(name, scenario))
 
 
 def length_parameters(scenario: Scenario) -> dict[str, Sequence[Any]]:
@@ -50,33 +51,24 @@ def _find_size_mistakes(
     parameters, input = length_parameters(scenario), scenario.inputs[name]
     count = max(rank_sizes(scenario, input), default=1)
     for index, size in enumerate(shape):
-        lengths: Sequence[Any] = parameters.get(str(size), ()) if isinstance(size, str) else (size,)
+        lengths: Sequence[Any] = parameters.get(size, ()) if isinstance(size, str) else (size,)
         if not lengths:
             otherwise = f"write a number, or add 'sizes: {{{size}: 2}}'"
+            help = suggest(str(size), parameters, otherwise)
             message = f"shape: neither the matrix nor sizes has {quote(str(size))}"
-            yield Violation(("shape", index), message, suggest(str(size), parameters, otherwise))
-        count *= max((length for length in lengths if is_length(length)), default=0)
+            yield Violation(("inputs", name, "shape", index), message, help)
+        for point, length in enumerate(lengths):
+            if not is_whole(length, 0):
+                message = f"{quote(str(size))} is a size, which must be a whole number, not "
+                path = ("matrix", str(size), point)
+                yield Violation(path, message + describe(length), "write numbers from 0 on")
+        count *= max((length for length in lengths if is_whole(length, 0)), default=0)
     size_in_bytes = count * max(model.ITEM_BYTES[dtype] for dtype in scenario.dtypes_of(input))
     if count > MAX_ELEMENTS or size_in_bytes > MAX_INPUT_BYTES:
         message = f"input {quote(name)} has {count:,} elements in {size_in_bytes / 2**30:.2f} GiB"
         help = f"at most {MAX_ELEMENTS:,} (2**27) in 1 GiB are allowed: an error in a gradient "
-        yield Violation(("shape",), message, help + "shows in a few elements of a smaller shape")
-
-
-def is_length(value: Any) -> bool:
-    """Whether a value of a parameter can be the length of a dimension."""
-    return isinstance(value, int) and value is not True and value >= 0
-
-
-def find_length_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield values of the matrix that shapes use as sizes and that are no lengths."""
-    used = {size for input in scenario.inputs.values() for size in input.shape or ()}
-    for name, values in scenario.matrix.items():
-        for index, value in enumerate(values):
-            if name in used and not is_length(value):
-                message = f"{quote(name)} is a size, which must be a whole number, not "
-                path = ("matrix", name, index)
-                yield Violation(path, message + describe(value), "write numbers from 0 on")
+        help += "shows in a few elements of a smaller shape"
+        yield Violation(("inputs", name, "shape"), message, help)
 
 
 # --------------------------------------------------------------------------- how elements are drawn

@@ -17,7 +17,6 @@ from gradcheck.spec.expect_rules import find_expect_mistakes
 from gradcheck.spec.input_rules import (
     find_alias_mistakes,
     find_input_mistakes,
-    find_length_mistakes,
     rank_sizes,
 )
 from gradcheck.spec.literals import MOST_RANKS
@@ -41,9 +40,8 @@ class ScenarioRules:
     def _find_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
         yield from self.code.find_program_mistakes(scenario)
         for name in scenario.inputs:
-            yield from below(("inputs", name), find_input_mistakes(name, scenario))
+            yield from find_input_mistakes(name, scenario)
         yield from find_alias_mistakes(scenario.inputs, in_world=bool(world_path(scenario)))
-        yield from find_length_mistakes(scenario)
         yield from find_name_mistakes(scenario)
         yield from find_world_mistakes(scenario)
         for backend, entries in scenario.backends.items():

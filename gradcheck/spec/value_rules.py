@@ -151,7 +151,7 @@ def find_matrix_mistakes(matrix: dict[str, tuple[Any, ...]]) -> Iterator[Violati
             if value not in _PARAMETERS.get(name, values):
                 help = suggest(str(value), _PARAMETERS[name])
                 yield Violation(path, f"unknown {name} {shown}", help)
-            elif name == "world" and not is_rank_count(value):
+            elif name == "world" and not (is_whole(value, 1) and value <= MOST_RANKS):
                 help = f"write whole numbers from 1 to {MOST_RANKS}; axes are for 'world' itself"
                 yield Violation(path, f"matrix: {shown} is not a number of ranks", help)
             elif not _CASE_NAME_PART.fullmatch(str(value)):
@@ -161,9 +161,9 @@ def find_matrix_mistakes(matrix: dict[str, tuple[Any, ...]]) -> Iterator[Violati
                 yield Violation(path, f"matrix: {shown} is given twice", "remove one of the two")
 
 
-def is_rank_count(value: Any) -> bool:
-    """Whether a value is a number of ranks."""
-    return isinstance(value, int) and value is not True and 1 <= value <= MOST_RANKS
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a value is a whole number that is not below another."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 # --------------------------------------------------------------------------- names
