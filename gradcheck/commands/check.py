@@ -85,7 +85,8 @@ def check(
         if word.file and not Path(word.file).is_file():
             raise InputWordError(f"--input {word.name}=@{word.file}: there is no such file")
     text = draft(signature, words, call=call, world=world)
-    text += "    expect: {order: 2}\n" * (order == 2)
+    if order == 2:
+        text += "    expect: {order: 2}\n"
     raise SystemExit(check_drafted(text, signature, backends=backends, **how))
 
 

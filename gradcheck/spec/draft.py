@@ -136,7 +136,7 @@ def signature_of(reference: str) -> Signature:
     defaults = map(ast.unparse, reversed(function.args.defaults))
     known = dict(zip(reversed(names), defaults, strict=False))
     if isinstance(node, ast.ClassDef):
-        del names[0]  # its forward takes ctx first
+        names = names[1:]  # its forward takes ctx first
     arguments = {name: known.get(name) for name in names}
     return Signature(reference, module.file, node.lineno, isinstance(node, ast.ClassDef), arguments)
 
@@ -154,14 +154,13 @@ class _Module:
         """By name, what its ``from … import …`` take: the module, and the name there."""
         is_package = self.file.name == "__init__.py"
         package = self.name if is_package else self.name.rpartition(".")[0]
-        imported = {}
+        imported: dict[str, tuple[str, str]] = {}
         for node in self.tree.body:
             if isinstance(node, ast.ImportFrom):
-                module = "." * node.level + (node.module or "")
                 with suppress(ImportError):  # a package that is not there
-                    module = resolve_name(module, package)
-                for alias in node.names:
-                    imported[alias.asname or alias.name] = (module, alias.name)
+                    module = resolve_name("." * node.level + (node.module or ""), package)
+                    names = {alias.asname or alias.name: alias.name for alias in node.names}
+                    imported |= {name: (module, there) for name, there in names.items()}
         return imported
 
 
