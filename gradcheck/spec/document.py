@@ -55,6 +55,8 @@ def parse(text: SpecText) -> Map:
         value, mark = Composer(text).document()
         if not isinstance(value, Map):
             message = f"a spec file must be a mapping, not {describe(value)}"
+            if value is None:
+                message = "the file is empty"
             help = (
                 "begin the file with 'schema: gradcheck/v1', and list scenarios under 'scenarios:'"
             )

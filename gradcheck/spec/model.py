@@ -47,7 +47,7 @@ from gradcheck.spec.literals import (
 )
 from gradcheck.spec.python import static_forward
 from gradcheck.spec.versions import is_range, within
-from gradcheck.spec.violation import Violation, find_conflicts, raise_mistakes, rule
+from gradcheck.spec.violation import Violation, find_conflicts, forbid, raise_mistakes
 from gradcheck.support.suggest import nearest
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
@@ -77,7 +77,7 @@ Numbers = TypeAliasType(
     "BeforeValidator(value_rules.require_number), Tag('(other)')], LIST_OR_OTHER]",
 )
 """A number (or a boolean) or nested lists of them."""
-Elements = Annotated[Numbers, rule(value_rules.find_uneven_rows)]
+Elements = Annotated[Numbers, forbid(value_rules.find_uneven_rows)]
 """Numbers in lists of the same length and depth."""
 YamlValue = TypeAliasType(
     "YamlValue",
@@ -93,8 +93,8 @@ KebabName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
 TagName = KebabName
 Reason = Annotated[str, Field(min_length=1, pattern=r"\S")]
 REASON = "Why, in one sentence."
-NOT_EMPTY = rule(value_rules.find_empty)
-Variable = Annotated[str, rule(value_rules.find_unusable_name)]
+NOT_EMPTY = forbid(value_rules.find_empty)
+Variable = Annotated[str, forbid(value_rules.find_unusable_name)]
 """The name of a variable of the program."""
 READER_FIELDS = frozenset(
     {"path", "line", "column", "begins", "positions", "dtype_written", "layout_written"}
@@ -558,7 +558,7 @@ class Differs(Format):
     noun = "differs"
     example = "{code: GC101}"
 
-    code: Annotated[str, rule(_find_unknown_code)] | None = Field(
+    code: Annotated[str, forbid(_find_unknown_code)] | None = Field(
         json_schema_extra={"enum": [*CODES, None]},
         default=None,
         description="The diagnosis that must be among those given, as in `gradcheck explain`.",
@@ -884,7 +884,7 @@ class LayerOp(Format):
 
     noun = "layer"
 
-    op: Annotated[str, rule(_find_unknown_operation)] = Field(
+    op: Annotated[str, forbid(_find_unknown_operation)] = Field(
         pattern=rf"^{NAME}(\.{NAME})*$",
         json_schema_extra={"enum": [*sorted(OPERATIONS)]},
         description="Its name under paddle, such as tanh.",
@@ -896,7 +896,7 @@ class LayerOp(Format):
         return self.op.rpartition(".")[2]
 
 
-RuleName = Annotated[KebabName, rule(value_rules.find_unknown_rule)]
+RuleName = Annotated[KebabName, forbid(value_rules.find_unknown_rule)]
 Citation = Annotated[
     Annotated[RuleName, Tag("(other)")]
     | Annotated[
@@ -923,7 +923,7 @@ def _find_reference(source: str) -> Iterator[Violation]:
 
 
 Layer = Annotated[
-    Annotated[str, rule(_find_reference), Tag("(source)")]
+    Annotated[str, forbid(_find_reference), Tag("(source)")]
     | Annotated[LayerRef, Tag("(ref)")]
     | Annotated[LayerOp, Tag("(op)")],
     Discriminator(
@@ -939,7 +939,7 @@ MatrixValues = Annotated[
     Field(max_length=MAX_COMBINATIONS),
     NOT_EMPTY,
 ]
-Matrix = Annotated[dict[Variable, MatrixValues], rule(value_rules.find_matrix_mistakes)]
+Matrix = Annotated[dict[Variable, MatrixValues], forbid(value_rules.find_matrix_mistakes)]
 Length = Annotated[int, Field(ge=0)]
 
 
@@ -964,7 +964,7 @@ def _case_schema(schema: dict[str, Any]) -> None:
     schema["properties"]["id"].pop("default", None)
 
 
-Tags = Annotated[tuple[Annotated[TagName, rule(value_rules.find_selection_word)], ...], LAX]
+TagList = Annotated[tuple[Annotated[TagName, forbid(value_rules.find_selection_word)], ...], LAX]
 
 
 class _Keys(Format):
@@ -990,7 +990,7 @@ class _Keys(Format):
         "become tags: a name, "
         "or {name: the passage of its document that is meant}.",
     )
-    tags: Tags = Field(default=(), description="Words to select by; added to the defaults'.")
+    tags: TagList = Field(default=(), description="Words to select by; added to the defaults'.")
     world: World | None = Field(
         default=None,
         description="How many ranks the layer runs on: a number, or ranks along fleet's axes, "
@@ -1212,7 +1212,7 @@ class Defaults(Format):
         default=None, description="Element type of inputs; float64 if not given."
     )
     seed: Seed | None = Field(default=None, description=_SEED)
-    tags: Tags = Field(default=(), description="Tags of every scenario.")
+    tags: TagList = Field(default=(), description="TagList of every scenario.")
     source: dict[Literal["document", "section", "quote", "url"], str] = Field(
         default={},
         description="Keys that a scenario's source lacks; of no effect where it names a document "

@@ -43,7 +43,7 @@ def raise_mistakes(mistakes: Iterable[Violation]) -> None:
         raise PydanticCustomError(MISTAKES, "{summary}", {"summary": summary, "mistakes": mistakes})
 
 
-def rule(find_mistakes: Callable[[Any], Iterable[Violation]]) -> AfterValidator:
+def forbid(find_mistakes: Callable[[Any], Iterable[Violation]]) -> AfterValidator:
     """Return a validator that refuses the mistakes found in a value, when a file is read."""
 
     def validate(value: Any, info: ValidationInfo) -> Any:

@@ -86,8 +86,8 @@ def test_mistakes_of_yaml_are_all_shown_up_to_the_first_that_stops_the_parser(mi
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "1:1 a spec file must be a mapping, not null"),
-        ("# only a comment\n", "1:1 a spec file must be a mapping, not null"),
+        ("", "1:1 the file is empty"),
+        ("# only a comment\n", "1:1 the file is empty"),
         ("- a\n", "1:1 a spec file must be a mapping, not a list"),
         ("text\n", '1:1 a spec file must be a mapping, not "text"'),
         ("a: 1\n---\nb: 2\n", "2:1 a second document"),
