@@ -84,7 +84,9 @@ def check(
     for word in words.values():
         if word.file and not Path(word.file).is_file():
             raise InputWordError(f"--input {word.name}=@{word.file}: there is no such file")
-    text = draft(signature, words, call=call, order=order, comments=False, world=world)
+    text = draft(signature, words, call=call, world=world)
+    if order == 2:
+        text += "    expect: {order: 2}\n"
     raise SystemExit(check_drafted(text, signature, backends=backends, **how))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
-from gradcheck.spec import model
 from gradcheck.spec.containers import variables
-from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.diagnostic import listing, quote, suggest
 from gradcheck.spec.input_rules import length_parameters
 from gradcheck.spec.model import LayerRef, Scenario
 from gradcheck.spec.python import (
@@ -20,7 +20,6 @@ from gradcheck.spec.python import (
     read_and_bound,
     static_forward,
 )
-from gradcheck.spec.value_rules import suggest
 from gradcheck.spec.violation import Violation, below
 
 MAX_CHARACTERS = 20_000
@@ -58,13 +57,38 @@ KNOWN = {
 """Sections of an expectation that name a class, what that is, and Python's own of the kind."""
 # `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) looks at each
 # character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
-_WIDE_RANGE = re.compile(r"-(?:[^\x00-\x7f]|\\[uUN])")
+_WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
+PATTERN = "the pattern"
 _MODES: dict[str, CompileMode] = {
     "the layer": "exec",
     "the script": "exec",
     "call": "eval",
     "the expression": "eval",
+    PATTERN: "search",
 }
+
+
+class EveryName:
+    """The names in code that cannot be seen: any may be among them."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+class Budget:
+    """How many characters of one kind a file may have together."""
+
+    def __init__(self, most: int, what: str) -> None:
+        self.left, self.most, self.what = most, most, what
+
+    def spend(self, text: str) -> Violation | None:
+        """Take the characters of a text; return that they are too many, the first time."""
+        is_first = self.left >= 0
+        self.left -= len(text)
+        if self.left >= 0 or not is_first:
+            return None
+        message = f"{self.what} in this file are longer than {self.most:,} characters together"
+        return Violation((), message, "split the file by topic")
 
 
 class CodeRules:
@@ -72,130 +96,87 @@ class CodeRules:
 
     def __init__(self) -> None:
         self.compiled: dict[tuple[str, str], PythonCode | Violation | None] = {}
-        self.patterns: dict[str, Violation | None] = {}
-        self.code_size = 0
-        self.patterns_size = 0
+        self.code = Budget(MAX_CODE, "the pieces of code")
+        self.patterns = Budget(MAX_PATTERNS, "the regular expressions")
 
     # ----------------------------------------------------------------------- syntax
     def find_mistakes(self, source: str | None, what: str) -> Iterator[Violation]:
-        """Yield why `source`, which is `what`, is not Python."""
-        found = None if source is None else self._compile(source, what)
-        if isinstance(found, Violation):
-            yield found
+        """Yield why `source`, which is `what`, cannot be compiled."""
+        compiled = self._compile(source, what)
+        if isinstance(compiled, Violation):
+            yield compiled
 
     def find_code(self, source: str | None, what: str) -> PythonCode | None:
         """Return some code; None if there is none, or if it is not Python."""
-        found = None if source is None else self._compile(source, what)
-        return found if isinstance(found, PythonCode) else None
+        compiled = self._compile(source, what)
+        return compiled if isinstance(compiled, PythonCode) else None
 
-    def _compile(self, source: str, what: str) -> PythonCode | Violation | None:
+    def find_layer_tree(self, scenario: Scenario) -> ast.Module:
+        """Return the syntax tree of a layer's source; an empty one if there is none."""
+        code = self.find_code(scenario.layer_source, "the layer")
+        tree = code.tree if code is not None else None
+        return tree if isinstance(tree, ast.Module) else ast.Module([], [])
+
+    def _compile(self, source: str | None, what: str) -> PythonCode | Violation | None:
         """Return the code, or its mistake, or None past the limit of a file, which is reported
         once.
         """
+        if source is None:
+            return None
         key = (source, _MODES[what])
         if key not in self.compiled:
-            self.compiled[key] = self._compile_anew(source, what)
+            budget = self.patterns if what == PATTERN else self.code
+            too_much = budget.spend(source)
+            if budget.left < 0:
+                self.compiled[key] = too_much
+            elif what == PATTERN:
+                self.compiled[key] = _pattern_mistake(source)
+            else:
+                self.compiled[key] = _compile_anew(source, what)
         return self.compiled[key]
-
-    def _compile_anew(self, source: str, what: str) -> PythonCode | Violation | None:
-        if not source.strip():
-            return Violation((), f"{what} is empty", "write the code, or remove the key")
-        if len(source) > MAX_CHARACTERS:
-            help = "move it into a module, and name that with 'layer: {ref: …}'"
-            return Violation(
-                (), f"{what} is longer than {MAX_CHARACTERS:,} characters", help, "start"
-            )
-        is_first_above = self.code_size <= MAX_CODE
-        self.code_size += len(source)
-        if self.code_size > MAX_CODE:
-            message = f"the code in this file is longer than {MAX_CODE:,} characters"
-            return (
-                Violation((), message, "split the file by topic", "start")
-                if is_first_above
-                else None
-            )
-
-        # eval() ignores spaces before an expression, compile() does not.
-        leading = len(source) - len(source.lstrip(" \t")) if _MODES[what] == "eval" else 0
-        code = PythonCode(source[leading:], _MODES[what])
-        try:
-            code.check()
-        except SyntaxError as error:
-            place = _place_of_error(error, leading)
-            return Violation((), f"{what} is not valid Python: {error.msg}", inside=place)
-        except TooLargeError:
-            help = "call a function in 'finally', and return from fewer places"
-            return Violation(
-                (), f"{what} is too large: Python repeats 'finally' for every return", help, "start"
-            )
-        except (ValueError, RecursionError, MemoryError, OverflowError):
-            return Violation(
-                (), f"{what} is too deeply nested for Python", "make it simpler", "start"
-            )
-        return code
-
-    def find_pattern_mistakes(self, pattern: str) -> Iterator[Violation]:
-        """Yield why a regular expression cannot be compiled, or would take long to compile.
-
-        It is searched for while a case runs, within its time limit.
-        """
-        if pattern not in self.patterns:
-            is_first_above = self.patterns_size <= MAX_PATTERNS
-            self.patterns_size += len(pattern)
-            is_above = self.patterns_size > MAX_PATTERNS
-            self.patterns[pattern] = (
-                _too_many_patterns(is_first_above) if is_above else _pattern_mistake(pattern)
-            )
-        if (mistake := self.patterns[pattern]) is not None:
-            yield mistake
 
     # ----------------------------------------------------------------------- programs
     def find_program_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
         """Yield what is wrong with a layer, a script, or a script behind the source of a layer."""
-        layer, script, call = scenario.layer, scenario.script, scenario.call
-        source = layer if isinstance(layer, str) else None
-        if layer is None and script is None:
+        source, script, call = scenario.layer_source, scenario.script, scenario.call
+        if scenario.layer is None and script is None:
             help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
-            yield Violation((), "a scenario needs 'layer' or 'script'", help, "start")
-        if script is not None and layer is not None and source is None:
-            help = (
-                "import the layer in the script, or remove the script to check the layer's gradient"
-            )
-            yield Violation(
-                ("script",), "a script beside a layer that has no source here", help, "key"
-            )
-        elif script is not None:
-            for key in sorted({"inputs", "call"} & scenario.written):
-                help = "remove it, or keep a 'layer' alone to check its gradient"
-                yield Violation((key,), f"a script has no use for {quote(key)}", help, "key")
-        yield from below(("script",), self.find_mistakes(script, "the script"))
-        if source is not None and re.fullmatch(model.REFERENCE, source):
-            message = "this is the name of a layer, and not Python source"
-            yield Violation(("layer",), message, f"write {{ref: '{source}'}}")
-            return
+            yield Violation((), "a scenario needs 'layer' or 'script'", help)
         yield from below(("layer",), self.find_mistakes(source, "the layer"))
         if script is not None:
+            yield from self._find_script_mistakes(scenario)
             return
         yield from below(("call",), self.find_mistakes(call, "call"))
         layer_code, call_code = self.find_code(source, "the layer"), self.find_code(call, "call")
         if call_code is not None:
-            yield from _unknown_names(scenario, call_code, layer_code)
+            yield from _find_unknown_name(scenario, call_code, layer_code)
         elif call is None and layer_code is not None:
-            yield from _ambiguous_layers(layer_code)
+            yield from _find_ambiguous_layer(layer_code)
+
+    def _find_script_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
+        """Yield what is wrong with a script, and keys beside it that are of no use."""
+        yield from below(("script",), self.find_mistakes(scenario.script, "the script"))
+        if scenario.layer != scenario.layer_source:
+            help = "import the layer in the script, or remove the script to check its gradient"
+            message = "a script beside a layer that has no source here"
+            yield Violation(("script",), message, help, at_key=True)
+            return
+        for key in sorted({"inputs", "call"} & scenario.written):
+            help = "remove it, or keep a 'layer' alone to check its gradient"
+            yield Violation((key,), f"a script has no use for {quote(key)}", help, at_key=True)
 
     # ----------------------------------------------------------------------- names
-    def find_words(self, scenario: Scenario) -> set[str] | None:
-        """Return all names in the code of a scenario; None where some code cannot be seen, or is
-        not Python.
+    def find_words(self, scenario: Scenario) -> Container[str]:
+        """Return all names in the code of a scenario; any where some code cannot be seen, or is not
+        Python.
         """
         if isinstance(scenario.layer, LayerRef):
-            return None
-        pieces: list[tuple[str, str | None]] = [
+            return EveryName()
+        pieces = [
+            ("the layer", scenario.layer_source),
             ("the script", scenario.script),
             ("call", scenario.call),
         ]
-        if isinstance(scenario.layer, str):
-            pieces.append(("the layer", scenario.layer))
         for _, expect in scenario.expectations():
             pieces += [("the expression", expression) for expression in expect.values]
         names = set[str]()
@@ -204,7 +185,7 @@ class CodeRules:
             if code is not None:
                 names |= code.words
             elif source is not None:
-                return None
+                return EveryName()
         return names
 
     def find_misspelt_class(
@@ -215,11 +196,8 @@ class CodeRules:
         Others may come from libraries.
         """
         kind, known = KNOWN[section]
-        words = None if name in known else self.find_words(scenario)
-        if words is None or name in words:
+        if name in known or name in self.find_words(scenario):
             return
-        import difflib  # here: only a name that is not known pays for it
-
         for near in difflib.get_close_matches(name, sorted(known), 1, MISSPELT):
             yield Violation((), f"there is no {kind} {quote(name)}", f"did you mean '{near}'?")
 
@@ -227,48 +205,52 @@ class CodeRules:
         """Yield the parameters that no code uses: all their values would run the same case."""
         used = {"dtype", "layout", "world", *variables(scenario.inputs)}
         for input in scenario.inputs.values():
-            used.update(size for size in input.shape or () if isinstance(size, str))
-        unused = [
-            name for name in length_parameters(scenario) if name.isidentifier() and name not in used
-        ]
-        words = self.find_words(scenario) if unused else None
-        for name in unused if words is not None else ():
-            if words is None or name in words:
-                continue
-            section, kind = (
-                ("sizes", "size") if name in scenario.sizes else ("matrix", "matrix parameter")
-            )
-            help = (
-                "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' "
-                "work by themselves"
-            )
-            yield Violation((section, name), f"nothing uses the {kind} {quote(name)}", help, "key")
+            used.update(map(str, input.shape or ()))
+        unused = length_parameters(scenario).keys() - used
+        for name in unused:
+            if name not in self.find_words(scenario):
+                section = "sizes" if name in scenario.sizes else "matrix"
+                help = "use it in a shape, the layer, the call or an expression; 'dtype' and "
+                help += "'layout' work by themselves"
+                message = f"{section}: nothing uses {quote(name)}"
+                yield Violation((section, name), message, help, at_key=True)
 
 
-def _place_of_error(error: SyntaxError, leading: int) -> tuple[int, int, int]:
-    """Return line, column and width of a syntax error in code."""
-    width = 1
-    if error.end_lineno == error.lineno and error.end_offset and error.offset:
-        width = max(1, error.end_offset - error.offset)
-    return error.lineno or 1, (error.offset or 1) + leading, width
-
-
-def _too_many_patterns(is_first: bool) -> Violation | None:
-    message = (
-        f"the regular expressions in this file are longer than {MAX_PATTERNS:,} characters together"
-    )
-    return Violation((), message, "split the file by topic") if is_first else None
+def _compile_anew(source: str, what: str) -> PythonCode | Violation:
+    """Return code as far as Python compiles it, or its mistake."""
+    if not source.strip():
+        return Violation((), f"{what} is empty", "write the code, or remove the key")
+    if len(source) > MAX_CHARACTERS:
+        help = "move it into a module, and name that with 'layer: {ref: …}'"
+        message = f"{what} is longer than {MAX_CHARACTERS:,} characters"
+        return Violation((), message, help)
+    # eval() ignores spaces before an expression, compile() does not.
+    code = PythonCode(source.lstrip(" \t") if _MODES[what] == "eval" else source, _MODES[what])
+    try:
+        code.check()
+    except SyntaxError as error:
+        column = (error.offset or 1) + len(source) - len(code.source)
+        place = (error.lineno or 1, column, 1)
+        return Violation((), f"{what} is not valid Python: {error.msg}", inside=place)
+    except TooLargeError:
+        help = "call a function in 'finally', and return from fewer places"
+        message = f"{what} is too large: Python repeats 'finally' for every return"
+        return Violation((), message, help)
+    except (ValueError, RecursionError, MemoryError, OverflowError):
+        message = f"{what} is too deeply nested for Python"
+        return Violation((), message, "make it simpler")
+    return code
 
 
 def _pattern_mistake(pattern: str) -> Violation | None:
-    """Return why a regular expression is refused."""
+    """Return why a regular expression cannot be compiled, or would take long to compile.
+
+    It is searched for while a case runs, within its time limit.
+    """
     if pattern.count("(") > MAX_GROUPS:
-        return Violation(
-            (),
-            f"a regular expression with more than {MAX_GROUPS} groups",
-            "look for less of the message",
-        )
-    if "[" in pattern and _WIDE_RANGE.search(pattern):
+        message = f"a regular expression with more than {MAX_GROUPS} groups"
+        return Violation((), message, "look for less of the message")
+    if _WIDE_RANGE.search(pattern):
         message = "a range in a regular expression must end with an ASCII character"
         return Violation((), message, "write the characters one by one, such as [αβγ], or '.'")
     try:
@@ -279,29 +261,26 @@ def _pattern_mistake(pattern: str) -> Violation | None:
     return None
 
 
-def _ambiguous_layers(code: PythonCode) -> Iterator[Violation]:
+def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
     """Yield that the source of a layer leaves open which class to apply without ``call``."""
-    tree = code.tree
-    assert isinstance(tree, ast.Module)
-    layers = layer_classes(tree)
-    if static_forward(tree) is not None or len(layers) == 1:
+    assert isinstance(code.tree, ast.Module)
+    layers = layer_classes(code.tree)
+    if static_forward(code.tree) is not None or len(layers) == 1:
         return
     if layers:
         shown = [*layers.values()][-1:]
         message = f"the layer defines {len(layers)} classes to apply: {listing(layers, 'and')}"
         help = f"say what to run, such as 'call: {shown[0].name}.apply(x)'"
     else:
-        shown = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
+        shown = [statement for statement in code.tree.body if isinstance(statement, ast.ClassDef)]
         message = "the layer defines no subclass of PyLayer to apply"
-        help = (
-            "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with "
-            "'call: …'"
-        )
+        help = "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with "
+        help += "'call: …'"
     inside = (shown[0].lineno, 1, 1) if len(shown) == 1 else None
-    yield Violation(("layer",), message, help, "start", inside)
+    yield Violation(("layer",), message, help, inside=inside)
 
 
-def _unknown_names(
+def _find_unknown_name(
     scenario: Scenario, call: PythonCode, layer: PythonCode | None
 ) -> Iterator[Violation]:
     """Yield the first name in ``call`` that neither the inputs, the matrix nor the layer's source
@@ -309,19 +288,13 @@ def _unknown_names(
     """
     own = [*variables(scenario.inputs), *length_parameters(scenario)]
     read, bound = read_and_bound(call.tree)
-    known = {*own, *GIVEN, *bound, *vars(builtins)}
+    known = {*own, *GIVEN, *bound}
     if isinstance(scenario.layer, LayerRef):
-        known.add(scenario.layer.ref.rpartition(":")[2].rpartition(".")[2])
-    if all(name in known for name in read):
-        return
-    if layer is not None:
+        known.add(scenario.layer.name)
+    elif layer is not None:
         known |= layer.words
-    missing = [name for name in read if name not in known]
+    missing = [name for name in read if name not in known and not hasattr(builtins, name)]
     if missing and "*" not in known:
-        otherwise = f"the inputs are {listing(own, 'and')}" if own else "define it in the layer"
-        names = known - vars(builtins).keys()
-        yield Violation(
-            ("call",),
-            f"call: there is no {quote(missing[0])}",
-            suggest(missing[0], sorted(names), otherwise),
-        )
+        otherwise = f"known are {', '.join(own)} and what the layer defines"
+        help = suggest(missing[0], sorted(known), otherwise)
+        yield Violation(("call",), f"call: there is no {quote(missing[0])}", help)

@@ -1,9 +1,11 @@
-"""Inputs that are lists or dicts of Tensors: each Tensor is an input of its own, named as Python has it, ``s[0]``."""
+"""Inputs that are lists or dicts of Tensors: each Tensor is an input of its own, named as Python
+has it, ``s[0]``.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 _INDEX = re.compile(r"\[(\d+)\]|\['([^']+)'\]")
@@ -29,9 +31,9 @@ class Container(dict[int | str, Any]):
 
 
 def in_variables(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What belongs to inputs, in the variables that these are in: lists and dicts where they are in such."""
-    if not any("[" in name for name in values):
-        return dict(values)
+    """Return what belongs to inputs in the variables that these are in: lists and dicts, where they
+    are in such.
+    """
     whole = Container()
     for name, value in values.items():
         places = [int(number) if number else key for number, key in _INDEX.findall(name)]
@@ -44,28 +46,34 @@ def in_variables(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def built(value: Any) -> Any:
-    """A value, or the list or dict that is in a container."""
+    """Return a value, or the list or dict that is in a container."""
     if not isinstance(value, Container):
         return value
-    parts = {place: built(one) for place, one in value.items()}
+    parts = {place: built(part) for place, part in value.items()}
     return [*parts.values()] if all(isinstance(place, int) for place in parts) else parts
 
 
-def flat_names(name: str, value: Any) -> dict[str, Any]:
-    """What is in nested lists, tuples and dicts under a name, by names of its own."""
-    places = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else None
-    )
-    if places is None:
-        return {name: value}
-    return {key: one for place, part in places for key, one in flat_names(inside(name, place), part).items()}
-
-
-def filled(name: str, value: Any, found: Mapping[str, Any]) -> Any:
-    """Nested lists, tuples and dicts, with what is `found` under the names that `flat_names` gives in its place."""
+def map_leaves(name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
+    """Return nested lists, tuples and dicts with `leaf` of the name and the value of each leaf in
+    its place.
+    """
     if isinstance(value, dict):
-        return {key: filled(inside(name, key), one, found) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        parts = [filled(inside(name, place), one, found) for place, one in enumerate(value)]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    return found.get(name, value)
+        return {key: map_leaves(inside(name, key), part, leaf) for key, part in value.items()}
+    if not isinstance(value, (list, tuple)):
+        return leaf(name, value)
+    parts = [map_leaves(inside(name, place), part, leaf) for place, part in enumerate(value)]
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+
+
+def flat_names(name: str, value: Any) -> dict[str, Any]:
+    """Return what is in nested lists, tuples and dicts under a name, by names of its own."""
+    leaves: dict[str, Any] = {}
+    map_leaves(name, value, leaves.__setitem__)
+    return leaves
+
+
+def filled(name: str, value: Any, leaves: Mapping[str, Any]) -> Any:
+    """Return nested lists, tuples and dicts with those of some `leaves` that `flat_names` names so
+    in their place.
+    """
+    return map_leaves(name, value, leaves.get)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from gradcheck.support.escape import display_width, escape
+from gradcheck.support.suggest import nearest
 
 _EXCERPT_WIDTH = 110
 _QUOTE_WIDTH = 60
@@ -16,8 +19,9 @@ _BOLD, _RED, _CYAN, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[36m", "\x1b[0m"
 class Diagnostic:
     """One mistake in one file.
 
-    `line` and `column` are 1-based and count characters; 0 stands for the whole file (it cannot be read, say).
-    `width` is the number of characters to underline. `source_line` is the line as it stands in the file.
+    `line` and `column` count characters from 1; 0 stands for the whole file, which cannot be read,
+    for example. `width` is the number of characters to underline, `source_line` the line of the
+    file.
     """
 
     path: str
@@ -34,7 +38,8 @@ class Diagnostic:
         return (self.path, self.line, self.column)
 
     def render(self, color: bool = False) -> str:
-        """``file:line:col: error: message``, the line with a caret under the place, and ``help: …``.
+        """Return ``file:line:col: error: message``, the line with a caret under the place, and
+        ``help: …``.
 
         Nothing of the file reaches the terminal raw: control and direction characters are escaped.
         """
@@ -46,7 +51,9 @@ class Diagnostic:
             number = f"{self.line:>5}"
             shown.append(f"{cyan}{number} |{reset} {before}{marked}{after}")
             underline = "^" * max(1, display_width(marked))
-            shown.append(f"{cyan}{'':>5} |{reset} {' ' * display_width(before)}{red}{underline}{reset}")
+            shown.append(
+                f"{cyan}{'':>5} |{reset} {' ' * display_width(before)}{red}{underline}{reset}"
+            )
         if self.help:
             shown.append(f"{'':>5} {cyan}help:{reset} {escape(self.help)}")
         return "\n".join(shown)
@@ -55,7 +62,7 @@ class Diagnostic:
         """The text before, under and after the caret, cut to a width that fits a screen."""
         start = self.column - 1
         end = start + max(1, self.width)
-        left = max(0, start - _EXCERPT_WIDTH // 2) if len(self.source_line) > _EXCERPT_WIDTH else 0
+        left = max(0, min(start - _EXCERPT_WIDTH // 2, len(self.source_line) - _EXCERPT_WIDTH))
         right = left + _EXCERPT_WIDTH
         before = ("…" if left else "") + escape(self.source_line[left:start])
         after = escape(self.source_line[end:right]) + ("…" if right < len(self.source_line) else "")
@@ -63,14 +70,14 @@ class Diagnostic:
 
 
 class SpecError(Exception):
-    """Spec files with mistakes in them; `diagnostics` has all that were found, sorted by position."""
+    """Spec files with mistakes in them; `diagnostics` has all of these, sorted by position."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
-        self.diagnostics = sorted(diagnostics, key=lambda one: one.position)
+        self.diagnostics = sorted(diagnostics, key=lambda mistake: mistake.position)
         super().__init__(self.diagnostics)
 
     def __str__(self) -> str:
-        return "\n".join(one.render() for one in self.diagnostics)
+        return "\n".join(mistake.render() for mistake in self.diagnostics)
 
 
 def quote(text: str) -> str:
@@ -78,8 +85,24 @@ def quote(text: str) -> str:
     return f"'{escape(text if len(text) <= _QUOTE_WIDTH else text[:_QUOTE_WIDTH] + '…')}'"
 
 
+def describe(value: Any) -> str:
+    """Describe a value for a message: ``"1e-6"``, ``3``, ``true``, ``null``, ``a list``."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return quote(json.dumps(value, ensure_ascii=False))[1:-1]
+
+
 def listing(names: Iterable[str], last: str = "or") -> str:
     """``a``, ``a or b``, ``a, b or c``; at most twenty of them."""
     *most, final = names
     most, final = (most, final) if len(most) < 20 else (most[:20], "…")
     return f"{', '.join(most)} {last} {final}" if most else final
+
+
+def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return which of `known` was likely meant; otherwise another advice, or all of them."""
+    names = list(known)
+    near = nearest(name, names[:500])
+    return f"did you mean '{near}'?" if near else otherwise or f"write {listing(names)}"

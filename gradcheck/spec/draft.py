@@ -1,26 +1,33 @@
-"""A scenario for a layer that is named, ``package.module:Layer``, from its signature, which is read and not run."""
+"""A scenario for a layer that is named, ``package.module:Layer``, from its signature, which is read
+and not run.
+"""
 
 from __future__ import annotations
 
 import ast
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
+from dataclasses import dataclass
+from importlib.util import resolve_name
+from math import inf
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple
 
-from gradcheck.case.naming import LAYER_REFERENCE
-from gradcheck.case.user_code import roots
+import yaml
+
+from gradcheck.spec.diagnostic import listing
 from gradcheck.spec.input_words import InputWord
-from gradcheck.spec.literals import OutputStands
+from gradcheck.spec.model import REFERENCE
+from gradcheck.support.pyproject import roots
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
-USUAL_SHAPE = "[2, 3]"
+USUAL_SHAPE = (2, 3)
 MOST_IMPORTS = 20
-"""Modules, or classes, that are gone through from one to the next until a name or a method is found."""
+"""Modules, or classes, that are followed from one to the next until a name or method is found."""
+
+Definition = ast.ClassDef | ast.FunctionDef
 
 
 class DraftError(UserError):
@@ -35,29 +42,30 @@ class Signature(NamedTuple):
     line: int
     is_class: bool
     arguments: Mapping[str, str | None]
-    """The arguments of its forward, with their defaults as the source has them; None of one without."""
+    """The arguments of its forward, with their defaults as the source has them; None for none."""
 
     @property
     def needed(self) -> list[str]:
         """The arguments without a default."""
         return [name for name, default in self.arguments.items() if default is None]
 
-    def require(self, given: Iterable[str]) -> None:
-        """See that the inputs `given` are those with which forward can be called as it stands.
+    def require(self, inputs: Iterable[str]) -> None:
+        """Require that `inputs` are those with which forward can be called.
 
         Raises:
             DraftError: there is no such argument, or one without a default is not given.
         """
         where = f"{self.file.name}:{self.line}"
-        if unknown := [name for name in given if name not in self.arguments]:
-            otherwise = f"it takes {', '.join(self.arguments) or 'nothing'}"
-            near = hint(unknown[0], self.arguments, otherwise)
-            raise DraftError(f"{where}: forward has no argument {unknown[0]!r}; {near}")
-        if missing := [name for name in self.needed if name not in given]:
+        for name in inputs:
+            if name not in self.arguments:
+                otherwise = f"it takes {', '.join(self.arguments) or 'nothing'}"
+                near = hint(name, self.arguments, otherwise)
+                raise DraftError(f"{where}: forward has no argument {name!r}; {near}")
+        if missing := [name for name in self.needed if name not in inputs]:
             wanted = " ".join(f"--input {name}=2x3" for name in missing)
             raise DraftError(
-                f"{where}: forward takes {', '.join(self.needed)}: give the shapes of those that are Tensors "
-                f"({wanted}), and with --call how it is called if others are not"
+                f"{where}: forward takes {', '.join(self.needed)}: give the shapes of those that "
+                f"are Tensors ({wanted}), and with --call how it is called if others are not"
             )
 
 
@@ -71,58 +79,70 @@ class InWorld(NamedTuple):
     random: str = ""
 
     def lines(self) -> list[str]:
-        """As a scenario has it. Raises DraftError: it is not of this form, or something is given without a world."""
-        if not self.world:
-            if self.outputs or self.random:
-                option = "--outputs" if self.outputs else "--random"
-                raise DraftError(f"{option} is for a world of ranks: say how many there are, such as --world 4")
-            return []
-        found = [f"    world: {self._world()}"]
-        if self.outputs:
-            words = self.outputs.split(",")
-            if unknown := [word for word in words if word not in get_args(OutputStands)]:
-                raise DraftError(f"--outputs {self.outputs}: {unknown[0]!r} is neither 'split' nor 'replicated'")
-            written = ", ".join(f"{{ranks: {word}}}" for word in words)
-            found.append(f"    outputs: {written if len(words) == 1 else f'[{written}]'}")
-        return found + ([f"    random: {self.random}"] if self.random else [])
+        """Return the keys of a scenario, a line for each.
 
-    def _world(self) -> str:
-        if re.fullmatch(r"\d{1,9}", self.world):
-            return str(int(self.world))
-        pairs = [re.fullmatch(r"(\w+)=(\d{1,9})", part) for part in self.world.split(",")]
-        degrees = {pair[1]: int(pair[2]) for pair in pairs if pair}
-        if not all(pairs):
-            raise DraftError(f"--world {self.world}: write a number of ranks, or ranks along axes, such as mp=2,dp=2")
+        Raises DraftError: it is not of this form, or something is given without a world.
+        """
+        if not self.world:
+            for option in ("outputs", "random"):
+                if getattr(self, option):
+                    raise DraftError(f"--{option} {NEEDS_WORLD}")
+        keys = {"world": self._ranks(), "outputs": self._outputs(), "random": self.random}
+        return [f"    {key}: {_yaml(value)}" for key, value in keys.items() if getattr(self, key)]
+
+    def _ranks(self) -> int | dict[str, int]:
+        if re.fullmatch(r"\d{0,9}", self.world):
+            return int(self.world or 0)
+        pairs = re.findall(r"(\w+)=(\d{1,9})", self.world)
+        degrees = {axis: int(degree) for axis, degree in pairs}
+        if ",".join(map("=".join, pairs)) != self.world:
+            raise DraftError(
+                f"--world {self.world}: write a number of ranks, or ranks along axes, such as "
+                "mp=2,dp=2"
+            )
         if len(degrees) < len(pairs):
             raise DraftError(f"--world {self.world}: an axis is given twice")
-        return "{" + ", ".join(f"{axis}: {degree}" for axis, degree in degrees.items()) + "}"
+        return degrees
+
+    def _outputs(self) -> list[dict[str, str]]:
+        return [{"ranks": word} for word in self.outputs.split(",")]
+
+
+NEEDS_WORLD = "is for a world of ranks: say how many there are, such as --world 4"
 
 
 # --------------------------------------------------------------------------- the layer
 def signature_of(reference: str) -> Signature:
-    """The signature of the layer or function that `reference` names, found from here or from the project's root.
+    """The signature of the layer or function that `reference` names, found from here or from the
+    project's root.
 
     Raises:
         DraftError: there is no such file, or nothing of that name in it.
     """
-    if not LAYER_REFERENCE.fullmatch(reference) or reference.partition(":")[0].endswith(".py"):
-        if reference.endswith((".yaml", ".yml")) or re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", reference):
-            raise DraftError(f"{reference!r} names no layer: `gradcheck run {reference}` runs scenarios")
-        raise DraftError(f"{reference!r} names no layer: write {_meant(reference)}")
-    module, _, name = reference.partition(":")
-    place, node = _looked_up(_module(module), name.split("."))
-    function = node if isinstance(node, ast.FunctionDef) else _method(place, node, "forward")
-    if function is None:
+    module_name, _, name = reference.partition(":")
+    if not re.fullmatch(REFERENCE, reference) or module_name.endswith(".py"):
         raise DraftError(
-            f"{place.file}:{node.lineno}: class {node.name} has no forward, nor a base of yours that has one"
+            f"{reference!r} names no layer: write {_meant(reference)}; `gradcheck run {reference}` "
+            "runs scenarios"
         )
-    given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-    defaults = [None] * (len(given) - len(function.args.defaults)) + [*map(ast.unparse, function.args.defaults)]
-    arguments = dict([*zip(given, defaults, strict=True)][node is not function :])  # a class's forward takes ctx first
-    return Signature(reference, place.file, node.lineno, isinstance(node, ast.ClassDef), arguments)
+    module, node = _find(_read_module(module_name), name)
+    function = node if isinstance(node, ast.FunctionDef) else _forward_of(module, node)
+    if function is None:
+        where = f"{module.file}:{node.lineno}"
+        raise DraftError(
+            f"{where}: class {node.name} has no forward, nor a base of yours that has one"
+        )
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    defaults = map(ast.unparse, reversed(function.args.defaults))
+    known = dict(zip(reversed(names), defaults, strict=False))
+    if isinstance(node, ast.ClassDef):
+        names = names[1:]  # its forward takes ctx first
+    arguments = {name: known.get(name) for name in names}
+    return Signature(reference, module.file, node.lineno, isinstance(node, ast.ClassDef), arguments)
 
 
-class _Module(NamedTuple):
+@dataclass(frozen=True)
+class _Module:
     """A module of the user's as it is written."""
 
     name: str
@@ -132,82 +152,96 @@ class _Module(NamedTuple):
     @property
     def imported(self) -> dict[str, tuple[str, str]]:
         """By name, what its ``from … import …`` take: the module, and the name there."""
-        above = self.name.split(".")
-        found = dict[str, tuple[str, str]]()
+        is_package = self.file.name == "__init__.py"
+        package = self.name if is_package else self.name.rpartition(".")[0]
+        imported: dict[str, tuple[str, str]] = {}
         for node in self.tree.body:
             if isinstance(node, ast.ImportFrom):
-                up = node.level - (self.file.name == "__init__.py")
-                inside = above[: len(above) - up] if node.level else []
-                module = ".".join([*inside, *filter(None, [node.module])])
-                found |= {one.asname or one.name: (module, one.name) for one in node.names}
-        return found
+                with suppress(ImportError):  # a package that is not there
+                    module = resolve_name("." * node.level + (node.module or ""), package)
+                    names = {alias.asname or alias.name: alias.name for alias in node.names}
+                    imported |= {name: (module, there) for name, there in names.items()}
+        return imported
 
 
-def _module(module: str) -> _Module:
-    """The module of that name below a root. Raises DraftError if there is none, or it is no Python."""
-    file = _file_of(module)
+def _read_module(name: str) -> _Module:
+    """The module of a name below a root. Raises DraftError if there is none, or it is no Python."""
+    file = _file_of(name)
     if file is None:
-        *above, last = module.split(".")
-        beside = {one.stem for root in roots() for one in root.joinpath(*above).glob("*.py")}
-        near = get_close_matches(last, sorted(beside), 1)
-        meant = f"; did you mean {'.'.join([*above, *near])}?" if near else ""
-        raise DraftError(f"there is no module {module} below {' or '.join(map(str, roots()))}{meant}")
+        above = name.split(".")[:-1]
+        beside = [file.stem for root in roots() for file in root.joinpath(*above).glob("*.py")]
+        near = hint(name, [".".join([*above, name]) for name in beside], "name one of yours")
+        raise DraftError(f"there is no module {name} below {listing(map(str, roots()))}; {near}")
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
-        raise DraftError(f"{file}:{error.lineno or 1}:{error.offset or 1}: {error.msg}: this is no Python") from None
+        where = f"{file}:{error.lineno or 1}:{error.offset or 1}"
+        raise DraftError(f"{where}: {error.msg}: this is no Python") from None
     except (ValueError, RecursionError, MemoryError, OSError) as error:
         raise DraftError(f"{file}: {error}") from None
-    return _Module(module, file, tree)
+    return _Module(name, file, tree)
 
 
 def _file_of(module: str) -> Path | None:
     """The file of a module below a root."""
     below = Path(*module.split("."))
-    files = [root / form for root in roots() for form in (below.with_suffix(".py"), below / "__init__.py")]
-    return next((one for one in files if one.is_file()), None)
+    files = [root / form for root in roots() for form in (f"{below}.py", below / "__init__.py")]
+    return next((file for file in files if file.is_file()), None)
 
 
 def _meant(text: str) -> str:
-    """The reference that was likely meant by the name of a module or file, or by a path or a dot before the layer."""
-    module = text.removeprefix("./").removesuffix(".py").replace(os.sep, ".").replace("/", ".")
-    file = _file_of(module) if re.fullmatch(r"[\w.]+", module) else None
-    if file and (names := re.findall(r"^(?:class|def) ([^\W_]\w*)", file.read_text("utf-8", "replace"), re.M)):
-        return f"{module}:{names[0]}"
-    place, _, name = text.removeprefix("./").rpartition(":" if ":" in text else ".")
-    meant = f"{place.removesuffix('.py').replace('/', '.').replace(os.sep, '.')}:{name}"
-    if LAYER_REFERENCE.fullmatch(meant) and name != "py":
-        return meant
-    return "package.module:Layer, such as mypkg.layers:OwnTanh"
+    """The reference that a module, a path, or a dot before the layer was likely meant for."""
+    text = text.removeprefix("./").removesuffix(".py")
+    module = text.replace("/", ".")
+    if file := _file_of(module):
+        source = file.read_text("utf-8", "replace")
+        for name in re.findall(r"^(?:class|def) ([^\W_]\w*)", source, re.MULTILINE):
+            return f"{module}:{name}"
+    place, _, name = text.rpartition(":" if ":" in text else ".")
+    meant = f"{place.removesuffix('.py').replace('/', '.')}:{name}"
+    return meant if re.fullmatch(REFERENCE, meant) else "package.module:Layer"
 
 
-def _looked_up(place: _Module, names: Sequence[str], steps: int = 0) -> tuple[_Module, ast.ClassDef | ast.FunctionDef]:
-    """What stands under `names`, one within the other, in a module, or where that takes the first of them from."""
-    node: ast.Module | ast.ClassDef | ast.FunctionDef = place.tree
-    for name in names:
-        known = {one.name: one for one in node.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
-        module, there = place.imported.get(name, ("", "")) if node is place.tree else ("", "")
-        if name not in known and module and steps < MOST_IMPORTS and _file_of(module):
-            return _looked_up(_module(module), [there, *names[1:]], steps + 1)
-        if name not in known:
-            there = f"there is {', '.join(known) or 'no class or function'}"
-            raise DraftError(f"{place.file} has no {name!r} at its top; {hint(name, known, there)}")
-        node = known[name]
+def _find(module: _Module, name: str, steps: int = 0) -> tuple[_Module, Definition]:
+    """The definition that a dotted name in a module stands for, or that it is imported from.
+
+    Raises DraftError: there is none.
+    """
+    first, _, rest = name.partition(".")
+    source, there = module.imported.get(first, (module.name, first))
+    is_imported = first not in _definitions(module.tree) and source != module.name
+    if is_imported and steps < MOST_IMPORTS and _file_of(source):
+        return _find(_read_module(source), f"{there}.{rest}".rstrip("."), steps + 1)
+    node: Definition | ast.Module = module.tree
+    for part in name.split("."):
+        known = _definitions(node)
+        if part not in known:
+            otherwise = f"there is {', '.join(known) or 'no class or function'}"
+            near = hint(part, known, otherwise)
+            raise DraftError(f"{module.file} has no {part!r} at its top; {near}")
+        node = known[part]
     assert not isinstance(node, ast.Module)
-    return place, node
+    return module, node
 
 
-def _method(place: _Module, node: ast.ClassDef, name: str, steps: int = 0) -> ast.FunctionDef | None:
-    """A method of a class, or of one that it is derived from, as far as these are the user's; None if there is none."""
-    own = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == name]
-    if own:
-        return own[-1]
-    for base in (one.id for one in node.bases if isinstance(one, ast.Name) and steps < MOST_IMPORTS):
-        with suppress(DraftError):  # of a library
-            above, found = _looked_up(place, [base])
-            method = _method(above, found, name, steps + 1) if isinstance(found, ast.ClassDef) else None
-            if method is not None:
-                return method
+def _definitions(node: Definition | ast.Module) -> dict[str, Definition]:
+    """The classes and functions that a module or class defines, by name."""
+    return {part.name: part for part in node.body if isinstance(part, Definition)}
+
+
+def _forward_of(module: _Module, node: Definition, steps: int = 0) -> ast.FunctionDef | None:
+    """The forward of a class, or of one that it is derived from, as far as these are the user's."""
+    method = _definitions(node).get("forward")
+    if isinstance(method, ast.FunctionDef):
+        return method
+    bases = node.bases if isinstance(node, ast.ClassDef) and steps < MOST_IMPORTS else []
+    for base in bases:
+        try:
+            above = _find(module, ast.unparse(base))
+        except DraftError:  # of a library
+            continue
+        if method := _forward_of(*above, steps + 1):
+            return method
     return None
 
 
@@ -217,86 +251,96 @@ def draft(
     words: Mapping[str, InputWord],
     *,
     call: str = "",
-    order: int = 1,
-    comments: bool = True,
     world: InWorld = InWorld(),  # noqa: B008 - it does not change
 ) -> str:
     """A spec file with one scenario for the layer.
 
-    `words` are its inputs; with none, every argument without a default is an input of `USUAL_SHAPE`. With `comments`
-    the file says what can be changed.
+    `words` are its inputs; with none, every argument without a default is an input of
+    `USUAL_SHAPE`. Comments say what can be changed.
     """
-    name = signature.reference.rpartition(":")[2].rpartition(".")[2]
-    identity = identity_of(signature.reference)
-    inputs = [*words.values()] or [InputWord(one) for one in signature.needed]
-    of_world = world.lines()
-    if not of_world and (marked := [one for one in inputs if one.ranks != "split"]):
-        option = f"--input {marked[0].name}=…:{marked[0].ranks}"
-        raise DraftError(f"{option} is for a world of ranks: say how many there are, such as --world 4")
+    inputs = [*words.values()] or [InputWord(name) for name in signature.needed]
+    for word in inputs:
+        if word.ranks != "split" and not world.world:
+            raise DraftError(f"--input {word.name}=…:{word.ranks} {NEEDS_WORLD}")
+    notes = [line for line in EXPECT_NOTES if not (world.world and "order" in line)]
     lines = [
         "schema: gradcheck/v1",
         "scenarios:",
-        f"  - id: {identity}",
-        *of_world[:1],
-        f"    layer: {{ref: {signature.reference!r}}}",
+        f"  - id: {identity_of(signature.reference)}",
+        f"    layer: {{ref: {_yaml(signature.reference)}}}",
+        f"    call: {_yaml(call)}" if call else _call_to_complete(signature, inputs),
+        "    inputs:",
+        *(f"      {word.name}: {_yaml(as_written(word))}{INPUT_NOTE}" for word in inputs),
+        *world.lines(),
+        *notes,
     ]
-    told = {name: value for name, value in signature.arguments.items() if name not in {one.name for one in inputs}}
-    if call:
-        lines.append(f"    call: {_quoted(call)}")
-    elif comments and told:
-        arguments = ", ".join([*(one.name for one in inputs), *(f"{key}={told[key] or '…'}" for key in told)])
-        open_ones = [key for key, default in told.items() if default is None]
-        needed = f"  # needed: say what {' and '.join(open_ones)} shall be" if open_ones else ""
-        lines.append(f"    # call: {name}{'.apply' if signature.is_class else ''}({arguments}){needed}")
-    lines.append("    inputs:")
-    for one in inputs:
-        note = "  # or values: [[…]], near: [0.0], range: [0.1, 3], stop_gradient: true" if comments else ""
-        lines.append(f"      {one.name}: {{{written(one)}}}{note}")
-    lines += of_world[1:]
-    if order == 2:
-        lines.append("    expect: {order: 2}")
-    if comments:
-        lines += [
-            "    # expect:",
-            *([] if of_world else ["    #   order: 2                       # the derivative of the gradient as well"]),
-            "    #   gradient: straight-through     # or zero, differs: what is not meant as the derivative",
-            "    # matrix: {dtype: [float32, float64]}",
-        ]
     return "\n".join(lines) + "\n"
 
 
-def written(word: InputWord) -> str:
-    """An input as a scenario has it, without the braces."""
-    whole = word.dtype == "bool" or word.dtype.startswith(("int", "uint"))
+INPUT_NOTE = "  # or values: [[…]], near: [0.0], range: [0.1, 3], stop_gradient: true"
+EXPECT_NOTES = [
+    "    # expect:",
+    "    #   order: 2                       # the derivative of the gradient as well",
+    "    #   gradient: straight-through     # or zero, differs: not meant as the derivative",
+    "    # matrix: {dtype: [float32, float64]}",
+]
+
+
+def _call_to_complete(signature: Signature, inputs: list[InputWord]) -> str:
+    """A comment with the call, and what it needs besides the inputs."""
+    names = [word.name for word in inputs]
+    others = {name: value for name, value in signature.arguments.items() if name not in names}
+    applied = _name_of(signature.reference) + ".apply" * signature.is_class
+    arguments = [*names, *(f"{name}={value or '…'}" for name, value in others.items())]
+    needed = [name for name in signature.needed if name in others]
+    note = f"  # needed: say what {' and '.join(needed)} shall be" if needed else ""
+    return f"    # call: {applied}({', '.join(arguments)}){note}"
+
+
+def as_written(word: InputWord) -> dict[str, Any]:
+    """An input as a scenario has it."""
+    whole = not word.is_floating
+    written: dict[str, Any] = {"shape": [*word.shape] if word.sizes is not None else [*USUAL_SHAPE]}
     if word.file:
-        parts = [f"from: {_quoted(word.file)}", *([f"key: {_quoted(word.key)}"] if word.key else [])]
+        written = {"from": word.file, "key": word.key}
     elif word.value is not None:
-        parts = [f"values: {constant(int(word.value) if whole else word.value, word.shape)}"]
-    else:
-        parts = [f"shape: {USUAL_SHAPE if word.sizes is None else list(word.shape)}"]
-        if word.low is not None:
-            parts.append(f"range: [{word.low!r}, {word.high!r}]")
-        elif word.below is not None or whole:
-            parts.append(f"below: {word.below or (2 if word.dtype == 'bool' else 10)}")
-    parts += [f"dtype: {word.dtype}"] if word.dtype != "float64" else []
-    parts += ["stop_gradient: true"] if word.stopped else []
-    parts += [f"ranks: {word.ranks}"] if word.ranks != "split" else []
-    return ", ".join(parts)
+        written = {"values": constant(int(word.value) if whole else word.value, word.shape)}
+    elif word.low is not None:
+        written["range"] = [word.low, word.high]
+    elif whole:
+        written["below"] = word.below or (2 if word.dtype == "bool" else 10)
+    usual = {"key": "", "dtype": "float64", "stop_gradient": False, "ranks": "split"}
+    written |= {"dtype": word.dtype, "stop_gradient": word.stopped, "ranks": word.ranks}
+    return {key: value for key, value in written.items() if value != usual.get(key)}
 
 
-def constant(value: float, shape: Sequence[int]) -> str:
+def constant(value: Any, shape: tuple[int, ...]) -> Any:
     """Nested lists of one number."""
-    text = str(value)
     for size in reversed(shape):
-        text = f"[{', '.join([text] * size)}]"
-    return text
+        value = [value] * size
+    return value
 
 
 def identity_of(reference: str) -> str:
     """The id of a scenario for a layer: its name in kebab-case."""
-    name = reference.rpartition(":")[2].rpartition(".")[2]
-    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-") or "layer"
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", _name_of(reference)).lower()
+    return re.sub(r"[^a-z0-9]+", "-", spaced).strip("-") or "layer"
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _name_of(reference: str) -> str:
+    return reference.replace(":", ".").rpartition(".")[2]
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write lists that are the same one each in full."""
+        return True
+
+
+def _yaml(value: Any) -> str:
+    """A value as it is written in one line."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, width=inf,
+        allow_unicode=True,
+    )  # fmt: skip
+    return text.removesuffix("...\n").strip()

@@ -3,8 +3,8 @@ comes from.
 
 Objects are frozen and survive ``model_dump_json`` / ``model_validate_json``, positions included.
 Numbers are strict: text never passes for a number, or a number for a boolean. Rules of one value
-are its validators; those that relate several keys of a scenario are in
-`gradcheck.spec.scenario_rules`, and apply when a file is read.
+or one object are here; those that relate several objects of a scenario are in
+`gradcheck.spec.scenario_rules`. Both apply when a file is read.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from math import inf, prod
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -30,11 +30,12 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from gradcheck.codes import CODES
-from gradcheck.spec.data import DataPath
+from gradcheck.spec import value_rules
+from gradcheck.spec.data import DataPath, Map
+from gradcheck.spec.diagnostic import listing, quote, suggest
 from gradcheck.spec.literals import (
     INTEGER_RANGE,
     MAX_DIMENSIONS,
@@ -45,34 +46,60 @@ from gradcheck.spec.literals import (
     Stands,
 )
 from gradcheck.spec.python import static_forward
-from gradcheck.spec.value_rules import (
-    expected_value_mistakes,
-    matrix_mistakes,
-    number_mistakes,
-    optional_number_mistakes,
-)
-from gradcheck.spec.versions import within
-from gradcheck.spec.violation import Violation, as_validator, raise_mistakes
+from gradcheck.spec.versions import is_range, within
+from gradcheck.spec.violation import Violation, find_conflicts, forbid, raise_mistakes
+from gradcheck.support.suggest import nearest
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 LAX = Strict(False)  # a list may stand for a tuple; what is in it stays strict
 
-Number = Annotated[float | int, Field(description="A number; .inf and .nan are allowed.")]
-Numbers = TypeAliasType("Numbers", "Annotated[tuple[Numbers, ...], LAX] | bool | int | float")
+# Which member of a union is meant: mistakes are then reported of that member alone.
+MAPPING_OR_OTHER = Discriminator(
+    lambda value: "(mapping)" if isinstance(value, (dict, BaseModel)) else "(other)"
+)
+LIST_OR_OTHER = Discriminator(
+    lambda value: "(list)" if isinstance(value, (list, tuple)) else "(other)"
+)
+Number = Annotated[
+    float | int,
+    BeforeValidator(value_rules.require_number),
+    Field(description="A number; .inf and .nan are allowed."),
+]
+Limit = Annotated[
+    float | int,
+    BeforeValidator(value_rules.require_finite),
+    Field(description="A finite number."),
+]
+Numbers = TypeAliasType(
+    "Numbers",
+    "Annotated[Annotated[tuple[Numbers, ...], LAX, Tag('(list)')] | Annotated[bool | int | float, "
+    "BeforeValidator(value_rules.require_number), Tag('(other)')], LIST_OR_OTHER]",
+)
 """A number (or a boolean) or nested lists of them."""
-Elements = Annotated[Numbers, BeforeValidator(as_validator(number_mistakes))]
+Elements = Annotated[Numbers, forbid(value_rules.find_uneven_rows)]
 """Numbers in lists of the same length and depth."""
 YamlValue = TypeAliasType(
-    "YamlValue", "Annotated[tuple[YamlValue, ...], LAX] | bool | int | float | str | None"
+    "YamlValue",
+    "Annotated[Annotated[tuple[YamlValue, ...], LAX, Tag('(list)')] | Annotated[bool | int | float "
+    "| str | None, BeforeValidator(value_rules.require_clear_value), Tag('(other)')], "
+    "LIST_OR_OTHER]",
 )
 """What an expression may be expected to give: null, a boolean, a number, text, or nested lists of
 these.
 """
 
-TagName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
+KebabName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
+TagName = KebabName
 Reason = Annotated[str, Field(min_length=1, pattern=r"\S")]
 REASON = "Why, in one sentence."
+NOT_EMPTY = forbid(value_rules.find_empty)
+Variable = Annotated[str, forbid(value_rules.find_unusable_name)]
+"""The name of a variable of the program."""
+READER_FIELDS = frozenset(
+    {"path", "line", "column", "begins", "positions", "dtype_written", "layout_written"}
+)
+"""Fields that the reader sets and no file may give."""
 
 
 class Format(BaseModel):
@@ -82,6 +109,48 @@ class Format(BaseModel):
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", defer_build=True
     )
+    noun: ClassVar[str]
+    """What it is called in a message."""
+    example: ClassVar[str] = "{…}"
+    excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Key → keys beside which it is of no use."""
+    needed: ClassVar[Mapping[str, str]] = {}
+    """Key → the key without which it is of no use."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _note_kind(cls, data: object) -> object:
+        """Note in the document what its mapping is, for messages; refuse the reader's own keys."""
+        if isinstance(data, Map):
+            data.kind = cls
+            raise_mistakes(cls.unknown_key(key) for key in data.marks.keys() & READER_FIELDS)
+        return data
+
+    @model_validator(mode="after")
+    def _obey_rules(self, info: ValidationInfo) -> Format:
+        if info.context is not None:
+            raise_mistakes(self.find_mistakes(info.context))
+        return self
+
+    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+        """Yield what is wrong with an object whose values are all of the format."""
+        yield from find_conflicts(self.written, self.excluded, self.needed)
+
+    @classmethod
+    @cache
+    def keys(cls) -> dict[str, str]:
+        """The keys that a file may give, with their descriptions."""
+        return {
+            field.alias or name: field.description or ""
+            for name, field in cls.model_fields.items()
+            if name not in READER_FIELDS
+        }
+
+    @classmethod
+    def unknown_key(cls, key: str) -> Violation:
+        """The mistake that a key is not of the format."""
+        help = f"the keys of {cls.noun} are {listing(cls.keys(), 'and')}"
+        return Violation((key,), f"unknown key {quote(key)} in {cls.noun}", help, at_key=True)
 
     @property
     def written(self) -> set[str]:
@@ -89,36 +158,17 @@ class Format(BaseModel):
         return {name.rstrip("_") for name in self.model_fields_set} - READER_FIELDS
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "mapping": (dict, BaseModel),
-    "list": (list, tuple),
-    "text": (str,),
-}
-
-
-def told_by_type(otherwise: str | None = None, **tags: str) -> Discriminator:
-    """Which member of a union is meant: by what stands there, ``mapping``, ``list`` or ``text``,
-    its tag.
-
-    Mistakes are then reported of that member alone.
-    """
-    return Discriminator(
-        lambda value: next(
-            (tag for kind, tag in tags.items() if isinstance(value, _TYPES[kind])), otherwise
-        )
-    )
-
-
 # --------------------------------------------------------------------------- inputs
 class Aliased(Format):
     """The memory of another input, and with it its shape, dtype and values."""
+
+    noun = "layout"
 
     aliased: str = Field(min_length=1, description="The name of an input above.")
 
 
 AnyLayout = Annotated[
-    Annotated[Layout, Tag("(layout)")] | Annotated[Aliased, Tag("(aliased)")],
-    told_by_type(mapping="(aliased)", otherwise="(layout)"),
+    Annotated[Layout, Tag("(other)")] | Annotated[Aliased, Tag("(mapping)")], MAPPING_OR_OTHER
 ]
 
 ITEM_BYTES: dict[str, int] = {
@@ -133,6 +183,8 @@ INIT_LIMITS: dict[str, tuple[float, float]] = {
     "integers": (0.0, 10.0),
 }
 """Default (low, high) of the inits that have them."""
+GIVES_WHOLE = ("zeros", "ones", "integers", "one-hot")
+"""The inits that give whole numbers."""
 
 
 def _size_kind(value: object) -> str:
@@ -151,9 +203,19 @@ Shape = Annotated[tuple[Size, ...], LAX, Field(max_length=MAX_DIMENSIONS)]
 class Input(Format):
     """One tensor that goes into the layer: random numbers of a shape, or given values."""
 
-    model_config = ConfigDict(
-        populate_by_name=True
-    )  # as a server is sent it; the reader takes no `from_`
+    noun = "an input"
+    example = "{shape: [2, 3]}"
+    excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "shape": ("aliased", "values", "from"),
+        "from": ("aliased", "values"),
+        "range": ("aliased", "values", "from", "init", "low", "high", "below"),
+        "below": ("aliased", "values", "from", "init", "low", "high"),
+        **dict.fromkeys(("init", "low", "high", "near"), ("aliased", "values", "from")),
+        **dict.fromkeys(("values", "key", "dtype", "ranks"), ("aliased",)),
+    }
+
+    # As a server is sent it; the reader takes no `from_`.
+    model_config = ConfigDict(populate_by_name=True)
 
     shape: Annotated[tuple[Size, ...], LAX] | None = Field(
         default=None,
@@ -195,10 +257,10 @@ class Input(Format):
         ge=1,
         description="Short for init: integers from 0 to this number, which is not drawn.",
     )
-    low: Number | None = Field(
+    low: Limit | None = Field(
         default=None, description="Lower limit of uniform, linspace (−1) or integers (0)."
     )
-    high: Number | None = Field(
+    high: Limit | None = Field(
         default=None, description="Upper limit of uniform, linspace (1) or integers (10)."
     )
     near: Annotated[tuple[Number, ...], LAX] = Field(
@@ -254,13 +316,9 @@ class Input(Format):
     @property
     def drawn(self) -> str:
         """How elements are drawn, `range` and `below` in the words of `init`."""
-        return (
-            "uniform"
-            if self.range is not None
-            else "integers"
-            if self.below is not None
-            else self.init
-        )
+        if self.range is not None:
+            return "uniform"
+        return self.init if self.below is None else "integers"
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -273,6 +331,16 @@ class Input(Format):
             return 0, self.below
         low, high = INIT_LIMITS[self.init]
         return (low if self.low is None else self.low, high if self.high is None else self.high)
+
+    @property
+    def known_shape(self) -> tuple[int, ...] | None:
+        """The shape at every point of the matrix; None where it is not known."""
+        if self.values is not None:
+            return value_rules.shape_of(self.values)
+        if self.shape is None:
+            return None
+        lengths = tuple(size for size in self.shape if isinstance(size, int))
+        return lengths if len(lengths) == len(self.shape) else None
 
     def at(self, parameters: Mapping[str, Any]) -> Input:
         """The input at a point of the matrix, which gives sizes by name, and dtype and layout where
@@ -287,6 +355,38 @@ class Input(Format):
             if not written and key in parameters:
                 known[key] = parameters[key]
         return self.model_copy(update=known)
+
+    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+        """Yield keys that do not go together, and a shape that an init is not for."""
+        given = self.written | ({"aliased"} if self.alias_of else set())
+        yield from find_conflicts(given, self.excluded, self.needed)
+        if given.isdisjoint(("values", "from", "shape", "aliased")):
+            help = "add 'shape: [2, 3]', or 'values' with the numbers"
+            yield Violation((), "an input needs 'shape' or 'values'", help)
+        is_archive = self.from_ is not None and self.from_.endswith(".npz")
+        if is_archive and self.key is None:
+            yield Violation(("from",), f"{self.from_} may hold several arrays", "name one: key: x")
+        if self.key is not None and not is_archive:
+            message = "'key' names an array in an .npz file: there is none"
+            yield Violation(("key",), message, "remove it", at_key=True)
+        yield from self._unfit_shape()
+
+    def _unfit_shape(self) -> Iterator[Violation]:
+        """Yield that the init is for other shapes."""
+        shape = self.known_shape
+        if shape is None:
+            return
+        is_square = len(shape) >= 2 and shape[-1] == shape[-2] > 0
+        needs = {
+            "positive-definite": ("a square matrix along the last two axes", is_square),
+            "orthogonal": ("two axes", len(shape) >= 2 and shape[-1] > 0),
+            "one-hot": ("rows", shape[-1:] > (0,)),
+            "probabilities": ("rows", shape[-1:] > (0,)),
+        }
+        needed, is_fit = needs.get(self.init, ("", True))
+        if not is_fit:
+            message = f"'init: {self.init}' needs {needed}, not shape {[*shape]}"
+            yield Violation(("init",), message, "write a shape such as [3, 3]")
 
 
 def _written_out(value: object) -> object:
@@ -319,9 +419,9 @@ Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS)]
 World = TypeAliasType(
     "World",
     Annotated[
-        Annotated[Ranks, Tag("(ranks)")]
-        | Annotated[dict[Axis, Ranks], Tag("(axes)"), Field(min_length=1)],
-        told_by_type(mapping="(axes)", otherwise="(ranks)"),
+        Annotated[Ranks, Tag("(other)")]
+        | Annotated[dict[Axis, Ranks], Tag("(mapping)"), Field(min_length=1)],
+        MAPPING_OR_OTHER,
     ],
 )
 """A number of ranks, or of ranks along axes."""
@@ -330,6 +430,9 @@ World = TypeAliasType(
 class Output(Format):
     """An output of a layer in a world."""
 
+    noun = "an output"
+    example = "{ranks: replicated}"
+
     ranks: OutputStands = Field(
         description="What it stands for: split (every rank's values count in the loss) or "
         "replicated (all ranks have "
@@ -337,11 +440,15 @@ class Output(Format):
     )
 
 
-# `scenario_rules` checks that there is one: pydantic counts only those without mistakes.
+def _as_list(value: object) -> object:
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
 SeveralOutputs = Annotated[tuple[Output, ...], LAX, Field(json_schema_extra={"minItems": 1})]
 Outputs = Annotated[
-    Annotated[Output, Tag("(output)")] | Annotated[SeveralOutputs, Tag("(outputs)")],
-    told_by_type(mapping="(output)", list="(outputs)"),
+    SeveralOutputs,
+    NOT_EMPTY,
+    BeforeValidator(_as_list, json_schema_input_type=Output | SeveralOutputs),
 ]
 """What all outputs are, or each of them."""
 
@@ -355,6 +462,8 @@ def size_of(world: int | dict[Axis, int]) -> int:
 BackendName = Literal["numpy", "cupy", "paddle"]
 Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
 
+MAX_COMBINATIONS = 256
+"""Cases of one scenario on one backend."""
 MAX_PATTERN = 1000
 """Characters of a regular expression."""
 
@@ -362,14 +471,17 @@ MAX_PATTERN = 1000
 class Regex(Format):
     """A regular expression that must be found in a message."""
 
+    noun = "message"
+    example = "{re: …}"
+
     re: str = Field(
         min_length=1, max_length=MAX_PATTERN, description="Python regular expression, searched for."
     )
 
 
 Message = Annotated[
-    Annotated[str, Tag("(text)"), Field(min_length=1)] | Annotated[Regex, Tag("(re)")],
-    told_by_type(text="(text)", mapping="(re)"),
+    Annotated[str, Tag("(other)"), Field(min_length=1)] | Annotated[Regex, Tag("(mapping)")],
+    MAPPING_OR_OTHER,
 ]
 _TYPE = Field(
     pattern=rf"^{NAME}(\.{NAME})*$", description="Class of the exception, such as ValueError."
@@ -382,6 +494,9 @@ _MESSAGE = Field(
 class Raises(Format):
     """The exception that must end the program."""
 
+    noun = "raises"
+    example = "{type: ValueError}"
+
     type: str = _TYPE
     phase: Literal["forward", "backward", "any"] = Field(
         default="any",
@@ -393,12 +508,18 @@ class Raises(Format):
 class Warns(Format):
     """A warning that must be given."""
 
+    noun = "warns"
+    example = "{type: UserWarning}"
+
     type: str = _TYPE
     message: Message | None = _MESSAGE
 
 
 class Calls(Format):
     """How often the layer's functions run in one forward and backward pass."""
+
+    noun = "calls"
+    example = "{forward: 1, backward: 1}"
 
     forward: int | None = Field(default=None, ge=0, description="Runs of forward.")
     backward: int | None = Field(
@@ -408,6 +529,8 @@ class Calls(Format):
 
 class Tolerance(Format):
     """An expected value with a tolerance of its own."""
+
+    noun = "an expected value"
 
     value: YamlValue = Field(description="The expected value.")
     rtol: float | None = Field(
@@ -419,27 +542,38 @@ class Tolerance(Format):
 
 
 Expected = Annotated[
-    Annotated[YamlValue, Tag("(value)")] | Annotated[Tolerance, Tag("(tolerance)")],
-    told_by_type(mapping="(tolerance)", otherwise="(value)"),
-    BeforeValidator(as_validator(expected_value_mistakes)),
+    Annotated[YamlValue, Tag("(other)")] | Annotated[Tolerance, Tag("(mapping)")], MAPPING_OR_OTHER
 ]
+
+
+def _find_unknown_code(code: str) -> Iterator[Violation]:
+    if code not in CODES:
+        help = suggest(code, CODES, "'gradcheck explain' lists all codes")
+        yield Violation((), f"there is no diagnosis {quote(code)}", help)
 
 
 class Differs(Format):
     """In which way a backward is not the derivative."""
 
-    code: str | None = Field(
+    noun = "differs"
+    example = "{code: GC101}"
+
+    code: Annotated[str, forbid(_find_unknown_code)] | None = Field(
         json_schema_extra={"enum": [*CODES, None]},
         default=None,
         description="The diagnosis that must be among those given, as in `gradcheck explain`.",
     )
-    inputs: tuple[str, ...] = Field(
+    inputs: Annotated[tuple[str, ...], LAX] = Field(
         default=(), description="The inputs whose gradients are wrong, and no others."
     )
 
 
 class Expect(Format):
     """What must hold when the scenario has run."""
+
+    noun = "expect"
+    needed: ClassVar[Mapping[str, str]] = {"cotangent": "grads"}
+    example = "{gradient: matches}, or {raises: {type: ValueError}}"
 
     gradient: Verdict = Field(
         default="unchecked",
@@ -458,14 +592,14 @@ class Expect(Format):
     differs: Differs | None = Field(
         default=None, description="What `gradient: differs` must be found to be."
     )
-    grads: dict[
-        str, Annotated[Numbers | None, BeforeValidator(as_validator(optional_number_mistakes))]
-    ] = Field(default={}, description="Input → its documented gradient; null for none.")
+    grads: dict[str, Elements | None] = Field(
+        default={}, description="Input → its documented gradient; null for none."
+    )
     cotangent: Elements | None = Field(
         default=None, description="Cotangent that belongs to grads; by default ones."
     )
-    order: Literal[1, 2] = Field(
-        default=1, description="2: the derivative of the gradient is checked as well."
+    order: int = Field(
+        default=1, ge=1, le=2, description="2: the derivative of the gradient is checked as well."
     )
     calls: Calls = Field(default_factory=Calls, description="How often forward and backward run.")
     raises: Raises | None = Field(default=None, description="The exception that must end the run.")
@@ -478,11 +612,53 @@ class Expect(Format):
     @property
     def written_gradient(self) -> str | None:
         """The verdict that the file gives; None for none."""
-        return self.gradient if "gradient" in self.model_fields_set else None
+        return self.gradient if "gradient" in self.written else None
+
+    @property
+    def checks(self) -> list[str]:
+        """The keys that ask for a check of gradients."""
+        is_asked = {
+            "gradient": self.gradient != "unchecked",
+            "grads": bool(self.grads),
+            "differs": self.differs is not None and bool(self.differs.written),
+            "order": self.order == 2,
+            "precision": self.precision == "loose",
+        }
+        return [key for key, asked in is_asked.items() if asked]
+
+    def complete(self, usual: Verdict) -> Expect:
+        """Return it with what is expected of the gradient: `usual`, unless other keys tell."""
+        if self.written_gradient is not None:
+            return self
+        if self.raises is not None:
+            usual = "unchecked"
+        elif "differs" in self.checks:
+            usual = "differs"
+        return self.model_copy(update={"gradient": usual})
+
+    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+        """Yield expectations that cannot hold together."""
+        yield from super().find_mistakes(rules)
+        verdict = self.written_gradient
+        for key in self.checks:
+            if self.raises is not None:
+                help = "remove one: a run that ends with an exception has no gradient to check"
+                yield Violation(
+                    (key,), f"{quote(key)} and 'raises' exclude each other", help, at_key=True
+                )
+            elif verdict == "unchecked" and key in ("order", "precision"):
+                message = f"{quote(key)} asks for a check, 'gradient: unchecked' for none"
+                yield Violation((key,), message, "remove one of the two", at_key=True)
+        if self.differs is not None and verdict not in (None, "differs"):
+            message = f"'differs' and 'gradient: {verdict}' exclude each other"
+            yield Violation(("differs",), message, "write 'gradient: differs'", at_key=True)
 
 
 class Xfail(Format):
     """A known deviation: the case must fail, and says so."""
+
+    noun = "xfail"
+    example = "{reason: …}"
 
     reason: Reason = Field(description=REASON)
     strict: bool = Field(
@@ -492,6 +668,9 @@ class Xfail(Format):
 
 class Skip(Format):
     """A case that is not run."""
+
+    noun = "skip"
+    example = "{reason: …}"
 
     reason: Reason = Field(description=REASON)
 
@@ -505,7 +684,9 @@ class Observed(Expect):
     The gradient is unchecked here where nothing is said of it.
     """  # noqa: E501 - in the schema
 
-    crash: Annotated[tuple[Signal, ...], LAX] = Field(
+    noun = "observed"
+
+    crash: Annotated[tuple[Signal, ...], LAX, NOT_EMPTY] = Field(
         default=(),
         description="The signals of which one kills the process, such as [SIGSEGV]; which, may be "
         "chance.",
@@ -514,9 +695,25 @@ class Observed(Expect):
         False
     )
 
+    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+        """Yield observations that say nothing, or cannot be made together."""
+        yield from super().find_mistakes(rules)
+        if not self.written:
+            yield Violation((), "observed must not be empty", "write what is seen")
+        if "hang" in self.written and not self.hang:
+            yield Violation(("hang",), "'hang: false' says nothing", "remove it", at_key=True)
+        ends = sorted(self.written & {"crash", "hang"})
+        others = sorted(self.written - {*ends[:1]})
+        if ends and others:
+            message = f"{quote(others[0])} cannot be seen of a case that ends by {quote(ends[0])}"
+            yield Violation((others[0],), message, "keep one of the two", at_key=True)
+
 
 class Policy(Format):
     """Why documents and releases differ on purpose."""
+
+    noun = "policy"
+    example = "{documents: …, releases: …}"
 
     documents: Reason = Field(
         description="Why the documents ask for what they do, in one sentence."
@@ -526,6 +723,16 @@ class Policy(Format):
 
 class BackendExpectation(Format):
     """What is different on one backend, or on some of its versions."""
+
+    noun = "a backend's expectations"
+    example = "{skip: {reason: …}}"
+    excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "skip": ("xfail", "observed"),
+        "xfail": ("observed",),
+        "expect": ("observed",),
+        "reason": ("policy",),
+    }
+    needed: ClassVar[Mapping[str, str]] = dict.fromkeys(("reason", "policy", "issue"), "observed")
 
     versions: str | None = Field(
         default=None,
@@ -567,16 +774,32 @@ class BackendExpectation(Format):
             return self.reason or ""
         return f"{self.policy.releases}; the documents: {self.policy.documents}"
 
+    def complete(self, usual: Verdict) -> BackendExpectation:
+        """Return it with what is expected of the gradient."""
+        expect = self.expect and self.expect.complete(usual)
+        observed = self.observed and self.observed.complete("unchecked")
+        return self.model_copy(update={"expect": expect, "observed": observed})
 
+    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+        """Yield what does not go together in what is said of versions of a backend."""
+        yield from super().find_mistakes(rules)
+        if self.versions is not None and not is_range(self.versions):
+            help = "write '>=3.0,<3.3' or '==3.0.0': comparisons of PEP 440, joined by commas"
+            message = f"versions: {quote(self.versions)} is not a range of versions"
+            yield Violation(("versions",), message, help)
+        if self.observed is not None and self.written.isdisjoint(("reason", "policy")):
+            message = "'observed' needs a 'reason' beside it"
+            help = "add 'reason: …': why, in one sentence"
+            yield Violation(("observed",), message, help, at_key=True)
+
+
+SeveralEntries = Annotated[
+    tuple[BackendExpectation, ...], LAX, Field(json_schema_extra={"minItems": 1})
+]
 BackendEntries = Annotated[
-    Annotated[BackendExpectation, Tag("(one)")]
-    | Annotated[
-        tuple[BackendExpectation, ...],
-        LAX,
-        Tag("(several)"),
-        Field(json_schema_extra={"minItems": 1}),
-    ],
-    told_by_type(list="(several)", otherwise="(one)"),
+    SeveralEntries,
+    NOT_EMPTY,
+    BeforeValidator(_as_list, json_schema_input_type=BackendExpectation | SeveralEntries),
 ]
 """What is different on a backend: for all of its versions, or a list of entries, each with versions
 of its own.
@@ -616,6 +839,9 @@ _RTOL = "Relative tolerance that widens (never narrows) the error bar of the gra
 class Source(Format):
     """What a scenario is held against: the passage of a document, or a formula's origin."""
 
+    noun = "source"
+    example = "{document: a book}"
+
     document: str = Field(
         min_length=1, description="The document, such as paddle.autograd.PyLayer."
     )
@@ -632,33 +858,53 @@ REFERENCE = rf"^{NAME}(\.{NAME})*:{NAME}(\.{NAME})*$"
 class LayerRef(Format):
     """A layer that lies in an importable module."""
 
+    noun = "layer"
+
     ref: str = Field(pattern=REFERENCE, description="Module and class, as pkg.mod:Class.")
 
+    @property
+    def name(self) -> str:
+        """The class's own name."""
+        return self.ref.replace(":", ".").rpartition(".")[2]
 
-def _known_operation(name: str) -> str:
+
+def _find_unknown_operation(name: str) -> Iterator[Violation]:
+    """Suggest an operation of the same last name, or of nearly the same name."""
     if name not in OPERATIONS:
-        raise PydanticCustomError("unknown_operation", "unknown operation")
-    return name
+        by_last = {known.rpartition(".")[2]: known for known in sorted(OPERATIONS)}
+        near = nearest(name.rpartition(".")[2], by_last)
+        help = "name a function of Tensors of paddle; write others as source"
+        if near:
+            help = f"did you mean '{by_last[near]}'?"
+        yield Violation((), f"unknown op {quote(name)}", help)
 
 
 class LayerOp(Format):
     """One of the framework's own operations."""
 
-    op: Annotated[str, AfterValidator(_known_operation)] = Field(
+    noun = "layer"
+
+    op: Annotated[str, forbid(_find_unknown_operation)] = Field(
         pattern=rf"^{NAME}(\.{NAME})*$",
         json_schema_extra={"enum": [*sorted(OPERATIONS)]},
         description="Its name under paddle, such as tanh.",
     )
 
+    @property
+    def name(self) -> str:
+        """The function's own name."""
+        return self.op.rpartition(".")[2]
 
+
+RuleName = Annotated[KebabName, forbid(value_rules.find_unknown_rule)]
 Citation = Annotated[
-    Annotated[TagName, Tag("(rule)")]
+    Annotated[RuleName, Tag("(other)")]
     | Annotated[
-        dict[TagName, Annotated[str, Field(min_length=1)]],
-        Tag("(passage)"),
+        dict[RuleName, Annotated[str, Field(min_length=1)]],
+        Tag("(mapping)"),
         Field(min_length=1, max_length=1),
     ],
-    told_by_type(mapping="(passage)", otherwise="(rule)"),
+    MAPPING_OR_OTHER,
 ]
 """A rule of the catalogue; or, under its name, the passage of the rule's document that is meant."""
 
@@ -666,27 +912,34 @@ Citation = Annotated[
 def _layer_kind(value: object) -> str | None:
     if isinstance(value, str):
         return "(source)"
-    if isinstance(value, LayerRef) or (isinstance(value, dict) and "ref" in value):
-        return "(ref)"
-    return (
-        "(op)"
-        if isinstance(value, LayerOp) or (isinstance(value, dict) and "op" in value)
-        else None
-    )
+    keys = value if isinstance(value, dict) else getattr(value, "__dict__", ())
+    return next((f"({key})" for key in ("ref", "op") if key in keys), None)
+
+
+def _find_reference(source: str) -> Iterator[Violation]:
+    if re.fullmatch(REFERENCE, source):
+        message = "this is the name of a layer, and not Python source"
+        yield Violation((), message, f"write {{ref: '{source}'}}")
 
 
 Layer = Annotated[
-    Annotated[str, Tag("(source)")]
+    Annotated[str, forbid(_find_reference), Tag("(source)")]
     | Annotated[LayerRef, Tag("(ref)")]
     | Annotated[LayerOp, Tag("(op)")],
-    Discriminator(_layer_kind),
+    Discriminator(
+        _layer_kind,
+        custom_error_type="layer",
+        custom_error_message="layer must be Python source, a layer's name, {ref: …} or {op: …}",
+    ),
 ]
-LayerName = TagName
 MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
-Matrix = Annotated[
-    dict[str, Annotated[tuple[MatrixValue, ...], LAX]],
-    BeforeValidator(as_validator(matrix_mistakes)),
+MatrixValues = Annotated[
+    tuple[Annotated[MatrixValue, BeforeValidator(value_rules.require_scalar)], ...],
+    LAX,
+    Field(max_length=MAX_COMBINATIONS),
+    NOT_EMPTY,
 ]
+Matrix = Annotated[dict[Variable, MatrixValues], forbid(value_rules.find_matrix_mistakes)]
 Length = Annotated[int, Field(ge=0)]
 
 
@@ -711,7 +964,13 @@ def _case_schema(schema: dict[str, Any]) -> None:
     schema["properties"]["id"].pop("default", None)
 
 
+TagList = Annotated[tuple[Annotated[TagName, forbid(value_rules.find_selection_word)], ...], LAX]
+
+
 class _Keys(Format):
+    noun = "a scenario"
+    example = "{id: …, layer: …}"
+
     id: str = Field(
         pattern=KEBAB,
         max_length=100,
@@ -731,9 +990,7 @@ class _Keys(Format):
         "become tags: a name, "
         "or {name: the passage of its document that is meant}.",
     )
-    tags: Annotated[tuple[TagName, ...], LAX] = Field(
-        default=(), description="Words to select by; added to the defaults'."
-    )
+    tags: TagList = Field(default=(), description="Words to select by; added to the defaults'.")
     world: World | None = Field(
         default=None,
         description="How many ranks the layer runs on: a number, or ranks along fleet's axes, "
@@ -750,7 +1007,7 @@ class _Keys(Format):
         description="A whole program in Python, run from top to bottom; beside a layer's source, "
         "behind that.",
     )
-    inputs: dict[str, InputEntry] = Field(
+    inputs: dict[Variable, InputEntry] = Field(
         default={},
         description="Name → tensor that the layer is applied to; a list is its shape alone.",
     )
@@ -771,7 +1028,7 @@ class _Keys(Format):
         "inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a "
         "list of them.",
     )
-    sizes: dict[str, Length] = Field(
+    sizes: dict[Variable, Length] = Field(
         default={},
         description="Name → the length that it stands for in shapes; a name in the code, too.",
     )
@@ -805,9 +1062,9 @@ class ScenarioCase(_Keys):
 
 
 class RuleBook(Protocol):
-    """The rules that the reader applies: the context of its validation."""
+    """The rules of whole scenarios: the context of the reader's validation."""
 
-    def find_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
+    def find_scenario_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
         """Yield what is wrong with a scenario whose values are all of the format."""
 
 
@@ -819,7 +1076,7 @@ class Scenario(_Keys):
     extends: str | None = Field(
         default=None, description="Id of a scenario of this file whose keys this one takes over."
     )
-    cases: Annotated[tuple[ScenarioCase, ...], LAX] = Field(
+    cases: Annotated[tuple[ScenarioCase, ...], LAX, NOT_EMPTY] = Field(
         default=(),
         json_schema_extra={"minItems": 1},
         description="Several looks at what the scenario gives, each a scenario with what it says "
@@ -834,17 +1091,27 @@ class Scenario(_Keys):
     column: SkipJsonSchema[int] = 1
     begins: SkipJsonSchema[int] = 1
     """The same, but for one of several `cases`: of the scenario that they are written in."""
-    positions: SkipJsonSchema[dict[str, tuple[int, int]]] = Field(default={})
+    positions: SkipJsonSchema[dict[str, Annotated[tuple[int, int], LAX]]] = Field(default={})
     """``expect.gradient`` → (line, column), 1-based. For a block of code: the line of its first
     line.
     """
 
-    @model_validator(mode="after")
-    def _obey_rules(self, info: ValidationInfo) -> Scenario:
-        rules: RuleBook | None = info.context
-        if rules is not None:
-            raise_mistakes(rules.find_mistakes(self))
-        return self
+    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+        """Yield what is wrong with it."""
+        return rules.find_scenario_mistakes(self)
+
+    def complete(self, defaults: Defaults) -> Scenario:
+        """Return it with all tags, and with what each expectation says of the gradient."""
+        cited = [rule if isinstance(rule, str) else next(iter(rule)) for rule in self.rules]
+        tags = tuple(dict.fromkeys((*defaults.tags, *self.tags, *cited)))
+        usual = self.usual_gradient
+        backends = {
+            name: tuple(entry.complete(usual) for entry in entries)
+            for name, entries in self.backends.items()
+        }
+        expect = self.expect.complete(usual)
+        update = {"tags": tags, "expect": expect, "backends": backends}
+        return self.model_copy(update=update)
 
     def line_of(self, key: str) -> int:
         """The file line of `key` (``layer``, ``expect.raises``); for a block of code, that of its
@@ -874,43 +1141,34 @@ class Scenario(_Keys):
         return input.model_copy(update={"shape": (size_of(world), *input.shape)})
 
     @property
+    def layer_source(self) -> str | None:
+        """The Python source of the layer; None if it has none here."""
+        return self.layer if isinstance(self.layer, str) else None
+
+    @property
     def output_stands(self) -> tuple[OutputStands, ...]:
         """What the outputs stand for in a world: one word for all, or one for each."""
-        outputs = self.outputs
-        if outputs is None:
-            return ("split",)
-        return tuple(one.ranks for one in (outputs if isinstance(outputs, tuple) else (outputs,)))
+        return tuple(output.ranks for output in self.outputs) if self.outputs else ("split",)
 
     def entries_of(self, backend: str) -> tuple[BackendExpectation, ...]:
         """All that is different on the versions of `backend`."""
-        entries = next((entries for name, entries in self.backends.items() if name == backend), ())
-        return (entries,) if isinstance(entries, BackendExpectation) else entries
-
-    def paths_and_entries(self, backend: str) -> list[tuple[DataPath, BackendExpectation]]:
-        """Return all that is different on the versions of `backend`, with the path of each."""
-        entries = self.entries_of(backend)
-        if isinstance(self.backends[backend], BackendExpectation):  # type: ignore[index]
-            return [(("backends", backend), entries[0])]
-        return [(("backends", backend, index), entry) for index, entry in enumerate(entries)]
+        return self.backends.get(backend, ())  # type: ignore[call-overload, no-any-return]
 
     def expectations(self) -> Iterator[tuple[DataPath, Expect]]:
         """Yield what it expects and what it says of each backend, expectations and observations,
         with their paths.
         """
         yield ("expect",), self.expect
-        for backend in self.backends:
-            for path, entry in self.paths_and_entries(backend):
-                if entry.expect is not None:
-                    yield (*path, "expect"), entry.expect
-                if entry.observed is not None:
-                    yield (*path, "observed"), entry.observed
+        for backend, entries in self.backends.items():
+            for index, entry in enumerate(entries):
+                for key in ("expect", "observed"):
+                    if (expect := getattr(entry, key)) is not None:
+                        yield ("backends", backend, index, key), expect
 
     def dtypes_of(self, input: Input) -> list[str]:
         """Return the dtypes that an input takes over the matrix."""
-        several = (
-            [] if input.dtype_written else [str(dtype) for dtype in self.matrix.get("dtype", ())]
-        )
-        return several or [input.dtype]
+        several = () if input.dtype_written else self.matrix.get("dtype", ())
+        return [str(dtype) for dtype in several] or [input.dtype]
 
     @property
     def differentiable(self) -> set[str]:
@@ -947,13 +1205,14 @@ class Scenario(_Keys):
 class Defaults(Format):
     """Values for all scenarios of the file that give none of their own."""
 
+    noun = "defaults"
+    example = "{dtype: float32}"
+
     dtype: DType | None = Field(
         default=None, description="Element type of inputs; float64 if not given."
     )
     seed: Seed | None = Field(default=None, description=_SEED)
-    tags: Annotated[tuple[TagName, ...], LAX] = Field(
-        default=(), description="Tags of every scenario."
-    )
+    tags: TagList = Field(default=(), description="TagList of every scenario.")
     source: dict[Literal["document", "section", "quote", "url"], str] = Field(
         default={},
         description="Keys that a scenario's source lacks; of no effect where it names a document "
@@ -974,29 +1233,24 @@ class Defaults(Format):
 class SpecFile(Format):
     """A ``*.grad.yaml`` file: scenarios on one topic."""
 
+    noun = "a spec file"
+
     schema_: Literal["gradcheck/v1"] = Field(
-        alias="schema", description="The version of the format."
+        alias="schema", description="The version of the format: gradcheck/v1."
     )
     defaults: Defaults = Field(
         default_factory=Defaults,
         description="Values for all scenarios that give none of their own.",
     )
-    layers: dict[LayerName, Layer] = Field(
+    layers: dict[KebabName, Layer] = Field(
         default={}, description="Name → layer that scenarios of this file name under `layer`."
     )
-    # The reader checks that there is one: pydantic counts only those without mistakes.
-    scenarios: Annotated[tuple[Scenario, ...], LAX] = Field(
+    scenarios: Annotated[tuple[Scenario, ...], LAX, NOT_EMPTY] = Field(
         description="The scenarios.", json_schema_extra={"minItems": 1}
     )
 
     path: SkipJsonSchema[str] = ""
     """The file, set by the reader."""
-
-
-READER_FIELDS = frozenset(
-    {"path", "line", "column", "begins", "positions", "dtype_written", "layout_written"}
-)
-"""Fields that the reader sets and no file may give."""
 
 
 def json_schema() -> dict[str, Any]:

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import cached_property
-from itertools import chain, islice
 from typing import Literal
 
 from gradcheck.support.syntax_tree import last_name
@@ -31,7 +30,7 @@ _NAMING = (
     "arg",
 )  # fields of Python's syntax trees that hold a name
 
-CompileMode = Literal["exec", "eval"]
+CompileMode = Literal["exec", "eval", "search"]
 
 
 class TooLargeError(Exception):
@@ -63,42 +62,17 @@ class PythonCode:
             SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, TooLargeError: it
                 cannot, or must not.
         """
-        if (
-            len(_TOKEN.findall(self.source)) > MAX_NESTING
-        ):  # a level of the tree has a token of its own
-            _check_nesting(self.tree)
+        # A level of the tree has a token of its own.
+        if len(_TOKEN.findall(self.source)) > MAX_NESTING and _depth(self.tree) > MAX_NESTING:
+            raise RecursionError
         if "finally" in self.source:
             _compiled_size(self.tree)
         compile(self.source, "<spec>", self.mode, dont_inherit=True)
 
 
-def levels(tree: ast.AST) -> Iterator[list[ast.AST]]:
-    """The nodes of a syntax tree: itself, those in its fields, and so on. It takes half the time of
-    `ast.walk`.
-    """
-    level = [tree]
-    while level:
-        yield level
-        below = []
-        for node in level:
-            for name in node._fields:
-                value = getattr(node, name, None)
-                if value.__class__ is list:
-                    below += value
-                elif isinstance(value, ast.AST):
-                    below.append(value)
-        level = [one for one in below if isinstance(one, ast.AST)]
-
-
-def nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes of a syntax tree."""
-    return chain.from_iterable(levels(tree))
-
-
-def _check_nesting(tree: ast.AST) -> None:
-    """Raise RecursionError if a node of `tree` is more than `MAX_NESTING` levels deep."""
-    if next(islice(levels(tree), MAX_NESTING, None), None):
-        raise RecursionError
+def _depth(node: ast.AST) -> int:
+    """Levels of a syntax tree. Raises RecursionError if they are very many."""
+    return 1 + max(map(_depth, ast.iter_child_nodes(node)), default=0)
 
 
 def _compiled_size(node: ast.AST) -> tuple[int, int]:
@@ -111,28 +85,35 @@ def _compiled_size(node: ast.AST) -> tuple[int, int]:
     Raises:
         TooLargeError: there are more than `MAX_COMPILED`.
     """
-    size, leaving = 1, int(isinstance(node, (ast.Return, ast.Break, ast.Continue)))
-    last = set(map(id, node.finalbody)) if isinstance(node, (ast.Try, ast.TryStar)) else ()
-    sizes = [(id(child) in last, *_compiled_size(child)) for child in ast.iter_child_nodes(node)]
-    size += sum(its for finally_, its, _ in sizes if not finally_)
-    leaving += sum(its for finally_, _, its in sizes if not finally_)
+    final = getattr(node, "finalbody", [])
+    size, leaving = _total_size(child for child in ast.iter_child_nodes(node) if child not in final)
+    final_size, final_leaving = _total_size(final)
     times = 2 + leaving
-    size += times * sum(its for finally_, its, _ in sizes if finally_)
-    leaving += times * sum(its for finally_, _, its in sizes if finally_)
+    size += 1 + times * final_size
+    leaving += isinstance(node, (ast.Return, ast.Break, ast.Continue)) + times * final_leaving
     if size > MAX_COMPILED:
         raise TooLargeError
     return size, leaving
 
 
+def _total_size(nodes: Iterable[ast.AST]) -> tuple[int, int]:
+    """What `_compiled_size` gives for several nodes together."""
+    size = leaving = 0
+    for node in nodes:
+        its_size, its_leaving = _compiled_size(node)
+        size, leaving = size + its_size, leaving + its_leaving
+    return size, leaving
+
+
 def words(tree: ast.AST) -> set[str]:
     """All names in code, whether it reads, sets or only mentions them."""
-    found: set[str] = set()
-    for node in nodes(tree):
+    names: set[str] = set()
+    for node in ast.walk(tree):
         fields = vars(node)
-        found.update(value for field in _NAMING if isinstance(value := fields.get(field), str))
+        names.update(value for field in _NAMING if isinstance(value := fields.get(field), str))
         if isinstance(node, (ast.Global, ast.Nonlocal)):
-            found.update(node.names)
-    return found
+            names.update(node.names)
+    return names
 
 
 def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
@@ -140,7 +121,7 @@ def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
     comprehensions.
     """
     read, bound = list[str](), set[str]()
-    for node in nodes(expression):
+    for node in ast.walk(expression):
         if isinstance(node, ast.arg):
             bound.add(node.arg)
         elif isinstance(node, ast.Name):
@@ -148,22 +129,61 @@ def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
     return read, bound
 
 
+class _Bindings(ast.NodeVisitor):
+    """Collects the names that statements bind, but not those within functions and classes."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def visit_FunctionDef(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    ) -> None:
+        self.names.add(node.name)
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef  # noqa: N815 - called by ast
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Store):
+            self.names.add(node.id)
+
+    def visit_alias(self, node: ast.alias) -> None:
+        self.names.add((node.asname or node.name).partition(".")[0])
+
+
+def bound_names(body: list[ast.stmt]) -> set[str]:
+    """The names that a module or class with this body binds; ``*`` among them if there may be
+    others.
+    """
+    bindings = _Bindings()
+    for statement in body:
+        bindings.visit(statement)
+    return bindings.names
+
+
 def layer_classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
     """The PyLayers that a layer's source defines, by name: what derives from PyLayer, or from
     another of them.
     """
-    found: dict[str, ast.ClassDef] = {}
+    layers: dict[str, ast.ClassDef] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and any(
-            last_name(base) in ("PyLayer", *found) for base in node.bases
+            last_name(base) in ("PyLayer", *layers) for base in node.bases
         ):
-            found[node.name] = node
-    return found
+            layers[node.name] = node
+    return layers
+
+
+def functions_in(body: list[ast.stmt]) -> dict[str, ast.FunctionDef]:
+    """The functions that a module or class with this body defines, by name."""
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
 
 
 def static_forward(tree: ast.Module) -> ast.FunctionDef | None:
     """The ``forward_fn`` that a layer's source defines, if it does."""
-    return next(
-        (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "forward_fn"),
-        None,
-    )
+    return functions_in(tree.body).get("forward_fn")
+
+
+def called_with_arguments(tree: ast.AST) -> set[str]:
+    """The names that code calls with arguments."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {last_name(call.func) for call in calls if call.args or call.keywords}

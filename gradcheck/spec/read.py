@@ -14,15 +14,7 @@ from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.document import parse
 from gradcheck.spec.folders import find
 from gradcheck.spec.messages import report_errors
-from gradcheck.spec.model import (
-    BackendEntries,
-    BackendExpectation,
-    BackendName,
-    Expect,
-    Scenario,
-    SpecFile,
-    Verdict,
-)
+from gradcheck.spec.model import SpecFile
 from gradcheck.spec.resolve import resolve
 from gradcheck.spec.scenario_rules import ScenarioRules
 from gradcheck.spec.text import SpecText, decode, read_text
@@ -82,18 +74,17 @@ class Given(NamedTuple):
 def shared_ids(ids: Iterable[Given]) -> list[Diagnostic]:
     """A diagnostic at each place where an id is given that another of the files gives too."""
     places: dict[str, list[Given]] = {}
-    for one in ids:
-        places.setdefault(one.id, []).append(one)
+    for given in ids:
+        places.setdefault(given.id, []).append(given)
     mistakes = []
-    for id, given in places.items():
-        for one in given if len(given) > 1 else ():
-            other = next(another for another in given if another is not one)
-            message = f"id '{id}' is also used in {other.path}:{other.line}"
-            source = _source_line(one.path, one.line)
-            help = "ids are unique in a run: rename one"
-            mistakes.append(
-                Diagnostic(one.path, one.line, one.column, len("id"), message, help, source)
-            )
+    for same in places.values():
+        for given, other in zip(same, [*same[1:], same[0]], strict=True):
+            if given is not other:
+                message = f"id '{given.id}' is also used in {other.path}:{other.line}"
+                source = _source_line(given.path, given.line)
+                help = "ids are unique in a run: rename one"
+                where = (given.path, given.line, given.column, len("id"))
+                mistakes.append(Diagnostic(*where, message, help, source))
     return mistakes
 
 
@@ -113,55 +104,14 @@ def given_in(spec: SpecFile) -> list[Given]:
 def interpret(text: SpecText) -> SpecFile:
     """As `read`, for a text that has been read."""
     document = resolve(parse(text), text)
-    spec = None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # a doubtful escape in a documented program is not ours to judge
+            # A doubtful escape in a documented program is not ours to judge.
+            warnings.simplefilter("ignore")
             spec = SpecFile.model_validate(document, context=ScenarioRules())
     except ValidationError as error:
         report_errors(error, document, text)
-    if spec is not None and not spec.scenarios and not text.found:
-        place = document.marks["scenarios"][1].place
-        text.report(place, "scenarios must not be empty", "add one: '- id: …' below 'scenarios:'")
-    if spec is None or text.found:
+    if text.mistakes:
         raise text.error()
-    return spec.model_copy(update={"scenarios": tuple(map(complete_gradients, spec.scenarios))})
-
-
-def complete_gradients(scenario: Scenario) -> Scenario:
-    """Return a scenario whose expectations say what is expected of the gradient."""
-    usual = scenario.usual_gradient
-    backends: dict[BackendName, BackendEntries] = {}
-    for backend, entries in scenario.backends.items():
-        if isinstance(entries, BackendExpectation):
-            backends[backend] = complete_entry(entries, usual)
-        else:
-            backends[backend] = tuple(complete_entry(entry, usual) for entry in entries)
-    return scenario.model_copy(
-        update={"expect": complete_expect(scenario.expect, usual), "backends": backends}
-    )
-
-
-def complete_entry(entry: BackendExpectation, usual: Verdict) -> BackendExpectation:
-    """Return what is said of a backend, with what is expected of its gradient."""
-    update: dict[str, Expect] = {}
-    if entry.expect is not None:
-        update["expect"] = complete_expect(entry.expect, usual)
-    if entry.observed is not None:
-        update["observed"] = complete_expect(entry.observed, "unchecked")
-    return entry.model_copy(update=update)
-
-
-def complete_expect(expect: Expect, usual: Verdict) -> Expect:
-    """Return an expectation that says what is expected of the gradient: the usual, unless other
-    keys tell.
-    """
-    if expect.written_gradient is not None:
-        return expect
-    if expect.raises is not None:
-        usual = "unchecked"
-    elif expect.differs is not None and expect.differs.written:
-        usual = "differs"
-    return expect.model_copy(update={"gradient": usual})
+    scenarios = tuple(scenario.complete(spec.defaults) for scenario in spec.scenarios)
+    return spec.model_copy(update={"path": text.path, "scenarios": scenarios})

@@ -8,48 +8,38 @@ the file's layers and defaults.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from gradcheck.spec.containers import inside
-from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.document import Map, Seq, Span, describe
+from gradcheck.spec.data import Map, Part, Seq
+from gradcheck.spec.diagnostic import describe, quote
 from gradcheck.spec.literals import ELEMENT_TYPES
-from gradcheck.spec.messages import report_reserved_keys
-from gradcheck.spec.model import KEBAB
+from gradcheck.spec.model import KEBAB, Input, Scenario
 from gradcheck.spec.text import SpecText
 
-_OF_WORLDS = {"world", "outputs", "random"}
-_OF_INPUTS = {"inputs", "sizes"}
-DRAWING = ("init", "low", "high", "near", "range", "below")
-"""Keys of an input that say how elements are drawn."""
-OF_INPUT = {
-    "shape", "values", "from", "key", "dtype", "stop_gradient", "layout", "ranks", *DRAWING,
-}  # fmt: skip
-"""The keys of an input."""
+_OF_LAYER = {"call", "inputs", "sizes", "world", "outputs", "random"}
+_REASONS = {"reason", "policy", "issue"}
 # A key of one's own -> inherited keys that it rules out, and which therefore fall away.
 _REPLACES = {
     "layer": {"script"},
-    "script": {"layer", "call", *_OF_INPUTS, *_OF_WORLDS},
+    "script": {"layer", *_OF_LAYER},
     "raises": {"gradient", "differs", "grads", "cotangent", "order"},
     "gradient": {"raises", "differs"},
     "differs": {"raises", "gradient"},
     "grads": {"raises"},
     "order": {"raises"},
-    "xfail": {"skip", "observed", "reason", "policy", "issue"},
-    "skip": {"xfail", "observed", "reason", "policy", "issue"},
+    "xfail": {"skip", "observed", *_REASONS},
+    "skip": {"xfail", "observed", *_REASONS},
     "reason": {"policy"},
     "policy": {"reason"},
     "observed": {"xfail", "skip", "expect"},
-    "shape": {"values", "from", "key"},
-    "values": {"shape", "from", "key", *DRAWING},
-    "from": {"shape", "values", *DRAWING},
-    "init": {"range", "below"},
-    "range": {"init", "low", "high", "below"},
-    "below": {"init", "low", "high", "range"},
 }
 # A program that is a case of a scenario runs behind the scenario's layer.
-_REPLACES_IN_CASE = {**_REPLACES, "script": {"call", *_OF_INPUTS, *_OF_WORLDS}, "layer": set[str]()}
+_REPLACES_IN_CASE = {**_REPLACES, "script": _OF_LAYER, "layer": set[str]()}
+# Keys whose mappings are completed from inherited ones, name by name or by the rules above.
+_JOINED = ("inputs", "matrix", "sizes")
+_MERGED = ("expect", "calls", "backends", "numpy", "cupy", "paddle")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYER_NAME = re.compile(r"[\w.-]+")
@@ -61,10 +51,13 @@ _POSITION_DEPTH = 4
 MAX_CHAIN = 10
 MAX_RESOLVED_NODES = 200_000
 
-ExpandedScenario = tuple[Any, Span, int]
-"""What stands for a scenario, where it is written, and the line at which it or what it is a case of
-begins.
-"""
+
+class Expanded(NamedTuple):
+    """A scenario with what it extends, or one of its cases."""
+
+    value: Map
+    begins: int
+    """The line at which it, or the scenario that it is a case of, begins."""
 
 
 def resolve(root: Map, text: SpecText) -> Map:
@@ -74,33 +67,32 @@ def resolve(root: Map, text: SpecText) -> Map:
     A scenario with ``cases`` becomes one scenario for each. A scenario that takes from something
     that does not exist is reported and left out.
     """
+    resolved = root.copy()
     written = root.get("scenarios")
-    resolved = Map(root)
-    report_reserved_keys(root, (), text)
-    resolved["path"] = text.path
-    resolved.setdefault("defaults", {})  # otherwise pydantic builds a validator of Defaults alone
-    if not isinstance(written, Seq):
-        return resolved
-    scenarios = list(_expand(written, text))
-    _report_duplicates(scenarios, text)
-    scenarios = _name_layers(scenarios, root, text)
-
-    defaults = root.map("defaults")
-    items: list[Any] = []
-    for value, mark, begins in scenarios:
-        items.append(_complete(value, mark, begins, defaults, text))
-    sizes: dict[int, int] = {}
-    # No scenario is larger than the file, which makes the exact count unnecessary for most files.
-    at_most = text.nodes * len(items)
-    if (
-        at_most > MAX_RESOLVED_NODES
-        and sum(_size(one, sizes) for one in items) > MAX_RESOLVED_NODES
-    ):
-        message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
-        text.report(root.marks["scenarios"][1].start, message, "split the file by topic")
-        raise text.error()
-    resolved["scenarios"] = Seq(items, [mark for _, mark, _ in scenarios])
+    if isinstance(written, Seq):
+        defaults, layers = root.map("defaults"), root.map("layers")
+        scenarios = [*_name_layers(_expand(written, text), layers, text)]
+        _report_duplicates(scenarios, text)
+        _report_unused_layers(layers, scenarios, text)
+        items = [_complete(scenario, defaults, text) for scenario in scenarios]
+        if written and not items:
+            raise text.error()
+        resolved["scenarios"] = Seq(items, [item.mark for item in items])
+        if resolved["scenarios"].size > MAX_RESOLVED_NODES:
+            message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
+            text.report(root.marks["scenarios"][1].place, message, "split the file by topic")
+            raise text.error()
     return resolved
+
+
+def _mappings(entries: Seq, text: SpecText) -> Iterator[Map]:
+    """Yield the entries of a list that are mappings, and report others."""
+    for part in entries.parts():
+        if isinstance(part.value, Map):
+            yield part.value
+        else:
+            message = f"a scenario must be a mapping, not {describe(part.value)}"
+            text.report(part.mark.place, message, f"write {Scenario.example}")
 
 
 def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES) -> Map:
@@ -108,60 +100,39 @@ def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES
     out.
     """
     dropped = {other for key in own for other in replaces.get(key, ())}
-    merged = inherited.without(dropped)
+    merged = inherited.without(dropped).union(own)
+    merged.mark = own.mark
     for key, value in own.items():
-        merged.put(key, _merge_value(key, inherited.get(key), value), own.marks[key])
+        before = inherited.get(key)
+        if not isinstance(before, Map) or not isinstance(value, Map):
+            continue
+        if key in _JOINED:
+            merged[key] = before.union(value)
+        elif key in _MERGED:
+            merged[key] = merge(before, value)
     return merged
 
 
-def _merge_value(key: str, inherited: Any, value: Any) -> Any:
-    """Return the value of a key, completed from the inherited one: name by name, or by `merge`."""
-    if not isinstance(inherited, Map) or not isinstance(value, Map):
-        return value
-    if key in ("expect", "calls"):
-        return merge(inherited, value)
-    if key not in ("inputs", "matrix", "sizes", "backends"):
-        return value
-    union = inherited.union(value)
-    if key == "backends":
-        for name, own in value.items():
-            union[name] = _merge_value("expect", inherited.get(name), own)
-    return union
-
-
 # --------------------------------------------------------------------------- extends and cases
-def _expand(written: Seq, text: SpecText) -> Iterator[ExpandedScenario]:
+def _expand(written: Seq, text: SpecText) -> Iterator[Expanded]:
     """Yield the scenarios of a file, with what they extend, and one for each of their cases."""
-    by_id: dict[Any, Map] = {}
-    for item in written:
-        if isinstance(item, Map) and isinstance(item.get("id"), str):
-            by_id.setdefault(item["id"], item)
-    for item, mark in zip(written, written.marks, strict=True):
-        whole = _extend(item, by_id, text) if isinstance(item, Map) else item
-        if not isinstance(whole, Map) or "cases" not in item:
-            if whole is not None:
-                yield whole, mark, mark.line
+    items = [*_mappings(written, text)]
+    by_id = {str(item["id"]): item for item in reversed(items) if "id" in item}
+    for item in items:
+        whole = _extend(item, by_id, text)
+        if whole is None:
             continue
-        cases, cases_mark = item["cases"], item.marks["cases"][1]
-        if not isinstance(cases, Seq):
-            message = f"cases must be a list, not {describe(cases, cases_mark)}"
-            text.report(
-                cases_mark.place,
-                message,
-                "Several looks at the scenario, each in a list entry: '- {id: …, expect: …}'",
-            )
-        elif not cases:
-            help = "add one: '- {id: …, expect: …}', or remove 'cases'"
-            text.report(cases_mark.place, "cases must not be empty", help)
-        else:
-            shared = whole.without(("extends", "cases"))
-            for own, own_mark in zip(cases, cases.marks, strict=True):
-                if (case := _case(shared, own, own_mark, text)) is not None:
-                    yield case, own_mark, mark.line
+        cases = item.get("cases")
+        if not isinstance(cases, Seq) or not cases:
+            yield Expanded(whole, item.mark.line)
+            continue
+        shared = whole.without(("extends", "cases"))
+        for case in _mappings(cases, text):
+            yield Expanded(_case(shared, case, text), item.mark.line)
 
 
 def _extend(
-    item: Map, by_id: Mapping[Any, Map], text: SpecText, chain: tuple[Map, ...] = ()
+    item: Map, by_id: Mapping[str, Map], text: SpecText, chain: tuple[Map, ...] = ()
 ) -> Map | None:
     """Return a scenario with the keys of those it extends; None if it cannot, which is reported.
 
@@ -171,53 +142,30 @@ def _extend(
     if not isinstance(target, str):
         return item
     chain = (*chain, item)
-    place = item.marks["extends"][1].place
     parent = by_id.get(target)
     if parent is None:
-        near = text.suggest(target, by_id)
-        help = f"did you mean '{near}'?" if near else "name a scenario of this file"
+        help = text.suggest(target, by_id, "name a scenario of this file")
         message = f"extends {quote(target)}, but this file has no scenario of that id"
-        text.report(place, message, help)
-    elif any(parent is member for member in chain):
-        _report_circle(chain, parent, text)
-    elif len(chain) == MAX_CHAIN:
-        message = f"extends goes more than {MAX_CHAIN} scenarios deep"
-        text.report(place, message, "extend the first of them directly")
-    else:
-        whole = _extend(parent, by_id, text, chain)
-        return None if whole is None else merge(whole.without(_OWN), item)
-    return None
-
-
-def _report_circle(chain: Sequence[Map], parent: Map, text: SpecText) -> None:
-    """Report the scenarios of a chain that extend each other, at the first of them in the file."""
-    start = next(index for index, member in enumerate(chain) if member is parent)
-    circle = sorted(chain[start:], key=lambda member: member.marks["extends"][1].line)
-    message, help = "it extends itself", "remove 'extends'"
-    if len(circle) > 1:
-        message = (
-            f"{listing([str(member.get('id')) for member in circle], 'and')} extend each other"
-        )
-        help = "remove 'extends' from one of them"
-    place = circle[0].marks["extends"][1].place
-    text.report(place, f"extends goes in a circle: {message}", help)
-
-
-def _case(shared: Map, own: Any, mark: Span, text: SpecText) -> Map | None:
-    """Return a case as a scenario; None if it is not a mapping, which is reported."""
-    if not isinstance(own, Map):
-        message = f"a case must be a mapping, not {describe(own, mark)}"
-        text.report(mark.place, message, "write {id: …, expect: …}")
+        text.report(item.marks["extends"][1].place, message, help)
         return None
-    for key in ("extends", "cases"):
-        if key in own:
-            help = "write the case as a scenario, which can extend another"
-            text.report(own.marks[key][0].place, f"a case has no {quote(key)}", help)
+    if len(chain) > MAX_CHAIN:
+        first = min((member.marks["extends"][1] for member in chain), key=lambda mark: mark.line)
+        message = f"extends goes in a circle, or more than {MAX_CHAIN} scenarios deep"
+        text.report(first.place, message, "remove 'extends' from one of them")
+        return None
+    whole = _extend(parent, by_id, text, chain)
+    return None if whole is None else merge(whole.without(_OWN), item)
+
+
+def _case(shared: Map, own: Map, text: SpecText) -> Map:
+    """Return a case as a scenario."""
+    for key in own.keys() & {"extends", "cases"}:
+        help = "write the case as a scenario, which can extend another"
+        text.report(own.marks[key][0].place, f"a case has no {quote(key)}", help)
     case = merge(shared, own.without(("extends", "cases")), _REPLACES_IN_CASE)
     first, last = shared.get("id"), own.get("id")
-    if first is not None and last is None:
-        here = Span(mark.line, mark.column, 0, 0, str(first))
-        case.put("id", first, (here, here))
+    if "id" not in own and "id" in shared:
+        case.marks["id"] = (own.mark, own.mark)
     elif is_name(first) and is_name(last):
         case["id"] = f"{first}-{last}"
     return case
@@ -228,122 +176,81 @@ def is_name(value: Any) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def _report_duplicates(scenarios: Iterable[ExpandedScenario], text: SpecText) -> None:
+def _report_duplicates(scenarios: list[Expanded], text: SpecText) -> None:
     """Report ids that an earlier scenario has."""
     lines: dict[str, int] = {}
-    for value, _, _ in scenarios:
-        id = value.get("id") if isinstance(value, Map) else None
-        if not isinstance(id, str):
-            continue
-        mark = value.marks["id"][1]
-        if id in lines:
-            message = f"duplicate id {quote(id)}, first given in line {lines[id]}"
-            text.report(mark.place, message, "rename one of the two")
-        lines.setdefault(id, mark.line)
+    for value, _ in scenarios:
+        if "id" in value:
+            id, mark = str(value["id"]), value.marks["id"][1]
+            if id in lines:
+                message = f"duplicate id {quote(id)}, first given in line {lines[id]}"
+                text.report(mark.place, message, "rename one of the two")
+            lines.setdefault(id, mark.line)
 
 
 # --------------------------------------------------------------------------- layers
-def _name_layers(
-    scenarios: list[ExpandedScenario], root: Map, text: SpecText
-) -> list[ExpandedScenario]:
-    """Put the file's layers in the place of their names; a scenario with an unknown one is reported
-    and left out.
+def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> Iterator[Expanded]:
+    """Yield scenarios with the file's layers in the place of their names.
+
+    A scenario with a name that is unknown is reported and left out.
     """
-    layers, used, complete = root.map("layers"), set[str](), list[ExpandedScenario]()
     for scenario in scenarios:
-        value = scenario[0]
-        name = value.get("layer") if isinstance(value, Map) else None
+        value = scenario.value
+        name = value.get("layer")
         if not isinstance(name, str) or not _LAYER_NAME.fullmatch(name):
-            complete.append(scenario)
-            continue
-        used.add(name)
-        key_mark, mark = value.marks["layer"]
-        if name in layers:
-            named = Map(value)
-            named.put("layer", layers[name], (key_mark, layers.marks[name][1]))
-            complete.append((named, *scenario[1:]))
-            continue
-        near = text.suggest(name, layers)
-        help = "write its source, or add it to 'layers:'"
-        if layers:
-            help = (
-                f"did you mean '{near}'?"
-                if near
-                else f"the file's layers are {listing(layers, 'and')}"
-            )
-        text.report(mark.place, f"this file has no layer {quote(name)}", help)
-    for name in layers.keys() - used if not text.found else ():
-        help = "name it in a scenario, 'layer: …', or remove it"
-        text.report(layers.marks[name][0].place, f"no scenario uses the layer {quote(name)}", help)
-    return complete
+            yield scenario
+        elif name in layers:
+            named = value.copy()
+            marks = value.marks["layer"][0], layers.marks[name][1]
+            named.put("layer", layers[name], marks)
+            yield scenario._replace(value=named)
+        else:
+            help = text.suggest(name, layers, "write its source, or add it to 'layers:'")
+            place = value.marks["layer"][1].place
+            text.report(place, f"this file has no layer {quote(name)}", help)
+
+
+def _report_unused_layers(layers: Map, scenarios: list[Expanded], text: SpecText) -> None:
+    """Report layers of the file that no scenario names, if there are no other mistakes."""
+    used = [id(scenario.value.get("layer")) for scenario in scenarios]
+    for layer in layers.parts() if not text.mistakes else ():
+        if id(layer.value) not in used:
+            help = "name it in a scenario, 'layer: …', or remove it"
+            message = f"no scenario uses the layer {quote(str(layer.step))}"
+            text.report(layer.key_mark.place, message, help)
 
 
 # --------------------------------------------------------------------------- defaults
-def _complete(value: Any, mark: Span, begins: int, defaults: Map, text: SpecText) -> Any:
+def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Map:
     """Return a scenario with the file's defaults, and with what the reader adds to it."""
-    if not isinstance(value, Map):
-        return value
-    report_reserved_keys(value, ("scenarios", 0), text)
-    scenario = Map(value)
+    value = scenario.value.copy()
     for key in _DEFAULTS:
-        if key in defaults and not (key == "matrix" and "script" in scenario):
-            _take_default(scenario, key, defaults)
-    _add_rules_to_tags(scenario)
-    if backends := scenario.map("backends"):
-        complete = Map(backends)
+        if key in defaults and not (key == "matrix" and "script" in value):
+            _take_default(value, key, defaults)
+    if "rules" in value and "tags" not in value:  # rules are tags as well
+        value.put("tags", Seq((), ()), value.marks["rules"])
+    if backends := value.map("backends"):
+        value["backends"] = complete = backends.copy()
         for name, entry in backends.items():
-            complete[name] = _complete_backend(entry, scenario.map("expect"))
-        scenario["backends"] = complete
-    if isinstance(scenario.get("inputs"), Map):
-        scenario["inputs"] = _complete_inputs(scenario["inputs"], defaults, text)
-    positions = dict(_positions(scenario))
-    scenario.update(
-        path=text.path, line=mark.line, column=mark.column, begins=begins, positions=positions
-    )
-    return scenario
+            complete[name] = _complete_backend(entry, value.map("expect"))
+    if inputs := value.map("inputs"):
+        value["inputs"] = _complete_inputs(inputs, defaults)
+    positions = dict(_positions(value))
+    value.update(
+        path=text.path, line=value.mark.line, column=value.mark.column, begins=scenario.begins,
+        positions=positions,
+    )  # fmt: skip
+    return value
 
 
 def _take_default(scenario: Map, key: str, defaults: Map) -> None:
     """Give a scenario the default of a key, or what its own value lacks of it."""
-    own, default = scenario.get(key), defaults[key]
+    own = scenario.map(key)
     if key not in scenario:
-        scenario.take(key, defaults)
-    elif isinstance(own, Seq) and isinstance(default, Seq):
-        scenario[key] = _join_tags(default, own, before=True)
+        scenario.put(key, defaults[key], defaults.marks[key])
     # A scenario that names a document of its own does not need the default's section or url.
-    elif (
-        isinstance(own, Map)
-        and isinstance(default, Map)
-        and not (key == "source" and "document" in own)
-    ):
-        scenario[key] = default.union(own)
-
-
-def _join_tags(more: Seq, tags: Seq, before: bool = False) -> Seq:
-    """Return tags with those of `more` that are not among them, before or behind them."""
-    others = [(tag, mark) for tag, mark in zip(more, more.marks, strict=True) if tag not in tags]
-    pairs = [*zip(tags, tags.marks, strict=True)]
-    pairs = others + pairs if before else pairs + others
-    return Seq([tag for tag, _ in pairs], [mark for _, mark in pairs])
-
-
-def _add_rules_to_tags(scenario: Map) -> None:
-    """Make the rules that a scenario cites tags of it."""
-    rules = scenario.get("rules")
-    if not isinstance(rules, Seq):
-        return
-    cited: dict[str, Span] = {}
-    for rule, mark in zip(rules, rules.marks, strict=True):
-        names = (
-            {name: marks[0] for name, marks in rule.marks.items()}
-            if isinstance(rule, Map)
-            else {rule: mark}
-        )
-        cited |= {name: place for name, place in names.items() if is_name(name)}
-    tags = scenario.get("tags", Seq((), ()))
-    if isinstance(tags, Seq):
-        place = scenario.marks.get("tags", scenario.marks["rules"])
-        scenario.put("tags", _join_tags(Seq(cited, cited.values()), tags), place)
+    elif own and not (key == "source" and "document" in own):
+        scenario[key] = defaults.map(key).union(own)
 
 
 def _complete_backend(entry: Any, expect: Map) -> Any:
@@ -352,98 +259,66 @@ def _complete_backend(entry: Any, expect: Map) -> Any:
     What was `observed` is complete by itself.
     """
     if isinstance(entry, Seq):
-        return Seq([_complete_backend(one, expect) for one in entry], entry.marks)
+        return Seq([_complete_backend(part, expect) for part in entry], entry.marks)
     if not isinstance(entry, Map) or not isinstance(entry.get("expect"), Map):
         return entry
-    whole = Map(entry)
+    whole = entry.copy()
     whole["expect"] = merge(expect, entry["expect"])
     return whole
 
 
 # --------------------------------------------------------------------------- inputs
-def _complete_inputs(inputs: Map, defaults: Map, text: SpecText) -> Map:
+def _complete_inputs(inputs: Map, defaults: Map) -> Map:
     """Return the inputs, each of a list or dict by itself, with the dtype that holds where none is
     written.
     """
     dtype = defaults.get("dtype")
     default = dtype if dtype in ELEMENT_TYPES else "float64"
-    flat = Map()
-    for name, value in inputs.items():
-        for part_name, part, mark in _each(name, value, inputs.marks[name][1]):
-            flat.put(
-                part_name, _complete_input(part, mark, default, text), (inputs.marks[name][0], mark)
-            )
+    flat = Map(inputs.mark)
+    for entry in inputs.parts():
+        for name, tensor in _tensors(str(entry.step), entry):
+            value = tensor.value
+            if isinstance(value, Seq):  # its shape alone
+                value = Map(tensor.mark)
+                value.put("shape", tensor.value, (tensor.mark, tensor.mark))
+            if isinstance(value, Map):
+                value = value.copy()
+                value.update(dtype_written="dtype" in value, layout_written="layout" in value)
+                value.setdefault("dtype", default)
+            flat.put(name, value, (entry.key_mark, tensor.mark))
     return flat
 
 
-def _complete_input(value: Any, mark: Span, dtype: str, text: SpecText) -> Any:
-    if isinstance(value, Seq):  # its shape alone
-        shape = value
-        value = Map()
-        value.put("shape", shape, (mark, mark))
-    if not isinstance(value, Map):
-        return value
-    report_reserved_keys(value, ("inputs", ""), text)
-    complete = Map(value)
-    complete.update(dtype_written="dtype" in value, layout_written="layout" in value)
-    complete.setdefault("dtype", dtype)
-    return complete
-
-
-def _each(name: str, value: Any, mark: Span) -> Iterator[tuple[str, Any, Span]]:
+def _tensors(name: str, entry: Part) -> Iterator[tuple[str, Part]]:
     """Yield the inputs that an entry stands for: itself, or each in a list or dict of them."""
-    if not is_several(value):
-        yield name, value, mark
+    if not _is_several(entry.value):
+        yield name, entry
         return
-    for place, part, part_mark in _parts(value):
-        yield from _each(inside(name, place), part, part_mark)
+    for part in entry.value.parts():
+        yield from _tensors(inside(name, part.step), part)
 
 
-def is_several(value: Any) -> bool:
-    """Whether what stands for an input is a list or a dict of mappings, none of which an input
-    would have.
-    """
-    if isinstance(value, Map) and value.keys() & OF_INPUT:
+def _is_several(value: Any) -> bool:
+    """Whether a value is a list or a dict of inputs: of mappings, no key of which an input has."""
+    if not isinstance(value, (Map, Seq)) or value.size == 1:
         return False
-    parts = list(_parts(value))
-    return bool(parts) and all(isinstance(part, Map) or is_several(part) for _, part, _ in parts)
+    if isinstance(value, Map) and value.keys() & Input.keys():
+        return False
+    return all(isinstance(part, Map) or _is_several(part) for _, part, *_ in value.parts())
 
 
-def _parts(value: Any) -> Iterator[tuple[int | str, Any, Span]]:
-    """Yield index or key, value and mark of what is in a list or mapping."""
-    if isinstance(value, Seq):
-        yield from ((index, part, value.marks[index]) for index, part in enumerate(value))
-    elif isinstance(value, Map):
-        yield from (
-            (key, part, value.marks[key][1]) for key, part in value.items() if key in value.marks
-        )
-
-
-# --------------------------------------------------------------------------- positions and sizes
+# --------------------------------------------------------------------------- positions
 def _positions(
-    value: Any, prefix: str = "", depth: int = 1
+    value: Map | Seq, prefix: str = "", depth: int = 1
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield each key below a scenario with its place; the entries of a list for a backend by their
     numbers.
     """
-    if not isinstance(value, Map):
-        return
-    for name, (key_mark, mark) in value.marks.items():
-        here, below = prefix + name, value[name]
-        is_code = mark.is_block or (name in _CODE and not isinstance(below, (Map, Seq)))
-        yield here, mark.first_character if is_code else (key_mark.line, key_mark.column)
-        if depth == _POSITION_DEPTH:
-            continue
-        yield from _positions(below, here + ".", depth + 1)
-        if prefix == "backends." and isinstance(below, Seq):
-            for index, item in enumerate(below):
-                yield from _positions(item, f"{here}.{index}.", depth + 1)
-
-
-def _size(value: Any, known: dict[int, int]) -> int:
-    """Count the values in a document of which scenarios share parts."""
-    if not isinstance(value, (Map, Seq)):
-        return 1
-    if id(value) not in known:
-        known[id(value)] = 1 + sum(_size(part, known) for _, part, _ in _parts(value))
-    return known[id(value)]
+    for name, below, mark, key_mark in value.parts():
+        here = f"{prefix}{name}"
+        is_code = mark.is_block or (name in _CODE and isinstance(below, str))
+        if isinstance(value, Map):
+            yield here, mark.first_character if is_code else (key_mark.line, key_mark.column)
+        is_entries = isinstance(below, Seq) and prefix == "backends."
+        if depth < _POSITION_DEPTH and (isinstance(below, Map) or is_entries):
+            yield from _positions(below, f"{here}.", depth + isinstance(value, Map))

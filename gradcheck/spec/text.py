@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 from collections.abc import Iterable
@@ -10,12 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gradcheck.spec.diagnostic import Diagnostic, SpecError
+from gradcheck.spec.data import Place
+from gradcheck.spec.diagnostic import Diagnostic, SpecError, suggest
 from gradcheck.support.suggest import nearest
-
-Place = tuple[int, int, int]
-"""Line, column, and the number of characters to underline."""
-
 
 MAX_BYTES = 10_000_000
 
@@ -30,9 +26,7 @@ class SpecText:
 
     path: str
     lines: list[str]
-    found: list[Diagnostic] = field(default_factory=list)
-    nodes: int = 0
-    """Number of values in the file, once it is parsed."""
+    mistakes: list[Diagnostic] = field(default_factory=list)
 
     @property
     def content(self) -> str:
@@ -43,18 +37,19 @@ class SpecText:
         """Add a diagnostic."""
         line, column, width = place
         source = self.lines[line - 1] if line <= len(self.lines) else ""
-        self.found.append(Diagnostic(self.path, line, column, width, message, help, source))
+        self.mistakes.append(Diagnostic(self.path, line, column, width, message, help, source))
 
-    def suggest(self, name: str, known: Iterable[str]) -> str:
-        """Return the one of `known` that was likely meant, or "".
+    def suggest(self, name: str, known: Iterable[str], otherwise: str = "") -> str:
+        """Return which of `known` was likely meant; otherwise another advice, or all of them.
 
         A file with very many mistakes gets no suggestions, because each takes time.
         """
-        return nearest(name, list(known)[:500]) if len(self.found) < _MAX_SUGGESTIONS else ""
+        is_sought = len(self.mistakes) < _MAX_SUGGESTIONS
+        return suggest(name, known, otherwise) if is_sought else otherwise
 
     def error(self) -> SpecError:
         """Return the diagnostics as an error; a mistake that many inherit counts once."""
-        return SpecError({(*one.position, one.message): one for one in self.found}.values())
+        return SpecError({(*each.position, each.message): each for each in self.mistakes}.values())
 
 
 def place_of(mark: Any) -> tuple[int, int]:
@@ -79,9 +74,8 @@ def read_text(path: Path, shown: str) -> SpecText:
         shown.encode()
     except FileNotFoundError:
         if path.is_symlink():
-            raise _unreadable(
-                shown, f"this is a link to {os.readlink(path)}, which is not there"
-            ) from None
+            message = f"this is a link to {path.readlink()}, which is not there"
+            raise _unreadable(shown, message) from None
         raise _unreadable(
             shown, "there is no such file or folder", _file_suggestion(path)
         ) from None
@@ -91,7 +85,7 @@ def read_text(path: Path, shown: str) -> SpecText:
         )
         raise _unreadable(shown, "the name of this file is not UTF-8", help) from None
     except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        reason = getattr(error, "strerror", None) or error
         raise _unreadable(shown, f"the file cannot be read: {reason}") from None
     return decode(raw, shown)
 
@@ -120,9 +114,9 @@ def decode(raw: bytes, shown: str) -> SpecText:
         raise SpecError([Diagnostic(shown, *place, message, help, before[-1] + "�")]) from None
     lines = _lines(decoded)
     text = SpecText(shown, lines)
-    if found := _CONTROL.search(decoded):
-        before = _lines(decoded[: found.start()])
-        message = f"control character U+{ord(found[0]):04X}"
+    if control := _CONTROL.search(decoded):
+        before = _lines(decoded[: control.start()])
+        message = f"control character U+{ord(control[0]):04X}"
         help = "remove it: specs are plain text"
         text.report((len(before), len(before[-1]) + 1, 1), message, help)
         raise text.error()
@@ -139,7 +133,7 @@ def _unreadable(path: str, message: str, help: str = "") -> SpecError:
 
 def _file_suggestion(path: Path) -> str:
     try:
-        close = nearest(path.name, sorted(one.name for one in path.parent.iterdir())[:1000])
+        close = nearest(path.name, sorted(other.name for other in path.parent.iterdir())[:1000])
     except OSError:
         return ""
     return (

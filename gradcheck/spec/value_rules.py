@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import keyword
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from math import inf
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from math import inf, isfinite
 from typing import Any, get_args
 
+from pydantic_core import PydanticKnownError
+
+from gradcheck.spec.containers import variable
 from gradcheck.spec.data import DataPath, Plain
-from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.diagnostic import describe, quote, suggest
 from gradcheck.spec.literals import ELEMENT_TYPES, INTEGER_RANGE, MAX_DIMENSIONS, MOST_RANKS, Layout
-from gradcheck.spec.violation import Violation
-from gradcheck.support.suggest import nearest
+from gradcheck.spec.violation import Violation, raise_mistakes
+from gradcheck.support.resources import bundled_specs
 
 # What is rounded to 0, and from where on to infinity: half the smallest number, and the largest
 # with half a digit more (IEEE 754; bfloat16 has float32's exponents and 7 bits). The document
@@ -33,14 +37,29 @@ _DOUBTFUL = re.compile(
     re.IGNORECASE,
 )
 _CASE_NAME_PART = re.compile(r"[A-Za-z0-9._+-]+")
+_RULE_ID = re.compile(r"^ +- id: ([a-z0-9-]+)$", re.MULTILINE)  # of the catalogue
 # Parameters of a matrix that hold for every input -> their values.
-_OF_ALL_INPUTS: dict[str, tuple[str, ...]] = {"dtype": ELEMENT_TYPES, "layout": get_args(Layout)}
+_PARAMETERS: dict[str, Sequence[str]] = {"dtype": ELEMENT_TYPES, "layout": get_args(Layout)}
 
 
-# --------------------------------------------------------------------------- nested lists
+# --------------------------------------------------------------------------- numbers
+def require_number(value: Any) -> Any:
+    """Raise pydantic's error unless a value is a number or a boolean."""
+    if not isinstance(value, (int, float)):
+        raise PydanticKnownError("float_type")
+    return value
+
+
+def require_finite(value: Any) -> Any:
+    """Raise pydantic's error unless a value is a finite number."""
+    if not isfinite(require_number(value)):
+        raise PydanticKnownError("finite_number")
+    return value
+
+
 def flatten(value: Any, path: DataPath = ()) -> Iterator[tuple[DataPath, Any]]:
     """Yield what is in nested lists and is not a list, with its path."""
-    if not isinstance(value, (list, tuple)):
+    if not isinstance(value, tuple):
         yield path, value
         return
     for index, item in enumerate(value):
@@ -49,58 +68,38 @@ def flatten(value: Any, path: DataPath = ()) -> Iterator[tuple[DataPath, Any]]:
 
 def shape_of(value: Any) -> tuple[int, ...]:
     """Return the shape of nested lists, by the first entry of each."""
-    if not isinstance(value, (list, tuple)):
+    if not isinstance(value, tuple):
         return ()
-    return (len(value), *(shape_of(value[0]) if value else ()))
+    return (len(value), *shape_of(value[0])) if value else (0,)
 
 
-def number_mistakes(value: Any) -> Iterator[Violation]:
-    """Yield what is wrong with a number or nested lists of numbers."""
-    wrong = [path for path, item in flatten(value) if not isinstance(item, (int, float))]
-    for path in wrong:
-        yield Violation(path, "{label} must be a number, not {here}", "{number}")
-    if wrong:
-        return
+def find_uneven_rows(value: Any) -> Iterator[Violation]:
+    """Yield the first part of nested lists whose shape is not that of its neighbours."""
     shape = shape_of(value)
-    uneven = next(_uneven_rows(value, shape, ()), None)
-    if uneven is not None:
-        yield uneven
-    elif len(shape) > MAX_DIMENSIONS:
+    for path, row in _rows(value, ()):
+        if shape_of(row) != shape[len(path) :]:
+            message = f"the rows are uneven: {describe(row)} of shape {[*shape_of(row)]}, where "
+            message += f"its neighbours have shape {[*shape[len(path) :]]}"
+            yield Violation(path, message, "give all rows the same length and depth")
+            return
+    if len(shape) > MAX_DIMENSIONS:
         message = f"nested {len(shape)} lists deep, at most {MAX_DIMENSIONS} dimensions are allowed"
-        yield Violation((), message, "remove brackets", "start")
+        yield Violation((), message, "remove brackets")
 
 
-def _uneven_rows(value: Any, shape: tuple[int, ...], path: DataPath) -> Iterator[Violation]:
-    """Yield the parts of a value that have not the length or depth that a shape asks for."""
-    help = "give all rows the same length and depth"
-    is_list = isinstance(value, (list, tuple))
-    if is_list != bool(shape):
-        neighbours = "lists" if shape else "numbers"
-        yield Violation(
-            path, f"{{here}} where its neighbours are {neighbours}: the rows are uneven", help
-        )
-    elif is_list and len(value) != shape[0]:
-        message = (
-            f"a list of {len(value)} where its neighbours have {shape[0]}: the rows are uneven"
-        )
-        yield Violation(path, message, help)
-    elif is_list:
-        for index, item in enumerate(value):
-            yield from _uneven_rows(item, shape[1:], (*path, index))
+def _rows(value: Any, path: DataPath) -> Iterator[tuple[DataPath, Any]]:
+    """Yield the parts of nested lists, inner ones first."""
+    for index, item in enumerate(value if isinstance(value, tuple) else ()):
+        yield from _rows(item, (*path, index))
+        yield (*path, index), item
 
 
-def optional_number_mistakes(value: Any) -> Iterator[Violation]:
-    """Yield what is wrong with a value that is null, a number, or nested lists of numbers."""
-    if value is not None:
-        yield from number_mistakes(value)
-
-
-def unfit_numbers(values: Any, dtypes: Iterable[str]) -> Iterator[Violation]:
+def find_unfit_numbers(values: Any, dtypes: Iterable[str]) -> Iterator[Violation]:
     """Yield the first number that one of some dtypes cannot hold."""
     for dtype in dtypes:
         for path, number in flatten(values):
             if help := _why_unfit(number, dtype):
-                yield Violation(path, f"{{text}} does not fit into {dtype}", help)
+                yield Violation(path, f"{number} does not fit into {dtype}", help)
                 return
 
 
@@ -114,100 +113,91 @@ def _why_unfit(number: float, dtype: str) -> str:
     size = abs(number)
     if low < size < high or size in (0, inf) or size != size:
         return ""
-    result = "infinity" if size >= high else "0"
-    return f"{dtype} would make it {result}: it holds sizes of {low:.1g} to {high:.3g}"
+    return f"as {dtype} it would be 0 or infinite: that holds sizes of {low:.1g} to {high:.3g}"
 
 
-# --------------------------------------------------------------------------- expected values
-def expected_value_mistakes(value: Any) -> Iterator[Violation]:
-    """Yield what is wrong with an expected value: one that is not clear, or a mapping in a list."""
-    prefix: DataPath = ()
+# --------------------------------------------------------------------------- other values
+def require_clear_value(value: Any) -> Any:
+    """Raise a mistake unless it is clear what value an expression is expected to have."""
     if isinstance(value, dict):
-        prefix, value = ("value",), value.get("value")
-    for path, item in flatten(value, prefix):
-        if isinstance(item, dict):
-            help = (
-                "write null, true, a number, text, or lists of these; or {value: …, rtol: …} "
-                "around them all"
-            )
-            yield Violation(path, "an expected value cannot be a mapping", help)
-        elif isinstance(item, Plain) and len(item) <= 40 and _DOUBTFUL.fullmatch(item):
-            words = {"none": "null", **dict.fromkeys(("yes", "on", "no", "off"), "true or false")}
-            meant = words.get(item.lower())
-            write = f"write {meant}" if meant else "{number}"
-            yield Violation(
-                path,
-                f"it is not clear what {item} means here",
-                f'{write}, or "{item}" in quotes if text is meant',
-            )
+        help = "write null, true, a number, text or lists of these; or {value: …, rtol: …} around "
+        message = "an expected value cannot be a mapping"
+        raise_mistakes([Violation((), message, help + "them all")])
+    if isinstance(value, Plain) and len(value) <= 40 and _DOUBTFUL.fullmatch(value):
+        help = f'write null, true, false or a plain number, or "{value}" in quotes if text is meant'
+        raise_mistakes([Violation((), f"it is not clear what {value} means here", help)])
+    return value
 
 
-# --------------------------------------------------------------------------- the matrix
-def matrix_mistakes(matrix: Any) -> Iterator[Violation]:
-    """Yield parameters without values, and values that cannot be those of a parameter."""
-    if not isinstance(matrix, dict):
-        return
+def require_scalar(value: Any) -> Any:
+    """Raise a mistake unless a value is text, a number or a boolean."""
+    if not isinstance(value, (str, int, float)):
+        message = f"a matrix takes text, numbers and booleans, not {describe(value)}"
+        raise_mistakes([Violation((), message)])
+    return value
+
+
+def find_empty(value: Sized) -> Iterator[Violation]:
+    """Yield that a list has no entries."""
+    if not value:
+        yield Violation((), "{label} must not be empty", "add an entry, or remove the key")
+
+
+def find_matrix_mistakes(matrix: dict[str, tuple[Any, ...]]) -> Iterator[Violation]:
+    """Yield values that cannot be those of a parameter."""
     for name, values in matrix.items():
-        if not isinstance(values, (list, tuple)):
-            continue
-        if not values:
-            help = "list its values, or remove the parameter"
-            yield Violation((name,), f"matrix: {quote(name)} has no values", help)
-        names: set[str] = set()
         for index, value in enumerate(values):
-            if mistake := _matrix_value_mistake(name, value, names):
-                yield Violation((name, index), *mistake)
-            names.add(str(value))
+            shown, path = quote(str(value)), (name, index)
+            if value not in _PARAMETERS.get(name, values):
+                help = suggest(str(value), _PARAMETERS[name])
+                yield Violation(path, f"unknown {name} {shown}", help)
+            elif name == "world" and not (is_whole(value, 1) and value <= MOST_RANKS):
+                help = f"write whole numbers from 1 to {MOST_RANKS}; axes are for 'world' itself"
+                yield Violation(path, f"matrix: {shown} is not a number of ranks", help)
+            elif not _CASE_NAME_PART.fullmatch(str(value)):
+                help = "use letters, digits, '.', '_', '+' and '-' only"
+                yield Violation(path, f"matrix: {shown} cannot be part of a case's name", help)
+            elif str(value) in map(str, values[:index]):  # 1 and "1" would have the same name
+                yield Violation(path, f"matrix: {shown} is given twice", "remove one of the two")
 
 
-def _matrix_value_mistake(name: str, value: Any, names: set[str]) -> tuple[str, str] | None:
-    """Return what is wrong with a value of a parameter, after others of these names, and what to
-    do.
-    """
-    if value is None or isinstance(value, (list, tuple, dict)):
-        return f"matrix: {quote(name)} takes text, numbers and booleans, not {{here}}", ""
-    shown = quote(str(value))
-    if name in _OF_ALL_INPUTS and value not in _OF_ALL_INPUTS[name]:
-        return f"unknown {name} {shown}", suggest(str(value), _OF_ALL_INPUTS[name])
-    if name == "world" and not is_rank_count(value):
-        help = (
-            f"write whole numbers from 1 to {MOST_RANKS}; axes, as {{mp: 2}}, are for 'world' "
-            "itself"
-        )
-        return f"matrix: {shown} is not a number of ranks", help
-    if not _CASE_NAME_PART.fullmatch(str(value)):
-        help = "use letters, digits, '.', '_', '+' and '-' only"
-        return f"matrix: {shown} cannot be part of a case's name", help
-    if str(value) in names:  # 1 and "1" would have the same name
-        return f"matrix: {shown} is given twice", "remove one of the two"
-    return None
-
-
-def is_rank_count(value: Any) -> bool:
-    """Whether a value is a number of ranks."""
-    return isinstance(value, int) and value is not True and 1 <= value <= MOST_RANKS
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a value is a whole number that is not below another."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 # --------------------------------------------------------------------------- names
-def name_mistakes(name: str, what: str) -> Iterator[Violation]:
-    """Yield why a name cannot be a variable of the program."""
-    reasons = {
-        "is not a Python name": not name.isidentifier(),
-        "is another name to Python, which normalizes it": unicodedata.normalize("NFKC", name)
-        != name,
-        "is a Python keyword": keyword.iskeyword(name),
-        "begins with two underscores": name.startswith("__"),
-        "stands for something else in the program": name in _TAKEN,
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            message = f"{quote(name)} cannot name {what}: it {reason}"
-            yield Violation((), message, "choose another name, such as x", "key")
-            return
+def find_unusable_name(name: str) -> Iterator[Violation]:
+    """Yield that a name cannot be a variable of the program."""
+    name = variable(name)
+    is_usable = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
+    if not is_usable or name in _TAKEN or unicodedata.normalize("NFKC", name) != name:
+        help = f"choose a name of Python, such as x; it begins without __, and {', '.join(_TAKEN)} "
+        yield Violation(
+            (), f"{quote(name)} cannot name a variable", help + "are taken", at_key=True
+        )
 
 
-def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return which of `known` was likely meant; otherwise another advice, or all of them."""
-    names = list(known)
-    near = nearest(name, names[:500])
-    return f"did you mean '{near}'?" if near else otherwise or f"write {listing(names)}"
+def find_selection_word(tag: str) -> Iterator[Violation]:
+    """Yield that a tag is a word of a selection."""
+    if tag in ("and", "or", "not"):
+        help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
+        yield Violation((), f"{quote(tag)} cannot be a tag", help)
+
+
+def find_unknown_rule(name: str) -> Iterator[Violation]:
+    """Yield that the catalogue does not have a rule."""
+    if name not in rule_ids():
+        otherwise = "`gradcheck list rules` lists them; words of your own are 'tags'"
+        help = suggest(name, rule_ids(), otherwise)
+        yield Violation((), f"there is no rule {quote(name)}", help)
+
+
+@functools.cache
+def rule_ids() -> list[str]:
+    """Return the ids of the rule catalogue, which `gradcheck.conformance.catalogue` reads.
+
+    To read all of it as YAML would take as long as the rest of `validate`.
+    """
+    files = sorted((bundled_specs() / "rules").glob("*.yaml"))
+    return [id for file in files for id in _RULE_ID.findall(file.read_text(encoding="utf-8"))]

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=256)  # a suite says the same few things of hundreds of scenarios
 def _set(text: str) -> SpecifierSet:
-    """The versions that a range means. Raises packaging.specifiers.InvalidSpecifier if it is none."""
-    from packaging.specifiers import SpecifierSet  # here: it takes 17 ms, and most files have no range
+    """Return the versions of a range. Raises packaging.specifiers.InvalidSpecifier: it is none."""
+    # Imported here: it takes 17 ms, and most files have no range.
+    from packaging.specifiers import SpecifierSet
 
     return SpecifierSet(text)
 
@@ -29,7 +30,8 @@ def is_range(text: str) -> bool:
 
 
 def within(version: str, text: str | None) -> bool:
-    """Whether a version is in a range; all are, one that is not known included, where there is no range.
+    """Whether a version is in a range; all are, one that is not known included, where there is no
+    range.
 
     Preliminary versions count like others.
     """
@@ -47,9 +49,12 @@ def within(version: str, text: str | None) -> bool:
 def shared(one: str | None, other: str | None) -> str:
     """A release that two ranges have in common; empty if there is none."""
     named = [*_named(one), *_named(other)]
-    # Between two versions that the ranges name, all are in or all are out: one beside each stands for them.
+    # Between two versions that the ranges name, all are in or all are out: one next to each is
+    # enough.
     candidates = ["0", *(f"{version}{after}" for version in named for after in ("", ".0.0.1"))]
-    return next((version for version in candidates if within(version, one) and within(version, other)), "")
+    return next(
+        (version for version in candidates if within(version, one) and within(version, other)), ""
+    )
 
 
 def _named(text: str | None) -> Iterator[str]:
@@ -58,6 +63,8 @@ def _named(text: str | None) -> Iterator[str]:
         version = specifier.version.removesuffix(".*")
         yield version
         release = version.split(".")
-        for length in range(1, len(release) + 1):  # ==3.2.* and ~=3.2.1 end where the next such release begins
+        for length in range(
+            1, len(release) + 1
+        ):  # ==3.2.* and ~=3.2.1 end where the next such release begins
             if release[length - 1].isdecimal():
                 yield ".".join([*release[: length - 1], str(int(release[length - 1]) + 1)])

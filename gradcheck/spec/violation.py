@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
+from pydantic import AfterValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from gradcheck.spec.data import DataPath
-from gradcheck.spec.text import Place
+from gradcheck.spec.data import DataPath, Place
+from gradcheck.spec.diagnostic import quote
 
 MISTAKES = "gradcheck_mistakes"
 """The type of the pydantic errors that carry mistakes."""
 
 
-Underlined = Literal["value", "key", "start"]
-"""What a message points at: a value, its key, or the first character of the value."""
-
-
 class Violation(NamedTuple):
-    """A mistake in a value, or in a part of it.
-
-    In message and help, ``{text}`` stands for the value as it is written, ``{here}`` for its
-    description, and ``{number}`` for advice on how to write a number.
-    """
+    """A mistake in a value, or in a part of it."""
 
     path: DataPath
     """Leads from the value whose rule is broken to the part."""
     message: str
+    """``{label}`` in it stands for what the value is called."""
     help: str = ""
-    mark: Underlined = "value"
+    at_key: bool = False
+    """Whether the message points at the key of the value."""
     inside: Place | None = None
     """Line, column and width in code, if the mistake is in code."""
-
-
-class Exclusion(NamedTuple):
-    """A key that some others exclude."""
-
-    key: str
-    others: tuple[str, ...]
-    message: str
-    """With ``{key}`` and ``{other}``, the key that excludes it."""
-    help: str
 
 
 def below(path: DataPath, mistakes: Iterable[Violation]) -> Iterator[Violation]:
@@ -52,35 +37,37 @@ def below(path: DataPath, mistakes: Iterable[Violation]) -> Iterator[Violation]:
 
 def raise_mistakes(mistakes: Iterable[Violation]) -> None:
     """Raise one pydantic error with all mistakes, if there are any."""
-    found = list(mistakes)
-    if found:
-        summary = "; ".join(mistake.message for mistake in found)
-        raise PydanticCustomError(MISTAKES, "{summary}", {"summary": summary, "mistakes": found})
+    mistakes = list(mistakes)
+    if mistakes:
+        summary = "; ".join(mistake.message for mistake in mistakes)
+        raise PydanticCustomError(MISTAKES, "{summary}", {"summary": summary, "mistakes": mistakes})
 
 
-def find_broken(*rules: tuple[bool, Violation]) -> Iterator[Violation]:
-    """Yield the mistakes whose condition holds."""
-    for is_broken, mistake in rules:
-        if is_broken:
-            yield mistake
+def forbid(find_mistakes: Callable[[Any], Iterable[Violation]]) -> AfterValidator:
+    """Return a validator that refuses the mistakes found in a value, when a file is read."""
 
-
-def as_validator(find_mistakes: Callable[[Any], Iterator[Violation]]) -> Callable[[Any], Any]:
-    """Return a validator of pydantic that raises the mistakes that a function finds in a value."""
-
-    def validate(value: Any) -> Any:
-        raise_mistakes(find_mistakes(value))
+    def validate(value: Any, info: ValidationInfo) -> Any:
+        if info.context is not None:
+            raise_mistakes(find_mistakes(value))
         return value
 
-    return validate
+    return AfterValidator(validate)
 
 
-def find_excluded(
-    exclusions: Iterable[Exclusion], written: Collection[str], **names: str
+def find_conflicts(
+    written: Collection[str],
+    excluded: Mapping[str, Collection[str]],
+    needed: Mapping[str, str],
 ) -> Iterator[Violation]:
-    """Yield a mistake for each key among the `written` ones that another excludes."""
-    for key, others, message, help in exclusions:
+    """Yield a mistake for each key among the `written` ones that another excludes, or that lacks
+    another.
+    """
+    for key, others in excluded.items():
         present = [other for other in others if other in written]
         if key in written and present:
-            words = {"key": key, "other": present[0], **names}
-            yield Violation((key,), message.format(**words), help.format(**words), "key")
+            message = f"{quote(present[0])} and {quote(key)} exclude each other"
+            yield Violation((key,), message, "remove one of the two", at_key=True)
+    for key, other in needed.items():
+        if key in written and other not in written:
+            message = f"{quote(key)} is of no use without {quote(other)}"
+            yield Violation((key,), message, f"remove it, or add '{other}'", at_key=True)

@@ -75,12 +75,12 @@ def test_ranks_along_axes_and_a_word_for_each_output(gradcheck):
         (("b=5", "--world", "0"), "world must be at least 1, not 0"),
         (("b=5", "--world", "many"), "--world many: write a number of ranks, or ranks along axes, such as mp=2,dp=2"),
         (("b=5", "--world", "mp=2,mp=2"), "--world mp=2,mp=2: an axis is given twice"),
-        (("b=5", "--world", "xp=2"), "unknown axis 'xp'; write dp, pp, sharding, sep or mp"),
+        (("b=5", "--world", "xp=2"), "unknown key 'xp'; write dp, pp, sharding, sep or mp"),
         (("b=5", "--world", "mp=16,dp=8"), "the world has 128 ranks, at most 64 are allowed"),
-        (("b=5", "--world", "2", "--outputs", "both"), "'both' is neither 'split' nor 'replicated'"),
-        (("b=5", "--world", "2", "--outputs", "partial"), "'partial' is neither 'split' nor 'replicated'"),
+        (("b=5", "--world", "2", "--outputs", "both"), "unknown ranks 'both'; write split or replicated"),
+        (("b=5", "--world", "2", "--outputs", "partial"), "unknown ranks 'partial'; write split or replicated"),
         (("b=5", "--world", "2", "--order", "2"), "'order: 2' is not supported with a world"),
-        (("b=5:everywhere", "--world", "2"), "'everywhere' says nothing here"),
+        (("b=5:everywhere", "--world", "2"), "unknown option 'everywhere'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_understood_is_explained(gradcheck, arguments, said):

@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradcheck.spec.containers import filled, flat_names, in_variables, variables
-from gradcheck.spec.model import Input
-from gradcheck.spec.resolve import OF_INPUT
 
 NESTED = st.recursive(
     st.integers(),
@@ -45,11 +43,6 @@ def test_a_container_stays_what_it_is():
 
 def test_variables_are_named_once_in_order():
     assert variables(["x", "s[0]", "s[1]", "d['a'][0]", "y"]) == ["x", "s", "d", "y"]
-
-
-def test_the_keys_of_an_input_are_those_of_its_model():
-    model = {field.alias or name for name, field in Input.model_fields.items()}
-    assert model - {"dtype_written", "layout_written"} == OF_INPUT
 
 
 @pytest.mark.parametrize(

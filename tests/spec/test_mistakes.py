@@ -47,12 +47,12 @@ def test_eight_mistakes_in_one_file_are_all_shown_and_no_ninth(mistakes):
     assert mistakes(EIGHT) == [
         "8:26 unknown key 'inits' in an input",
         "9:30 unknown dtype 'flaot32'",
-        '10:11 rtol must be a number, not the string "1e-6"',
+        '10:11 rtol must be a number, not "1e-6"',
         "11:5 a scenario needs the key 'id'",
-        "14:7 unknown backend 'torch'",
+        "14:7 unknown key 'torch'",
         "16:5 unknown key 'tittle' in a scenario",
         "20:13 call is not valid Python: invalid syntax",
-        "21:14 'gradient: matches' needs an input that has a gradient",
+        "21:14 'gradient' needs an input that has a gradient",
     ]
 
 
@@ -78,7 +78,7 @@ def test_mistakes_of_yaml_are_all_shown_up_to_the_first_that_stops_the_parser(mi
         "6:5 duplicate key 'rtol', first given in line 5",
         "7:5 'seed' has no value",
         "8:14 1e999 is beyond float64",
-        "9:5 a key must be text, not the number 1",
+        "9:5 a key must be text, not 1",
         "12:1 a tab where YAML allows only spaces",
     ]
 
@@ -89,12 +89,12 @@ def test_mistakes_of_yaml_are_all_shown_up_to_the_first_that_stops_the_parser(mi
         ("", "1:1 the file is empty"),
         ("# only a comment\n", "1:1 the file is empty"),
         ("- a\n", "1:1 a spec file must be a mapping, not a list"),
-        ("text\n", '1:1 a spec file must be a mapping, not the string "text"'),
+        ("text\n", '1:1 a spec file must be a mapping, not "text"'),
         ("a: 1\n---\nb: 2\n", "2:1 a second document"),
-        ("schema: gradcheck/v1\nscenarios: 3\n", "2:12 scenarios must be a list, not the number 3"),
+        ("schema: gradcheck/v1\nscenarios: 3\n", "2:12 scenarios must be a list, not 3"),
         ("schema: gradcheck/v1\nscenarios: []\n", "2:12 scenarios must not be empty"),
         ("schema: gradcheck/v1\nscenarios:\n", "2:1 'scenarios' has no value"),
-        ("schema: gradcheck/v1\nscenarios: [3]\n", "2:13 a scenario must be a mapping, not the number 3"),
+        ("schema: gradcheck/v1\nscenarios: [3]\n", "2:13 a scenario must be a mapping, not 3"),
         ("schema: gradcheck/v1\npath: x\nscenarios: []\n", "2:1 unknown key 'path' in a spec file"),
         ("%YAML 1.1\n---\nschema: gradcheck/v1\nscenarios: *a", "directives (%YAML, %TAG) are not allowed"),
         ("a: 'x\n", "1:4 this quote is never closed"),
@@ -119,10 +119,12 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
     rest = "scenarios: [{id: a, title: A, source: {document: d}, script: x}]\n"
     wrong = diagnose("schema: gradspec/v1\n" + rest)
     assert [(one.message, one.help) for one in wrong] == [
-        ("this is not a format that this version reads: 'gradspec/v1'", "did you mean 'gradcheck/v1'?")
+        ("unknown schema 'gradspec/v1'", "did you mean 'gradcheck/v1'?")
     ]
     missing = diagnose(rest)
-    assert [(one.line, one.help) for one in missing] == [(1, "begin the file with 'schema: gradcheck/v1'")]
+    assert [(one.line, one.help) for one in missing] == [
+        (1, "add 'schema: …'. The version of the format: gradcheck/v1.")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -131,60 +133,60 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         # keys
         (INPUT + "inits: 1", "3:1 unknown key 'inits' in a scenario", "did you mean 'inputs'?"),
         (INPUT + "line: 1", "3:1 unknown key 'line' in a scenario", "the keys of a scenario are"),
-        (INPUT + "order: 2", "3:1 unknown key 'order' in a scenario", "write 'expect: {order: 2}'"),
-        (INPUT + "skip: true", "3:1 unknown key 'skip' in a scenario", "write 'backends: {numpy: {skip: true}}'"),
-        (INPUT + "timeout: 2m", "3:10 timeout must be a number, not the string \"2m\"", "write 120"),
-        ("layer: {op: tanh}\ninputs: {x: {shape: [], range: [3]}}", "2:32 range has too few numbers: 1", "[low, high]"),
-        ("layer: {op: tanh}\ninputs: {x: {shape: [2], range: []}}", "2:33 range has too few numbers: 0", "[low, high]"),
+        (INPUT + "order: 2", "3:1 unknown key 'order' in a scenario", "write 'expect: {order: …}'"),
+        (INPUT + "skip: true", "3:1 unknown key 'skip' in a scenario", "write 'backends: {numpy: {skip: …}}'"),
+        (INPUT + "timeout: 2m", "3:10 timeout must be a number, not \"2m\"", "Wall-clock limit of a case, in"),
+        ("layer: {op: tanh}\ninputs: {x: {shape: [], range: [3]}}", "2:32 range has too few entries", "[low, high]"),
+        ("layer: {op: tanh}\ninputs: {x: {shape: [2], range: []}}", "2:33 range has too few entries", "[low, high]"),
         ("layer: {op: tanh}\ninputs: {x: {shape: [2], range: 0.5..1}}", "2:33 range must be a list", "write [0.5, 1]"),
-        ("layer: {op: tanh}\ninputs: {x: 3x4}", "2:13 input 'x' must be a mapping", "write {shape: [3, 4]}"),
-        (INPUT + "? [a]\n: 1", "3:3 a key must be text, not a list or mapping", "write a name"),
-        (INPUT + "1: a", "3:1 a key must be text, not the number 1", 'put it in quotes: "1"'),
+        ("layer: {op: tanh}\ninputs: {x: 3x4}", '2:13 an input must be a mapping, not "3x4"', "write {shape: [2"),
+        (INPUT + "? [a]\n: 1", "3:3 a key must be text, not a list", "write a name"),
+        (INPUT + "1: a", "3:1 a key must be text, not 1", "write a name, a number in quotes"),
         (INPUT + "<<: {a: 1}", "3:1 merge keys (<<) are not allowed", "extends"),
         (INPUT + "<<: *a", "3:1 merge keys (<<) are not allowed", "extends"),
         (INPUT + "timeout:", "3:1 'timeout' has no value", "give it a value, or remove the key"),
-        (INPUT + "seed: ~", "3:1 'seed' cannot be null", "give it a value, or remove the key"),
+        (INPUT + "seed: ~", "3:1 'seed' has no value", "give it a value, or remove the key"),
         (INPUT + "seed: &a 1", "3:7 anchor '&a' is not allowed", "remove it"),
         (INPUT + "seed: !!python/object:os.system 1", "3:7 tag 'tag:yaml.org,2002:python/object:os.system'", "remove"),
         (INPUT + "seed: !!int 1", "3:7 tag 'tag:yaml.org,2002:int' is not allowed", "remove it"),
         # scalars
-        (INPUT + "seed: '1'", '3:7 seed must be a whole number, not the string "1"', "remove the quotes"),
-        (INPUT + "seed: 1.0", "3:7 seed must be a whole number, not the number 1.0", "write 1"),
-        (INPUT + "seed: true", "3:7 seed must be a whole number, not the boolean true", ""),
-        (INPUT + "seed: 1_000", '3:7 seed must be a whole number, not the string "1_000"', "write 1000"),
-        (INPUT + "seed: 017", '3:7 seed must be a whole number, not the string "017"', "write 17"),
-        (INPUT + "seed: 0x1f", '3:7 seed must be a whole number, not the string "0x1f"', "write 31"),
+        (INPUT + "seed: '1'", '3:7 seed must be a whole number, not "1"', "remove the quotes"),
+        (INPUT + "seed: 1.0", "3:7 seed must be a whole number, not 1.0", "write 1"),
+        (INPUT + "seed: true", "3:7 seed must be a whole number, not true", ""),
+        (INPUT + "seed: 1_000", '3:7 seed must be a whole number, not "1_000"', "Seed of the case's random numbers,"),
+        (INPUT + "seed: 017", '3:7 seed must be a whole number, not "017"', "Seed of the case's random numbers,"),
+        (INPUT + "seed: 0x1f", '3:7 seed must be a whole number, not "0x1f"', "Seed of the case's random numbers,"),
         (INPUT + "seed: -1", "3:7 seed must be at least 0, not -1", "Seed of"),
-        (INPUT + f"seed: {'9' * 5000}", "3:7 a number of more than 40 characters", "write fewer digits"),
+        (INPUT + f"seed: {'9' * 5000}", f"3:7 seed must be a whole number, not \"{'9' * 59}…", "Seed of"),
         (INPUT + "rtol: 1e-400", "3:7 1e-400 is 0 in float64", "write 0 if that is meant; the least is 5e-324"),
         (LAYER + "inputs: {x: {values: [0.0e-400, -0.00001e-320]}}", "2:33 -0.00001e-320 is 0 in float64", "write 0"),
         (INPUT + "rtol: 1e999", "3:7 1e999 is beyond float64", "write .inf if infinity is meant"),
-        (INPUT + "rtol: nan", '3:7 rtol must be a number, not the string "nan"', "write .nan"),
-        (INPUT + "rtol: .nan", "3:7 rtol must be below 1, not .nan", "Relative tolerance"),
+        (INPUT + "rtol: nan", '3:7 rtol must be a number, not "nan"', "Relative tolerance that widens"),
+        (INPUT + "rtol: .nan", "3:7 rtol must be below 1, not NaN", "Relative tolerance"),
         (INPUT + "rtol: 2", "3:7 rtol must be below 1, not 2", "Relative tolerance"),
-        (INPUT + "timeout: 12:30:00", '3:10 timeout must be a number, not the string "12:30:00"', ""),
-        (INPUT + "extends: 1", "3:10 extends must be text, not the number 1", 'put it in quotes: "1"'),
-        (INPUT + "tags: kink", '3:7 tags must be a list, not the string "kink"', "write [kink]"),
-        (INPUT + "tags: [Big_Kink]", "3:8 tags[0] 'Big_Kink' is not well formed", "write 'big-kink'"),
+        (INPUT + "timeout: 12:30:00", '3:10 timeout must be a number, not "12:30:00"', ""),
+        (INPUT + "extends: 1", "3:10 extends must be text, not 1", "put it in quotes"),
+        (INPUT + "tags: kink", '3:7 tags must be a list, not "kink"', "write [kink]"),
+        (INPUT + "tags: [Big_Kink]", "3:8 tags[0] 'Big_Kink' is not well formed", "a name is kebab-case: small"),
         (INPUT + "tags: [not]", "3:8 'not' cannot be a tag", "choose another word"),
         # programs
         ("seed: 1", "-2:1 a scenario needs 'layer' or 'script'", "add 'layer: |'"),
         (INPUT + "script: x", "3:1 a script beside a layer that has no source here", "import the layer"),
         ("script: x\ncall: x", "2:1 a script has no use for 'call'", "remove it"),
         ("layer: {}", f"1:8 {NO_LAYER}, not a mapping", "write 'layer: |'"),
-        ("layer: 3", f"1:8 {NO_LAYER}, not the number 3", "write 'layer: |'"),
-        ("layer: {ref: pkg.mod}", "1:14 ref 'pkg.mod' is not well formed", "write it as package.module:Class"),
-        ("layer: {op: 'tanh()'}", "1:13 op 'tanh()' is not well formed", "write the name under paddle"),
+        ("layer: 3", f"1:8 {NO_LAYER}, not 3", "write 'layer: |'"),
+        ("layer: {ref: pkg.mod}", "1:14 ref 'pkg.mod' is not well formed", "Module and class, as pkg.mod:Class."),
+        ("layer: {op: 'tanh()'}", "1:13 op 'tanh()' is not well formed", "Its name under paddle, such as tanh."),
         ("layer: {op: tahn}", "1:13 unknown op 'tahn'", "did you mean 'tanh'?"),
         ("layer: {op: relu}", "1:13 unknown op 'relu'", "did you mean 'nn.functional.relu'?"),
-        ("layer: {op: os.kill}", "1:13 unknown op 'os.kill'", "functions of Tensors in paddle, paddle.linalg and"),
+        ("layer: {op: os.kill}", "1:13 unknown op 'os.kill'", "name a function of Tensors of"),
         ("layer: {op: tanh, pop: 1}", "1:19 unknown key 'pop' in layer", "did you mean 'op'?"),
         ("script: ''", "1:9 the script is empty", "write the code"),
         ("script: |\n  a = 1\n  if a:\n  b = 2", "4:3 the script is not valid Python: expected an indented block", ""),
         ("script: |\n  a = (1", "2:7 the script is not valid Python: '(' was never closed", ""),
         ("script: |2\n    return\n", "2:4 the script is not valid Python: unexpected indent", ""),
         ("script: |\n  return 1", "2:3 the script is not valid Python: 'return' outside function", ""),
-        ("script: >\n  x = 1\n  y y", "1:9 the script is not valid Python", "write the code as a block"),
+        ("script: >\n  x = 1\n  y y", "1:9 the script is not valid Python", ""),
         ("script: a b", "1:11 the script is not valid Python", ""),
         ("layer: {op: tanh}\ncall: paddle.tanh(x))", "2:21 call is not valid Python: unmatched ')'", ""),
         ("layer: {op: tanh}\ncall: ' f(]'", "2:11 call is not valid Python", ""),
@@ -201,30 +203,30 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ),
         ("layer: |\n  class A: pass", "2:3 the layer defines no subclass of PyLayer to apply", "derive it"),
         # inputs
-        (LAYER + "inputs: {x: 3}", "2:13 input 'x' must be a mapping, not the number 3", "write {shape: …}"),
-        (LAYER + "inputs: {x: {}}", "2:13 input 'x' needs 'shape' or 'values'", "add 'shape: [2, 3]'"),
-        (LAYER + "inputs: {x: {shape: [1], values: [1]}}", "2:14 input 'x' has both 'shape' and 'values'", "remove"),
-        (LAYER + "inputs: {x: {values: 1, init: ones}}", "2:25 'init' is of no use with 'values'", "remove it"),
-        (LAYER + "inputs: {x: {shape: 3}}", "2:21 shape must be a list, not the number 3", "write [3]"),
-        (LAYER + "inputs: {x: {shape: [2.5]}}", "2:22 shape[0] must be a whole number, not the number 2.5", ""),
+        (LAYER + "inputs: {x: 3}", "2:13 an input must be a mapping, not 3", "write {shape: [2, 3]}; the keys are"),
+        (LAYER + "inputs: {x: {}}", "2:13 an input needs 'shape' or 'values'", "add 'shape: [2, 3]'"),
+        (LAYER + "inputs: {x: {shape: [1], values: [1]}}", "2:14 'values' and 'shape' exclude each other", "remove"),
+        (LAYER + "inputs: {x: {values: 1, init: ones}}", "2:25 'values' and 'init' exclude each other", "remove one"),
+        (LAYER + "inputs: {x: {shape: 3}}", "2:21 shape must be a list, not 3", "write [3]"),
+        (LAYER + "inputs: {x: {shape: [2.5]}}", "2:22 shape[0] must be a whole number, not 2.5", ""),
         (LAYER + "inputs: {x: {shape: [-1]}}", "2:22 shape[0] must be at least 0, not -1", ""),
         (
             LAYER + "inputs: {x: {shape: [1, 1, 1, 1, 1, 1, 1, 1, 1]}}",
-            "2:21 shape has 9 dimensions, at most 8 are allowed", "",
+            "2:21 shape has 9 entries, at most 8 are allowed", "",
         ),
         (
             LAYER + "inputs: {x: {shape: [99999, 99999]}}",
-            "2:21 input 'x' has 9,999,800,001 elements, at most 134,217,728 (2**27) are allowed", "smaller",
+            "2:21 input 'x' has 9,999,800,001 elements in 74.50 GiB", "smaller",
         ),
         (
             LAYER + "inputs: {x: {shape: [100000000], dtype: complex128}}",
-            "2:21 input 'x' takes 1.49 GiB, at most 1 GiB is allowed", "smaller",
+            "2:21 input 'x' has 100,000,000 elements in 1.49 GiB", "smaller",
         ),
-        (LAYER + "inputs: {ﬁ: {shape: [1]}}", "2:10 'ﬁ' cannot name an input: it is another name to Python", "choose"),
-        (LAYER + "inputs: {if: {shape: [1]}}", "2:10 'if' cannot name an input: it is a Python keyword", "choose"),
-        (LAYER + "inputs: {a-b: {shape: [1]}}", "2:10 'a-b' cannot name an input: it is not a Python name", ""),
-        (LAYER + "inputs: {__x: {shape: [1]}}", "2:10 '__x' cannot name an input: it begins with two", ""),
-        (LAYER + "inputs: {paddle: {shape: [1]}}", "2:10 'paddle' cannot name an input: it stands for", ""),
+        (LAYER + "inputs: {ﬁ: {shape: [1]}}", "2:10 'ﬁ' cannot name a variable", "choose"),
+        (LAYER + "inputs: {if: {shape: [1]}}", "2:10 'if' cannot name a variable", "choose"),
+        (LAYER + "inputs: {a-b: {shape: [1]}}", "2:10 'a-b' cannot name a variable", ""),
+        (LAYER + "inputs: {__x: {shape: [1]}}", "2:10 '__x' cannot name a variable", ""),
+        (LAYER + "inputs: {paddle: {shape: [1]}}", "2:10 'paddle' cannot name a variable", ""),
         (LAYER + "inputs: {x: {shape: [1], stop_gradient: yes}}", "2:41 stop_gradient must be true", "write true"),
         (LAYER + "inputs: {x: {shape: [1], init: unifrom}}", "2:32 unknown init 'unifrom'", "did you mean 'uniform'?"),
         (LAYER + "inputs: {x: {shape: [1], layout: c}}", "2:34 unknown layout 'c'", "write contiguous, transposed,"),
@@ -233,36 +235,36 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (LAYER + "inputs: {x: {shape: [1], init: integers, low: 0.5}}", "2:47 'low' must be a whole number", ""),
         (
             LAYER + "inputs: {x: {shape: [1], dtype: int64}}",
-            "2:13 input 'x' has dtype int64, but 'init: normal' gives no whole numbers", "write 'init: integers'",
+            "2:13 input 'x' has dtype int64, but 'init' gives no whole numbers", "write 'below: 10', or 'init:",
         ),
         (
             LAYER + "inputs: {x: {shape: [1], dtype: uint8, init: integers, high: 999}}",
-            "2:56 uint8 holds 0 to 255, not all of 0 to 998", "change low and high",
+            "2:56 uint8 holds 0 to 255, not all of 0 to 998", "change the limits: the higher is",
         ),
-        (LAYER + "inputs: {x: {values: [1, [2]]}}", "2:26 a list where its neighbours are numbers", "same length"),
-        (LAYER + "inputs: {x: {values: [[1, 2], [2]]}}", "2:31 a list of 1 where its neighbours have 2", "same length"),
-        (LAYER + "inputs: {x: {values: [1, a]}}", '2:26 values[1] must be a number, not the string "a"', ""),
+        (LAYER + "inputs: {x: {values: [1, [2]]}}", "2:26 the rows are uneven: a list of shape [1],", "same length"),
+        (LAYER + "inputs: {x: {values: [[1, 2], [2]]}}", "2:31 the rows are uneven: a list of shape", "same length"),
+        (LAYER + "inputs: {x: {values: [1, a]}}", '2:26 values[1] must be a number, not "a"', ""),
         (LAYER + "inputs: {x: {values: {a: 1}}}", "2:22 values must be a number, not a mapping", ""),
         (LAYER + "inputs: {x: {values: [300], dtype: int8}}", "2:23 300 does not fit into int8", "-128 to 127"),
-        (LAYER + "inputs: {x: {values: [0, .inf, 65519, 65520], dtype: float16}}", "2:39 65520 does not", "infinity"),
-        (LAYER + "inputs: {x: {values: [1e-45, 7e-46], dtype: float32}}", "2:30 7e-46 does not fit into", "it 0"),
-        (LAYER + "inputs: {x: {values: 1e39, dtype: bfloat16}}", "2:22 1e39 does not fit into bfloat16", "infinity"),
-        (LAYER + "inputs: {x: {values: [.nan], dtype: int8}}", "2:23 .nan does not fit into int8", ""),
+        (LAYER + "inputs: {x: {values: [0, .inf, 65519, 65520], dtype: float16}}", "2:39 65520 does", "as float16 it"),
+        (LAYER + "inputs: {x: {values: [1e-45, 7e-46], dtype: float32}}", "2:30 7e-46 does not fit", "as float32 it"),
+        (LAYER + "inputs: {x: {values: 1e39, dtype: bfloat16}}", "2:22 1e+39 does not fit into", "as bfloat16"),
+        (LAYER + "inputs: {x: {values: [.nan], dtype: int8}}", "2:23 nan does not fit into int8", ""),
         (LAYER + f"inputs: {{x: {{values: {'[' * 9}1{']' * 9}}}}}", "2:22 nested 9 lists deep", "remove brackets"),
         # matrix
         (INPUT + "matrix: {dtype: [float31]}", "3:18 unknown dtype 'float31'", "did you mean 'float3"),
-        (INPUT + "matrix: {dtype: float32}", '3:17 dtype must be a list, not the string "float32"', "write [float32]"),
-        (INPUT + "matrix: {n: []}", "3:13 matrix: 'n' has no values", "list its values"),
+        (INPUT + "matrix: {dtype: float32}", '3:17 dtype must be a list, not "float32"', "write [float32]"),
+        (INPUT + "matrix: {n: []}", "3:13 n must not be empty", "add an entry, or remove the key"),
         (INPUT + "matrix: {n: [1, 1]}", "3:17 matrix: '1' is given twice", "remove"),
         (INPUT + "matrix: {n: [a b]}", "3:14 matrix: 'a b' cannot be part of a case's name", "use letters"),
-        (INPUT + "matrix: {n: [[1]]}", "3:14 matrix: 'n' takes text, numbers and booleans, not a list", ""),
+        (INPUT + "matrix: {n: [[1]]}", "3:14 a matrix takes text, numbers and booleans, not a list", ""),
         (INPUT + 'matrix: {n: [1, "1"]}', "3:17 matrix: '1' is given twice", "remove"),
-        (INPUT + "matrix: {n: [1, 2]}", "3:10 nothing uses the matrix parameter 'n'", "'layout' work by themselves"),
-        (INPUT + "call: paddle.tanh(y)", "3:7 call: there is no 'y'", "the inputs are x"),
+        (INPUT + "matrix: {n: [1, 2]}", "3:10 matrix: nothing uses 'n'", "'layout' work by themselves"),
+        (INPUT + "call: paddle.tanh(y)", "3:7 call: there is no 'y'", "known are x and what the layer"),
         (INPUT + "expect: {raises: {type: ValuError}}", "3:25 there is no exception 'ValuError'", "'ValueError'?"),
         (INPUT + "expect: {warns: {type: UserWarnin}}", "3:24 there is no warning 'UserWarnin'", "'UserWarning'?"),
         (LAYER + "inputs: {x: {shape: [1], dtype, init: ones}}", "2:26 'dtype' has no value", "give it a value"),
-        (LAYER + 'inputs: {x: {shape: "2x3"}}', '2:21 shape must be a list, not the string "2x3"', "write [2, 3]"),
+        (LAYER + 'inputs: {x: {shape: "2x3"}}', '2:21 shape must be a list, not "2x3"', "write [2, 3]"),
         (INPUT + "matrix: {x: [1]}", "3:10 matrix parameter 'x' has the name of an input", "rename"),
         (
             INPUT + f"matrix: {{a: {list(range(17))}, b: {list(range(16))}}}\ncall: paddle.tanh(x * a + b)",
@@ -270,20 +272,20 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ),
         # expectations
         (INPUT + "expect: {gradient: match}", "3:20 unknown gradient 'match'", "did you mean 'matches'?"),
-        (INPUT + "expect: {order: 3}", "3:17 order is the number 3", "write 1 or 2"),
-        (INPUT + "expect: {grads: {z: [1, 2]}}", "3:18 grads: there is no input 'z'", "the inputs are x"),
+        (INPUT + "expect: {order: 3}", "3:17 order must be at most 2, not 3", "2: the derivative of the gradient"),
+        (INPUT + "expect: {grads: {z: [1, 2]}}", "3:18 grads: there is no input 'z'", "write x"),
         (INPUT + "expect: {grads: {x: [1]}}", "3:21 grads: the gradient of 'x' has shape [1], the input [2]", ""),
-        (INPUT + "expect: {cotangent: 1}", "3:10 'cotangent' is of no use without 'grads'", "add the gradients"),
-        (INPUT + "expect: {order: 2, gradient: unchecked}", "3:10 'order: 2' asks for a check", "remove"),
-        (INPUT + "expect: {precision: loose, gradient: unchecked}", "3:10 'precision: loose' asks for", "remove"),
+        (INPUT + "expect: {cotangent: 1}", "3:10 'cotangent' is of no use without 'grads'", "remove it, or add"),
+        (INPUT + "expect: {order: 2, gradient: unchecked}", "3:10 'order' asks for a check, 'gradient:", "remove"),
+        (INPUT + "expect: {precision: loose, gradient: unchecked}", "3:10 'precision' asks for a check,", "remove"),
         (INPUT + "expect: {precision: lose}", "3:21 unknown precision 'lose'", "did you mean 'loose'?"),
-        (INPUT + "expect: {raises: {type: E}, order: 2}", "3:29 'order: 2' and 'raises' exclude each other", "remove"),
-        (INPUT + "expect: {raises: {type: E}, gradient: differs}", "3:29 'gradient: differs' and 'raises'", ""),
+        (INPUT + "expect: {raises: {type: E}, order: 2}", "3:29 'order' and 'raises' exclude each other", "remove"),
+        (INPUT + "expect: {raises: {type: E}, gradient: differs}", "3:29 'gradient' and 'raises' exclude each", ""),
         (INPUT + "expect: {raises: {type: E}, grads: {x: [1, 2]}}", "3:29 'grads' and 'raises' exclude", ""),
         (INPUT + "expect: {raises: ValueError}", "3:18 raises must be a mapping", "write {type: ValueError}"),
-        (INPUT + "expect: {raises: {type: 'a b'}}", "3:25 type 'a b' is not well formed", "name of the exception's"),
+        (INPUT + "expect: {raises: {type: 'a b'}}", "3:25 type 'a b' is not well formed", "Class of the exception"),
         (INPUT + "expect: {raises: {type: E, phase: back}}", "3:35 unknown phase 'back'", "did you mean 'backward'?"),
-        (INPUT + "expect: {raises: {type: E, message: 3}}", "3:37 message must be text or {re: …}", "in quotes"),
+        (INPUT + "expect: {raises: {type: E, message: 3}}", "3:37 message must be text, not 3", "in quotes"),
         (
             INPUT + "expect: {warns: {type: E, message: {re: '(?i)[a-\U0010ffff]'}}}",
             "3:41 a range in a regular expression must end with an ASCII character", "write the characters one by one",
@@ -297,26 +299,26 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "expect: {values: {'x =': 1}}", "3:22 the expression is not valid Python: invalid syntax", ""),
         (INPUT + "expect: {values: {x: {valeu: 1}}}", "3:23 unknown key 'valeu' in an expected value", "'value'"),
         (INPUT + "expect: {values: {x: [{value: 1}]}}", "3:23 an expected value cannot be a mapping", "write null"),
-        (INPUT + "expect: {values: {x: no}}", "3:22 it is not clear what no means here", "write true or false"),
-        (INPUT + "expect: {values: {x: 1_000}}", "3:22 it is not clear what 1_000 means here", "write 1000"),
+        (INPUT + "expect: {values: {x: no}}", "3:22 it is not clear what no means here", "write null, true, false or"),
+        (INPUT + "expect: {values: {x: 1_000}}", "3:22 it is not clear what 1_000 means here", "write null, true"),
         (INPUT + "expect: {values: {x: 12:30:00}}", "3:22 it is not clear what 12:30:00 means here", "a plain number"),
         (INPUT + "expect: {values: {x: None}}", "3:22 it is not clear what None means here", "write null"),
-        ("script: x\nexpect: {gradient: matches}", "2:10 'gradient: matches' needs a layer, this is a script", ""),
-        (LAYER + "expect: {gradient: matches}", "2:10 'gradient: matches' needs an input that has a gradient", ""),
+        ("script: x\nexpect: {gradient: matches}", "2:10 'gradient' needs a layer, this is a script", ""),
+        (LAYER + "expect: {gradient: matches}", "2:10 'gradient' needs an input that has a gradient", ""),
         # backends
-        (INPUT + "backends: {nupmy: {}}", "3:12 unknown backend 'nupmy'", "did you mean 'numpy'?"),
+        (INPUT + "backends: {nupmy: {}}", "3:12 unknown key 'nupmy'", "did you mean 'numpy'?"),
         (INPUT + "backends: {numpy: {skip: {reason: ''}}}", "3:35 reason must not be empty", ""),
-        (INPUT + "backends: {numpy: {skip: {reason: ' '}}}", "3:35 reason must not be empty", "say why"),
+        (INPUT + "backends: {numpy: {skip: {reason: ' '}}}", "3:35 reason ' ' is not well formed", "Why, in one"),
         (INPUT + "backends: {numpy: {xfail: {}}}", "3:27 xfail needs the key 'reason'", "add 'reason: …'"),
-        (INPUT + "backends: {numpy: {xfail: bad}}", "3:27 xfail must be a mapping", "write {reason: bad}"),
+        (INPUT + "backends: {numpy: {xfail: bad}}", "3:27 xfail must be a mapping", "write {reason: …}; the keys are"),
         (
             INPUT + "backends: {numpy: {xfail: {reason: a}, skip: {reason: b}}}",
-            "3:40 both 'xfail' and 'skip' for one backend", "keep one",
+            "3:40 'xfail' and 'skip' exclude each other", "remove one of the two",
         ),
         (INPUT + "backends: {numpy: {expect: {raises: {typ: E}}}}", "3:38 unknown key 'typ' in raises", "'type'"),
-        (INPUT + "backends: {paddle: []}", "3:20 a backend's expectations must not be empty", "or remove it"),
-        (INPUT + "backends: {paddle: [3]}", "3:21 a backend's expectations 'paddle'[0] must be", "keys are"),
-        (INPUT + "backends: {paddle: {reason: a}}", "3:21 'reason' is of no use without 'observed'", "have their own"),
+        (INPUT + "backends: {paddle: []}", "3:20 paddle must not be empty", "add an entry, or remove the key"),
+        (INPUT + "backends: {paddle: [3]}", "3:21 a backend's expectations must be a mapping, not 3", "keys are"),
+        (INPUT + "backends: {paddle: {reason: a}}", "3:21 'reason' is of no use without 'observed'", "remove it, or"),
         (
             INPUT + "backends: {paddle: [{observd: {hang: true}, reason: a}]}",
             "3:22 unknown key 'observd' in a backend's expectations", "did you mean 'observed'?",
@@ -337,11 +339,11 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "backends: {paddle: {observed: {grads: {x: null}}}}", "3:21 'observed' needs a 'reason'", "add"),
         (
             INPUT + "backends: {paddle: {observed: {hang: true}, reason: a, policy: {documents: a, releases: b}}}",
-            "3:45 both 'policy' and 'reason' for one backend", "keep 'policy', which has a reason of either side",
+            "3:45 'policy' and 'reason' exclude each other", "remove one of the two",
         ),
         (
             INPUT + "backends: {paddle: {policy: {documents: a, releases: b}}}",
-            "3:21 'policy' is of no use without 'observed'", "have their own",
+            "3:21 'policy' is of no use without 'observed'", "remove it, or add 'observed'",
         ),
         (
             INPUT + "backends: {paddle: {observed: {grads: {x: null}}, policy: {documents: a}}}",
@@ -350,7 +352,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "backends: {paddle: {observed: {}, reason: a}}", "3:31 observed must not be empty", "what is seen"),
         (
             INPUT + "backends: {paddle: {observed: {crash: [segfault]}, reason: a}}",
-            "3:40 crash[0] 'segfault' is not well formed", "such as SIGSEGV",
+            "3:40 crash[0] 'segfault' is not well formed", "The signals of which one kills the",
         ),
         (
             INPUT + "backends: {paddle: {observed: {crash: [SIGSEGV], gradient: matches}, reason: a}}",
@@ -359,15 +361,15 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "backends: {paddle: {observed: {hang: false}, reason: a}}", "3:32 'hang: false' says nothing", ""),
         (
             INPUT + "backends: {paddle: {observed: {hang: true}, reason: a, xfail: {reason: b}}}",
-            "3:56 both 'observed' and 'xfail' for one backend", "says in what way",
+            "3:56 'observed' and 'xfail' exclude each other", "remove one of the two",
         ),
         (
             INPUT + "backends: {paddle: {observed: {grads: {y: null}}, reason: a}}",
-            "3:40 grads: there is no input 'y'", "the inputs are x",
+            "3:40 grads: there is no input 'y'", "write x",
         ),
         # extends
         ("extends: on\n" + INPUT, "1:10 extends 'on', but this file has no scenario of that id", "mean 'one'?"),
-        ("extends: one\n" + INPUT, "1:10 extends goes in a circle: it extends itself", "remove 'extends'"),
+        ("extends: one\n" + INPUT, "1:10 extends goes in a circle, or more than 10 scenarios deep", "remove 'extends'"),
     ],
 )  # fmt: skip
 def test_one_mistake_gives_one_diagnostic_that_says_what_to_do(scenario_mistakes, body, message, help):
@@ -380,10 +382,10 @@ def test_one_mistake_gives_one_diagnostic_that_says_what_to_do(scenario_mistakes
 @pytest.mark.parametrize(
     ("line", "message", "help"),
     [
-        ("id: Big_Kink", "3:9 id 'Big_Kink' is not well formed", "write 'big-kink'"),
-        ("id: ''", "3:9 id must not be empty", "kebab-case"),
-        ("id: 3", "3:9 id must be text, not the number 3", 'put it in quotes: "3"'),
-        ("id: \"a\\nb\"", "3:9 id 'a\\nb' is not well formed", "write 'a-b'"),
+        ("id: Big_Kink", "3:9 id 'Big_Kink' is not well formed", "such as 'big-kink'"),
+        ("id: ''", "3:9 id '\"\"' is not well formed", "kebab-case"),
+        ("id: 3", "3:9 id must be text, not 3", "put it in quotes"),
+        ("id: \"a\\nb\"", "3:9 id 'a\\nb' is not well formed", "such as 'a-b'"),
     ],
 )  # fmt: skip
 def test_ids(diagnose, line, message, help):
@@ -410,7 +412,7 @@ def test_a_mistake_in_defaults_is_reported_once_and_not_for_every_scenario(mista
     assert mistakes(text + scenario.replace("ID", "a") + scenario.replace("ID", "b")) == [
         "2:19 unknown dtype 'flaot32'",
         "2:34 seed must be at least 0, not -1",
-        "2:64 skip must be a mapping, not the number 3",
+        "2:64 skip must be a mapping, not 3",
         "2:86 unknown dtype 'float8'",
     ]
 
@@ -425,7 +427,7 @@ scenarios:
 """
     assert mistakes(text) == [
         "3:86 shape[0] must be at least 0, not -1",
-        '3:99 seed must be a whole number, not the string "x"',
+        '3:99 seed must be a whole number, not "x"',
     ]
 
 
@@ -433,7 +435,7 @@ def test_a_circle_of_extends_is_one_mistake(mistakes):
     text = (
         "schema: gradcheck/v1\nscenarios:\n  - {id: a, extends: b}\n  - {id: b, extends: c}\n  - {id: c, extends: a}\n"
     )
-    assert mistakes(text) == ["3:22 extends goes in a circle: a, b and c extend each other"]
+    assert mistakes(text) == ["3:22 extends goes in a circle, or more than 10 scenarios deep"]
 
 
 def test_duplicate_ids(mistakes, tmp_path):
@@ -548,7 +550,7 @@ def test_a_long_chain_of_extends(mistakes):
     links = "".join(f"  - {{id: c{n}, extends: c{n + 1}}}\n" for n in range(12))
     last = "  - {id: c12, title: A, source: {document: d}, script: x}\n"
     found = mistakes("schema: gradcheck/v1\nscenarios:\n" + links + last)
-    assert {one.partition(" ")[2] for one in found} == {"extends goes more than 10 scenarios deep"}
+    assert {one.partition(" ")[2] for one in found} == {"extends goes in a circle, or more than 10 scenarios deep"}
 
 
 def test_extends_cannot_blow_a_small_file_up(mistakes):
@@ -595,7 +597,7 @@ def test_the_code_of_a_file_is_limited_together(mistakes):
     scenarios = [one.format(k, f"x{k:03}".ljust(19_999, "x")) for k in range(52)]
     column = scenarios[50].index("'") + 1
     found = mistakes("schema: gradcheck/v1\nscenarios:\n" + "".join(scenarios))
-    assert found == [f"53:{column} the code in this file is longer than 1,000,000 characters"]
+    assert found == [f"53:{column} the pieces of code in this file are longer than 1,000,000 characters together"]
 
 
 @pytest.mark.parametrize(

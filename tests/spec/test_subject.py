@@ -7,7 +7,7 @@ from textwrap import indent
 import pytest
 
 from gradcheck.conformance.catalogue import iterate_rules, load_catalogue
-from gradcheck.spec.scenario_rules import rule_ids
+from gradcheck.spec.value_rules import rule_ids
 from gradcheck.support.resources import bundled_specs
 
 TANH = "layer: {op: tanh}\n"
@@ -59,12 +59,12 @@ def test_rules_that_are_there_are_taken(scenario_mistakes) -> None:
     ("body", "message", "help"),
     [
         # arguments
-        (TANH, "1:8 'tanh' takes 1 argument, but there are no inputs", "list them under 'inputs'"),
-        ("layer: {op: matmul}\n" + X, "1:8 'matmul' takes at least 2 arguments, but there is 1 input", "'call: …'"),
-        (TANH + "inputs: {x: [2], y: [2]}", "1:8 'tanh' takes 1 argument, but there are 2 inputs", ""),
-        (WHOLE, "4:5 forward of L takes 1 argument, but there are no inputs", ""),
-        (WHOLE + "inputs: {x: [2], y: [2]}", "4:5 forward of L takes 1 argument, but there are 2 inputs", ""),
-        (STATIC, "2:3 forward_fn takes 1 argument, but there are no inputs", ""),
+        (TANH, "1:8 the number of inputs is 0, but 'tanh' takes at least 1", "list them under 'inputs'"),
+        ("layer: {op: matmul}\n" + X, "1:8 the number of inputs is 1, but 'matmul' takes at least 2", "'call: …'"),
+        (TANH + "inputs: {x: [2], y: [2]}", "1:8 the number of inputs is 2, but 'tanh' takes at most 1", ""),
+        (WHOLE, "4:5 the number of inputs is 0, but forward takes at least 1", ""),
+        (WHOLE + "inputs: {x: [2], y: [2]}", "4:5 the number of inputs is 2, but forward takes at most 1", ""),
+        (STATIC, "2:3 the number of inputs is 0, but forward_fn takes at least 1", ""),
         # backward
         (layer("@staticmethod", FORWARD) + X, "2:3 L has no backward, and its gradient is asked for", "add it, or"),
         (layer("@staticmethod", BACKWARD) + X, "2:3 L has no forward", "add it: a staticmethod"),

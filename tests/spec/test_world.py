@@ -85,15 +85,15 @@ class TestWhatIsSaid:
         # the world
         (INPUT + "world: 0", "3:8 world must be at least 1, not 0", "a number, or ranks along"),
         (INPUT + "world: 65", "3:8 world must be at most 64, not 65", "a number, or ranks along"),
-        (INPUT + "world: 2.0", "3:8 world must be a whole number, not the number 2.0", "write 2"),
-        (INPUT + "world: '2'", '3:8 world must be a whole number, not the string "2"', "remove the quotes"),
-        (INPUT + "world: true", "3:8 world must be a whole number, not the boolean true", ""),
+        (INPUT + "world: 2.0", "3:8 world must be a whole number, not 2.0", "write 2"),
+        (INPUT + "world: '2'", '3:8 world must be a whole number, not "2"', "remove the quotes"),
+        (INPUT + "world: true", "3:8 world must be a whole number, not true", ""),
         (INPUT + "world: [2]", "3:8 world must be a whole number, not a list", ""),
         (INPUT + "world: {}", "3:8 world must not be empty", "such as {mp: 2, dp: 2}"),
-        (INPUT + "world: {xp: 2}", "3:9 unknown axis 'xp'", "write dp, pp, sharding, sep or mp"),
-        (INPUT + "world: {tensor: 2}", "3:9 unknown axis 'tensor'", "write dp, pp, sharding, sep or mp"),
+        (INPUT + "world: {xp: 2}", "3:9 unknown key 'xp'", "write dp, pp, sharding, sep or mp"),
+        (INPUT + "world: {tensor: 2}", "3:9 unknown key 'tensor'", "write dp, pp, sharding, sep or mp"),
         (INPUT + "world: {mp: 0}", "3:13 mp must be at least 1, not 0", ""),
-        (INPUT + "world: {mp: x}", '3:13 mp must be a whole number, not the string "x"', ""),
+        (INPUT + "world: {mp: x}", '3:13 mp must be a whole number, not "x"', ""),
         (INPUT + "world: {mp: 16, dp: 8}", "3:8 the world has 128 ranks, at most 64 are allowed", "2, 3 or 4 ranks"),
         (INPUT + "matrix: {world: [2, 0]}", "3:21 matrix: '0' is not a number of ranks", "from 1 to 64"),
         (INPUT + "matrix: {world: [two]}", "3:18 matrix: 'two' is not a number of ranks", "from 1 to 64"),
@@ -108,8 +108,12 @@ class TestWhatIsSaid:
             "2:33 unknown ranks 'replicate'",
             "did you mean 'replicated'?",
         ),
-        (INPUT + "world: 2\noutputs: replicated", "4:10 outputs must be {ranks: …}, or a list", "{ranks: replicated}"),
-        (INPUT + "world: 2\noutputs: []", "4:10 outputs must not be empty", "or one for each"),
+        (
+            INPUT + "world: 2\noutputs: replicated",
+            '4:10 an output must be a mapping, not "replicated"',
+            "{ranks: replicated}",
+        ),
+        (INPUT + "world: 2\noutputs: []", "4:10 outputs must not be empty", "add an entry, or remove the key"),
         (INPUT + "world: 2\noutputs: {}", "4:10 an output needs the key 'ranks'", "add 'ranks: …'"),
         (INPUT + "world: 2\noutputs: {ranks: partial}", "4:18 unknown ranks 'partial'", "split or replicated"),
         (INPUT + "world: 2\noutputs: [{rank: split}]", "4:12 unknown key 'rank' in an output", "did you mean 'ranks'"),
@@ -117,17 +121,17 @@ class TestWhatIsSaid:
         # values and gradients of all ranks
         (
             LAYER + "inputs: {x: {values: [1.0, 2.0, 3.0]}}\nworld: 2",
-            "2:22 input 'x' is split over 2 ranks, so its values have a first axis of that size, but here is",
+            "2:22 input 'x' is split: its values need a first axis of length 2, with an",
             "'ranks: replicated'",
         ),
         (
             LAYER + "inputs: {x: {values: 1.0}}\nworld: 1",
-            "2:22 input 'x' is split over 1 rank, so its values have a first axis of that size, but here is a number",
+            "2:22 input 'x' is split: its values need a first axis of length 1, with an",
             "list the values of each rank",
         ),
         (
             LAYER + "inputs: {x: {values: [1.0, 2.0]}}\nmatrix: {world: [2, 4]}",
-            "2:22 input 'x' is split over 4 ranks",
+            "2:22 input 'x' is split: its values need a first axis of length 4, with an",
             "list the values of each rank",
         ),
         (
@@ -137,8 +141,8 @@ class TestWhatIsSaid:
         ),
         (
             LAYER + "inputs: {x: [99999999]}\nworld: 2",
-            "2:13 input 'x' has 199,999,998 elements, at most 134,217,728 (2**27)",
-            "use a smaller shape",
+            "2:13 input 'x' has 199,999,998 elements in 1.49 GiB",
+            "at most 134,217,728 (2**27) in 1",
         ),
         # what is not done
         (
