@@ -257,6 +257,9 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
         bounds = [o + m + FEW * epsilon * abs(t) for o, m, t in zip(own, most, right, strict=True)]
     else:
         claimed, right = point.of_moved(problem.vjp(inputs, parts)), point.vjp(cotangent)
+        if point.searches:  # what a search finds of the outputs' digits, backward has no more of
+            lost = largest(outputs.vector - point.outputs.vector)
+            epsilon = max(epsilon, lost / (largest(point.outputs.vector) + SMALLEST["float64"]))
         bounds = [opaque_bound(point.x[k], outputs.vector * cotangent, g, epsilon) for k, g in enumerate(right)]
     wrong = []
     for number, (c, t, bound) in enumerate(zip(claimed, right, bounds, strict=True)):

@@ -35,6 +35,7 @@ from gradcheck.checking.differences import (
     Line,
     derivative_of,
     from_close_values,
+    moved,
 )
 from gradcheck.checking.point import Entry, Point, even_weights
 from gradcheck.checking.precision import (
@@ -77,6 +78,10 @@ inputs were given in float32 or less."""
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its error bounds: all those lost in
 noise together widen the bound by one millionth of their number."""
+SMALLEST_STEP = RATIO ** USUAL[0]
+"""At which the sides of a kink are seen that the differences do not resolve."""
+SAME_PIECE = 1e-5
+"""By how much the slopes of one smooth piece may differ over this step, relative to the larger."""
 SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """Of an output in a projection: cotangents have to leave room for the derivatives."""
 
@@ -497,7 +502,30 @@ class Prober:
             if heard is not None and not heard.rejects and heard.of_claim < np.inf:
                 seen = replace(seen, allowed=seen.allowed + heard.of_claim)
         ruling = decide(claim, seen, heard)
+        if ruling is Ruling.PASS and comparison is not None and self.sides_differ(comparison, direction, cotangent):
+            ruling = Ruling.FAIL
         return Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows, comparison, ruling)
+
+    def sides_differ(self, comparison: Comparison, direction: list[Array | None], cotangent: Array) -> bool:
+        """Whether the tape's gradients on both sides of the point differ in an entry that it rejects.
+
+        Then a kink lies within the smallest step. The differences see the mean of both sides, which is no evidence
+        against a tape that holds on one. (Their `gap` shows a kink as well, but not where those of several outputs
+        cancel in it.) An operation with a wrong rule of its own gives the same on both sides.
+        """
+        if comparison.wrong is None:
+            return False
+        sides = []
+        for sign in (1.0, -1.0):
+            tape = self.point.recorded(self.point.at(moved(self.point.x, direction, sign * SMALLEST_STEP)))
+            if tape is None:
+                return False
+            sides.append(self.point.of_moved(tape.gradient(self.point.outputs.split(cotangent))))
+        for wrong, bound, ahead, behind in zip(comparison.wrong, comparison.bounds, *sides, strict=True):
+            room = SAME_PIECE * np.fmax(abs(ahead), abs(behind)) + bound
+            if bool((wrong & (distance(ahead, behind) > room)).any()):
+                return True
+        return False
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""
