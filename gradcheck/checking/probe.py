@@ -502,30 +502,31 @@ class Prober:
             if heard is not None and not heard.rejects and heard.of_claim < np.inf:
                 seen = replace(seen, allowed=seen.allowed + heard.of_claim)
         ruling = decide(claim, seen, heard)
-        if ruling is Ruling.PASS and comparison is not None and self.sides_differ(comparison, direction, cotangent):
-            ruling = Ruling.FAIL
+        outvoted = ruling is Ruling.PASS and comparison is not None and comparison.wrong is not None
+        if (outvoted or ruling is Ruling.CONTRADICTION) and self.hides_kink(comparison, direction, cotangent, seen):
+            ruling = decide(claim, replace(seen, bar=math.inf), heard)
         return Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows, comparison, ruling)
 
-    def sides_differ(self, comparison: Comparison, direction: list[Array | None], cotangent: Array) -> bool:
-        """Whether the tape's gradients on both sides of the point differ in an entry that it rejects.
+    def hides_kink(self, comparison: Comparison, direction: list[Array | None], cotangent: Array, seen: Seen) -> bool:
+        """Whether a kink lies within the smallest step, so that the differences see the mean of both sides.
 
-        Then a kink lies within the smallest step. The differences see the mean of both sides, which is no evidence
-        against a tape that holds on one. (Their `gap` shows a kink as well, but not where those of several outputs
-        cancel in it.) An operation with a wrong rule of its own gives the same on both sides.
+        Then the tape's gradients on both sides differ: in an entry that it rejects, or, where it rejects none, in some
+        entry, and their mean is what the differences give. An operation with a wrong rule of its own gives the same on
+        both sides. (`Seen.gap` shows a kink as well, but not where those of several outputs cancel in their sum.)
         """
-        if comparison.wrong is None:
-            return False
+        assert comparison is not None
         sides = []
-        for sign in (1.0, -1.0):
-            tape = self.point.recorded(self.point.at(moved(self.point.x, direction, sign * SMALLEST_STEP)))
+        for step in (SMALLEST_STEP, -SMALLEST_STEP):
+            tape = self.point.recorded(self.point.at(moved(self.point.x, direction, step)))
             if tape is None:
                 return False
             sides.append(self.point.of_moved(tape.gradient(self.point.outputs.split(cotangent))))
-        for wrong, bound, ahead, behind in zip(comparison.wrong, comparison.bounds, *sides, strict=True):
-            room = SAME_PIECE * np.fmax(abs(ahead), abs(behind)) + bound
-            if bool((wrong & (distance(ahead, behind) > room)).any()):
-                return True
-        return False
+        bounds = comparison.bounds or comparison.rounding
+        rooms = [SAME_PIECE * np.fmax(abs(a), abs(b)) + bound for a, b, bound in zip(*sides, bounds, strict=True)]
+        differ = [distance(a, b) > room for a, b, room in zip(*sides, rooms, strict=True)]
+        if comparison.wrong is not None:
+            return some(d & w for d, w in zip(differ, comparison.wrong, strict=True)) is not None
+        return some(differ) is not None and seen.holds(sum(along(side, direction) for side in sides) / 2)
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""

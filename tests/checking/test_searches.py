@@ -198,9 +198,9 @@ def of_numpy(forward: Any, vjp: Callable[[float], Any]) -> tuple[Any, Any, list[
 NARROW: dict[str, Any] = {"inputs": normal((4,), dtype="float32"), "of_right": NOT_FAIL, "of_wrong": NOT_GREEN}
 SEARCHES_OVER_VALUES = [
     *[claim for steps in (20, 30, 50) for claim in in_numpy(
-        f"golden section of a quartic in {steps}", *of_numpy(least_of(quartic, "golden", steps), of_quartic), **NARROW)],
+        f"golden section in {steps}", *of_numpy(least_of(quartic, "golden", steps), of_quartic), **NARROW)],
     *[claim for steps in (30, 80) for claim in in_numpy(
-        f"ternary search of a quartic in {steps}", *of_numpy(least_of(quartic, "ternary", steps), of_quartic), **NARROW)],
+        f"ternary search in {steps}", *of_numpy(least_of(quartic, "ternary", steps), of_quartic), **NARROW)],
     *[claim for section in ("golden", "ternary") for claim in in_numpy(
         f"{section} search of a flat objective", *of_numpy(least_of(flat, section, 40), of_flat), **NARROW)],
     *[claim for steps in (20, 30, 80) for claim in in_numpy(
