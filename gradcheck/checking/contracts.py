@@ -63,7 +63,9 @@ class Contracts:
         g = point.outputs.cotangent(self.random)
         seen = point.problem.observe(point.outputs.split(g)) if point.problem.observe else None
         observed = self.observed(seen) if seen else []
-        found = self.forward_repeats(seen if point.as_given or point.problem.outputs is not None else None)
+        found = self.forward_repeats(
+            seen if point.as_given or point.problem.outputs is not None else None
+        )
         if not found:
             of_g = self.at.claimed(g)
             found = self.backward_repeats(g, of_g, seen)
@@ -86,9 +88,15 @@ class Contracts:
         again = (seen.outputs if seen else None) or problem.forward(list(inputs))
         pairs = zip(first, again, point.problem.output_names, strict=True)
         names = [name for a, b, name in pairs if not same(a, b)]
-        return [Diagnosis.of("GC131", f"two calls give different values of {', '.join(names)}")] if names else []
+        return (
+            [Diagnosis.of("GC131", f"two calls give different values of {', '.join(names)}")]
+            if names
+            else []
+        )
 
-    def backward_repeats(self, g: Array, of_g: Gradients, seen: Observation | None) -> list[Diagnosis]:
+    def backward_repeats(
+        self, g: Array, of_g: Gradients, seen: Observation | None
+    ) -> list[Diagnosis]:
         """The same cotangents give the same gradients, bit by bit, also where forward ran at other values meanwhile:
         what a layer keeps belongs to one call. What was seen is one of both times."""
         point, problem = self.at, self.at.problem
@@ -109,7 +117,9 @@ class Contracts:
             return found
         return self.differing("GC138" if seen.interrupted else "GC132", once, seen.gradients)
 
-    def differing(self, code: str, first: Sequence[Array | None], second: Sequence[Array | None]) -> list[Diagnosis]:
+    def differing(
+        self, code: str, first: Sequence[Array | None], second: Sequence[Array | None]
+    ) -> list[Diagnosis]:
         """The diagnosis of two gradients that should be the same; empty if they are."""
         names = self.named(lambda k: not same(first[k], second[k]))
         return [Diagnosis.of(code, REPEATED[code], names)] if names else []
@@ -117,7 +127,9 @@ class Contracts:
     def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
         mixed = self.at.outputs.held(FACTOR * g + self.at.outputs.cotangent(self.random))
-        h = mixed - FACTOR * g  # so that none of the three is rounded, whatever dtype the outputs have
+        h = (
+            mixed - FACTOR * g
+        )  # so that none of the three is rounded, whatever dtype the outputs have
         of_h = self.at.claimed(h)
         self.claims = [(u, self.at.of_moved(found)) for u, found in ((h, of_h), (g, of_g))]
         if not finite([*of_g, *of_h]):
@@ -134,7 +146,9 @@ class Contracts:
             rounding = dict(zip(self.at.moved, self.rounding(mixed), strict=True))
             names = self.named(lambda k: apart(k, FEW * rounding[k]))
         if names:
-            return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
+            return [
+                Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)
+            ]
         zero = self.at.claimed(0 * g)
         names = self.named(lambda k: zero[k] is not None and bool((zero[k] != 0).any()))  # type: ignore[union-attr]
         text = "a cotangent of zeros does not give a gradient of zeros"
@@ -147,9 +161,13 @@ class Contracts:
         large as the outputs over the inputs: of a gradient that cancels nothing else is left.
         """
         if self.at.opaque:
-            epsilon = max(FLOAT32, self.at.epsilon, coarsest(self.at.problem.inputs[k] for k in self.at.moved))
+            epsilon = max(
+                FLOAT32, self.at.epsilon, coarsest(self.at.problem.inputs[k] for k in self.at.moved)
+            )
             terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)
-            return [opaque_bound(x, terms, g, epsilon) for x, g in zip(self.at.x, found, strict=True)]
+            return [
+                opaque_bound(x, terms, g, epsilon) for x, g in zip(self.at.x, found, strict=True)
+            ]
         measured = self.at.measured_claim(self.at.outputs.split(cotangent), self.random)
         measured.draw()
         return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
@@ -171,7 +189,9 @@ class Contracts:
                 text = f"backward raises {type(error).__name__} when only {name} takes part in the loss: {said}"
                 return [Diagnosis.of("GC136", text)]
             with_zeros = problem.vjp(inputs, zeros)
-            names = self.named(lambda i, u=undefined, z=with_zeros: not close(u[i], z[i], 1.0, None))  # type: ignore[misc]
+            names = self.named(
+                lambda i, u=undefined, z=with_zeros: not close(u[i], z[i], 1.0, None)
+            )  # type: ignore[misc]
             if names:
                 text = f"when only {name} takes part in the loss, zeros give another gradient"
                 return [Diagnosis.of("GC136", text, names)]
@@ -185,7 +205,11 @@ class Contracts:
             ("GC134", seen.changed_by_backward, "backward writes into"),
             ("GC135", seen.aliased, "backward returns the memory of"),
         ]
-        return [Diagnosis.of(code, f"{text} {', '.join(names)}", names) for code, names, text in rows if names]
+        return [
+            Diagnosis.of(code, f"{text} {', '.join(names)}", names)
+            for code, names, text in rows
+            if names
+        ]
 
 
 def same(a: Array | None, b: Array | None) -> bool:
@@ -213,14 +237,18 @@ def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0
     if not given or not given[0].size:
         return True
     whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
-    size = max(float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max()))
+    size = max(
+        float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max())
+    )
     eps = CLEAR * coarsest(given)
     bar = eps * size + rounding + SMALLEST["float64"]  # below which digits are lost
     return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= bar
 
 
 # --------------------------------------------------------------------------- the layer's own precision
-def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: float) -> tuple[list[Entry], str]:
+def wrong_in_own_precision(
+    point: Point, random: np.random.Generator, rtol: float
+) -> tuple[list[Entry], str]:
     """The entries of the gradient of a random sum of the outputs in which the layer's own backward, in the dtypes that
     it was given, loses more digits than it may; and the dtype that it computes in.
 
@@ -231,9 +259,12 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
     problem, inputs = point.problem, list(point.problem.inputs)
     tape = point.recorded(inputs, own=True) if point.reruns is not None else None
     outputs = FlatOutputs(
-        problem.forward(inputs) if problem.outputs is None else list(problem.outputs), point.outputs.active
+        problem.forward(inputs) if problem.outputs is None else list(problem.outputs),
+        point.outputs.active,
     )
-    epsilon = max(EPSILON[name] for name in (*point.casts, *(inputs[k].dtype.name for k in point.moved)))
+    epsilon = max(
+        EPSILON[name] for name in (*point.casts, *(inputs[k].dtype.name for k in point.moved))
+    )
     if tape is not None:
         epsilon = max(epsilon, tape.coarsest)
     name = next(n for n, e in EPSILON.items() if e == epsilon)
@@ -251,7 +282,9 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
                 one.responses = one.perturbed(FEW * epsilon, one.responses)
         claimed = mine.plain
         # no rounding explains a gradient that is not finite
-        own = [np.where(np.isfinite(c), o, 0.0) for c, o in zip(claimed, mine.responses, strict=True)]
+        own = [
+            np.where(np.isfinite(c), o, 0.0) for c, o in zip(claimed, mine.responses, strict=True)
+        ]
         # another formula has other intermediates: of 297 right layers in float32 none needed more than 0.15 of this
         most = [float(np.max(response, initial=0.0)) for response in taped.responses]
         bounds = [o + m + FEW * epsilon * abs(t) for o, m, t in zip(own, most, right, strict=True)]
@@ -260,7 +293,10 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
         if point.searches:  # what a search finds of the outputs' digits, backward has no more of
             lost = largest(outputs.vector - point.outputs.vector)
             epsilon = max(epsilon, lost / (largest(point.outputs.vector) + SMALLEST["float64"]))
-        bounds = [opaque_bound(point.x[k], outputs.vector * cotangent, g, epsilon) for k, g in enumerate(right)]
+        bounds = [
+            opaque_bound(point.x[k], outputs.vector * cotangent, g, epsilon)
+            for k, g in enumerate(right)
+        ]
     wrong = []
     for number, (c, t, bound) in enumerate(zip(claimed, right, bounds, strict=True)):
         bar = np.broadcast_to(float(limits.smallest_normal) + bound + rtol * largest(t), t.shape)

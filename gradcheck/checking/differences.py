@@ -49,7 +49,11 @@ def scale_of(x: Array) -> Array:
     power = np.ldexp(1.0, np.clip(np.frexp(np.where(usable, size, 1.0))[1] - 1, -1000, 1000))
     if bool(usable.all()):
         return power
-    typical = min(1.0, float(2.0 ** np.floor(np.log2(float(size[usable].mean()))))) if bool(usable.any()) else 1.0
+    typical = (
+        min(1.0, float(2.0 ** np.floor(np.log2(float(size[usable].mean())))))
+        if bool(usable.any())
+        else 1.0
+    )
     return np.where(usable, power, typical)
 
 
@@ -161,11 +165,16 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     steps = sorted(line.samples)
     h = np.array([[RATIO**k] for k in steps])
     ahead, behind = (np.stack([line.samples[k][side].change for k in steps]) for side in (0, 1))
-    noises = noise + FEW * EPS * np.stack([np.fmax(*(sample.size for sample in line.samples[k])) for k in steps])
+    noises = noise + FEW * EPS * np.stack(
+        [np.fmax(*(sample.size for sample in line.samples[k])) for k in steps]
+    )
     sides = abs(np.stack([ahead, behind]))
     jumps = sides[:, 0] > FAR_BARS * (noises[0] + noises[1]) + abs(sides[:, 1] - sides[:, 0])
     changes, apart = sides.max(axis=0), (ahead + behind) / h
-    for one, other in ((ahead, behind), (behind, ahead)):  # at the edge of the domain there is one side
+    for one, other in (
+        (ahead, behind),
+        (behind, ahead),
+    ):  # at the edge of the domain there is one side
         one[:] = np.where(np.isnan(one).all(axis=0), -other, one)
     both, chosen = balanced(*extrapolated((ahead - behind) / (2 * h), RATIO * RATIO, noises / h))
     # A derivative compatible with 0 is no better known than the outputs, over the scale of the inputs: a right backward
@@ -270,28 +279,38 @@ def weights_of(order: int) -> Array:
 WEIGHTS = [weights_of(order) for order in ORDERS]
 
 
-def from_close_values(line: Line, thoroughly: bool, epsilon: float = EPS, stairs: bool = False) -> Array:
+def from_close_values(
+    line: Line, thoroughly: bool, epsilon: float = EPS, stairs: bool = False
+) -> Array:
     """A bound of the rounding error of every row, which is no less than an `epsilon` of its size. `thoroughly`: from
     both sides, of which one may see a kink or the edge of the domain, and finer structure than 2^-15 of the inputs'
     scale counting as rounding too; of 2^-8, where it is known to be `stairs`."""
     near = []
     for sign in (1.0, -1.0) if thoroughly else (1.0,):
         table = close_values(line, sign * NEAR_SPACING)
-        level = (table[1:] == table[:-1]).mean(axis=0) > 0.5  # then numbers of size 1 may hide it (1 + x at 1e-17)
-        noise = np.where(level, EPS * np.maximum(line.sizes, 1.0), DEVIATIONS * standard_deviation(table))
+        level = (table[1:] == table[:-1]).mean(
+            axis=0
+        ) > 0.5  # then numbers of size 1 may hide it (1 + x at 1e-17)
+        noise = np.where(
+            level, EPS * np.maximum(line.sizes, 1.0), DEVIATIONS * standard_deviation(table)
+        )
         near.append(np.where(np.isfinite(noise), noise, np.inf))
     noise = np.maximum(epsilon * line.sizes, np.stack(near).min(axis=0))
     if not thoroughly:
         return noise
     spacings = (FAR_SPACING, STAIRS_SPACING) if stairs else (FAR_SPACING,)
     far = [close_values(line, sign * spacing) for spacing in spacings for sign in (1.0, -1.0)]
-    deviations = np.stack([standard_deviation(table) for table in far]).reshape(len(spacings), 2, -1)
+    deviations = np.stack([standard_deviation(table) for table in far]).reshape(
+        len(spacings), 2, -1
+    )
     hidden = DEVIATIONS * deviations.min(axis=1).max(axis=0)
     largest = abs(np.concatenate(far)).max(axis=0)
     size = np.maximum(line.sizes, np.where(np.isfinite(largest), largest, 0.0))
     noise = np.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
     # of numbers on the way some rounding may hide, however small the output is (a GELU at -8 is x · (1 − 1) / 2)
-    return np.maximum(noise, MANY * EPS * max([1.0, *(float(abs(x).max()) for x in line.x if x.size)]))
+    return np.maximum(
+        noise, MANY * EPS * max([1.0, *(float(abs(x).max()) for x in line.x if x.size)])
+    )
 
 
 def close_values(line: Line, spacing: float) -> Array:
@@ -303,4 +322,8 @@ def standard_deviation(table: Array) -> Array:
     """The standard deviation of the errors in every column of values."""
     unit = abs(table).max(axis=0)
     unit = np.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
-    return unit * np.sqrt(np.stack([((weights @ (table / unit)) ** 2).mean(axis=0) for weights in WEIGHTS]).max(axis=0))
+    return unit * np.sqrt(
+        np.stack([((weights @ (table / unit)) ** 2).mean(axis=0) for weights in WEIGHTS]).max(
+            axis=0
+        )
+    )

@@ -9,7 +9,10 @@ from gradcheck.checking.problem import Problem
 
 POSITIVE, WITHIN_ONE = (0.1, 3.0), (-0.9, 0.9)
 DOMAINS: Mapping[str, tuple[float, float]] = {
-    **dict.fromkeys(("sqrt", "rsqrt", "log", "log2", "log10", "pow", "gammaln", "digamma", "reciprocal"), POSITIVE),
+    **dict.fromkeys(
+        ("sqrt", "rsqrt", "log", "log2", "log10", "pow", "gammaln", "digamma", "reciprocal"),
+        POSITIVE,
+    ),
     **dict.fromkeys(("asin", "acos", "atanh", "erfinv"), WITHIN_ONE),
     "log1p": (-0.9, 3.0),
     "acosh": (1.1, 3.0),

@@ -19,9 +19,25 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.checking.differences import RATIO, USUAL, moved
-from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, even_weights, flat_real
+from gradcheck.checking.point import (
+    SUM_OF_OUTPUTS,
+    Entry,
+    Point,
+    array_and_element,
+    even_weights,
+    flat_real,
+)
 from gradcheck.checking.precision import CLEAR, EPSILON, FEW, NumpyArray, wide
-from gradcheck.checking.probe import SMALL, Found, Masks, Prober, Ruling, tape_diff, undecided, with_kink
+from gradcheck.checking.probe import (
+    SMALL,
+    Found,
+    Masks,
+    Prober,
+    Ruling,
+    tape_diff,
+    undecided,
+    with_kink,
+)
 from gradcheck.checking.reasons import VerdictReason
 from gradcheck.checking.tape import Tape, dead_steps
 from gradcheck.result import Diagnosis, Status
@@ -90,7 +106,9 @@ def depending(point: Point, random: np.random.Generator, masks: Masks) -> Array:
 
 def listed(names: Sequence[str], count: int) -> str:
     """The first of some names, and how many more of all there are."""
-    return ", ".join(names[:MOST_NAMED]) + (f" and {count - MOST_NAMED} more" if count > MOST_NAMED else "")
+    return ", ".join(names[:MOST_NAMED]) + (
+        f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
+    )
 
 
 def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
@@ -109,8 +127,12 @@ def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
     if slopes.outside(claim).any:
         wrong = outside_slopes(nearby, cotangent, claim)
         if wrong:
-            text = f"the gradient is not between the one-sided derivatives at {point.place(wrong[0])}"
-            return Found(Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC120", text),), exhaustive=False)
+            text = (
+                f"the gradient is not between the one-sided derivatives at {point.place(wrong[0])}"
+            )
+            return Found(
+                Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC120", text),), exhaustive=False
+            )
         slopes = nearby.slopes(cotangent)
     jumping = nearby.jumping(slopes.rows)
     # where all is of one piece an operation's own rule may be wrong, as that of sign at 0
@@ -118,7 +140,9 @@ def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
     smooth_ones = nearby.free & ~varies
     if bool(smooth_ones.any()):
         tied = nearby.free & np.isin(nearby.groups, nearby.groups[varies])
-        kinked = jumping | (depending(point, random, nearby.as_masks(tied)) if bool(tied.any()) else False)
+        kinked = jumping | (
+            depending(point, random, nearby.as_masks(tied)) if bool(tied.any()) else False
+        )
         if not bool(kinked.all()):
             smooth = prober.look(masks, without=kinked)
             if smooth.decision is Ruling.FAIL:
@@ -231,12 +255,19 @@ class Slopes:
     @cached_property
     def shared(self) -> NumpyArray:
         """The slopes along each of the first directions over each group alone, per point."""
-        return np.array([[self.grouped(row * move) for row in self.rows] for move in self.moves[:USED_DIRECTIONS]])
+        return np.array(
+            [
+                [self.grouped(row * move) for row in self.rows]
+                for move in self.moves[:USED_DIRECTIONS]
+            ]
+        )
 
     @cached_property
     def share_tolerance(self) -> NumpyArray:
         """The tolerance of these."""
-        return np.array([self.grouped(self.tolerance * abs(move)) for move in self.moves[:USED_DIRECTIONS]])
+        return np.array(
+            [self.grouped(self.tolerance * abs(move)) for move in self.moves[:USED_DIRECTIONS]]
+        )
 
     @cached_property
     def complete(self) -> NumpyArray:
@@ -260,7 +291,9 @@ class Slopes:
     def outside(self, gradient: NumpyArray) -> Outside:
         """Where a gradient is outside of the slopes."""
         low, high = extremes_of(self.shared, axis=1)
-        room = self.share_tolerance + (spare_of(self.shared, self.share_tolerance, 1) if self.further else 0.0)
+        room = self.share_tolerance + (
+            spare_of(self.shared, self.share_tolerance, 1) if self.further else 0.0
+        )
         shares = np.array([self.grouped(gradient * move) for move in self.moves[:USED_DIRECTIONS]])
         shares = ~((low - room <= shares) & (shares <= high + room)) & np.isfinite(low + high)
         return Outside(self.excludes(gradient) & (self.groups >= 0), shares)
@@ -269,12 +302,16 @@ class Slopes:
 def extremes_of(values: NumpyArray, axis: int = 0) -> tuple[NumpyArray, NumpyArray]:
     """The least and the largest of values along an axis; inf and −inf where all are NaN."""
     missing = np.isnan(values)
-    return np.where(missing, np.inf, values).min(axis=axis), np.where(missing, -np.inf, values).max(axis=axis)
+    return np.where(missing, np.inf, values).min(axis=axis), np.where(missing, -np.inf, values).max(
+        axis=axis
+    )
 
 
 def spare_of(values: NumpyArray, tolerance: NumpyArray, axis: int) -> NumpyArray:
     """How far what was not seen may lie beyond: as much as the pieces that were are apart, where these are many."""
-    count = (np.diff(np.sort(values, axis=axis), axis=axis) > np.expand_dims(tolerance, axis)).sum(axis=axis) + 1
+    count = (np.diff(np.sort(values, axis=axis), axis=axis) > np.expand_dims(tolerance, axis)).sum(
+        axis=axis
+    ) + 1
     low, high = extremes_of(values, axis)
     return np.where((count > 2) & (low <= high), (high - low) / np.maximum(count - 1, 1), 0.0)
 
@@ -287,7 +324,9 @@ class Nearby:
         self.free = self.spread(masks)
         """Which numbers move: the flat real ones of all moved inputs."""
         self.groups, self.mixed, signs = groups_of(self.point, self.free)
-        self.scales = reals([scale + 0 * x for scale, x in zip(self.point.scales, self.point.x, strict=True)])
+        self.scales = reals(
+            [scale + 0 * x for scale, x in zip(self.point.scales, self.point.x, strict=True)]
+        )
         if self.complex:
             self.scales = self.scales.reshape(-1, 2)[:, :1].repeat(2)
         drawn = [reals_of(self.point, masks, prober.random) for _ in range(KINK_DIRECTIONS)]
@@ -298,7 +337,9 @@ class Nearby:
         self.values: list[NumpyArray] = []
         self.rounding: NumpyArray | float = 0.0
         self.here = np.asarray(self.point.outputs.vector)
-        self.at_zero = next((size for size in AT_ZERO if self.responds(size) and self.parts_ties(size)), NEAR)
+        self.at_zero = next(
+            (size for size in AT_ZERO if self.responds(size) and self.parts_ties(size)), NEAR
+        )
         line = self.point.line(self.as_arrays(self.directions[0]))
         self.noise = np.asarray(self.point.noise(line, NEAR_STEP, prober.random))
         self.around = np.asarray(line.samples[NEAR_STEP][0].size) / NEAR
@@ -321,7 +362,9 @@ class Nearby:
         """A mask of numbers as those of elements."""
         flags = numbers.reshape(-1, 2).any(axis=1) if self.complex else numbers
         ends = np.cumsum([x.size for x in self.point.x])[:-1]
-        return [m.reshape(x.shape) for m, x in zip(np.split(flags, ends), self.point.x, strict=True)]
+        return [
+            m.reshape(x.shape) for m, x in zip(np.split(flags, ends), self.point.x, strict=True)
+        ]
 
     def as_arrays(self, move: NumpyArray) -> list[Array]:
         """A direction over the numbers as one array per input."""
@@ -333,7 +376,10 @@ class Nearby:
     def responds(self, at_zero: float) -> bool:
         """Whether outputs change where elements that are 0 move so little, as many as do where these move by `NEAR`."""
         direction = self.as_arrays(self.directions[0])
-        near, far = (self.point.vector(points_beside(self.point, direction, size, NEAR)[0]) for size in (at_zero, NEAR))
+        near, far = (
+            self.point.vector(points_beside(self.point, direction, size, NEAR)[0])
+            for size in (at_zero, NEAR)
+        )
         return bool((near != self.here)[far != self.here].all())
 
     def parts_ties(self, at_zero: float) -> bool:
@@ -363,28 +409,43 @@ class Nearby:
             tape = self.point.recorded(self.point.at(x))
             self.tapes.append(tape)
             if tape is not None:
-                self.values.append(np.asarray(flat_real([tape.outputs[k] for k in self.point.outputs.active])))
+                self.values.append(
+                    np.asarray(flat_real([tape.outputs[k] for k in self.point.outputs.active]))
+                )
 
     def slopes(self, cotangent: Array, further: bool = False) -> Slopes:
         """The gradients at the points for a cotangent."""
         parts = self.point.outputs.split(cotangent)
         unknown = self.free * np.nan
-        rows = np.array([unknown if t is None else reals(self.point.of_moved(t.gradient(parts))) for t in self.tapes])
+        rows = np.array(
+            [
+                unknown if t is None else reals(self.point.of_moved(t.gradient(parts)))
+                for t in self.tapes
+            ]
+        )
         rows = np.where(np.isfinite(rows), rows, np.nan)
         sizes = np.where(np.isnan(rows), 0.0, abs(rows)).max(axis=0) * self.scales * self.free
         of_group = np.zeros(int(self.groups.max(initial=-1)) + 1)
         np.maximum.at(of_group, self.groups[self.free], sizes[self.free])
         largest = float(sizes.max(initial=0.0))
         # next to an element that is 0 slopes are small; a jump is not a slope
-        around = float((abs(np.asarray(cotangent)) * np.where(self.jumping(rows), 0.0, self.around)).sum())
-        room = np.where(self.free, CLOSE * of_group[self.groups], 0.0) + FEW * NEAR * (largest + around)
+        around = float(
+            (abs(np.asarray(cotangent)) * np.where(self.jumping(rows), 0.0, self.around)).sum()
+        )
+        room = np.where(self.free, CLOSE * of_group[self.groups], 0.0) + FEW * NEAR * (
+            largest + around
+        )
         moves = np.array([*self.moves, *self.directions[len(self.moves) :]])
         return Slopes(rows, moves, self.groups, room / self.scales + self.rounding, further)
 
     def no_slopes(self) -> Found:
         """Undecided where no slope is known: outside of the domain, or within it."""
-        finite = len(self.values) == len(self.tapes) and all(bool(np.isfinite(v).all()) for v in self.values)
-        return undecided(VerdictReason.NO_SLOPE if finite else VerdictReason.EDGE, raised=self.point.raised)
+        finite = len(self.values) == len(self.tapes) and all(
+            bool(np.isfinite(v).all()) for v in self.values
+        )
+        return undecided(
+            VerdictReason.NO_SLOPE if finite else VerdictReason.EDGE, raised=self.point.raised
+        )
 
     def jumping(self, rows: NumpyArray) -> NumpyArray:
         """The outputs that change by so many times what the slopes explain."""
@@ -409,7 +470,9 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     measured = point.measured_claim(point.outputs.split(cotangent), nearby.prober.random)
     measured.draw()
     # the tape computes from the same numbers
-    nearby.rounding = reals([2 * b + 0 * x for b, x in zip(measured.bounds(absolute=True), point.x, strict=True)])
+    nearby.rounding = reals(
+        [2 * b + 0 * x for b, x in zip(measured.bounds(absolute=True), point.x, strict=True)]
+    )
     if nearby.complex:
         nearby.rounding = nearby.rounding.reshape(-1, 2)[:, :1].repeat(2)
     sizes = np.bincount(nearby.groups[nearby.free])
@@ -427,7 +490,10 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     sure = Outside(off.entries & whole & aimed, off.shares & slopes.complete)
     if sure.any:
         return entries_outside(nearby, claim, slopes, sure)
-    if not (off.entries & ~whole & ~nearby.mixed).any() and not (off.shares & ~slopes.complete).any():
+    if (
+        not (off.entries & ~whole & ~nearby.mixed).any()
+        and not (off.shares & ~slopes.complete).any()
+    ):
         return []
     # pieces that no point met may be why: more points, and one output after the other
     while len(nearby.moves) < len(nearby.directions) + FURTHER:
@@ -446,7 +512,9 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     return []
 
 
-def aim_at(nearby: Nearby, slopes: Slopes, claim: NumpyArray, off: NumpyArray, aimed: NumpyArray) -> None:
+def aim_at(
+    nearby: Nearby, slopes: Slopes, claim: NumpyArray, off: NumpyArray, aimed: NumpyArray
+) -> None:
     """Take points along the one entry of each group that is outside by most, and note which they are."""
     low, high = slopes.ends
     excess = np.where(off, np.maximum(claim - high, low - claim) * nearby.scales, -np.inf)
@@ -490,7 +558,11 @@ def entries_outside(
         direction, group = np.argwhere(off.shares)[0].tolist()
         move = slopes.moves[direction] * (nearby.groups == group)
         share, bounds = float(claim @ move), extremes_of(slopes.shared[direction, :, group])
-        k = int(abs(claim * move).argmax()) if bool((claim * move).any()) else int(abs(move).argmax())
+        k = (
+            int(abs(claim * move).argmax())
+            if bool((claim * move).any())
+            else int(abs(move).argmax())
+        )
         nearer = float(bounds[0] if share < bounds[0] else bounds[1])
         value = float(claim[k]) + (nearer - share) / float(move[k])
         picks, ends = [k], {k: (value, value)}
@@ -504,13 +576,17 @@ def entries_outside(
     return wrong
 
 
-def points_beside(point: Point, direction: Direction, at_zero: float, near: float) -> list[list[Array]]:
+def points_beside(
+    point: Point, direction: Direction, at_zero: float, near: float
+) -> list[list[Array]]:
     """The points ahead and behind along a direction."""
 
     def off(x: Array, d: Array | None, sign: float) -> Array:
         return x if d is None else np.asarray(x + sign * np.where(x == 0, at_zero, near) * d)
 
-    return [[off(x, d, sign) for x, d in zip(point.x, direction, strict=True)] for sign in (1.0, -1.0)]
+    return [
+        [off(x, d, sign) for x, d in zip(point.x, direction, strict=True)] for sign in (1.0, -1.0)
+    ]
 
 
 # --------------------------------------------------------------------------- which elements are tied
@@ -528,7 +604,9 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
     keys = []
     assert point.tape is not None
     for kink in kinks(point.tape):
-        weight, labelled = (reals([rows[k] for k in point.moved]) for rows in (kink.weights, kink.labelled))
+        weight, labelled = (
+            reals([rows[k] for k in point.moved]) for rows in (kink.weights, kink.labelled)
+        )
         if double and not any(kink.weights[k].dtype.kind == "c" for k in point.moved):
             weight, labelled = weight.repeat(2), labelled.repeat(2)
         with np.errstate(all="ignore"):
@@ -569,7 +647,9 @@ def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
         first.setdefault(element_of(nearby, number), number)
     names = []
     for place, number in list(first.items())[:MOST_NAMED]:
-        names.append(f"{place} ({sides_of(slopes_that_vary(nearby, slopes, number), nearby, number)})")
+        names.append(
+            f"{place} ({sides_of(slopes_that_vary(nearby, slopes, number), nearby, number)})"
+        )
     return listed(names, len(first))
 
 
@@ -638,10 +718,14 @@ def where_infinite(prober: Prober) -> Found:
     for number, index in [places[k] for k in drawn]:
         value = complex(gradients[number].reshape(-1)[index]).real
         sides = slopes_of_sides(point, number, index, cotangent)
-        slope, bar = next((side for side in sides.values() if np.isfinite(side[0])), (np.nan, np.nan))
+        slope, bar = next(
+            (side for side in sides.values() if np.isfinite(side[0])), (np.nan, np.nan)
+        )
         entry = Entry(number, index, SUM_OF_OUTPUTS, value, slope, bar)
         if value in (slope for slope, _ in sides.values()):
-            unbounded = ", ".join(f"{side} {slope:g}" for side, (slope, _) in sides.items() if np.isinf(slope))
+            unbounded = ", ".join(
+                f"{side} {slope:g}" for side, (slope, _) in sides.items() if np.isinf(slope)
+            )
             right.append(f"{point.place(entry)} ({unbounded})")
         else:
             wrong.append(entry)
@@ -649,13 +733,17 @@ def where_infinite(prober: Prober) -> Found:
         names = listed([point.place(entry) for entry in wrong], len(wrong))
         text = f"backward gives {wrong[0].analytic:g} at {names}, as the slope on neither side does"
         diagnosis = (Diagnosis.of("GC124", text),)
-        return Found(Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis)
+        return Found(
+            Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis
+        )
     point.held = elements
     text = VerdictReason.UNBOUNDED.sentence(places=listed(right, len(places)))
     return Found(Status.KINK, text)
 
 
-def slopes_of_sides(point: Point, number: int, index: int, cotangent: Array) -> dict[str, tuple[float, float]]:
+def slopes_of_sides(
+    point: Point, number: int, index: int, cotangent: Array
+) -> dict[str, tuple[float, float]]:
     """The slopes of the weighted outputs on both sides along one element: ±inf where they grow without bound, else
     those at the smallest step, and how far they are from those at the next."""
     size = float(point.scales[number].reshape(-1)[index])
@@ -663,10 +751,14 @@ def slopes_of_sides(point: Point, number: int, index: int, cotangent: Array) -> 
     line.extend(SMALL_STEPS)
     found = {}
     for name, side, sign in (("left", 1, -1.0), ("right", 0, 1.0)):
-        values = np.array([sign * float(line.samples[k][side].change[0]) / (size * RATIO**k) for k in SMALL_STEPS])
+        values = np.array(
+            [sign * float(line.samples[k][side].change[0]) / (size * RATIO**k) for k in SMALL_STEPS]
+        )
         growth = values[:-1] - values[1:]
         unbounded = bool((growth[:-1] / growth[1:] >= GROWS).all())
-        slope = float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0]) + 0.0  # no −0
+        slope = (
+            float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0]) + 0.0
+        )  # no −0
         found[name] = slope, float(abs(growth[0]))
     return found
 
@@ -696,7 +788,12 @@ class Arguments(NamedTuple):
 
     def near(self, *places: Any) -> list[Array]:
         """Which elements of the first argument lie at one of some places, which are exact."""
-        return [sum((abs(self.values[0] - p) <= FEW * self.units[0] for p in places), self.values[0] != self.values[0])]
+        return [
+            sum(
+                (abs(self.values[0] - p) <= FEW * self.units[0] for p in places),
+                self.values[0] != self.values[0],
+            )
+        ]
 
     def axes(self) -> tuple[int, ...] | None:
         """The axes of a reduction; None for all."""
@@ -716,7 +813,11 @@ def where_equal(a: Arguments) -> Sequence[Any]:
 def where_multiples(a: Arguments) -> Sequence[Any]:
     """A first argument that is a multiple of the second, where that is known."""
     x, y = a.values[:2]
-    return [abs(x - np.round(x / y) * y) <= FEW * (a.units[0] + a.units[1])] * 2 if y is not None else []
+    return (
+        [abs(x - np.round(x / y) * y) <= FEW * (a.units[0] + a.units[1])] * 2
+        if y is not None
+        else []
+    )
 
 
 def tied(a: Arguments, extreme: str) -> Sequence[Any]:
@@ -733,7 +834,9 @@ def tied_neighbours(a: Arguments) -> Sequence[Any]:
     gaps = np.diff(np.take_along_axis(x, order, axis), axis=axis, prepend=-np.inf, append=np.inf)
     close = gaps <= FEW * float(np.max(a.units[0], initial=0))
     either = close.take(places, axis) | close.take(places + 1, axis)
-    return [np.take_along_axis(either, np.argsort(order, axis), axis).reshape(np.shape(a.values[0]))]
+    return [
+        np.take_along_axis(either, np.argsort(order, axis), axis).reshape(np.shape(a.values[0]))
+    ]
 
 
 def windows_of(x: Array, named: dict[str, Any], fill: Any) -> Array:
@@ -748,7 +851,10 @@ def ties_of_windows(a: Arguments) -> tuple[Array, Array]:
     flattened argument."""
     x = a.values[0]
     places = windows_of(np.arange(x.size).reshape(x.shape), a.named, -1)
-    seen, units = windows_of(x, a.named, -np.inf), windows_of(np.broadcast_to(a.units[0], x.shape), a.named, 0.0)
+    seen, units = (
+        windows_of(x, a.named, -np.inf),
+        windows_of(np.broadcast_to(a.units[0], x.shape), a.named, 0.0),
+    )
     axes = tuple(range(x.ndim, seen.ndim))
     near = (abs(seen - seen.max(axis=axes, keepdims=True)) <= FEW * units) & (places >= 0)
     return near & (near.sum(axis=axes, keepdims=True) > 1), places
@@ -765,20 +871,32 @@ def among(a: Arguments) -> Sequence[Any]:
     sequence, values = a.values[:2]
     equal = abs(values[..., None] - sequence) <= FEW * float(np.max(a.units[1], initial=0))
     return (
-        [equal.reshape(-1, sequence.size).any(0).reshape(sequence.shape), equal.any(-1)] if sequence.ndim == 1 else []
+        [equal.reshape(-1, sequence.size).any(0).reshape(sequence.shape), equal.any(-1)]
+        if sequence.ndim == 1
+        else []
     )
 
 
 KINKED: dict[str, KinkRule] = {
     **dict.fromkeys(("relu", "leaky_relu", "elu", "abs", "sign", "sqrt"), lambda a: a.near(0)),
     **dict.fromkeys(("bool", "nonzero", "count_nonzero", "any", "all"), lambda a: a.near(0)),
-    **dict.fromkeys(("floor", "ceil", "trunc", "cast to integers"), lambda a: a.near(np.round(a.values[0]))),
+    **dict.fromkeys(
+        ("floor", "ceil", "trunc", "cast to integers"), lambda a: a.near(np.round(a.values[0]))
+    ),
     "round": lambda a: a.near(np.floor(a.values[0]) + 0.5),
-    **dict.fromkeys(("clip", "hardtanh"), lambda a: a.near(*(a.named[k] for k in a.named if k in ("min", "max")))),
+    **dict.fromkeys(
+        ("clip", "hardtanh"),
+        lambda a: a.near(*(a.named[k] for k in a.named if k in ("min", "max"))),
+    ),
     "softplus": lambda a: a.near(a.named["threshold"] / a.named["beta"]),
-    "norm": lambda a: [abs(a.values[0]).max(axis=a.axes(), keepdims=True, initial=0) + 0 * abs(a.values[0]) == 0],
+    "norm": lambda a: [
+        abs(a.values[0]).max(axis=a.axes(), keepdims=True, initial=0) + 0 * abs(a.values[0]) == 0
+    ],
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), where_equal),
-    **dict.fromkeys(("less_than", "less_equal", "greater_than", "greater_equal", "equal", "not_equal"), where_equal),
+    **dict.fromkeys(
+        ("less_than", "less_equal", "greater_than", "greater_equal", "equal", "not_equal"),
+        where_equal,
+    ),
     **dict.fromkeys(("isclose", "allclose", "equal_all"), where_equal),
     **dict.fromkeys(("remainder", "floor_divide"), where_multiples),
     **dict.fromkeys(("max", "argmax"), lambda a: tied(a, "max")),
@@ -799,7 +917,9 @@ def kinks(graph: Tape) -> list[Kink]:
         dead = dead_steps(graph, [random.standard_normal(out.shape) for out in recording.outputs])
         steps = [step for step in steps if step.first not in dead]
     keyed: list[tuple[int, int, Any]] = [(step.first, 1, step) for step in steps]
-    keyed += [(decision.at, 0, decision) for decision in recording.decisions if decision.name in KINKED]
+    keyed += [
+        (decision.at, 0, decision) for decision in recording.decisions if decision.name in KINKED
+    ]
     for _, _, step in sorted(keyed, key=lambda entry: entry[:2]):
         starts, again = dict[int, Array](), dict[int, Array]()
         masks, labels = elements_at_kinks(graph, step)
@@ -809,13 +929,21 @@ def kinks(graph: Tape) -> list[Kink]:
                 mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
                 drawn = random.uniform(1, 2, shape) * mask
-                label = labels if whole == shape == labels.shape else 0.0  # what is broadcast feeds several rows
+                label = (
+                    labels if whole == shape == labels.shape else 0.0
+                )  # what is broadcast feeds several rows
                 starts[edge] = starts.get(edge, 0.0) + drawn
                 again[edge] = again.get(edge, 0.0) + drawn * label
         if starts:
             pulled = graph.pulled(starts)
             found.append(
-                Kink(step.name, [g != 0 for g in pulled], pulled, graph.pulled(again), np.unique(np.maximum(labels, 1)))
+                Kink(
+                    step.name,
+                    [g != 0 for g in pulled],
+                    pulled,
+                    graph.pulled(again),
+                    np.unique(np.maximum(labels, 1)),
+                )
             )
     return found
 
@@ -852,14 +980,20 @@ def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray
     arrays, units = graph.recording.arrays, []
     if isinstance(step, Step):
         named = {name: value for name, value in step.operands().items() if value is not None}
-        values: list[Any] = [arrays[e] if e >= 0 else named.get("xy"[k]) for k, e in enumerate(step.edges[:2])]
+        values: list[Any] = [
+            arrays[e] if e >= 0 else named.get("xy"[k]) for k, e in enumerate(step.edges[:2])
+        ]
     else:
         values, named = list(step.inputs), dict(zip(step.arguments, step.inputs, strict=False))
-    values = [wide(v) if getattr(getattr(v, "dtype", None), "name", "") in EPSILON else v for v in values]
+    values = [
+        wide(v) if getattr(getattr(v, "dtype", None), "name", "") in EPSILON else v for v in values
+    ]
     for edge, value in zip(step.edges, values, strict=False):
         maker = graph.maker(edge) if edge >= 0 else None
         cancelled = maker.edges if maker is not None and maker.name in ("add", "subtract") else ()
-        size = 0.0 if edge < 0 else abs(value) + sum(abs(wide(arrays[e])) for e in cancelled if e >= 0)
+        size = (
+            0.0 if edge < 0 else abs(value) + sum(abs(wide(arrays[e])) for e in cancelled if e >= 0)
+        )
         units.append(size * EPSILON.get(arrays[edge].dtype.name, 0.0))
     arguments = Arguments(values, units, named)
     with np.errstate(all="ignore"):
@@ -876,7 +1010,9 @@ def kinked_by_tape(point: Point) -> list[Array] | None:
     tape = point.tape
     if tape is None:
         return None
-    masks = [~np.isfinite(g) for g in point.by_tape(point.outputs.vector * 0 + 1)]  # a slope without bound
+    masks = [
+        ~np.isfinite(g) for g in point.by_tape(point.outputs.vector * 0 + 1)
+    ]  # a slope without bound
     for kink in kinks(tape):
         masks = [mask | kink.inputs[k] for mask, k in zip(masks, point.moved, strict=True)]
     masks = [m & ~h for m, h in zip(masks, point.held, strict=True)] if point.held else masks

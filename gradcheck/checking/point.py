@@ -41,7 +41,11 @@ SUM_OF_OUTPUTS = -1
 # --------------------------------------------------------------------------- many arrays as one
 def flat(arrays: Sequence[Array]) -> Array:
     """All elements of `arrays` in one vector; complex if one of them is."""
-    return np.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
+    return (
+        np.concatenate([a.reshape(-1) for a in arrays])
+        if len(arrays) > 1
+        else arrays[0].reshape(-1)
+    )
 
 
 def flat_real(arrays: Sequence[Array]) -> Array:
@@ -195,7 +199,9 @@ class Point:
         Exception: whatever the layer raises there.
     """
 
-    def __init__(self, problem: Problem, spent: Spent | None = None, may_round: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, spent: Spent | None = None, may_round: bool = False
+    ) -> None:
         self.problem = problem
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
@@ -221,7 +227,9 @@ class Point:
         """Whether the inputs have their own dtypes."""
         self.inputs = [wide(x) for x in problem.inputs]
         outputs = self.first_outputs()
-        self.outputs = FlatOutputs(outputs, [k for k, a in enumerate(outputs) if is_differentiable(a)])
+        self.outputs = FlatOutputs(
+            outputs, [k for k, a in enumerate(outputs) if is_differentiable(a)]
+        )
         self.by_rows = self.outputs.size <= MOST_ROWS
         """Whether every output may have a derivative of its own."""
         self.casts = frozenset(() if self.reruns is None else self.reruns.left_out_last)
@@ -233,10 +241,16 @@ class Point:
 
     def first_outputs(self) -> list[Array]:
         """What forward gives at the point, in float64 and without casts if it works there."""
-        attempts = [(self.inputs, self.reruns), (self.inputs, None), (list(self.problem.inputs), None)]
+        attempts = [
+            (self.inputs, self.reruns),
+            (self.inputs, None),
+            (list(self.problem.inputs), None),
+        ]
         for inputs, reruns in attempts[self.reruns is None :]:
             self.inputs, self.reruns = inputs, reruns
-            self.as_given = all(a.dtype == b.dtype for a, b in zip(inputs, self.problem.inputs, strict=True))
+            self.as_given = all(
+                a.dtype == b.dtype for a, b in zip(inputs, self.problem.inputs, strict=True)
+            )
             if self.as_given and self.problem.outputs is not None:
                 self.recording = self.recorded(inputs)  # which tells of casts
                 if reruns is None or (self.recording is not None and not reruns.left_out):
@@ -245,7 +259,11 @@ class Point:
                 outputs = self.compute(inputs)
                 known = self.problem.outputs
                 # of wider inputs the bytes are other numbers, and perhaps more of them
-                if self.as_given or known is None or [a.shape for a in outputs] == [a.shape for a in known]:
+                if (
+                    self.as_given
+                    or known is None
+                    or [a.shape for a in outputs] == [a.shape for a in known]
+                ):
                     return outputs
             except Exception:
                 if reruns is None and self.as_given:
@@ -286,7 +304,11 @@ class Point:
     def compute(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """The outputs at these inputs."""
         self.spent.on(evaluations=1)
-        return self.problem.forward(inputs) if self.reruns is None else self.reruns.outputs(inputs, change)
+        return (
+            self.problem.forward(inputs)
+            if self.reruns is None
+            else self.reruns.outputs(inputs, change)
+        )
 
     @cached_property
     def scales(self) -> list[Array]:
@@ -298,7 +320,9 @@ class Point:
         try:
             outputs = self.compute(self.at(moved), change)
         except Exception as error:  # outside of its domain, for at the point itself it did not
-            self.raised = f"; the forward raises {type(error).__name__} at points nearby: {text_of(error)}"
+            self.raised = (
+                f"; the forward raises {type(error).__name__} at points nearby: {text_of(error)}"
+            )
             outputs = [array * np.nan for array in self.outputs.arrays]
         return [outputs[k] for k in self.outputs.active]
 
@@ -306,13 +330,17 @@ class Point:
         """The flat real outputs with the moved inputs replaced."""
         return flat_real(self.forward(moved))
 
-    def direction(self, random: np.random.Generator, masks: Sequence[Array | None] | None = None) -> list[Array | None]:
+    def direction(
+        self, random: np.random.Generator, masks: Sequence[Array | None] | None = None
+    ) -> list[Array | None]:
         """A random direction over all moved inputs, or over the elements in their masks (None: that input stays)."""
         found: list[Array | None] = []
         for k, (x, scale) in enumerate(zip(self.x, self.scales, strict=True)):
             mask = True if masks is None else masks[k]
             free = ~self.held[k] if self.held else True
-            found.append(None if mask is None else random_direction(x, scale, random) * (mask & free))
+            found.append(
+                None if mask is None else random_direction(x, scale, random) * (mask & free)
+            )
         return found
 
     def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
@@ -373,11 +401,15 @@ class Point:
             if tape is None:
                 return np.nan
             gradients = self.of_moved(tape.gradient(self.outputs.split(weights)))
-            return sum(float((g.conj() * d).real.sum()) for g, d in zip(gradients, direction, strict=True))
+            return sum(
+                float((g.conj() * d).real.sum()) for g, d in zip(gradients, direction, strict=True)
+            )
 
         return jumps_carry(self.line(direction), slope, random)
 
-    def recorded(self, inputs: Sequence[Array], lines: bool = False, own: bool = False) -> Tape | None:
+    def recorded(
+        self, inputs: Sequence[Array], lines: bool = False, own: bool = False
+    ) -> Tape | None:
         """The recorded forward at these inputs; None if values leave it, if it is not the derivative of what is
         computed, or if nothing records."""
         if self.searches or self.problem.reruns is None or (self.reruns is None and not own):
@@ -392,14 +424,20 @@ class Point:
     def agrees(self, outputs: Sequence[Array]) -> bool:
         """Whether recorded outputs are those of the call itself, up to rounding."""
         plain = self.outputs.arrays
-        if len(outputs) != len(plain) or any(a.shape != b.shape for a, b in zip(outputs, plain, strict=True)):
+        if len(outputs) != len(plain) or any(
+            a.shape != b.shape for a, b in zip(outputs, plain, strict=True)
+        ):
             return False
         apart = [distance(wide(a), wide(b)) for a, b in zip(outputs, plain, strict=True)]
         if not any(bool(d.any()) for d in apart):
             return True
-        measured = Measured(lambda c: self.compute(self.inputs, c), self.epsilon, np.random.default_rng(0))
+        measured = Measured(
+            lambda c: self.compute(self.inputs, c), self.epsilon, np.random.default_rng(0)
+        )
         measured.draw()
-        return all(bool((d <= bound).all()) for d, bound in zip(apart, measured.bounds(), strict=True))
+        return all(
+            bool((d <= bound).all()) for d, bound in zip(apart, measured.bounds(), strict=True)
+        )
 
     @property
     def witnessed(self) -> bool:
@@ -427,7 +465,12 @@ class Point:
         count = iter(range(ends[-1] + 1))
 
         def change(name: str, out: Array, number: int) -> None:
-            if chooses(name, out) and next(count, -1) == ends[-1] and out.flags.writeable and out.dtype.kind == "b":
+            if (
+                chooses(name, out)
+                and next(count, -1) == ends[-1]
+                and out.flags.writeable
+                and out.dtype.kind == "b"
+            ):
                 out[...] = ~out
 
         self.spent.on(evaluations=1)
@@ -436,7 +479,9 @@ class Point:
             return None
         pairs = zip(recording.outputs, self.outputs.arrays, strict=True)
         converged = max(CLEAR * EPS, MANY * self.given)
-        if not all(a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs):
+        if not all(
+            a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs
+        ):
             return None
         return self.of_moved(Tape(recording).gradient(cotangents))
 
@@ -450,7 +495,9 @@ class Point:
         bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
         # outside of the domain nothing is known, and nothing asked
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
-        return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)  # of a change both ends are rounded
+        return 2 * (
+            bounds.repeat(2) if self.outputs.complex else bounds
+        )  # of a change both ends are rounded
 
     def measured_outputs(self, moved: Sequence[Array], random: np.random.Generator) -> Measured:
         """The active outputs with the moved inputs replaced, and how far each may be off."""
@@ -458,7 +505,10 @@ class Point:
         if moved is self.x and self.tape is not None:  # then they need not be computed
             known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
         measured = Measured(
-            lambda c: self.forward([rounded_input(x, c) for x in moved], c), self.epsilon, random, known
+            lambda c: self.forward([rounded_input(x, c) for x in moved], c),
+            self.epsilon,
+            random,
+            known,
         )
         measured.draw()
         self.opaque |= self.reruns is None or bool(self.reruns.leaks)
@@ -490,7 +540,10 @@ class Point:
 
         def compute(change: Change) -> list[Array]:
             self.spent.on(evaluations=1)
-            inputs = [rounded_input(x, change) if k in self.moved else x.copy() for k, x in enumerate(given)]
+            inputs = [
+                rounded_input(x, change) if k in self.moved else x.copy()
+                for k, x in enumerate(given)
+            ]
             again = reruns.recording(inputs, change, own)
             assert again is not None
             if again.error is not None:  # of the layer, which did not raise before

@@ -50,7 +50,12 @@ RANDOM_SIGNS = 5.0
 Change = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
 
-PERTURBATION_SIZES = {EPS: 2.0**-34, FLOAT32: 2.0**-13, EPSILON["float16"]: 2.0**-6, EPSILON["bfloat16"]: 2.0**-4}
+PERTURBATION_SIZES = {
+    EPS: 2.0**-34,
+    FLOAT32: 2.0**-13,
+    EPSILON["float16"]: 2.0**-6,
+    EPSILON["bfloat16"]: 2.0**-4,
+}
 """By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above epsilon, so that
 rounding does not show beside them, and far below 1, so that a result responds in proportion."""
 LOST = {epsilon: size ** (1 / 3) for epsilon, size in PERTURBATION_SIZES.items()}
@@ -76,7 +81,18 @@ EXACT = MOVES | {
 that select ask where the result is one of the values (`put_reduced`: an extreme; its products round by epsilons)."""
 STEP_FUNCTIONS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
-RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cumsum", "all_reduce", "reduce_scatter"}
+RINGS = {
+    "add",
+    "subtract",
+    "multiply",
+    "sum",
+    "scale",
+    "add_n",
+    "matmul",
+    "cumsum",
+    "all_reduce",
+    "reduce_scatter",
+}
 """Operations that are exact where the result is a whole number, or nearly always so."""
 
 VJP = "vjp of "
@@ -146,7 +162,12 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
     def change(name: str, out: Array, number: int) -> None:
         if chooses(name, out):
             known = next(left, None)
-            if known is not None and known.shape == out.shape and known.dtype == out.dtype and out.flags.writeable:
+            if (
+                known is not None
+                and known.shape == out.shape
+                and known.dtype == out.dtype
+                and out.flags.writeable
+            ):
                 out[...] = known
         elif not out.flags.writeable:
             return
@@ -158,7 +179,11 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
 
 @np.errstate(all="ignore")  # it runs inside the layer, which may have errors of NumPy raised
 def perturb(
-    array: Array, size: float, random: np.random.Generator, but_whole: bool = False, zeros: bool = False
+    array: Array,
+    size: float,
+    random: np.random.Generator,
+    but_whole: bool = False,
+    zeros: bool = False,
 ) -> None:
     """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers stay, and `zeros`
     move as the smallest numbers do. Sizes are drawn from a half to one and a half: those of one size would cancel in a
@@ -170,7 +195,9 @@ def perturb(
     if but_whole:
         moves = moves * (real != np.rint(real))
     # below the smallest normal number the spacing of numbers does not shrink
-    moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (size * SMALLEST[dtype_name(real.dtype)])
+    moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (
+        size * SMALLEST[dtype_name(real.dtype)]
+    )
     real[...] = np.where(np.isfinite(real), moved, real)
 
 
@@ -217,7 +244,9 @@ class Measured:
     def perturbed(self, size: float, before: Sequence[Any]) -> list[Any]:
         """The largest change of every entry, so far and with one more run."""
         again = self.compute(perturbing(size, self.random, self.choices))
-        return [np.maximum(b, distance(a, p)) for b, a, p in zip(before, again, self.plain, strict=True)]
+        return [
+            np.maximum(b, distance(a, p)) for b, a, p in zip(before, again, self.plain, strict=True)
+        ]
 
     def bounds(self, absolute: bool = False) -> list[Array]:
         """Per array and entry, η: what rounding makes of it at most; inf where no digit is known, unless η is wanted as
@@ -229,10 +258,14 @@ class Measured:
         """Sizes, per array and entry, of the terms that an entry is the sum of: its value or, where they cancel, its
         response relative to the perturbations."""
         size = PERTURBATION_SIZES[self.epsilon]
-        sizes = [np.maximum(abs(p), r / size) for p, r in zip(self.plain, self.responses, strict=True)]
+        sizes = [
+            np.maximum(abs(p), r / size) for p, r in zip(self.plain, self.responses, strict=True)
+        ]
         return [np.where(np.isfinite(s), s, 0.0) for s in sizes]
 
-    def bound(self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool) -> Array:
+    def bound(
+        self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool
+    ) -> Array:
         """η of one array. One entry's response may be small by chance; half of the entries of its row are not."""
         size = np.where(np.isfinite(plain), abs(plain), 0.0)
         if plain.ndim and plain.shape[-1] > 1:
@@ -248,12 +281,17 @@ class Measured:
 
     def lost(self) -> list[Array]:
         """Per array, the entries that respond out of proportion."""
-        return [r > LOST[self.epsilon] * abs(p) for p, r in zip(self.plain, self.responses, strict=True)]
+        return [
+            r > LOST[self.epsilon] * abs(p) for p, r in zip(self.plain, self.responses, strict=True)
+        ]
 
 
 def median_response(response: Array, size: Array) -> Array:
     """Per row the median of the relative responses, those of lost entries left out; 0 where all are."""
-    relative = np.sort(np.where(response <= UNKNOWN * size, response / np.where(size > 0, size, 1.0), np.inf), axis=-1)
+    relative = np.sort(
+        np.where(response <= UNKNOWN * size, response / np.where(size > 0, size, 1.0), np.inf),
+        axis=-1,
+    )
     known = (relative < np.inf).sum(axis=-1, keepdims=True)
     middle = np.take_along_axis(relative, np.maximum((known - 1) // 2, 0), axis=-1)
     return np.where(known > 0, middle, 0.0)

@@ -155,7 +155,11 @@ def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Ruling:
     if heard is not None and heard.rejects and not (power and seen.excludes(heard.value)):
         return Ruling.FAIL
     apart = abs(claim.value - seen.value)
-    if known and seen.excludes(claim.value) and (power or not apart <= FAR_BARS * seen.bar + seen.allowed):
+    if (
+        known
+        and seen.excludes(claim.value)
+        and (power or not apart <= FAR_BARS * seen.bar + seen.allowed)
+    ):
         agrees = heard is not None and not heard.rejects and not seen.holds(heard.value, heard.bar)
         return Ruling.CONTRADICTION if agrees else Ruling.FAIL
     if power and seen.holds(claim.value):
@@ -214,7 +218,9 @@ class Comparison:
     def rounding(self) -> list[Array]:
         """How far both may be apart by rounding, finite where no digit is known as well: a number that cancels to 0 has
         no digit, and is no large one."""
-        return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)] or [0 * abs(t) for t in self.taped]
+        return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)] or [
+            0 * abs(t) for t in self.taped
+        ]
 
     @property
     def blank(self) -> bool:
@@ -241,11 +247,15 @@ def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
     return np.where(np.isfinite(found), found, 0.0)
 
 
-def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float) -> Comparison:
+def tape_diff(
+    point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float
+) -> Comparison:
     """The gradients `claimed` for a cotangent beside the tape's; entries in `masks` alone can be wrong."""
     taped = point.by_tape(cotangent)
     apart = [distance(c, t) for c, t in zip(claimed, taped, strict=True)]
-    doubted = [~(a <= granted(point, c, t, rtol)) for a, c, t in zip(apart, claimed, taped, strict=True)]
+    doubted = [
+        ~(a <= granted(point, c, t, rtol)) for a, c, t in zip(apart, claimed, taped, strict=True)
+    ]
     if masks is not None:
         doubted = [d & (m if m is not None else False) for d, m in zip(doubted, masks, strict=True)]
     if point.held:  # there the gradient is infinite, and was held against the slopes
@@ -254,16 +264,27 @@ def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: M
         return Comparison(claimed, taped)
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
     assert point.tape is not None
-    measured = point.measured_claim(parts, random), point.measured_tape(point.tape, parts, taped, random)
+    measured = (
+        point.measured_claim(parts, random),
+        point.measured_tape(point.tape, parts, taped, random),
+    )
     unconverged = unconverged_bounds(point, parts, taped)
     for _ in range(MOST_DRAWS):
         for one in measured:
             one.draw()
         of_claim, of_tape = (one.bounds() for one in measured)
-        besides = [a + b for a, b in zip(unmeasured(point, measured, taped), unconverged, strict=True)]
+        besides = [
+            a + b for a, b in zip(unmeasured(point, measured, taped), unconverged, strict=True)
+        ]
         # a claim that is not finite has no digits to lose: only the tape may be unknown there
-        rounding = [np.where(np.isfinite(c), a, 0.0) + b for c, a, b in zip(claimed, of_claim, of_tape, strict=True)]
-        bounds = [b + rtol * largest(t) + more for b, t, more in zip(rounding, taped, besides, strict=True)]
+        rounding = [
+            np.where(np.isfinite(c), a, 0.0) + b
+            for c, a, b in zip(claimed, of_claim, of_tape, strict=True)
+        ]
+        bounds = [
+            b + rtol * largest(t) + more
+            for b, t, more in zip(rounding, taped, besides, strict=True)
+        ]
         bounds = [np.where(d, b, more) for d, b, more in zip(doubted, bounds, besides, strict=True)]
         wrong = [d & ~(a <= b) for d, a, b in zip(doubted, apart, bounds, strict=True)]
         if some(w & (a <= CLEAR * b) for w, a, b in zip(wrong, apart, bounds, strict=True)) is None:
@@ -272,11 +293,15 @@ def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: M
     unsure = [d & ~w & (b > POWER * np.fmax(abs(c), abs(t))) for d, w, b, c, t in rows]
     of_claim, of_tape = (one.bounds(absolute=True) for one in measured)
     of_claim = [b + more for b, more in zip(of_claim, besides, strict=True)]
-    sizes = [s * np.where(np.isfinite(t), abs(t), 0.0) for s, t in zip(point.scales, taped, strict=True)]
+    sizes = [
+        s * np.where(np.isfinite(t), abs(t), 0.0) for s, t in zip(point.scales, taped, strict=True)
+    ]
     lost = [np.minimum(z, s * b) for z, s, b in zip(sizes, point.scales, bounds, strict=True)]
     whole, of_rounding = (sum(float(a.sum()) for a in arrays) for arrays in (sizes, lost))
     mostly_rounding = not (whole and 2 * of_rounding <= whole)
-    return Comparison(claimed, taped, bounds, of_claim, of_tape, some(wrong), some(unsure), mostly_rounding)
+    return Comparison(
+        claimed, taped, bounds, of_claim, of_tape, some(wrong), some(unsure), mostly_rounding
+    )
 
 
 def unmeasured(point: Point, measured: Sequence[Measured], taped: Sequence[Array]) -> list[Array]:
@@ -295,7 +320,9 @@ def unmeasured(point: Point, measured: Sequence[Measured], taped: Sequence[Array
     return bounds
 
 
-def unconverged_bounds(point: Point, parts: Sequence[Array | None], taped: Sequence[Array]) -> list[Array]:
+def unconverged_bounds(
+    point: Point, parts: Sequence[Array | None], taped: Sequence[Array]
+) -> list[Array]:
     """Bounds, per entry, of what a stopped iteration leaves of the tape's gradients: what one more step changes.
 
     Where that is more than half of an entry's digits the iteration has not converged, and nothing is granted.
@@ -386,7 +413,9 @@ class Prober:
         cotangent = cotangent if without is None else cotangent * ~without
         return cotangent, self.point.vjp(cotangent)
 
-    def look(self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None) -> Probe:
+    def look(
+        self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None
+    ) -> Probe:
         """A brief probe; where that does not tell, probes over all steps, until one does or two say the same: FAIL by
         the differences is not believed once. The arguments are those of `probe`."""
         first = self.probe(masks, whole=self.point.searches, by_rows=by_rows, without=without)
@@ -396,7 +425,12 @@ class Prober:
         for _ in range(MOST_PROBES):
             probe = self.probe(masks, whole=True, by_rows=by_rows, without=without)
             unseen = probe.decision is Ruling.UNSEEN and self.point.tape is not None
-            if probe.settled or probe.wrong is not None or unseen or probe.decision in (Ruling.BY_TAPE, before):
+            if (
+                probe.settled
+                or probe.wrong is not None
+                or unseen
+                or probe.decision in (Ruling.BY_TAPE, before)
+            ):
                 break
             before = probe.decision
         return probe
@@ -438,7 +472,9 @@ class Prober:
         line = self.point.line(direction, None if like.by_rows else like.cotangent)
         derivative = self.scanned(line, like.derivative.noise, whole)
         masks = [None if d is None else d != 0 for d in direction]
-        return self.compared(direction, derivative, like.cotangent, like.gradients, like.by_rows, masks)
+        return self.compared(
+            direction, derivative, like.cotangent, like.gradients, like.by_rows, masks
+        )
 
     def noise(self, line: Line, whole: bool) -> Array:
         """The rounding error of every row; that of every output is measured along one direction alone."""
@@ -453,7 +489,9 @@ class Prober:
             noise = rows
         else:
             terms = abs(line.weights) * rows
-            total = min(float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms))  # the signs are the cotangent's
+            total = min(
+                float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms)
+            )  # the signs are the cotangent's
             noise = np.full_like(terms[:1], total if total == total else np.inf)
         if line.weights is None:
             self.noises[whole] = noise
@@ -476,7 +514,9 @@ class Prober:
         weights = even_weights(size.size, self.random)
         # where of no output anything is seen all count: a cotangent of 0 would have everyone agree
         known = known if bool(known.any()) else ~known
-        return weights * np.where(known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0)
+        return weights * np.where(
+            known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0
+        )
 
     def compared(
         self,
@@ -503,11 +543,17 @@ class Prober:
                 seen = replace(seen, allowed=seen.allowed + heard.of_claim)
         ruling = decide(claim, seen, heard)
         outvoted = ruling is Ruling.PASS and comparison is not None and comparison.wrong is not None
-        if (outvoted or ruling is Ruling.CONTRADICTION) and self.hides_kink(comparison, direction, cotangent, seen):
+        if (outvoted or ruling is Ruling.CONTRADICTION) and self.hides_kink(
+            comparison, direction, cotangent, seen
+        ):
             ruling = decide(claim, replace(seen, bar=math.inf), heard)
-        return Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows, comparison, ruling)
+        return Probe(
+            direction, derivative, cotangent, gradients, claim, seen, by_rows, comparison, ruling
+        )
 
-    def hides_kink(self, comparison: Comparison, direction: list[Array | None], cotangent: Array, seen: Seen) -> bool:
+    def hides_kink(
+        self, comparison: Comparison, direction: list[Array | None], cotangent: Array, seen: Seen
+    ) -> bool:
         """Whether a kink lies within the smallest step, so that the differences see the mean of both sides.
 
         Then the tape's gradients on both sides differ: in an entry that it rejects, or, where it rejects none, in some
@@ -522,11 +568,16 @@ class Prober:
                 return False
             sides.append(self.point.of_moved(tape.gradient(self.point.outputs.split(cotangent))))
         bounds = comparison.bounds or comparison.rounding
-        rooms = [SAME_PIECE * np.fmax(abs(a), abs(b)) + bound for a, b, bound in zip(*sides, bounds, strict=True)]
+        rooms = [
+            SAME_PIECE * np.fmax(abs(a), abs(b)) + bound
+            for a, b, bound in zip(*sides, bounds, strict=True)
+        ]
         differ = [distance(a, b) > room for a, b, room in zip(*sides, rooms, strict=True)]
         if comparison.wrong is not None:
             return some(d & w for d, w in zip(differ, comparison.wrong, strict=True)) is not None
-        return some(differ) is not None and seen.holds(sum(along(side, direction) for side in sides) / 2)
+        return some(differ) is not None and seen.holds(
+            sum(along(side, direction) for side in sides) / 2
+        )
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""
@@ -535,8 +586,15 @@ class Prober:
         def weighted(values: Array) -> Array:
             return np.where(used, u * values, 0.0)
 
-        value, bars = float(weighted(derivative.both.value).sum()), abs(weighted(derivative.both.bar))
-        bar = min(float(bars.sum()), RANDOM_SIGNS * root_of_squares(bars)) if bool(used.any()) else np.inf
+        value, bars = (
+            float(weighted(derivative.both.value).sum()),
+            abs(weighted(derivative.both.bar)),
+        )
+        bar = (
+            min(float(bars.sum()), RANDOM_SIGNS * root_of_squares(bars))
+            if bool(used.any())
+            else np.inf
+        )
         if np.isfinite(claim.size):
             bar += ROUNDING * claim.size
         allowed = self.rtol * max(abs(value), abs(claim.value))
@@ -576,4 +634,9 @@ def with_kink(found: Found, why: str) -> Found:
     if found.verdict not in (Status.PASS, Status.KINK):
         return found
     whole = f"{found.why}; {why}" if found.why else why
-    return replace(found, verdict=Status.KINK, why=whole, diagnosis=(*found.diagnosis, Diagnosis.of("GC120", why)))
+    return replace(
+        found,
+        verdict=Status.KINK,
+        why=whole,
+        diagnosis=(*found.diagnosis, Diagnosis.of("GC120", why)),
+    )

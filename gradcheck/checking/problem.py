@@ -56,7 +56,11 @@ class Reruns(Protocol):
         """As `Problem.vjp`."""
 
     def recording(
-        self, inputs: Sequence[Array], change: Change | None = None, own: bool = False, lines: bool = False
+        self,
+        inputs: Sequence[Array],
+        change: Change | None = None,
+        own: bool = False,
+        lines: bool = False,
     ) -> Recording | None:
         """The call, operation by operation, with the lines of the user's code if wanted; None where nothing records."""
 

@@ -33,7 +33,9 @@ MISSED = 1e-2
 """The share of a row's change that the tape has to miss."""
 
 
-def jumps_carry(line: Line, slope: Callable[[float, Array], float], random: np.random.Generator) -> bool:
+def jumps_carry(
+    line: Line, slope: Callable[[float, Array], float], random: np.random.Generator
+) -> bool:
     """Whether jumps carry the change of some outputs along a line.
 
     Args:
@@ -41,14 +43,18 @@ def jumps_carry(line: Line, slope: Callable[[float, Array], float], random: np.r
         slope: gives the tape's slope at a place on the line, of the rows' sum with some weights.
     """
     line.extend(STEPS)
-    quotients = [(line.samples[k][0].change - line.samples[k][1].change) / (2 * RATIO**k) for k in STEPS]
+    quotients = [
+        (line.samples[k][0].change - line.samples[k][1].change) / (2 * RATIO**k) for k in STEPS
+    ]
     even = np.isfinite(quotients).all(axis=0) & (quotients[0] != 0)
     for fine, coarse in itertools.pairwise(quotients):
         even &= abs(fine - coarse) <= IN_PROPORTION * np.fmax(abs(fine), abs(coarse))
     if not bool(even.any()):
         return False
     # every row counts alike, and no share that is missed cancels another
-    weights = np.where(even, random.uniform(0.5, 1.5, even.size) / np.where(even, quotients[0], 1.0), 0.0)
+    weights = np.where(
+        even, random.uniform(0.5, 1.5, even.size) / np.where(even, quotients[0], 1.0), 0.0
+    )
     places = (2 * np.arange(SLOPES) + 1) / SLOPES - 1
     slopes = np.array([slope(place * RATIO ** STEPS[0], weights) for place in places.tolist()])
     missed = abs(float((weights * quotients[0])[even].sum()) - slopes.mean())

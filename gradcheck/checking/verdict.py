@@ -73,7 +73,12 @@ class Check:
         found = self.derivative()
         if found.verdict is Status.PASS:
             found = self.in_own_precision(found)
-        elif found.verdict is Status.FAIL and found.probe is not None and point.opaque and not point.may_round:
+        elif (
+            found.verdict is Status.FAIL
+            and found.probe is not None
+            and point.opaque
+            and not point.may_round
+        ):
             found = self.in_float32(found, found.probe)
         if found.verdict is Status.FAIL and contracts.in_place:
             names = ", ".join(contracts.in_place)
@@ -118,18 +123,28 @@ class Check:
             return self.pieces_meet()
         if probe.decision is Ruling.UNSEEN:
             return self.unseen(probe)
-        return self.without_tape(probe, masks) if probe.comparison is None else self.with_tape(probe, masks)
+        return (
+            self.without_tape(probe, masks)
+            if probe.comparison is None
+            else self.with_tape(probe, masks)
+        )
 
     def failed(self, probe: Probe) -> Found:
         """FAIL for what a probe shows, if the function has a derivative, whose slopes along two directions add up to
         that along their sum. Where pieces meet, as in a median of equal numbers, the function may be smooth along every
         line, and they do not."""
         if self.point.tape is None:
-            other = self.point.direction(self.prober.random, [None if d is None else d != 0 for d in probe.direction])
+            other = self.point.direction(
+                self.prober.random, [None if d is None else d != 0 for d in probe.direction]
+            )
             total = [a if b is None else a + b for a, b in zip(probe.direction, other, strict=True)]
             first = probe.derivative.both
-            second, third = (self.prober.along(d, probe, True).derivative.both for d in (other, total))
-            apart = abs(first.value + second.value - third.value) > FAR_BARS * (first.bar + second.bar + third.bar)
+            second, third = (
+                self.prober.along(d, probe, True).derivative.both for d in (other, total)
+            )
+            apart = abs(first.value + second.value - third.value) > FAR_BARS * (
+                first.bar + second.bar + third.bar
+            )
             if bool((apart & (probe.cotangent != 0 if probe.by_rows else True)).any()):
                 return self.pieces_meet()
         self.worst = probe.error
@@ -140,8 +155,12 @@ class Check:
         """Entries of which the tape is not sure, by the differences; another cotangent."""
         comparison = probe.comparison
         assert comparison is not None
-        if comparison.wrong is not None:  # an operation's own rule underflows where the gradient does not
-            return Found(Status.PASS, marks=("the differences against an operation's own rule",), probe=probe)
+        if (
+            comparison.wrong is not None
+        ):  # an operation's own rule underflows where the gradient does not
+            return Found(
+                Status.PASS, marks=("the differences against an operation's own rule",), probe=probe
+            )
         marks = ("by the tape",) if probe.decision is Ruling.BY_TAPE else ()
         if comparison.unsure is not None:
             alone = self.prober.look(comparison.unsure, by_rows=True)
@@ -150,12 +169,17 @@ class Check:
             if marks and comparison.blank:
                 return self.unseen(probe)
             count = sum(int(u.sum()) for u in comparison.unsure)
-            marks = (*marks, f"rounding leaves more than 1 % of {count} {'entry' if count == 1 else 'entries'} open")
+            marks = (
+                *marks,
+                f"rounding leaves more than 1 % of {count} {'entry' if count == 1 else 'entries'} open",
+            )
         if self.certify and masks is None:
             cotangent, gradients = self.prober.claimed()
             second = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
             if second.wrong is not None:
-                return self.failed(replace(probe, cotangent=cotangent, gradients=gradients, comparison=second))
+                return self.failed(
+                    replace(probe, cotangent=cotangent, gradients=gradients, comparison=second)
+                )
             self.certified = comparison.unsure is None and second.unsure is None
         return Found(Status.PASS, marks=marks, probe=probe)
 
@@ -169,11 +193,17 @@ class Check:
             alone = self.prober.look(mask, by_rows=True, without=without)
             if alone.decision is Ruling.FAIL and not alone.kinked:
                 return self.failed(alone)
-            if alone.decision is not Ruling.PASS and (alone.claim.size or bool(alone.derivative.largest.any())):
-                if without is not None and not bool((alone.derivative.both.bar[~without] < np.inf).all()):
+            if alone.decision is not Ruling.PASS and (
+                alone.claim.size or bool(alone.derivative.largest.any())
+            ):
+                if without is not None and not bool(
+                    (alone.derivative.both.bar[~without] < np.inf).all()
+                ):
                     return self.no_derivative(alone)
                 unseen.append(name)
-        if not second.seen.holds(second.claim.value):  # outside, but not by more than a kink that would not have shown
+        if not second.seen.holds(
+            second.claim.value
+        ):  # outside, but not by more than a kink that would not have shown
             return undecided(
                 VerdictReason.HIDDEN_KINK,
                 claim=second.claim.value,
@@ -196,7 +226,9 @@ class Check:
             if mask is not None and bool(mask.any()):
                 yield names[k], only(k, mask, inputs), None
         small = [
-            None if d is None else (POWER * abs(g * d) <= probe.seen.bar + probe.seen.allowed) & (d != 0)
+            None
+            if d is None
+            else (POWER * abs(g * d) <= probe.seen.bar + probe.seen.allowed) & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
         ]
         count, of = sum(int(m.sum()) for m in small if m is not None), sum(x.size for x in inputs)
@@ -215,7 +247,11 @@ class Check:
         if self.point.opaque:  # a noise that is guessed is no proof
             stays = bool((found.largest <= EPS * whole).all())
         else:
-            noise = found.noise if float(found.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"] else 0.0
+            noise = (
+                found.noise
+                if float(found.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"]
+                else 0.0
+            )
             stays = bool((found.largest <= FAR_BARS * noise).all())
             would_show = POWER * float((abs(probe.cotangent) * sizes).sum())
             stays |= not bool(found.nearby.any()) and probe.seen.bar <= would_show
@@ -231,7 +267,9 @@ class Check:
         """Undecided where no steps agree: at the edge of the domain, or within it."""
         largest = probe.derivative.largest
         finite = not self.point.raised and bool(np.isfinite(largest).all())
-        return undecided(VerdictReason.NO_STEP if finite else VerdictReason.EDGE, raised=self.point.raised)
+        return undecided(
+            VerdictReason.NO_STEP if finite else VerdictReason.EDGE, raised=self.point.raised
+        )
 
     def pieces_meet(self) -> Found:
         """Undecided where pieces meet and no tape tells which."""
@@ -251,7 +289,10 @@ class Check:
         wrong, name = wrong_in_own_precision(self.point, self.prober.random, self.rtol)
         if not wrong:
             return found
-        names = tuple(self.problem.names[self.point.moved[n]] for n in sorted({entry.input for entry in wrong}))
+        names = tuple(
+            self.problem.names[self.point.moved[n]]
+            for n in sorted({entry.input for entry in wrong})
+        )
         text = lost_digits(self.point, wrong, name)
         if self.precision == "loose":
             return replace(found, marks=(*found.marks, text))
