@@ -14,7 +14,16 @@ import ml_dtypes
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, FlatOutputs, Point, even_weights
+from gradcheck.checking.point import (
+    SUM_OF_OUTPUTS,
+    Entry,
+    FlatOutputs,
+    Point,
+    array_and_element,
+    even_weights,
+    flat,
+    of_each_largest,
+)
 from gradcheck.checking.precision import (
     CLEAR,
     EPSILON,
@@ -189,9 +198,9 @@ class Contracts:
                 text = f"backward raises {type(error).__name__} when only {name} takes part in the loss: {said}"
                 return [Diagnosis.of("GC136", text)]
             with_zeros = problem.vjp(inputs, zeros)
-            names = self.named(
-                lambda i, u=undefined, z=with_zeros: not close(u[i], z[i], 1.0, None)
-            )  # type: ignore[misc]
+            pairs = zip(undefined, with_zeros, strict=True)
+            alike = [close(u, z, 1.0, None) for u, z in pairs]
+            names = self.named(lambda i, alike=alike: not alike[i])  # type: ignore[misc]
             if names:
                 text = f"when only {name} takes part in the loss, zeros give another gradient"
                 return [Diagnosis.of("GC136", text, names)]
@@ -275,35 +284,32 @@ def wrong_in_own_precision(
     parts = outputs.split(cotangent)
     if tape is not None:
         right = point.of_moved(tape.gradient(parts))
-        mine = point.measured_claim(parts, random, own=True)
-        taped = point.measured_tape(tape, parts, right, random, own=True)
-        for one in (mine, taped):
-            for _ in range(DRAWS):  # by 14 standard deviations of a rounding
-                one.responses = one.perturbed(FEW * epsilon, one.responses)
-        claimed = mine.plain
+        measured = point.measured_claim(parts, random, own=True)
+        of_tape = point.measured_tape(tape, parts, right, random, own=True)
+        for _ in range(DRAWS):
+            measured.draw_at(FEW * epsilon)
+        for _ in range(DRAWS):
+            of_tape.draw_at(FEW * epsilon)
+        claimed = flat(measured.plain)
         # no rounding explains a gradient that is not finite
-        own = [
-            np.where(np.isfinite(c), o, 0.0) for c, o in zip(claimed, mine.responses, strict=True)
-        ]
-        # another formula has other intermediates: of 297 right layers in float32 none needed more than 0.15 of this
-        most = [float(np.max(response, initial=0.0)) for response in taped.responses]
-        bounds = [o + m + FEW * epsilon * abs(t) for o, m, t in zip(own, most, right, strict=True)]
+        own = np.where(np.isfinite(claimed), flat(measured.responses), 0.0)
+        # another formula has other intermediates: of 297 right layers in float32 none needed more
+        # than 0.15 of this
+        bound = own + of_each_largest(of_tape.responses) + FEW * epsilon * abs(flat(right))
     else:
-        claimed, right = point.of_moved(problem.vjp(inputs, parts)), point.vjp(cotangent)
-        if point.searches:  # what a search finds of the outputs' digits, backward has no more of
+        claimed, right = flat(point.of_moved(problem.vjp(inputs, parts))), point.vjp(cotangent)
+        if point.searches:  # backward has no more digits than the search finds of the outputs
             lost = largest(outputs.vector - point.outputs.vector)
             epsilon = max(epsilon, lost / (largest(point.outputs.vector) + SMALLEST["float64"]))
-        bounds = [
-            opaque_bound(point.x[k], outputs.vector * cotangent, g, epsilon)
-            for k, g in enumerate(right)
-        ]
+        terms = outputs.vector * cotangent
+        known = zip(point.x, right, strict=True)
+        bound = flat([0 * abs(g) + opaque_bound(x, terms, g, epsilon) for x, g in known])
+    bar = float(limits.smallest_normal) + bound + rtol * of_each_largest(right)
+    off = ~(distance(claimed, flat(right)) <= bar) & (abs(flat(right)) <= float(limits.max))
     wrong = []
-    for number, (c, t, bound) in enumerate(zip(claimed, right, bounds, strict=True)):
-        bar = np.broadcast_to(float(limits.smallest_normal) + bound + rtol * largest(t), t.shape)
-        off = ~(distance(c, t) <= bar) & (abs(t) <= float(limits.max))
-        for i in np.flatnonzero(off).tolist():
-            values = [float(v.reshape(-1)[i].real) for v in (c, t, bar)]
-            wrong.append(Entry(number, i, SUM_OF_OUTPUTS, *values))
+    for i in np.flatnonzero(off).tolist():
+        values = [float(v[i].real) for v in (claimed, flat(right), bar)]
+        wrong.append(Entry(*array_and_element(right, i), SUM_OF_OUTPUTS, *values))
     return wrong, name
 
 

@@ -34,6 +34,7 @@ from gradcheck.checking.probe import (
     Masks,
     Prober,
     Ruling,
+    some,
     tape_diff,
     undecided,
     with_kink,
@@ -736,7 +737,7 @@ def where_infinite(prober: Prober) -> Found:
         return Found(
             Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis
         )
-    point.held = elements
+    point.infinite = elements
     text = VerdictReason.UNBOUNDED.sentence(places=listed(right, len(places)))
     return Found(Status.KINK, text)
 
@@ -1015,5 +1016,4 @@ def kinked_by_tape(point: Point) -> list[Array] | None:
     ]  # a slope without bound
     for kink in kinks(tape):
         masks = [mask | kink.inputs[k] for mask, k in zip(masks, point.moved, strict=True)]
-    masks = [m & ~h for m, h in zip(masks, point.held, strict=True)] if point.held else masks
-    return masks if any(bool(m.any()) for m in masks) else None
+    return some(point.free_elements(masks))

@@ -56,6 +56,18 @@ def flat_real(arrays: Sequence[Array]) -> Array:
     return vector.astype("float64")
 
 
+def unflatten(vector: Array, arrays: Sequence[Array]) -> list[Array]:
+    """The parts of a flat vector, in the shapes of `arrays`."""
+    ends = np.cumsum([a.size for a in arrays])[:-1]
+    parts = np.split(vector, ends)
+    return [part.reshape(a.shape) for part, a in zip(parts, arrays, strict=True)]
+
+
+def of_each_largest(arrays: Sequence[Array]) -> Array:
+    """A flat vector with, per entry, the size of the largest finite entry of its array."""
+    return flat([np.full_like(abs(a), largest(a)) for a in arrays])
+
+
 def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
     """Which of the arrays, and which element of it, stands at a position of their flat vector."""
     for number, array in enumerate(arrays):
@@ -216,8 +228,6 @@ class Point:
         """Whether values are handed to code that nothing sees: its rounding cannot be measured by changing results."""
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
-        self.held: Sequence[Array] = ()
-        """Masks of the elements that stay as they are, one per moved input; none if all move."""
         self.recording: Tape | None = None
         """The recorded forward, if that was the first look."""
         self.searches = False
@@ -236,6 +246,10 @@ class Point:
         """The dtypes of the casts that forward makes."""
         self.x = [self.inputs[k] for k in self.moved]
         """The inputs that are moved."""
+        self.everywhere = [np.ones_like(abs(x), bool) for x in self.x]
+        """Masks of all elements of these."""
+        self.infinite: Sequence[Array] = [~mask for mask in self.everywhere]
+        """Masks of the elements at which the gradient is infinite, one per moved input: these stay as they are."""
         self.epsilon = coarsest([*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)])
         """Of the coarsest dtype of inputs and outputs as they are looked at."""
 
@@ -290,7 +304,7 @@ class Point:
         """The same function at another point."""
         problem = replace(self.problem, inputs=self.at(moved), outputs=None, observe=None)
         there = Point(problem, self.spent, self.may_round)
-        there.held = self.held
+        there.infinite = self.infinite
         return there
 
     def at(self, moved: Sequence[Array]) -> list[Array]:
@@ -334,14 +348,18 @@ class Point:
         self, random: np.random.Generator, masks: Sequence[Array | None] | None = None
     ) -> list[Array | None]:
         """A random direction over all moved inputs, or over the elements in their masks (None: that input stays)."""
+        given = self.everywhere if masks is None else masks
         found: list[Array | None] = []
-        for k, (x, scale) in enumerate(zip(self.x, self.scales, strict=True)):
-            mask = True if masks is None else masks[k]
-            free = ~self.held[k] if self.held else True
-            found.append(
-                None if mask is None else random_direction(x, scale, random) * (mask & free)
-            )
+        for x, scale, mask, infinite in zip(self.x, self.scales, given, self.infinite, strict=True):
+            free = None if mask is None else mask & ~infinite
+            found.append(None if free is None else random_direction(x, scale, random) * free)
         return found
+
+    def free_elements(self, masks: Sequence[Array | None] | None = None) -> list[Array]:
+        """Per moved input, which elements in its mask, or of all, are moved."""
+        given = self.everywhere if masks is None else masks
+        pairs = zip(given, self.infinite, strict=True)
+        return [held & False if mask is None else mask & ~held for mask, held in pairs]
 
     def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
         """A direction along one element of a moved input."""

@@ -235,11 +235,15 @@ class Measured:
         """The same of perturbations by `MANY` epsilons."""
 
     def draw(self) -> None:
-        """Perturb once more. Entries that respond out of proportion, as they hold fewer digits than are perturbed, are
-        perturbed by less."""
-        self.responses = self.perturbed(PERTURBATION_SIZES[self.epsilon], self.responses)
+        """Perturb once more. Entries that respond out of proportion, as they hold fewer digits than
+        are perturbed, are perturbed by less."""
+        self.draw_at(PERTURBATION_SIZES[self.epsilon])
         if any(bool(lost.any()) for lost in self.lost()):
             self.finer = self.perturbed(MANY * self.epsilon, self.finer)
+
+    def draw_at(self, size: float) -> None:
+        """Perturb once more by 1 ± `size`."""
+        self.responses = self.perturbed(size, self.responses)
 
     def perturbed(self, size: float, before: Sequence[Any]) -> list[Any]:
         """The largest change of every entry, so far and with one more run."""

@@ -37,7 +37,7 @@ from gradcheck.checking.differences import (
     from_close_values,
     moved,
 )
-from gradcheck.checking.point import Entry, Point, even_weights
+from gradcheck.checking.point import Entry, Point, even_weights, flat, of_each_largest, unflatten
 from gradcheck.checking.precision import (
     CLEAR,
     EPS,
@@ -78,7 +78,7 @@ inputs were given in float32 or less."""
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its error bounds: all those lost in
 noise together widen the bound by one millionth of their number."""
-SMALLEST_STEP = RATIO ** USUAL[0]
+NEAREST = RATIO ** USUAL[0]
 """At which the sides of a kink are seen that the differences do not resolve."""
 SAME_PIECE = 1e-5
 """By how much the slopes of one smooth piece may differ over this step, relative to the larger."""
@@ -250,92 +250,84 @@ def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
 def tape_diff(
     point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float
 ) -> Comparison:
-    """The gradients `claimed` for a cotangent beside the tape's; entries in `masks` alone can be wrong."""
+    """Compare the gradients `claimed` for a cotangent with the tape's, entry by entry.
+
+    Entries outside of `masks`, and those that the point holds, cannot be wrong.
+    """
     taped = point.by_tape(cotangent)
-    apart = [distance(c, t) for c, t in zip(claimed, taped, strict=True)]
-    doubted = [
-        ~(a <= granted(point, c, t, rtol)) for a, c, t in zip(apart, claimed, taped, strict=True)
-    ]
-    if masks is not None:
-        doubted = [d & (m if m is not None else False) for d, m in zip(doubted, masks, strict=True)]
-    if point.held:  # there the gradient is infinite, and was held against the slopes
-        doubted = [d & ~h for d, h in zip(doubted, point.held, strict=True)]
-    if some(doubted) is None:
+    pairs = zip(claimed, taped, strict=True)
+    alike = flat([distance(c, t) <= granted(point, c, t, rtol) for c, t in pairs])
+    doubted = ~alike & flat(point.free_elements(masks))
+    if not bool(doubted.any()):
         return Comparison(claimed, taped)
+
+    # From here on a vector has the entries of all inputs.
+    own, right, scales = flat(claimed), flat(taped), flat(point.scales)
+    apart = distance(own, right)
+    sizes = of_each_largest(taped)
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
     assert point.tape is not None
-    measured = (
-        point.measured_claim(parts, random),
-        point.measured_tape(point.tape, parts, taped, random),
-    )
-    unconverged = unconverged_bounds(point, parts, taped)
+    of_own = point.measured_claim(parts, random)
+    of_right = point.measured_tape(point.tape, parts, taped, random)
+    unconverged = unconverged_bounds(point, parts, right, sizes)
     for _ in range(MOST_DRAWS):
-        for one in measured:
-            one.draw()
-        of_claim, of_tape = (one.bounds() for one in measured)
-        besides = [
-            a + b for a, b in zip(unmeasured(point, measured, taped), unconverged, strict=True)
-        ]
+        of_own.draw()
+        of_right.draw()
+        beside = unmeasured(point, (of_own, of_right), sizes) + unconverged
         # a claim that is not finite has no digits to lose: only the tape may be unknown there
-        rounding = [
-            np.where(np.isfinite(c), a, 0.0) + b
-            for c, a, b in zip(claimed, of_claim, of_tape, strict=True)
-        ]
-        bounds = [
-            b + rtol * largest(t) + more
-            for b, t, more in zip(rounding, taped, besides, strict=True)
-        ]
-        bounds = [np.where(d, b, more) for d, b, more in zip(doubted, bounds, besides, strict=True)]
-        wrong = [d & ~(a <= b) for d, a, b in zip(doubted, apart, bounds, strict=True)]
-        if some(w & (a <= CLEAR * b) for w, a, b in zip(wrong, apart, bounds, strict=True)) is None:
-            break  # nothing is wrong by less than far: else a disagreement does not count after one draw
-    rows = zip(doubted, wrong, bounds, claimed, taped, strict=True)
-    unsure = [d & ~w & (b > POWER * np.fmax(abs(c), abs(t))) for d, w, b, c, t in rows]
-    of_claim, of_tape = (one.bounds(absolute=True) for one in measured)
-    of_claim = [b + more for b, more in zip(of_claim, besides, strict=True)]
-    sizes = [
-        s * np.where(np.isfinite(t), abs(t), 0.0) for s, t in zip(point.scales, taped, strict=True)
-    ]
-    lost = [np.minimum(z, s * b) for z, s, b in zip(sizes, point.scales, bounds, strict=True)]
-    whole, of_rounding = (sum(float(a.sum()) for a in arrays) for arrays in (sizes, lost))
-    mostly_rounding = not (whole and 2 * of_rounding <= whole)
+        rounding = np.where(np.isfinite(own), flat(of_own.bounds()), 0.0) + flat(of_right.bounds())
+        bounds = np.where(doubted, rounding + rtol * sizes, 0.0) + beside
+        wrong = doubted & ~(apart <= bounds)
+        # a disagreement does not count after one draw, unless it is far
+        if not bool((wrong & (apart <= CLEAR * bounds)).any()):
+            break
+    unsure = doubted & ~wrong & (bounds > POWER * np.fmax(abs(own), abs(right)))
+    weights = scales * np.where(np.isfinite(right), abs(right), 0.0)
+    whole = float(weights.sum())
+    of_rounding = float(np.minimum(weights, scales * bounds).sum())
     return Comparison(
-        claimed, taped, bounds, of_claim, of_tape, some(wrong), some(unsure), mostly_rounding
+        claimed,
+        taped,
+        bounds=unflatten(bounds, taped),
+        of_claim=unflatten(flat(of_own.bounds(absolute=True)) + beside, taped),
+        of_tape=of_right.bounds(absolute=True),
+        wrong=some(unflatten(wrong, taped)),
+        unsure=some(unflatten(unsure, taped)),
+        mostly_rounding=not (whole and 2 * of_rounding <= whole),
     )
 
 
-def unmeasured(point: Point, measured: Sequence[Measured], taped: Sequence[Array]) -> list[Array]:
+def unmeasured(point: Point, measured: Sequence[Measured], sizes: Array) -> Array:
     """Bounds, per entry, of the rounding that is not perturbed.
 
-    Operations of a backward that nothing sees may round by epsilons of the largest entry. Constants that either side
-    holds in a dtype of fewer digits (a table, 0.1), where the layer was given such inputs or casts to such dtypes, are
-    off by float32's epsilon: they change the terms that an entry is the sum of, whose size is the entry's response to
-    perturbations.
+    Operations of a backward that nothing sees may round by epsilons of the largest entry. Constants
+    that either side holds in a dtype of fewer digits (a table, 0.1), where the layer was given such
+    inputs or casts to such dtypes, are off by float32's epsilon: they change the terms that an entry
+    is the sum of, whose size is the entry's response to perturbations.
+
+    Args:
+        sizes: per entry, the size of the largest one of its input.
     """
     unseen = MANY * point.epsilon if point.reruns is not None and point.reruns.leaks else 0.0
-    bounds = [np.full(t.shape, unseen * largest(t)) for t in taped]
-    if point.casts_left_out or point.may_round:
-        for terms in (quantity.terms() for quantity in measured):
-            bounds = [bound + FEW * FLOAT32 * t for bound, t in zip(bounds, terms, strict=True)]
-    return bounds
+    if not (point.casts_left_out or point.may_round):
+        return unseen * sizes
+    return unseen * sizes + FEW * FLOAT32 * sum(flat(quantity.terms()) for quantity in measured)
 
 
 def unconverged_bounds(
-    point: Point, parts: Sequence[Array | None], taped: Sequence[Array]
-) -> list[Array]:
-    """Bounds, per entry, of what a stopped iteration leaves of the tape's gradients: what one more step changes.
+    point: Point, parts: Sequence[Array | None], taped: Array, sizes: Array
+) -> Array:
+    """Bounds, per entry, of what a stopped iteration leaves of the tape's gradients: what one more
+    step changes.
 
-    Where that is more than half of an entry's digits the iteration has not converged, and nothing is granted.
+    Where that is more than half of an entry's digits the iteration has not converged, and nothing is
+    granted.
     """
     later = point.one_step_later(parts)
     if later is None:
-        return [np.zeros(t.shape) for t in taped]
-    bounds = []
-    for after, now in zip(later, taped, strict=True):
-        change = distance(after, now)
-        converged = change <= math.sqrt(point.given) * largest(now)
-        bounds.append(MANY * np.where(converged, change, 0.0))
-    return bounds
+        return 0.0 * sizes
+    change = distance(flat(later), taped)
+    return MANY * np.where(change <= math.sqrt(point.given) * sizes, change, 0.0)
 
 
 def some(masks: Iterable[Array]) -> list[Array] | None:
@@ -542,11 +534,11 @@ class Prober:
             if heard is not None and not heard.rejects and heard.of_claim < np.inf:
                 seen = replace(seen, allowed=seen.allowed + heard.of_claim)
         ruling = decide(claim, seen, heard)
-        outvoted = ruling is Ruling.PASS and comparison is not None and comparison.wrong is not None
-        if (outvoted or ruling is Ruling.CONTRADICTION) and self.hides_kink(
-            comparison, direction, cotangent, seen
-        ):
-            ruling = decide(claim, replace(seen, bar=math.inf), heard)
+        if comparison is not None:
+            outvoted = ruling is Ruling.PASS and comparison.wrong is not None
+            doubtful = outvoted or ruling is Ruling.CONTRADICTION
+            if doubtful and self.hides_kink(comparison, direction, cotangent, seen):
+                ruling = decide(claim, replace(seen, bar=math.inf), heard)
         return Probe(
             direction, derivative, cotangent, gradients, claim, seen, by_rows, comparison, ruling
         )
@@ -560,24 +552,26 @@ class Prober:
         entry, and their mean is what the differences give. An operation with a wrong rule of its own gives the same on
         both sides. (`Seen.gap` shows a kink as well, but not where those of several outputs cancel in their sum.)
         """
-        assert comparison is not None
-        sides = []
-        for step in (SMALLEST_STEP, -SMALLEST_STEP):
-            tape = self.point.recorded(self.point.at(moved(self.point.x, direction, step)))
-            if tape is None:
-                return False
-            sides.append(self.point.of_moved(tape.gradient(self.point.outputs.split(cotangent))))
-        bounds = comparison.bounds or comparison.rounding
-        rooms = [
-            SAME_PIECE * np.fmax(abs(a), abs(b)) + bound
-            for a, b, bound in zip(*sides, bounds, strict=True)
-        ]
-        differ = [distance(a, b) > room for a, b, room in zip(*sides, rooms, strict=True)]
+        ahead, behind = (self.tape_gradients(direction, cotangent, t) for t in (NEAREST, -NEAREST))
+        if ahead is None or behind is None:
+            return False
+        room = SAME_PIECE * np.fmax(abs(flat(ahead)), abs(flat(behind)))
+        room = room + flat(comparison.bounds or comparison.rounding)
+        differ = distance(flat(ahead), flat(behind)) > room
         if comparison.wrong is not None:
-            return some(d & w for d, w in zip(differ, comparison.wrong, strict=True)) is not None
-        return some(differ) is not None and seen.holds(
-            sum(along(side, direction) for side in sides) / 2
-        )
+            return bool((differ & flat(comparison.wrong)).any())
+        mean = (along(ahead, direction) + along(behind, direction)) / 2
+        return bool(differ.any()) and seen.holds(mean)
+
+    def tape_gradients(
+        self, direction: list[Array | None], cotangent: Array, t: float
+    ) -> list[Array] | None:
+        """Return the tape's gradients at a place on a line; None where there is no complete tape."""
+        point = self.point
+        tape = point.recorded(point.at(moved(point.x, direction, t)))
+        if tape is None:
+            return None
+        return point.of_moved(tape.gradient(point.outputs.split(cotangent)))
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""

@@ -94,7 +94,7 @@ class Check:
         if infinite.verdict is Status.FAIL:
             return infinite
         found = Found(Status.PASS)
-        if not point.held or not all(bool(m.all()) for m in point.held):
+        if not all(bool(m.all()) for m in point.infinite):
             held = kinked_by_tape(point)
             free = None if held is None else [~m for m in held]
             if free is None or any(bool(m.any()) for m in free):
@@ -221,7 +221,7 @@ class Check:
         left out: every input, the elements of whose share an error of `POWER` is within the bound, and the outputs of
         which one would not have shown."""
         inputs, names = self.point.x, [self.problem.names[k] for k in self.point.moved]
-        whole = [np.ones_like(x, bool) for x in inputs] if masks is None else masks
+        whole = self.point.everywhere if masks is None else masks
         for k, mask in enumerate(whole) if len(inputs) > 1 else ():
             if mask is not None and bool(mask.any()):
                 yield names[k], only(k, mask, inputs), None
