@@ -1,4 +1,5 @@
-"""Where a function is not defined: the operation that left its domain, and values that lie in it."""
+"""Where a function is not defined: the operation that left its domain, and values that lie in
+it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ DOMAINS: Mapping[str, tuple[float, float]] = {
 
 
 def advice(problem: Problem) -> str:
-    """What to do about outputs that are not finite: the range to write, where an operation says which."""
+    """What to do about outputs that are not finite: the range to write, where an operation says
+    which."""
     otherwise = "choose another point"
     try:
         recording = problem.reruns and problem.reruns.recording(list(problem.inputs), own=True)

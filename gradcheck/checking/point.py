@@ -1,4 +1,5 @@
-"""A problem at its point: the function in the precision of the check, its vjp, its tape, names of its entries."""
+"""A problem at its point: the function in the precision of the check, its vjp, its tape, names of
+its entries."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,9 +33,14 @@ from gradcheck.checking.tape import Tape, perturbed_gradient
 from gradcheck.result import WrongEntry, element
 from gradcheck.support.foreign import text_of
 
+T = TypeVar("T")
+
+Direction = Sequence[Array | None]
+"""One array per moved input; None for one that stays."""
+
 MOST_ROWS = 2**14
-"""Outputs up to which each gets a derivative of its own; of more, their weighted sum does. A scan keeps some 60 values
-a row: 8 MB of these."""
+"""Outputs up to which each gets a derivative of its own; of more, their weighted sum does. A scan
+keeps some 60 values a row: 8 MB of these."""
 SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""
 
@@ -48,8 +55,14 @@ def flat(arrays: Sequence[Array]) -> Array:
     )
 
 
+def shapes_of(arrays: Sequence[Array]) -> list[tuple[int, ...]]:
+    """The shapes of some arrays."""
+    return [a.shape for a in arrays]
+
+
 def flat_real(arrays: Sequence[Array]) -> Array:
-    """The same in float64, in memory of its own; of a complex one, real and imaginary parts in turn."""
+    """The same in float64, in memory of its own; of a complex one, real and imaginary parts in
+    turn."""
     vector = flat(arrays)
     if vector.dtype.kind == "c":
         return vector.astype("complex128").view("float64")
@@ -88,6 +101,24 @@ def even_weights(count: int, random: np.random.Generator) -> Array:
     return drawn + np.copysign(0.5, drawn)
 
 
+# --------------------------------------------------------------------------- shares of a projection
+def shares(gradient: Array, direction: Array) -> Array:
+    """conj(gradient) · direction, element by element; 0 where the direction is, also if the
+    gradient is infinite."""
+    found = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
+    return found if np.isfinite(complex(found.sum())) else np.where(direction != 0, found, 0)
+
+
+def parts_of(gradients: Sequence[Array], direction: Direction) -> list[Array]:
+    """The shares of a projection, by the inputs that move."""
+    return [shares(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None]
+
+
+def directional_derivative(gradients: Sequence[Array], direction: Direction) -> float:
+    """Re Σ conj(gradient) · direction: the derivative along the direction."""
+    return sum(float(part.real.sum()) for part in parts_of(gradients, direction))
+
+
 # --------------------------------------------------------------------------- a check at its point
 class OutOfTimeError(BaseException):
     """The deadline of a check is over: what catches the errors of a layer lets it through."""
@@ -117,7 +148,8 @@ class Spent:
 
 @dataclass
 class Entry:
-    """One entry of the Jacobian: an element of an input, one of the flat outputs, both derivatives, and the bound."""
+    """One entry of the Jacobian: an element of an input, one of the flat outputs, both derivatives,
+    and the bound."""
 
     input: int
     index: int
@@ -129,7 +161,8 @@ class Entry:
 
 @dataclass
 class FlatOutputs:
-    """The outputs at the point; those that have a derivative one after the other in a flat vector of float64.
+    """The outputs at the point; those that have a derivative one after the other in a flat vector
+    of float64.
 
     If one of them is complex, all are: real and imaginary parts in turn.
     """
@@ -153,9 +186,11 @@ class FlatOutputs:
         return sum(self.arrays[k].size for k in self.active)
 
     def split(self, cotangent: Array) -> list[Array | None]:
-        """A flat real cotangent as one array per output, of its dtype; None for outputs without a derivative.
+        """A flat real cotangent as one array per output, of its dtype; None for outputs without a
+        derivative.
 
-        What is too large for the dtype becomes its largest number: that is no finding about the layer.
+        What is too large for the dtype becomes its largest number: that is no finding about the
+        layer.
         """
         vector = cotangent.view("complex128") if self.complex else cotangent
         parts: list[Array | None] = [None] * len(self.arrays)
@@ -204,8 +239,8 @@ class FlatOutputs:
 
 
 class Point:
-    """The function with float64 copies of the inputs, casts to fewer digits left out; with the inputs as they were
-    given where the layer takes nothing else.
+    """The function with float64 copies of the inputs, casts to fewer digits left out; with the
+    inputs as they were given where the layer takes nothing else.
 
     Raises:
         Exception: whatever the layer raises there.
@@ -218,21 +253,23 @@ class Point:
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs that a gradient is claimed for, which are moved."""
-        self.given = coarsest(problem.inputs[k] for k in self.moved)
+        self.given = coarsest(self.those_moved(problem.inputs))
         """The epsilon of the coarsest input that is moved, as it was given."""
         self.may_round = may_round or self.given > EPS
         """Whether what nothing sees may round to float32."""
         self.reruns = problem.reruns
-        """None where casts cannot be left out, as nothing sees them or the layer does not work without."""
+        """None where casts cannot be left out, as nothing sees them or the layer does not work
+        without."""
         self.opaque = problem.reruns is None
-        """Whether values are handed to code that nothing sees: its rounding cannot be measured by changing results."""
+        """Whether values are handed to code that nothing sees: its rounding cannot be measured by
+        changing results."""
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
         self.recording: Tape | None = None
         """The recorded forward, if that was the first look."""
         self.searches = False
-        """Whether comparisons on the way carry the outputs' change, so that the tape is not their derivative; known
-        once `tape` was asked for."""
+        """Whether comparisons on the way carry the outputs' change, so that the tape is not their
+        derivative; known once `tape` was asked for."""
         self.as_given = False
         """Whether the inputs have their own dtypes."""
         self.inputs = [wide(x) for x in problem.inputs]
@@ -244,12 +281,13 @@ class Point:
         """Whether every output may have a derivative of its own."""
         self.casts = frozenset(() if self.reruns is None else self.reruns.left_out_last)
         """The dtypes of the casts that forward makes."""
-        self.x = [self.inputs[k] for k in self.moved]
+        self.x = self.those_moved(self.inputs)
         """The inputs that are moved."""
         self.everywhere = [np.ones_like(abs(x), bool) for x in self.x]
         """Masks of all elements of these."""
         self.infinite: Sequence[Array] = [~mask for mask in self.everywhere]
-        """Masks of the elements at which the gradient is infinite, one per moved input: these stay as they are."""
+        """Masks of the elements at which the gradient is infinite, one per moved input: these stay
+        as they are."""
         self.epsilon = coarsest([*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)])
         """Of the coarsest dtype of inputs and outputs as they are looked at."""
 
@@ -273,11 +311,7 @@ class Point:
                 outputs = self.compute(inputs)
                 known = self.problem.outputs
                 # of wider inputs the bytes are other numbers, and perhaps more of them
-                if (
-                    self.as_given
-                    or known is None
-                    or [a.shape for a in outputs] == [a.shape for a in known]
-                ):
+                if self.as_given or known is None or shapes_of(outputs) == shapes_of(known):
                     return outputs
             except Exception:
                 if reruns is None and self.as_given:
@@ -302,10 +336,14 @@ class Point:
 
     def beside(self, moved: Sequence[Array]) -> Point:
         """The same function at another point."""
-        problem = replace(self.problem, inputs=self.at(moved), outputs=None, observe=None)
+        problem = replace(self.problem, inputs=self.at(moved), outputs=None)
         there = Point(problem, self.spent, self.may_round)
         there.infinite = self.infinite
         return there
+
+    def those_moved(self, values: Sequence[T]) -> list[T]:
+        """Of values that the call has per input, those of the inputs that are moved."""
+        return [values[k] for k in self.moved]
 
     def at(self, moved: Sequence[Array]) -> list[Array]:
         """All inputs with the moved ones replaced."""
@@ -347,7 +385,8 @@ class Point:
     def direction(
         self, random: np.random.Generator, masks: Sequence[Array | None] | None = None
     ) -> list[Array | None]:
-        """A random direction over all moved inputs, or over the elements in their masks (None: that input stays)."""
+        """A random direction over all moved inputs, or over the elements in their masks (None: that
+        input stays)."""
         given = self.everywhere if masks is None else masks
         found: list[Array | None] = []
         for x, scale, mask, infinite in zip(self.x, self.scales, given, self.infinite, strict=True):
@@ -395,13 +434,15 @@ class Point:
         return self.reruns.gradients(inputs, cotangents, change, own)
 
     def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
-        """Of the gradients of all inputs those of the moved ones, None as zeros, in double precision."""
-        given = ((self.inputs[k], gradients[k]) for k in self.moved)
-        return [wide(np.zeros_like(x) if g is None else g) for x, g in given]
+        """Of the gradients of all inputs those of the moved ones, None as zeros, in double
+        precision."""
+        pairs = zip(self.x, self.those_moved(gradients), strict=True)
+        return [wide(np.zeros_like(x) if g is None else g) for x, g in pairs]
 
     @cached_property
     def tape(self) -> Tape | None:
-        """The recorded forward at the point, if there is a complete one that gives the same outputs."""
+        """The recorded forward at the point, if there is a complete one that gives the same
+        outputs."""
         tape = self.recording or self.recorded(self.inputs)
         if tape is None or not self.agrees(tape.outputs):
             return None
@@ -410,26 +451,31 @@ class Point:
         return None if self.searches else tape
 
     def jumps_carry(self) -> bool:
-        """Whether jumps carry the change of some outputs along a random direction; see `searches`."""
+        """Whether jumps carry the change of some outputs along a random direction; see
+        `searches`."""
         random = np.random.default_rng(0)
         direction = self.direction(random)
 
         def slope(t: float, weights: Array) -> float:
-            tape = self.recorded(self.at(moved(self.x, direction, t)))
-            if tape is None:
-                return np.nan
-            gradients = self.of_moved(tape.gradient(self.outputs.split(weights)))
-            return sum(
-                float((g.conj() * d).real.sum()) for g, d in zip(gradients, direction, strict=True)
-            )
+            gradients = self.tape_gradients(direction, weights, t)
+            return np.nan if gradients is None else directional_derivative(gradients, direction)
 
         return jumps_carry(self.line(direction), slope, random)
+
+    def tape_gradients(
+        self, direction: Direction, cotangent: Array, t: float
+    ) -> list[Array] | None:
+        """The tape's gradients at a place on a line; None where there is no complete tape."""
+        tape = self.recorded(self.at(moved(self.x, direction, t)))
+        if tape is None:
+            return None
+        return self.of_moved(tape.gradient(self.outputs.split(cotangent)))
 
     def recorded(
         self, inputs: Sequence[Array], lines: bool = False, own: bool = False
     ) -> Tape | None:
-        """The recorded forward at these inputs; None if values leave it, if it is not the derivative of what is
-        computed, or if nothing records."""
+        """The recorded forward at these inputs; None if values leave it, if it is not the
+        derivative of what is computed, or if nothing records."""
         if self.searches or self.problem.reruns is None or (self.reruns is None and not own):
             return None
         choices: list[Array] = []
@@ -442,37 +488,35 @@ class Point:
     def agrees(self, outputs: Sequence[Array]) -> bool:
         """Whether recorded outputs are those of the call itself, up to rounding."""
         plain = self.outputs.arrays
-        if len(outputs) != len(plain) or any(
-            a.shape != b.shape for a, b in zip(outputs, plain, strict=True)
-        ):
+        if shapes_of(outputs) != shapes_of(plain):
             return False
-        apart = [distance(wide(a), wide(b)) for a, b in zip(outputs, plain, strict=True)]
-        if not any(bool(d.any()) for d in apart):
+        apart = distance(wide(flat(outputs)), wide(flat(plain)))
+        if not bool(apart.any()):
             return True
         measured = Measured(
             lambda c: self.compute(self.inputs, c), self.epsilon, np.random.default_rng(0)
         )
         measured.draw()
-        return all(
-            bool((d <= bound).all()) for d, bound in zip(apart, measured.bounds(), strict=True)
-        )
+        return bool((apart <= flat(measured.bounds())).all())
 
     @property
     def witnessed(self) -> bool:
-        """Whether the tape is a witness of its own: complete, and not where the claim comes from."""
+        """Whether the tape is a witness of its own: complete, and not where the claim comes
+        from."""
         return self.tape is not None and self.tape.independent
 
     def by_tape(self, cotangent: Array) -> list[Array]:
         """The gradients of the moved inputs by the tape."""
         assert self.tape is not None
-        taped = self.tape.gradient(self.outputs.split(cotangent))
-        return [taped[k] for k in self.moved]
+        return self.those_moved(self.tape.gradient(self.outputs.split(cotangent)))
 
     def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
-        """The tape's gradients of the moved inputs where an iteration that stopped by a comparison goes on by one step;
-        None where nothing tells of one, or where its value had not converged to rounding.
+        """The tape's gradients of the moved inputs where an iteration that stopped by a comparison
+        goes on by one step; None where nothing tells of one, or where its value had not converged
+        to rounding.
 
-        The gradient of the operations of an iteration converges later than its value does: so far from its limit, which
+        The gradient of the operations of an iteration converges later than its value does: so far
+        from its limit, which
         a backward computes that solves for it, it is still.
         """
         tape, reruns = self.tape, self.problem.reruns
@@ -505,8 +549,8 @@ class Point:
 
     # ----------------------------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
-        """η of the change of every flat real output between the point and a step ahead on a line, which takes its
-        samples at that step."""
+        """η of the change of every flat real output between the point and a step ahead on a line,
+        which takes its samples at that step."""
         ahead = moved(self.x, line.direction, RATIO**step)
         here, there = (self.measured_outputs(x, random) for x in (self.x, ahead))
         line.take(step, flat_real(there.plain))
@@ -535,7 +579,8 @@ class Point:
     def measured_claim(
         self, cotangents: Sequence[Array | None], random: np.random.Generator, own: bool = False
     ) -> Measured:
-        """The claimed gradients of the moved inputs, and how far they may be off; `own`: as the user runs the layer."""
+        """The claimed gradients of the moved inputs, and how far they may be off; `own`: as the
+        user runs the layer."""
         inputs = list(self.problem.inputs) if own else self.inputs
 
         def compute(change: Change) -> list[Array]:

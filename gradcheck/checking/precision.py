@@ -1,11 +1,14 @@
-"""The precision of arrays, and precision as the second axis: a mistake does not depend on it, rounding does.
+"""The precision of arrays, and precision as the second axis: a mistake does not depend on it,
+rounding does.
 
-A quantity is computed as it is, and again with the result of every operation that rounds multiplied by 1 ± `size`,
-signs at random (Monte Carlo arithmetic at a virtual precision: Parker 1997; Verificarlo: Denis, de Oliveira Castro and
-Petit 2016). What that changes, scaled down to the dtype's own epsilon, is what rounding makes of the quantity:
-cancellation, saturation and the size of intermediates are in it, as what is perturbed is what is rounded.
+A quantity is computed as it is, and again with the result of every operation that rounds multiplied
+by 1 ± `size`, signs at random (Monte Carlo arithmetic at a virtual precision: Parker 1997;
+Verificarlo: Denis, de Oliveira Castro and Petit 2016). What that changes, scaled down to the
+dtype's own epsilon, is what rounding makes of the quantity: cancellation, saturation and the size
+of intermediates are in it, as what is perturbed is what is rounded.
 
-Choices are no rounding: a perturbed run takes the comparisons, orders and integers of the plain one.
+Choices are no rounding: a perturbed run takes the comparisons, orders and integers of the plain
+one.
 """
 
 from __future__ import annotations
@@ -29,13 +32,14 @@ EPSILON = {
 """The spacing of the numbers of a dtype at 1: 2 to the power of minus the bits after the point."""
 FLOAT32 = EPSILON["float32"]
 FEW = 4.0
-"""Epsilons that few roundings make: a result's own, those of what it was computed from, the sums inside of one
-operation. What is measured decides, and this is granted beside it."""
+"""Epsilons that few roundings make: a result's own, those of what it was computed from, the sums
+inside of one operation. What is measured decides, and this is granted beside it."""
 MANY = 16.0
-"""Epsilons that a dozen operations make whose errors do not cancel: 4 bits; so many times the response to perturbations
-of one epsilon is granted (`checking.precision`). A rounding is 0.29 epsilon in the mean square, so this is 55 of its
-standard deviations: room for one entry's two responses that are small by chance (fewer than one in 1,000 is small by a
-factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
+"""Epsilons that a dozen operations make whose errors do not cancel: 4 bits; so many times the
+response to perturbations of one epsilon is granted (`checking.precision`). A rounding is 0.29
+epsilon in the mean square, so this is 55 of its standard deviations: room for one entry's two
+responses that are small by chance (fewer than one in 1,000 is small by a factor of 55 in both), and
+for operations that are off by some epsilon (tanh, erf)."""
 CLEAR = 2.0**10
 """What is so many times its bound, or so many epsilons, is so by no chance."""
 SMALLEST = {
@@ -44,11 +48,13 @@ SMALLEST = {
 }  # fmt: skip
 """The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
 RANDOM_SIGNS = 5.0
-"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so many times once in
-100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are those of cotangent and direction."""
+"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so
+many times once in 100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are
+those of cotangent and direction."""
 
 Change = Callable[[str, Array, int], None]
-"""Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
+"""Changes the fresh output of an operation in place, given its name, the output, and its number on
+the tape or −1."""
 
 PERTURBATION_SIZES = {
     EPS: 2.0**-34,
@@ -56,29 +62,33 @@ PERTURBATION_SIZES = {
     EPSILON["float16"]: 2.0**-6,
     EPSILON["bfloat16"]: 2.0**-4,
 }
-"""By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above epsilon, so that
-rounding does not show beside them, and far below 1, so that a result responds in proportion."""
+"""By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above
+epsilon, so that rounding does not show beside them, and far below 1, so that a result responds in
+proportion."""
 LOST = {epsilon: size ** (1 / 3) for epsilon, size in PERTURBATION_SIZES.items()}
-"""An entry that moves by more than this share of itself (0.04 % in float64) has lost two thirds of the digits that were
-not perturbed: it is perturbed by no more than `MANY` epsilons as well, as its response may not be in proportion."""
+"""An entry that moves by more than this share of itself (0.04 % in float64) has lost two thirds of
+the digits that were not perturbed: it is perturbed by no more than `MANY` epsilons as well, as its
+response may not be in proportion."""
 UNKNOWN = 1 / 8
-"""Nothing is known of an entry that these move by more than this share of itself, not two digits; nor of one whose
-response to these is a larger share of the usual one (in proportion: 2^-14 in float64, 2^-6 in float32). What rounding
-has made of numbers that should be equal moves as much by either (1 / (a − b)), and may be off by `MANY` times as
-much."""
+"""Nothing is known of an entry that these move by more than this share of itself, not two digits;
+nor of one whose response to these is a larger share of the usual one (in proportion: 2^-14 in
+float64, 2^-6 in float32). What rounding has made of numbers that should be equal moves as much by
+either (1 / (a − b)), and may be off by `MANY` times as much."""
 
 MOVES = {
     "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split", "unbind", "getitem",
     "setitem", "cast", "gather", "take_along_axis", "index_select", "diagonal", "tensor_unfold",
 }  # fmt: skip
-"""Operations that move values, whose derivative has no sign, nor a factor where they are as many as before."""
+"""Operations that move values, whose derivative has no sign, nor a factor where they are as many as
+before."""
 EXACT = MOVES | {
     "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj", "neg", "maximum",
     "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided", "fill",
     "with_zeros", "sort", "as_complex", "as_real", "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
-"""Operations that move, select or copy values, or change them without rounding, as do their vjps. The rules of those
-that select ask where the result is one of the values (`put_reduced`: an extreme; its products round by epsilons)."""
+"""Operations that move, select or copy values, or change them without rounding, as do their vjps.
+The rules of those that select ask where the result is one of the values (`put_reduced`: an extreme;
+its products round by epsilons)."""
 STEP_FUNCTIONS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
 RINGS = {
@@ -96,8 +106,9 @@ RINGS = {
 """Operations that are exact where the result is a whole number, or nearly always so."""
 
 VJP = "vjp of "
-"""Starts the names of the products that flow back. Where one underflows, what it is multiplied with later may have been
-as large; of products a structural zero may move as well, as what follows is linear."""
+"""Starts the names of the products that flow back. Where one underflows, what it is multiplied with
+later may have been as large; of products a structural zero may move as well, as what follows is
+linear."""
 
 
 @functools.cache
@@ -107,7 +118,8 @@ def dtype_name(dtype: Any) -> str:
 
 
 def coarsest(arrays: Iterable[Array]) -> float:
-    """The largest relative spacing of the floating dtypes of some arrays; that of float64 where there are none."""
+    """The largest relative spacing of the floating dtypes of some arrays; that of float64 where
+    there are none."""
     return max((EPSILON[dtype_name(array.dtype)] for array in arrays), default=EPS)
 
 
@@ -185,9 +197,9 @@ def perturb(
     but_whole: bool = False,
     zeros: bool = False,
 ) -> None:
-    """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers stay, and `zeros`
-    move as the smallest numbers do. Sizes are drawn from a half to one and a half: those of one size would cancel in a
-    product."""
+    """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers
+    stay, and `zeros` move as the smallest numbers do. Sizes are drawn from a half to one and a
+    half: those of one size would cancel in a product."""
     real = array.view(array.real.dtype) if array.dtype.kind == "c" and array.ndim else array
     drawn = random.uniform(-1, 1, real.shape)
     signs = drawn + np.copysign(0.5, drawn)
@@ -202,14 +214,16 @@ def perturb(
 
 
 def rounded_input(x: Array, change: Change) -> Array:
-    """An input with a change, as what an operation computes from it inside is rounded as well (an elimination)."""
+    """An input with a change, as what an operation computes from it inside is rounded as well (an
+    elimination)."""
     fresh = x.copy()
     change("input", fresh, -1)
     return fresh
 
 
 class Measured:
-    """Arrays that a computation gives, and how far each entry may be off by rounding, as far as was drawn.
+    """Arrays that a computation gives, and how far each entry may be off by rounding, as far as was
+    drawn.
 
     Args:
         compute: gives the arrays, with a `Change` in force.
@@ -253,14 +267,14 @@ class Measured:
         ]
 
     def bounds(self, absolute: bool = False) -> list[Array]:
-        """Per array and entry, η: what rounding makes of it at most; inf where no digit is known, unless η is wanted as
-        an `absolute` error."""
+        """Per array and entry, η: what rounding makes of it at most; inf where no digit is known,
+        unless η is wanted as an `absolute` error."""
         rows = zip(self.plain, self.responses, self.finer, self.lost(), strict=True)
         return [self.bound(p, r, f, lost, absolute) for p, r, f, lost in rows]
 
     def terms(self) -> list[Array]:
-        """Sizes, per array and entry, of the terms that an entry is the sum of: its value or, where they cancel, its
-        response relative to the perturbations."""
+        """Sizes, per array and entry, of the terms that an entry is the sum of: its value or, where
+        they cancel, its response relative to the perturbations."""
         size = PERTURBATION_SIZES[self.epsilon]
         sizes = [
             np.maximum(abs(p), r / size) for p, r in zip(self.plain, self.responses, strict=True)
@@ -270,7 +284,8 @@ class Measured:
     def bound(
         self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool
     ) -> Array:
-        """η of one array. One entry's response may be small by chance; half of the entries of its row are not."""
+        """η of one array. One entry's response may be small by chance; half of the entries of its
+        row are not."""
         size = np.where(np.isfinite(plain), abs(plain), 0.0)
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * median_response(response, size))
@@ -291,7 +306,8 @@ class Measured:
 
 
 def median_response(response: Array, size: Array) -> Array:
-    """Per row the median of the relative responses, those of lost entries left out; 0 where all are."""
+    """Per row the median of the relative responses, those of lost entries left out; 0 where all
+    are."""
     relative = np.sort(
         np.where(response <= UNKNOWN * size, response / np.where(size > 0, size, 1.0), np.inf),
         axis=-1,

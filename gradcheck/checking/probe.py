@@ -1,5 +1,5 @@
-"""One probe of uᵀJ d: what backward claims, what the differences see, what the tape says, entry by entry; and what that
-decides.
+"""One probe of uᵀJ d: what backward claims, what the differences see, what the tape says, entry by
+entry; and what that decides.
 
 | the differences | the tape (complete, independent) | decision |
 |---|---|---|
@@ -10,10 +10,9 @@ decides.
 | no power | agrees | BY_TAPE: PASS, marked |
 | no power | not heard | UNSEEN |
 
-Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences exclude, by more than a
-kink that would not have shown, is no witness against a claim that they hold: at a kink an operation's rule is one of
-many.
-"""
+Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences
+exclude, by more than a kink that would not have shown, is no witness against a claim that they
+hold: at a kink an operation's rule is one of many."""
 
 from __future__ import annotations
 
@@ -35,9 +34,17 @@ from gradcheck.checking.differences import (
     Line,
     derivative_of,
     from_close_values,
-    moved,
 )
-from gradcheck.checking.point import Entry, Point, even_weights, flat, of_each_largest, unflatten
+from gradcheck.checking.point import (
+    Entry,
+    Point,
+    directional_derivative,
+    even_weights,
+    flat,
+    of_each_largest,
+    parts_of,
+    unflatten,
+)
 from gradcheck.checking.precision import (
     CLEAR,
     EPS,
@@ -59,25 +66,28 @@ Masks = Sequence[Array | None]
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
 MOST_DRAWS = 8
-"""Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an entry's are small by
-chance."""
+"""Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an
+entry's are small by chance."""
 MOST_PROBES = 3
-"""Probes over all steps that are taken where the first ones do not tell: along some directions nothing is seen."""
+"""Probes over all steps that are taken where the first ones do not tell: along some directions
+nothing is seen."""
 OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
-"""Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
-by more than a factor of 10 (along one direction, of 1,000)."""
+"""Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is
+then small by chance by more than a factor of 10 (along one direction, of 1,000)."""
 PERTURBED_STEPS = BRIEF[1:-1]
-"""The first steps where the noise is known from perturbations: three give two values that have to agree."""
+"""The first steps where the noise is known from perturbations: three give two values that have to
+agree."""
 ROUNDING = MANY * EPS
 """Of a projection, relative to the sum of its absolute terms."""
 SMALL = math.sqrt(SMALLEST["float32"])
-"""The size of a cotangent whose projection is finite where that of one of size 1 overflows, for float32 as well."""
+"""The size of a cotangent whose projection is finite where that of one of size 1 overflows, for
+float32 as well."""
 LOW_PRECISION = MANY * FLOAT32
-"""What a backward that nothing sees may be off by rounding to float32, relative to the sum of absolute terms, where the
-inputs were given in float32 or less."""
+"""What a backward that nothing sees may be off by rounding to float32, relative to the sum of
+absolute terms, where the inputs were given in float32 or less."""
 STANDS_OUT = 1e6
-"""An output counts in a projection as if its derivative were at least so many of its error bounds: all those lost in
-noise together widen the bound by one millionth of their number."""
+"""An output counts in a projection as if its derivative were at least so many of its error bounds:
+all those lost in noise together widen the bound by one millionth of their number."""
 NEAREST = RATIO ** USUAL[0]
 """At which the sides of a kink are seen that the differences do not resolve."""
 SAME_PIECE = 1e-5
@@ -98,18 +108,19 @@ class Ruling(Enum):
 
 
 @dataclass(frozen=True)
-class Seen:
+class DifferenceEstimate:
     """uᵀJ d by the differences, and how far the truth may be from it."""
 
     value: float
     bar: float
     scale: float
-    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it a stationary point
-    is seen to be one."""
+    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it
+    a stationary point is seen to be one."""
     gap: float = math.inf
     """How far apart both sides may be: the size of a kink that would not have shown."""
     allowed: float = 0.0
-    """What a claim may be off beside: by its own rounding, and what the user allows. It is no lack of power."""
+    """What a claim may be off beside: by its own rounding, and what the user allows. It is no lack
+    of power."""
 
     def holds(self, derivative: float, bar: float = 0.0) -> bool:
         """Whether a derivative, with a bar of its own, lies within the bar."""
@@ -121,20 +132,21 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Claim:
+class BackwardEstimate:
     """What backward says of uᵀJ d."""
 
     value: float
     size: float
     """The sum of the absolute shares that it is made of."""
     root: float = math.inf
-    """The root of the sum of their squares, where it is known: how large it is expected to be if their signs are
-    random."""
+    """The root of the sum of their squares, where it is known: how large it is expected to be if
+    their signs are random."""
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What the tape says of uᵀJ d, and whether it rejects the claim in some entry beyond the rounding of both."""
+class TapeEstimate:
+    """What the tape says of uᵀJ d, and whether it rejects the claim in some entry beyond the
+    rounding of both."""
 
     value: float
     rejects: bool
@@ -144,7 +156,7 @@ class Heard:
     """The same of the claim's value."""
 
 
-def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Ruling:
+def decide(claim: BackwardEstimate, seen: DifferenceEstimate, heard: TapeEstimate | None) -> Ruling:
     """The decision on one look, by the table of the module."""
     size = max(abs(seen.value), seen.scale, min(claim.size, claim.root))
     known = math.isfinite(seen.bar) and math.isfinite(seen.value)
@@ -167,23 +179,6 @@ def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Ruling:
     return Ruling.BY_TAPE if heard is not None and not heard.rejects else Ruling.UNSEEN
 
 
-# --------------------------------------------------------------------------- shares of a projection
-def shares(gradient: Array, direction: Array) -> Array:
-    """conj(gradient) · direction, element by element; 0 where the direction is, also if the gradient is infinite."""
-    found = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
-    return found if np.isfinite(complex(found.sum())) else np.where(direction != 0, found, 0)
-
-
-def parts_of(gradients: Sequence[Array], direction: Masks) -> list[Array]:
-    """The shares of a projection, by the inputs that move."""
-    return [shares(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None]
-
-
-def along(gradients: Sequence[Array], direction: Masks) -> float:
-    """Re Σ conj(gradient) · direction: the derivative along the direction."""
-    return sum(float(part.real.sum()) for part in parts_of(gradients, direction))
-
-
 def root_of_squares(terms: Array) -> float:
     """The root of the sum of squares, also where squares would leave the range of float64."""
     sizes = abs(terms)
@@ -203,21 +198,24 @@ class Comparison:
     claimed: Sequence[Array]
     taped: Sequence[Array]
     bounds: Sequence[Array] = ()
-    """How far both may be apart by rounding, inf where no digit is known; none where they agree without measuring."""
+    """How far both may be apart by rounding, inf where no digit is known; none where they agree
+    without measuring."""
     of_claim: Sequence[Array] = ()
     of_tape: Sequence[Array] = ()
     """How far each may be off by its own rounding, finite where no digit is known as well."""
     wrong: Sequence[Array] | None = None
     """The entries in which both differ by more; None if there are none."""
     unsure: Sequence[Array] | None = None
-    """The entries in which both differ by less, where an error of `POWER` would not show; None if there are none."""
+    """The entries in which both differ by less, where an error of `POWER` would not show; None if
+    there are none."""
     mostly_rounding: bool = False
-    """Whether more of the whole gradient may be rounding than not, as that of a chaotic recurrence."""
+    """Whether more of the whole gradient may be rounding than not, as that of a chaotic
+    recurrence."""
 
     @property
     def rounding(self) -> list[Array]:
-        """How far both may be apart by rounding, finite where no digit is known as well: a number that cancels to 0 has
-        no digit, and is no large one."""
+        """How far both may be apart by rounding, finite where no digit is known as well: a number
+        that cancels to 0 has no digit, and is no large one."""
         return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)] or [
             0 * abs(t) for t in self.taped
         ]
@@ -228,21 +226,22 @@ class Comparison:
         rows = zip(self.claimed, self.taped, self.bounds, strict=False)
         return any(c.size and bool((b >= np.fmax(abs(c), abs(t))).all()) for c, t, b in rows)
 
-    def heard(self, direction: Masks) -> Heard | None:
-        """What the tape says of the projection on a direction; None where its gradient is mostly rounding."""
+    def heard(self, direction: Masks) -> TapeEstimate | None:
+        """What the tape says of the projection on a direction; None where its gradient is mostly
+        rounding."""
         if self.bounds and self.wrong is None and self.mostly_rounding:
             return None
-        value = along(self.taped, direction)
+        value = directional_derivative(self.taped, direction)
         bar, of_claim = (
             sum(float(abs(part).sum()) for part in parts_of(bounds, direction)) if bounds else 0.0
             for bounds in (self.of_tape, self.of_claim)
         )
-        return Heard(value, self.wrong is not None, bar, of_claim)
+        return TapeEstimate(value, self.wrong is not None, bar, of_claim)
 
 
 def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
-    """How far both may be apart without measuring, relative to themselves, and by `rtol` to the largest entry; 0 where
-    one is not finite."""
+    """How far both may be apart without measuring, relative to themselves, and by `rtol` to the
+    largest entry; 0 where one is not finite."""
     found = MANY * point.epsilon * np.maximum(abs(claimed), abs(taped)) + rtol * largest(taped)
     return np.where(np.isfinite(found), found, 0.0)
 
@@ -302,8 +301,8 @@ def unmeasured(point: Point, measured: Sequence[Measured], sizes: Array) -> Arra
 
     Operations of a backward that nothing sees may round by epsilons of the largest entry. Constants
     that either side holds in a dtype of fewer digits (a table, 0.1), where the layer was given such
-    inputs or casts to such dtypes, are off by float32's epsilon: they change the terms that an entry
-    is the sum of, whose size is the entry's response to perturbations.
+    inputs or casts to such dtypes, are off by float32's epsilon: they change the terms that an
+    entry is the sum of, whose size is the entry's response to perturbations.
 
     Args:
         sizes: per entry, the size of the largest one of its input.
@@ -320,9 +319,8 @@ def unconverged_bounds(
     """Bounds, per entry, of what a stopped iteration leaves of the tape's gradients: what one more
     step changes.
 
-    Where that is more than half of an entry's digits the iteration has not converged, and nothing is
-    granted.
-    """
+    Where that is more than half of an entry's digits the iteration has not converged, and nothing
+    is granted."""
     later = point.one_step_later(parts)
     if later is None:
         return 0.0 * sizes
@@ -345,8 +343,8 @@ class Probe:
     derivative: Derivative
     cotangent: Array
     gradients: list[Array]
-    claim: Claim
-    seen: Seen
+    claim: BackwardEstimate
+    seen: DifferenceEstimate
     by_rows: bool
     """Whether the derivative is that of every output, not that of their weighted sum alone."""
     comparison: Comparison | None
@@ -365,13 +363,14 @@ class Probe:
         return None if self.comparison is None else self.comparison.wrong
 
     @property
-    def settled(self) -> bool:
+    def conclusive(self) -> bool:
         """Whether the differences and the tape, if there is one, say the same."""
         return self.decision is (Ruling.PASS if self.wrong is None else Ruling.FAIL)
 
     @property
     def unresolved(self) -> Array:
-        """The outputs of which an error of `POWER` would not have shown, though they are not constant."""
+        """The outputs of which an error of `POWER` would not have shown, though they are not
+        constant."""
         found = self.derivative
         size = np.maximum(abs(found.both.value), found.nearby)
         return ~(found.both.bar <= POWER * size) & ((size > 0) | ~(found.both.bar < np.inf))
@@ -393,12 +392,14 @@ class Prober:
     random: np.random.Generator
     rtol: float
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
-    """Random cotangents that nothing was compared with yet, and the gradients that backward gives for them."""
+    """Random cotangents that nothing was compared with yet, and the gradients that backward gives
+    for them."""
     noises: dict[bool, Array] = field(default_factory=dict)
     """The rounding error of every output, by whether it was measured for a scan over all steps."""
 
     def claimed(self, without: Array | None = None) -> tuple[Array, list[Array]]:
-        """A random cotangent of one size over all outputs but some, and the gradients that backward gives for it."""
+        """A random cotangent of one size over all outputs but some, and the gradients that backward
+        gives for it."""
         if self.claims and without is None:
             return self.claims.pop()
         cotangent = even_weights(self.point.outputs.vector.size, self.random)
@@ -408,17 +409,18 @@ class Prober:
     def look(
         self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None
     ) -> Probe:
-        """A brief probe; where that does not tell, probes over all steps, until one does or two say the same: FAIL by
-        the differences is not believed once. The arguments are those of `probe`."""
+        """A brief probe; where that does not tell, probes over all steps, until one does or two say
+        the same: FAIL by the differences is not believed once. The arguments are those of
+        `probe`."""
         first = self.probe(masks, whole=self.point.searches, by_rows=by_rows, without=without)
-        if first.settled and not (first.kinked and self.point.tape is None):
+        if first.conclusive and not (first.kinked and self.point.tape is None):
             return first
         before = None
         for _ in range(MOST_PROBES):
             probe = self.probe(masks, whole=True, by_rows=by_rows, without=without)
             unseen = probe.decision is Ruling.UNSEEN and self.point.tape is not None
             if (
-                probe.settled
+                probe.conclusive
                 or probe.wrong is not None
                 or unseen
                 or probe.decision in (Ruling.BY_TAPE, before)
@@ -469,7 +471,8 @@ class Prober:
         )
 
     def noise(self, line: Line, whole: bool) -> Array:
-        """The rounding error of every row; that of every output is measured along one direction alone."""
+        """The rounding error of every row; that of every output is measured along one direction
+        alone."""
         point, rows = self.point, self.noises.get(whole) if line.weights is None else None
         if rows is not None:
             return rows
@@ -495,9 +498,9 @@ class Prober:
         return derivative_of(line, noise)
 
     def equal_weights(self, found: Interval, masks: Masks | None) -> Array:
-        """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative, which
-        was `found` along one direction. One that is small there by chance would otherwise drown the rest, with its
-        rounding: so along `OTHERS` as well."""
+        """Random signs and magnitudes under which every output counts alike, whatever the size of
+        its derivative, which was `found` along one direction. One that is small there by chance
+        would otherwise drown the rest, with its rounding: so along `OTHERS` as well."""
         size, known = abs(found.value), abs(found.bar) < np.inf
         for _ in range(OTHERS):
             change = self.point.line(self.point.direction(self.random, masks)).at(SLOPE_STEP).size
@@ -521,7 +524,7 @@ class Prober:
     ) -> Probe:
         """What backward claims, the differences see and the tape says for this cotangent."""
         parts = parts_of(gradients, direction)
-        claim = Claim(
+        claim = BackwardEstimate(
             sum(float(part.real.sum()) for part in parts),
             sum(float(abs(part).sum()) for part in parts),
             math.hypot(*(root_of_squares(part) for part in parts)),
@@ -544,15 +547,22 @@ class Prober:
         )
 
     def hides_kink(
-        self, comparison: Comparison, direction: list[Array | None], cotangent: Array, seen: Seen
+        self,
+        comparison: Comparison,
+        direction: list[Array | None],
+        cotangent: Array,
+        seen: DifferenceEstimate,
     ) -> bool:
-        """Whether a kink lies within the smallest step, so that the differences see the mean of both sides.
+        """Whether a kink lies within the smallest step, so that the differences see the mean of
+        both sides.
 
-        Then the tape's gradients on both sides differ: in an entry that it rejects, or, where it rejects none, in some
-        entry, and their mean is what the differences give. An operation with a wrong rule of its own gives the same on
-        both sides. (`Seen.gap` shows a kink as well, but not where those of several outputs cancel in their sum.)
-        """
-        ahead, behind = (self.tape_gradients(direction, cotangent, t) for t in (NEAREST, -NEAREST))
+        Then the tape's gradients on both sides differ: in an entry that it rejects, or, where it
+        rejects none, in some entry, and their mean is what the differences give. An operation with
+        a wrong rule of its own gives the same on both sides. (`DifferenceEstimate.gap` shows a kink
+        as well, but not where those of several outputs cancel in their sum.)"""
+        ahead, behind = (
+            self.point.tape_gradients(direction, cotangent, t) for t in (NEAREST, -NEAREST)
+        )
         if ahead is None or behind is None:
             return False
         room = SAME_PIECE * np.fmax(abs(flat(ahead)), abs(flat(behind)))
@@ -560,20 +570,12 @@ class Prober:
         differ = distance(flat(ahead), flat(behind)) > room
         if comparison.wrong is not None:
             return bool((differ & flat(comparison.wrong)).any())
-        mean = (along(ahead, direction) + along(behind, direction)) / 2
+        mean = (
+            directional_derivative(ahead, direction) + directional_derivative(behind, direction)
+        ) / 2
         return bool(differ.any()) and seen.holds(mean)
 
-    def tape_gradients(
-        self, direction: list[Array | None], cotangent: Array, t: float
-    ) -> list[Array] | None:
-        """Return the tape's gradients at a place on a line; None where there is no complete tape."""
-        point = self.point
-        tape = point.recorded(point.at(moved(point.x, direction, t)))
-        if tape is None:
-            return None
-        return point.of_moved(tape.gradient(point.outputs.split(cotangent)))
-
-    def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
+    def seen(self, derivative: Derivative, u: Array, claim: BackwardEstimate) -> DifferenceEstimate:
         """What the differences say of the rows weighted by `u`."""
         used = u != 0
 
@@ -596,12 +598,12 @@ class Prober:
             allowed += LOW_PRECISION * claim.size
         gap = root_of_squares(weighted(derivative.gap))  # there is no kink in all outputs at once
         scale = root_of_squares(weighted(derivative.nearby))
-        return Seen(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
+        return DifferenceEstimate(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
 
 
 # --------------------------------------------------------------------------- what is found
 @dataclass
-class Found:
+class CheckOutcome:
     """A verdict, and what it hangs on."""
 
     verdict: Status
@@ -617,13 +619,13 @@ class Found:
     marks: tuple[str, ...] = ()
 
 
-def undecided(reason: VerdictReason, **facts: object) -> Found:
+def undecided(reason: VerdictReason, **facts: object) -> CheckOutcome:
     """INCONCLUSIVE for a reason, with the facts that its sentence names."""
     why = reason.sentence(**facts)
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
+    return CheckOutcome(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
 
 
-def with_kink(found: Found, why: str) -> Found:
+def with_kink(found: CheckOutcome, why: str) -> CheckOutcome:
     """What was found of a function that has a kink as well, at which nothing is wrong."""
     if found.verdict not in (Status.PASS, Status.KINK):
         return found

@@ -1,4 +1,5 @@
-"""A recorded call as a graph of numbered values, and the walk that pulls cotangents back through it."""
+"""A recorded call as a graph of numbered values, and the walk that pulls cotangents back through
+it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ SUMMING = {
 """Operations whose vjp adds cotangents up, so that they may cancel within it."""
 
 MOST_COMPOSED = 16
-"""Operations of a function of one value: more make no derivative that is written down as a whole."""
+"""Operations of a function of one value: more make no derivative that is written down as a
+whole."""
 
 Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
 """An operation on the walk, the cotangents of its outputs, and what `Step.pull` gives for them."""
@@ -30,7 +32,8 @@ Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
 class Tape:
     """A call recorded at one point, as a graph of numbered values: its exact gradient.
 
-    It is the derivative of what is computed: everything is on it, whatever the layer detaches, and no hand-written
+    It is the derivative of what is computed: everything is on it, whatever the layer detaches, and
+    no hand-written
     backward takes part. It is complete unless values leave it, which `incomplete` then says.
 
     Args:
@@ -56,7 +59,8 @@ class Tape:
         self.incomplete = (
             recording.leaks[0] if recording.leaks else error
         )  # what is taken inside may be why it raises
-        """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``; empty if it is."""
+        """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``;
+        empty if it is."""
         self.walks = 0.0
         """How often it was walked over, or the like was done."""
 
@@ -76,8 +80,8 @@ class Tape:
 
     @cached_property
     def equals(self) -> dict[Step, frozenset[Step]]:
-        """The operations that compute the same of the same, such as both differences in (a − b) (a − b), each with
-        all of them."""
+        """The operations that compute the same of the same, such as both differences in (a − b) (a
+        − b), each with all of them."""
         first: dict[int, int] = {}
         groups: dict[Any, list[Step]] = {}
         for step in self.recording.steps:
@@ -93,8 +97,9 @@ class Tape:
 
     @cached_property
     def composed(self) -> dict[Step, list[Step]]:
-        """By its last operation, the operations of each function of one value that several of them compute, two of
-        which are not linear, such as 1 / (1 + exp(−x)). Nothing else reads what they compute on the way."""
+        """By its last operation, the operations of each function of one value that several of them
+        compute, two of which are not linear, such as 1 / (1 + exp(−x)). Nothing else reads what
+        they compute on the way."""
         arrays, origin = self.recording.arrays, dict[int, int]()
         members, readers = dict[int, Step](), dict[int, set[int]]()
         for step in self.recording.steps:
@@ -153,7 +158,8 @@ class Tape:
         return starts
 
     def walk(self, pending: dict[int, Array]) -> Iterator[Passed]:
-        """The operations that cotangents reach, the last one first. What the caller changes in `pulled` flows on.
+        """The operations that cotangents reach, the last one first. What the caller changes in
+        `pulled` flows on.
 
         `pending` are the cotangents of any values, by number; in the end, those of the inputs.
         """
@@ -171,7 +177,8 @@ class Tape:
                     )
 
     def pulled(self, pending: dict[int, Array]) -> list[Array]:
-        """The cotangents of the inputs, zeros where none flows, for cotangents of any values, by number."""
+        """The cotangents of the inputs, zeros where none flows, for cotangents of any values, by
+        number."""
         for _ in self.walk(pending):
             pass
         return self.filled(pending)
@@ -204,11 +211,12 @@ def linear(step: Step) -> bool:
 
 
 def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]:
-    """The operations whose output the result does not depend on, because it cancels: the maximum in a stable softmax.
+    """The operations whose output the result does not depend on, because it cancels: the maximum in
+    a stable softmax.
 
-    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it. A sum
-    of n terms that cancels leaves about √n units of rounding where they add up to n; ten operations in a row leave ten.
-    """
+    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written
+    without it. A sum of n terms that cancels leaves about √n units of rounding where they add up to
+    n; ten operations in a row leave ten."""
     sizes: dict[int, float] = {}
     dead = set()
     for step, given, pulled in tape.walk(tape.starts(cotangents)):
