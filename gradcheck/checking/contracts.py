@@ -51,7 +51,10 @@ shows."""
 
 REPEATED = {
     "GC132": "two calls with the same cotangent give different gradients",
-    "GC138": "a forward at other values, run before backward, changes the gradient: keep what backward needs on ctx",
+    "GC138": (
+        "a forward at other values, run before backward, changes the gradient: "
+        "keep what backward needs on ctx"
+    ),
 }
 """What is said where backward does not repeat its gradient, by code."""
 
@@ -86,12 +89,12 @@ class Contracts:
             found = found or [*self.linear(g, of_g), *self.undefined_cotangents()]
         return [*observed, *found]
 
-    # ----------------------------------------------------------------- helpers
+    # -------------------------------------------------------- helpers
     def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
         """The inputs for which `differ` holds."""
         return tuple(self.at.problem.names[k] for k in self.at.moved if differ(k))
 
-    # ----------------------------------------------------------------- the rules
+    # ------------------------------------------------------ the rules
     def forward_repeats(self, again: Sequence[Array] | None) -> list[Diagnosis]:
         """The same inputs give the same outputs, bit by bit.
 
@@ -196,8 +199,8 @@ class Contracts:
             try:
                 undefined = problem.vjp(inputs, alone)
             except Exception as error:
-                said = text_of(error)
-                text = f"backward raises {type(error).__name__} when only {name} takes part in the loss: {said}"
+                raised = f"backward raises {type(error).__name__}"
+                text = f"{raised} when only {name} takes part in the loss: {text_of(error)}"
                 return [Diagnosis.of("GC136", text)]
             with_zeros = problem.vjp(inputs, zeros)
             pairs = zip(undefined, with_zeros, strict=True)
@@ -264,7 +267,7 @@ def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0
     return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= bar
 
 
-# --------------------------------------------------------------------------- the layer's own precision
+# ------------------------------------------ the layer's own precision
 def wrong_in_own_precision(
     point: Point, random: np.random.Generator, rtol: float
 ) -> tuple[list[Entry], str]:

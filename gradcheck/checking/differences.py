@@ -43,7 +43,7 @@ hide in multiples of the step. So many bits are left of 52 below the smallest st
 up to 2 and one for a carry: x + h·d is exact in float64 for all steps."""
 
 
-# --------------------------------------------------------------------------- a line, and samples on it
+# ------------------------------------------ a line, and samples on it
 def scale_of(x: Array) -> Array:
     """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of
     the tensor, or 1.
@@ -138,7 +138,7 @@ class Line:
         return size if self.weights is None else (abs(self.weights) * size).sum(keepdims=True)
 
 
-# --------------------------------------------------------------------------- the derivative
+# ----------------------------------------------------- the derivative
 @dataclass(frozen=True)
 class Interval:
     """Per row, a value and its error bound; one of inf knows nothing."""
@@ -260,7 +260,7 @@ def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
     return Interval(value, 4 * rounding + 2 * abs(value - first) + 4 * EPS * abs(value))
 
 
-# --------------------------------------------------------------------------- rounding, from close values
+# ---------------------------------------- rounding, from close values
 DEVIATIONS = 6.0
 """What differences estimate is the standard deviation of the error. Rounding to a grid is off by
 1.7 of them at most; an estimate from so few values is low by a factor of 3 once in some hundred."""

@@ -37,7 +37,8 @@ def advice(problem: Problem) -> str:
                 return f"{step.name} gives it: {otherwise}"
             low, high = DOMAINS[step.name]
             return (
-                f"{step.name} leaves its domain: give its inputs values in it, such as 'range: [{low:g}, {high:g}]' in "
-                f"a spec, ~{low:g}..{high:g} on the command line"
+                f"{step.name} leaves its domain: give its inputs values in it, "
+                f"such as 'range: [{low:g}, {high:g}]' in a spec, "
+                f"~{low:g}..{high:g} on the command line"
             )
     return otherwise

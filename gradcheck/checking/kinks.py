@@ -166,7 +166,10 @@ def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
     jumping_places = named_jumps(nearby, summed) if bool(jumping.any()) else ""
     if (beside := wrong_beside(prober, masks)) is not None:
         places = kinked_places or jumping_places
-        text = f"the gradient is wrong beside {places}: the wrong entries are those at a point close by"
+        text = (
+            f"the gradient is wrong beside {places}: "
+            "the wrong entries are those at a point close by"
+        )
         return replace(beside, diagnosis=(Diagnosis.of("GC120", text),))
     if unknown:
         return nearby.no_slopes()
@@ -195,7 +198,7 @@ def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
     return None
 
 
-# --------------------------------------------------------------------------- slopes at points nearby
+# -------------------------------------------- slopes at points nearby
 def reals(arrays: Sequence[Any]) -> NumpyArray:
     """All numbers of some arrays in one vector; of complex ones, real and imaginary parts in
     turn."""
@@ -591,7 +594,7 @@ def points_beside(
     ]
 
 
-# --------------------------------------------------------------------------- which elements are tied
+# -------------------------------------------- which elements are tied
 def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, NumpyArray]:
     """Per number the group that it belongs to, −1 for those that do not move; whether it feeds
     several rows of one operation, or is in a group with one that does; and a sign: in the direction
@@ -636,7 +639,7 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
     return groups, mixed, signs
 
 
-# --------------------------------------------------------------------------- what is told of them
+# ----------------------------------------------- what is told of them
 def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
     """The first elements at which slopes meet, with these, and how many more there are."""
     first: dict[str, int] = {}
@@ -698,7 +701,7 @@ def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
     return ", ".join(found) or element_of(nearby, int(np.flatnonzero(nearby.free)[0]))
 
 
-# --------------------------------------------------------------------------- slopes without bound, as of √x at 0
+# -------------------------------- slopes without bound, as of √x at 0
 def where_infinite(prober: Prober) -> CheckOutcome:
     """The elements at which the gradient is not finite, which the point holds from now on: KINK if
     the slope of the function grows without bound on a side there as it says."""
@@ -762,7 +765,7 @@ def slopes_of_sides(
     return found
 
 
-# --------------------------------------------------------------------------- where an operation has none
+# ---------------------------------------- where an operation has none
 class Kink(NamedTuple):
     """An operation that is at a kink, a tie or a jump for some of its elements."""
 

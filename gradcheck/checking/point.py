@@ -45,7 +45,7 @@ SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""
 
 
-# --------------------------------------------------------------------------- many arrays as one
+# ------------------------------------------------- many arrays as one
 def flat(arrays: Sequence[Array]) -> Array:
     """All elements of `arrays` in one vector; complex if one of them is."""
     return (
@@ -101,7 +101,7 @@ def even_weights(count: int, random: np.random.Generator) -> Array:
     return drawn + np.copysign(0.5, drawn)
 
 
-# --------------------------------------------------------------------------- shares of a projection
+# --------------------------------------------- shares of a projection
 def shares(gradient: Array, direction: Array) -> Array:
     """conj(gradient) · direction, element by element; 0 where the direction is, also if the
     gradient is infinite."""
@@ -119,7 +119,7 @@ def directional_derivative(gradients: Sequence[Array], direction: Direction) -> 
     return sum(float(part.real.sum()) for part in parts_of(gradients, direction))
 
 
-# --------------------------------------------------------------------------- a check at its point
+# ----------------------------------------------- a check at its point
 class OutOfTimeError(BaseException):
     """The deadline of a check is over: what catches the errors of a layer lets it through."""
 
@@ -352,7 +352,7 @@ class Point:
             point[k] = x
         return point
 
-    # ----------------------------------------------------------------- what the differences need
+    # -------------------------------------- what the differences need
     def compute(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """The outputs at these inputs."""
         self.spent.on(evaluations=1)
@@ -411,7 +411,7 @@ class Point:
         """The line through the point along a direction."""
         return Line(self.vector, self.x, direction, self.outputs.vector, weights)
 
-    # ----------------------------------------------------------------- what is claimed, and what the tape says
+    # ------------------------ what is claimed, and what the tape says
     def claimed(self, cotangent: Array) -> list[Array | None]:
         """The gradients of all inputs that the layer claims."""
         self.spent.on(vjps=1)
@@ -547,7 +547,7 @@ class Point:
             return None
         return self.of_moved(Tape(recording).gradient(cotangents))
 
-    # ----------------------------------------------------------------- rounding, measured
+    # --------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
         """η of the change of every flat real output between the point and a step ahead on a line,
         which takes its samples at that step."""
@@ -615,7 +615,7 @@ class Point:
 
         return Measured(compute, self.epsilon, random, plain=(taped, tape.choices))
 
-    # ----------------------------------------------------------------- names
+    # ---------------------------------------------------------- names
     @property
     def complex(self) -> bool:
         """Whether an input or output is complex."""

@@ -26,8 +26,8 @@ NumpyArray = np.ndarray[Any, Any]
 EPS = 2.0**-52
 """The spacing of float64 at 1."""
 EPSILON = {
-    "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": EPS, "complex64": 2.0**-23,
-    "complex128": EPS,
+    "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": EPS,
+    "complex64": 2.0**-23, "complex128": EPS,
 }  # fmt: skip
 """The spacing of the numbers of a dtype at 1: 2 to the power of minus the bits after the point."""
 FLOAT32 = EPSILON["float32"]
@@ -76,15 +76,17 @@ float64, 2^-6 in float32). What rounding has made of numbers that should be equa
 either (1 / (a − b)), and may be off by `MANY` times as much."""
 
 MOVES = {
-    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split", "unbind", "getitem",
-    "setitem", "cast", "gather", "take_along_axis", "index_select", "diagonal", "tensor_unfold",
+    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split",
+    "unbind", "getitem", "setitem", "cast", "gather", "take_along_axis", "index_select",
+    "diagonal", "tensor_unfold",
 }  # fmt: skip
 """Operations that move values, whose derivative has no sign, nor a factor where they are as many as
 before."""
 EXACT = MOVES | {
-    "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj", "neg", "maximum",
-    "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided", "fill",
-    "with_zeros", "sort", "as_complex", "as_real", "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
+    "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj",
+    "neg", "maximum", "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu",
+    "hardtanh", "pad", "as_strided", "fill", "with_zeros", "sort", "as_complex", "as_real",
+    "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
 """Operations that move, select or copy values, or change them without rounding, as do their vjps.
 The rules of those that select ask where the result is one of the values (`put_reduced`: an extreme;

@@ -96,7 +96,7 @@ SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """Of an output in a projection: cotangents have to leave room for the derivatives."""
 
 
-# --------------------------------------------------------------------------- the decision
+# ------------------------------------------------------- the decision
 class Ruling(Enum):
     """What follows for one look; see the module."""
 
@@ -190,7 +190,7 @@ def root_of_squares(terms: Array) -> float:
     return unit * math.sqrt(float(sizes.sum()))
 
 
-# --------------------------------------------------------------------------- the claim beside the tape
+# ------------------------------------------ the claim beside the tape
 @dataclass
 class Comparison:
     """The gradients claimed for one cotangent beside the tape's; everything per moved input."""
@@ -334,7 +334,7 @@ def some(masks: Iterable[Array]) -> list[Array] | None:
     return masks if any(bool(mask.any()) for mask in masks) else None
 
 
-# --------------------------------------------------------------------------- a probe
+# ------------------------------------------------------------ a probe
 @dataclass
 class Probe:
     """What one direction d and one cotangent u show."""
@@ -601,7 +601,7 @@ class Prober:
         return DifferenceEstimate(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
 
 
-# --------------------------------------------------------------------------- what is found
+# ------------------------------------------------------ what is found
 @dataclass
 class CheckOutcome:
     """A verdict, and what it hangs on."""

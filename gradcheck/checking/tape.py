@@ -16,8 +16,8 @@ from gradcheck.checking.precision import EPSILON, MANY, MOVES, VJP, Change, dtyp
 from gradcheck.support.foreign import described
 
 SUMMING = {
-    "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile", "getitem", "gather",
-    "index_select", "take_along_axis", "tensor_unfold",
+    "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile",
+    "getitem", "gather", "index_select", "take_along_axis", "tensor_unfold",
 }  # fmt: skip
 """Operations whose vjp adds cotangents up, so that they may cancel within it."""
 

@@ -85,7 +85,10 @@ class Check:
             found = self.in_float32(found, found.probe)
         if found.verdict is Status.FAIL and contracts.in_place:
             names = ", ".join(contracts.in_place)
-            text = f"forward changes {names} in place, so backward sees other values than those of the inputs"
+            text = (
+                f"forward changes {names} in place, "
+                "so backward sees other values than those of the inputs"
+            )
             broken.append(Diagnosis.of("GC133", text, contracts.in_place))
         if broken:
             found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
@@ -154,7 +157,7 @@ class Check:
         self.worst = probe.error
         return CheckOutcome(Status.FAIL, probe=probe)
 
-    # ----------------------------------------------------------------- what one projection cannot show
+    # -------------------------------- what one projection cannot show
     def with_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """Entries of which the tape is not sure, by the differences; another cotangent."""
         comparison = probe.comparison
@@ -173,9 +176,10 @@ class Check:
             if marks and comparison.blank:
                 return self.unseen(probe)
             count = sum(int(u.sum()) for u in comparison.unsure)
+            counted = "1 entry" if count == 1 else f"{count} entries"
             marks = (
                 *marks,
-                f"rounding leaves more than 1 % of {count} {'entry' if count == 1 else 'entries'} open",
+                f"rounding leaves more than 1 % of {counted} open",
             )
         if self.certify and masks is None:
             cotangent, gradients = self.prober.claimed()
@@ -242,7 +246,7 @@ class Check:
         if probe.by_rows and bool(lost.any()):
             yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
-    # ----------------------------------------------------------------- where the point does not tell
+    # ---------------------------------- where the point does not tell
     def unseen(self, probe: Probe) -> CheckOutcome:
         """Nothing is seen, and no tape is heard. It is right to give nothing where nothing changes:
         at any step, or at the first ones (on a step of floor), though outputs in proportion to the
@@ -288,7 +292,7 @@ class Check:
         )
         return undecided(VerdictReason.PIECES_UNRECORDED, unrecorded=unrecorded)
 
-    # ----------------------------------------------------------------- the layer's own precision
+    # -------------------------------------- the layer's own precision
     def in_own_precision(self, found: CheckOutcome) -> CheckOutcome:
         """The same, or FAIL if backward, in the dtypes that it computes in, loses digits that the
         tape keeps."""
