@@ -26,7 +26,7 @@ from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
 from gradcheck.checking.point import OutOfTimeError
 from gradcheck.checking.precision import EPS, distance, largest, wide
-from gradcheck.checking.probe import POWER, Found, Probe, Prober
+from gradcheck.checking.probe import POWER, CheckOutcome, Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
@@ -75,10 +75,10 @@ def check_gradient(
     deadline = time.monotonic() + seconds
     with np.errstate(all="ignore"):  # steps lead out of the domain, weights of what is not seen overflow
         check, found = checked(problem, seed, rtol or 0.0, mode != "probe", precision)
-        if mode == "full" and found.verdict is Status.PASS and not check.point.held:
+        if mode == "full" and found.verdict is Status.PASS and not any(bool(m.any()) for m in check.point.infinite):
             wrong = all_wrong_entries(check.prober)
             check.certified |= wrong == []
-            found = Found(Status.FAIL, wrong=wrong) if wrong else found
+            found = CheckOutcome(Status.FAIL, wrong=wrong) if wrong else found
         if found.probe is None or found.verdict is not Status.FAIL:
             return summary_of(check, found, Named(found.wrong, exhaustive=found.exhaustive), listed)
         prober = found.prober or check.prober
@@ -88,7 +88,7 @@ def check_gradient(
         return summary_of(check, found, named, listed, **said)
 
 
-def checked(problem: Problem, *options: Any) -> tuple[Check, Found]:
+def checked(problem: Problem, *options: Any) -> tuple[Check, CheckOutcome]:
     """A check, and what it finds; with casts if backward does not work without."""
     check = Check(problem, *options)
     try:
@@ -158,7 +158,7 @@ def marked_as_unfinished(said: dict[str, Any]) -> Iterator[None]:
         said["marks"] = (f"{UNFINISHED}: {described(error)} ({Path(last.filename).name}:{last.lineno})",)
 
 
-def summary_of(check: Check, found: Found, named: Named, listed: int, **said: Any) -> GradientSummary:
+def summary_of(check: Check, found: CheckOutcome, named: Named, listed: int, **said: Any) -> GradientSummary:
     """The result, with everything that was counted so far, and what else is said."""
     point, wrong = check.point, named.entries
     elements = Counter(number for number, _ in {(entry.input, entry.index) for entry in wrong})

@@ -18,9 +18,8 @@ from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.causes.candidates import SHARE, Candidate, Edge, all_candidates, edges_of
 from gradcheck.checking.differences import moved, random_direction, scale_of
-from gradcheck.checking.point import Point
+from gradcheck.checking.point import Point, directional_derivative
 from gradcheck.checking.precision import EPSILON, MOVES, SMALLEST, wide
-from gradcheck.checking.probe import along
 from gradcheck.checking.tape import Tape, dead_steps
 
 EXACT_TO = 1e-10
@@ -279,7 +278,7 @@ class CauseSearch:
         errors, rows = [], []
         for _ in range(DIRECTIONS):
             direction = [random_direction(x, scale_of(x), random) if k in group else None for k, x in enumerate(start)]
-            errors.append(along([self.claimed[k].error for k in group], [direction[k] for k in group]))
+            errors.append(directional_derivative([self.claimed[k].error for k in group], [direction[k] for k in group]))
             sides = [self.reruns.recording(moved(start, direction, h), hold) for h in (step, -step)]
             after, before = ([] if side is None else side.arrays for side in sides)
             if not len(after) == len(before) == len(arrays):

@@ -1,1 +1,2 @@
-"""From a problem to a verdict: what backward claims, held against the tape and against differences."""
+"""From a problem to a verdict: what backward claims, held against the tape and against
+differences."""

@@ -1,6 +1,8 @@
-"""Rules that a backward must keep beside being the derivative: each broken one is a code with what was seen.
+"""Rules that a backward must keep beside being the derivative: each broken one is a code with what
+was seen.
 
-The last is that a gradient is computed well: in the dtypes that the layer itself computes in, casts and all, it may
+The last is that a gradient is computed well: in the dtypes that the layer itself computes in, casts
+and all, it may
 lose no more digits than automatic differentiation does there, and than its own operations round.
 """
 
@@ -8,13 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, FlatOutputs, Point, even_weights
+from gradcheck.checking.point import (
+    SUM_OF_OUTPUTS,
+    Entry,
+    FlatOutputs,
+    Point,
+    array_and_element,
+    even_weights,
+    flat,
+    of_each_largest,
+)
 from gradcheck.checking.precision import (
     CLEAR,
     EPSILON,
@@ -34,16 +46,21 @@ from gradcheck.support.foreign import text_of
 Gradients = list[Array | None]
 
 FACTOR = -64.0
-"""Of cotangents: large and negative, so that one that is clipped at some size, squared or masked shows."""
+"""Of cotangents: large and negative, so that one that is clipped at some size, squared or masked
+shows."""
 
 REPEATED = {
     "GC132": "two calls with the same cotangent give different gradients",
-    "GC138": "a forward at other values, run before backward, changes the gradient: keep what backward needs on ctx",
+    "GC138": (
+        "a forward at other values, run before backward, changes the gradient: "
+        "keep what backward needs on ctx"
+    ),
 }
 """What is said where backward does not repeat its gradient, by code."""
 
 DRAWS = 3
-"""Perturbed runs: of three, an entry's largest response is small by a factor of 10 once in 1,000."""
+"""Perturbed runs: of three, an entry's largest response is small by a factor of 10 once in
+1,000."""
 
 
 @dataclass
@@ -53,7 +70,8 @@ class Contracts:
     at: Point
     random: np.random.Generator
     in_place: tuple[str, ...] = ()
-    """Inputs that forward changed by in-place operations: allowed, but the cause if the gradient is wrong."""
+    """Inputs that forward changed by in-place operations: allowed, but the cause if the gradient is
+    wrong."""
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
     """Random cotangents that were run, with the gradients of the moved inputs."""
 
@@ -61,9 +79,9 @@ class Contracts:
         """What is broken, the cause before its consequences."""
         point = self.at
         g = point.outputs.cotangent(self.random)
-        seen = point.problem.observe(point.outputs.split(g)) if point.problem.observe else None
-        observed = self.observed(seen) if seen else []
-        found = self.forward_repeats(seen if point.as_given or point.problem.outputs is not None else None)
+        seen = point.problem.observe(point.outputs.split(g))
+        observed = self.observed(seen)
+        found = self.forward_repeats(seen.outputs)
         if not found:
             of_g = self.at.claimed(g)
             found = self.backward_repeats(g, of_g, seen)
@@ -71,28 +89,35 @@ class Contracts:
             found = found or [*self.linear(g, of_g), *self.undefined_cotangents()]
         return [*observed, *found]
 
-    # ----------------------------------------------------------------- helpers
+    # -------------------------------------------------------- helpers
     def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
         """The inputs for which `differ` holds."""
         return tuple(self.at.problem.names[k] for k in self.at.moved if differ(k))
 
-    # ----------------------------------------------------------------- the rules
-    def forward_repeats(self, seen: Observation | None) -> list[Diagnosis]:
-        """The same inputs give the same outputs, bit by bit; what was seen is the second time."""
+    # ------------------------------------------------------ the rules
+    def forward_repeats(self, again: Sequence[Array] | None) -> list[Diagnosis]:
+        """The same inputs give the same outputs, bit by bit.
+
+        Args:
+            again: the outputs for the inputs in their own dtypes, where they were seen a second
+                time.
+        """
         point, problem = self.at, self.at.problem
         first, inputs = problem.outputs, problem.inputs
         if first is None:
             first, inputs = point.outputs.arrays, point.inputs
-        again = (seen.outputs if seen else None) or problem.forward(list(inputs))
-        pairs = zip(first, again, point.problem.output_names, strict=True)
-        names = [name for a, b, name in pairs if not same(a, b)]
-        return [Diagnosis.of("GC131", f"two calls give different values of {', '.join(names)}")] if names else []
+            again = again if point.as_given else None
+        pairs = zip(first, again or problem.forward(list(inputs)), strict=True)
+        differ = [not same(a, b) for a, b in pairs]
+        names = ", ".join(compress(problem.output_names, differ))
+        return diagnosed(any(differ), "GC131", f"two calls give different values of {names}")
 
-    def backward_repeats(self, g: Array, of_g: Gradients, seen: Observation | None) -> list[Diagnosis]:
-        """The same cotangents give the same gradients, bit by bit, also where forward ran at other values meanwhile:
-        what a layer keeps belongs to one call. What was seen is one of both times."""
+    def backward_repeats(self, g: Array, of_g: Gradients, seen: Observation) -> list[Diagnosis]:
+        """The same cotangents give the same gradients, bit by bit, also where forward ran at other
+        values meanwhile: what a layer keeps belongs to one call. What was seen is one of both
+        times."""
         point, problem = self.at, self.at.problem
-        if seen is None or seen.gradients is None or seen.outputs is None:
+        if seen.gradients is None or seen.outputs is None:
             return self.differing("GC132", of_g, point.claimed(g))
         parts = zip(point.outputs.split(g), seen.outputs, strict=True)
         cotangents = [None if u is None else u.astype(y.dtype) for u, y in parts]
@@ -109,15 +134,18 @@ class Contracts:
             return found
         return self.differing("GC138" if seen.interrupted else "GC132", once, seen.gradients)
 
-    def differing(self, code: str, first: Sequence[Array | None], second: Sequence[Array | None]) -> list[Diagnosis]:
+    def differing(
+        self, code: str, first: Sequence[Array | None], second: Sequence[Array | None]
+    ) -> list[Diagnosis]:
         """The diagnosis of two gradients that should be the same; empty if they are."""
         names = self.named(lambda k: not same(first[k], second[k]))
-        return [Diagnosis.of(code, REPEATED[code], names)] if names else []
+        return diagnosed(bool(names), code, REPEATED[code], names)
 
     def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
         mixed = self.at.outputs.held(FACTOR * g + self.at.outputs.cotangent(self.random))
-        h = mixed - FACTOR * g  # so that none of the three is rounded, whatever dtype the outputs have
+        # as a difference, so that none of the three is rounded, whatever dtype the outputs have
+        h = mixed - FACTOR * g
         of_h = self.at.claimed(h)
         self.claims = [(u, self.at.of_moved(found)) for u, found in ((h, of_h), (g, of_g))]
         if not finite([*of_g, *of_h]):
@@ -134,22 +162,26 @@ class Contracts:
             rounding = dict(zip(self.at.moved, self.rounding(mixed), strict=True))
             names = self.named(lambda k: apart(k, FEW * rounding[k]))
         if names:
-            return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
-        zero = self.at.claimed(0 * g)
-        names = self.named(lambda k: zero[k] is not None and bool((zero[k] != 0).any()))  # type: ignore[union-attr]
+            return [
+                Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)
+            ]
+        zero = dict(zip(self.at.moved, self.at.vjp(0 * g), strict=True))
+        names = self.named(lambda k: bool((zero[k] != 0).any()))
         text = "a cotangent of zeros does not give a gradient of zeros"
-        return [Diagnosis.of("GC110", text, names)] if names else []
+        return diagnosed(bool(names), "GC110", text, names)
 
     def rounding(self, cotangent: Array) -> list[float]:
         """Per moved input, how far an entry of the gradient may be off by rounding at most.
 
-        Where nothing is seen of a backward it may round, to the dtype of inputs or outputs or to float32, terms as
-        large as the outputs over the inputs: of a gradient that cancels nothing else is left.
-        """
+        Where nothing is seen of a backward it may round, to the dtype of inputs or outputs or to
+        float32, terms as large as the outputs over the inputs: of a gradient that cancels nothing
+        else is left."""
         if self.at.opaque:
-            epsilon = max(FLOAT32, self.at.epsilon, coarsest(self.at.problem.inputs[k] for k in self.at.moved))
+            epsilon = max(FLOAT32, self.at.epsilon, self.at.given)
             terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)
-            return [opaque_bound(x, terms, g, epsilon) for x, g in zip(self.at.x, found, strict=True)]
+            return [
+                opaque_bound(x, terms, g, epsilon) for x, g in zip(self.at.x, found, strict=True)
+            ]
         measured = self.at.measured_claim(self.at.outputs.split(cotangent), self.random)
         measured.draw()
         return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
@@ -167,29 +199,42 @@ class Contracts:
             try:
                 undefined = problem.vjp(inputs, alone)
             except Exception as error:
-                said = text_of(error)
-                text = f"backward raises {type(error).__name__} when only {name} takes part in the loss: {said}"
+                raised = f"backward raises {type(error).__name__}"
+                text = f"{raised} when only {name} takes part in the loss: {text_of(error)}"
                 return [Diagnosis.of("GC136", text)]
             with_zeros = problem.vjp(inputs, zeros)
-            names = self.named(lambda i, u=undefined, z=with_zeros: not close(u[i], z[i], 1.0, None))  # type: ignore[misc]
+            pairs = zip(undefined, with_zeros, strict=True)
+            alike = [close(u, z, 1.0, None) for u, z in pairs]
+            names = self.named(lambda i, alike=alike: not alike[i])  # type: ignore[misc]
             if names:
                 text = f"when only {name} takes part in the loss, zeros give another gradient"
                 return [Diagnosis.of("GC136", text, names)]
         return []
 
     def observed(self, seen: Observation) -> list[Diagnosis]:
-        """Nothing but the result changes: inputs, cotangents and saved tensors stay as they were."""
+        """Nothing but the result changes: inputs, cotangents and saved tensors stay as they
+        were."""
         self.in_place = seen.changed_in_place
         rows = [
             ("GC133", seen.changed_by_forward, "forward writes into"),
             ("GC134", seen.changed_by_backward, "backward writes into"),
             ("GC135", seen.aliased, "backward returns the memory of"),
         ]
-        return [Diagnosis.of(code, f"{text} {', '.join(names)}", names) for code, names, text in rows if names]
+        return [
+            Diagnosis.of(code, f"{text} {', '.join(names)}", names)
+            for code, names, text in rows
+            if names
+        ]
+
+
+def diagnosed(broken: bool, code: str, text: str, names: tuple[str, ...] = ()) -> list[Diagnosis]:
+    """One diagnosis if a contract is broken, else none."""
+    return [Diagnosis.of(code, text, names)] if broken else []
 
 
 def same(a: Array | None, b: Array | None) -> bool:
-    """Whether two arrays, or missing ones, are equal but for the order of sums, which a GPU leaves to chance."""
+    """Whether two arrays, or missing ones, are equal but for the order of sums, which a GPU leaves
+    to chance."""
     if a is None or b is None:
         return a is None and b is None
     if a.shape != b.shape:
@@ -205,7 +250,8 @@ def same(a: Array | None, b: Array | None) -> bool:
 
 
 def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0) -> bool:
-    """Whether whole = factor · part + rest up to rounding, relative to the largest element; None counts as zeros.
+    """Whether whole = factor · part + rest up to rounding, relative to the largest element; None
+    counts as zeros.
 
     `rounding` is what was measured of it.
     """
@@ -213,16 +259,21 @@ def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0
     if not given or not given[0].size:
         return True
     whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
-    size = max(float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max()))
+    size = max(
+        float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max())
+    )
     eps = CLEAR * coarsest(given)
     bar = eps * size + rounding + SMALLEST["float64"]  # below which digits are lost
     return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= bar
 
 
-# --------------------------------------------------------------------------- the layer's own precision
-def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: float) -> tuple[list[Entry], str]:
-    """The entries of the gradient of a random sum of the outputs in which the layer's own backward, in the dtypes that
-    it was given, loses more digits than it may; and the dtype that it computes in.
+# ------------------------------------------ the layer's own precision
+def wrong_in_own_precision(
+    point: Point, random: np.random.Generator, rtol: float
+) -> tuple[list[Entry], str]:
+    """The entries of the gradient of a random sum of the outputs in which the layer's own backward,
+    in the dtypes that it was given, loses more digits than it may; and the dtype that it computes
+    in.
 
     None if it computes in nothing but double precision, or if its outputs do not fit its dtype.
     """
@@ -231,9 +282,10 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
     problem, inputs = point.problem, list(point.problem.inputs)
     tape = point.recorded(inputs, own=True) if point.reruns is not None else None
     outputs = FlatOutputs(
-        problem.forward(inputs) if problem.outputs is None else list(problem.outputs), point.outputs.active
+        problem.forward(inputs) if problem.outputs is None else list(problem.outputs),
+        point.outputs.active,
     )
-    epsilon = max(EPSILON[name] for name in (*point.casts, *(inputs[k].dtype.name for k in point.moved)))
+    epsilon = max(point.given, *(EPSILON[name] for name in point.casts))
     if tape is not None:
         epsilon = max(epsilon, tape.coarsest)
     name = next(n for n, e in EPSILON.items() if e == epsilon)
@@ -244,40 +296,47 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
     parts = outputs.split(cotangent)
     if tape is not None:
         right = point.of_moved(tape.gradient(parts))
-        mine = point.measured_claim(parts, random, own=True)
-        taped = point.measured_tape(tape, parts, right, random, own=True)
-        for one in (mine, taped):
-            for _ in range(DRAWS):  # by 14 standard deviations of a rounding
-                one.responses = one.perturbed(FEW * epsilon, one.responses)
-        claimed = mine.plain
+        measured = point.measured_claim(parts, random, own=True)
+        of_tape = point.measured_tape(tape, parts, right, random, own=True)
+        for _ in range(DRAWS):
+            measured.draw_at(FEW * epsilon)
+        for _ in range(DRAWS):
+            of_tape.draw_at(FEW * epsilon)
+        claimed = flat(measured.plain)
         # no rounding explains a gradient that is not finite
-        own = [np.where(np.isfinite(c), o, 0.0) for c, o in zip(claimed, mine.responses, strict=True)]
-        # another formula has other intermediates: of 297 right layers in float32 none needed more than 0.15 of this
-        most = [float(np.max(response, initial=0.0)) for response in taped.responses]
-        bounds = [o + m + FEW * epsilon * abs(t) for o, m, t in zip(own, most, right, strict=True)]
+        own = np.where(np.isfinite(claimed), flat(measured.responses), 0.0)
+        # another formula has other intermediates: of 297 right layers in float32 none needed more
+        # than 0.15 of this
+        bound = own + of_each_largest(of_tape.responses) + FEW * epsilon * abs(flat(right))
     else:
-        claimed, right = point.of_moved(problem.vjp(inputs, parts)), point.vjp(cotangent)
-        bounds = [opaque_bound(point.x[k], outputs.vector * cotangent, g, epsilon) for k, g in enumerate(right)]
+        claimed, right = flat(point.of_moved(problem.vjp(inputs, parts))), point.vjp(cotangent)
+        if point.searches:  # backward has no more digits than the search finds of the outputs
+            lost = largest(outputs.vector - point.outputs.vector)
+            epsilon = max(epsilon, lost / (largest(point.outputs.vector) + SMALLEST["float64"]))
+        terms = outputs.vector * cotangent
+        known = zip(point.x, right, strict=True)
+        bound = flat([0 * abs(g) + opaque_bound(x, terms, g, epsilon) for x, g in known])
+    bar = float(limits.smallest_normal) + bound + rtol * of_each_largest(right)
+    off = ~(distance(claimed, flat(right)) <= bar) & (abs(flat(right)) <= float(limits.max))
     wrong = []
-    for number, (c, t, bound) in enumerate(zip(claimed, right, bounds, strict=True)):
-        bar = np.broadcast_to(float(limits.smallest_normal) + bound + rtol * largest(t), t.shape)
-        off = ~(distance(c, t) <= bar) & (abs(t) <= float(limits.max))
-        for i in np.flatnonzero(off).tolist():
-            values = [float(v.reshape(-1)[i].real) for v in (c, t, bar)]
-            wrong.append(Entry(number, i, SUM_OF_OUTPUTS, *values))
+    for i in np.flatnonzero(off).tolist():
+        values = [float(v[i].real) for v in (claimed, flat(right), bar)]
+        wrong.append(Entry(*array_and_element(right, i), SUM_OF_OUTPUTS, *values))
     return wrong, name
 
 
 def opaque_bound(x: Array, terms: Array, gradient: Array, epsilon: float) -> float:
-    """How far the gradient of a sum of some terms may be off for one input, where nothing sees the operations: those
-    that are left of it, and the difference of two numbers as large as the outputs, over the scale of the inputs."""
+    """How far the gradient of a sum of some terms may be off for one input, where nothing sees the
+    operations: those that are left of it, and the difference of two numbers as large as the
+    outputs, over the scale of the inputs."""
     scale, largest = float(abs(x).max(initial=0.0)), float(abs(terms).max(initial=0.0))
     natural = max(largest / scale if scale else 0.0, min(largest, 1.0))
     return epsilon * (MANY * float(abs(gradient).max(initial=0.0)) + 2 * natural)
 
 
 def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
-    """How many decimal digits are lost in the worst of some entries, of how many that a dtype has."""
+    """How many decimal digits are lost in the worst of some entries, of how many that a dtype
+    has."""
     errors = [abs(e.analytic - e.numeric) / abs(e.numeric) for e in entries if e.numeric]
     left_out = point.reruns.left_out if point.reruns is not None else set[str]()
     casts = sorted(cast for cast in left_out if EPSILON[cast] > EPSILON[name])

@@ -1,10 +1,11 @@
-"""What differences say of a function along a line: the derivative of every row, from changes at steps of all sizes.
+"""What differences say of a function along a line: the derivative of every row, from changes at
+steps of all sizes.
 
-At step h the difference D(h), extrapolated once (Richardson 1911), lies within η / h of the derivative but for a bias
-that shrinks with h. The largest step that agrees with every smaller one is taken, from the smallest up (Lepski 1991).
-Truncation, a kink or a jump nearby, a pole, the edge of the domain, overflow and the wrong scale are all "no longer
-agrees here". The distance of the slopes of both sides, which a kink leaves, is found in the same way.
-"""
+At step h the difference D(h), extrapolated once (Richardson 1911), lies within η / h of the
+derivative but for a bias that shrinks with h. The largest step that agrees with every smaller one
+is taken, from the smallest up (Lepski 1991). Truncation, a kink or a jump nearby, a pole, the edge
+of the domain, overflow and the wrong scale are all "no longer agrees here". The distance of the
+slopes of both sides, which a kink leaves, is found in the same way."""
 
 from __future__ import annotations
 
@@ -21,26 +22,31 @@ Function = Callable[[Sequence[Array]], Array]
 """Arrays like the inputs to the flat real outputs."""
 
 RATIO = 4.0
-"""Of one step to the next: a power of two, so that steps are exact, and coarse enough for 16 decades in 28 steps."""
+"""Of one step to the next: a power of two, so that steps are exact, and coarse enough for 16
+decades in 28 steps."""
 USUAL = range(-17, 0)
-"""Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to -17; up to 1/4 the
-function is seen at the scale of its inputs."""
+"""Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to
+-17; up to 1/4 the function is seen at the scale of its inputs."""
 BRIEF = range(-9, -4)
-"""The first steps: where rounding and truncation of a function of the scale of its inputs are both about 1e-12."""
+"""The first steps: where rounding and truncation of a function of the scale of its inputs are both
+about 1e-12."""
 QUICK = BRIEF[len(BRIEF) // 2]
-"""The exponent of the first of two steps of a quick derivative, where nothing tells of a better one."""
+"""The exponent of the first of two steps of a quick derivative, where nothing tells of a better
+one."""
 FAR_BARS = 4.0
-"""Bars are estimates: by so many nothing is off that is right. Without power a claim that is off by more is excluded
-all the same, as what it is off by has shown; one-sided slopes that are farther apart are a kink."""
+"""Bars are estimates: by so many nothing is off that is right. Without power a claim that is off by
+more is excluded all the same, as what it is off by has shown; one-sided slopes that are farther
+apart are a kink."""
 DIRECTION_BITS = round(-np.log2(EPS * RATIO ** -USUAL[0])) - 2
-"""A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot hide in multiples
-of the step. So many bits are left of 52 below the smallest step, less one for d up to 2 and one for a carry: x + h·d
-is exact in float64 for all steps."""
+"""A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot
+hide in multiples of the step. So many bits are left of 52 below the smallest step, less one for d
+up to 2 and one for a carry: x + h·d is exact in float64 for all steps."""
 
 
-# --------------------------------------------------------------------------- a line, and samples on it
+# ------------------------------------------ a line, and samples on it
 def scale_of(x: Array) -> Array:
-    """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of the tensor, or 1.
+    """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of
+    the tensor, or 1.
 
     Powers of two make x + h·scale·v exact for v of few bits, so that no step is off by rounding.
     """
@@ -49,12 +55,17 @@ def scale_of(x: Array) -> Array:
     power = np.ldexp(1.0, np.clip(np.frexp(np.where(usable, size, 1.0))[1] - 1, -1000, 1000))
     if bool(usable.all()):
         return power
-    typical = min(1.0, float(2.0 ** np.floor(np.log2(float(size[usable].mean()))))) if bool(usable.any()) else 1.0
+    typical = (
+        min(1.0, float(2.0 ** np.floor(np.log2(float(size[usable].mean())))))
+        if bool(usable.any())
+        else 1.0
+    )
     return np.where(usable, power, typical)
 
 
 def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Array:
-    """A direction with random signs, and magnitudes of 1 to 2 times the scale; complex where `x` is."""
+    """A direction with random signs, and magnitudes of 1 to 2 times the scale; complex where `x`
+    is."""
     half = 2**DIRECTION_BITS
 
     def draw() -> Any:
@@ -73,7 +84,8 @@ def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> li
 
 
 class Sample(NamedTuple):
-    """The change of every row at some t, and the sum of absolute changes in it, on which its rounding depends."""
+    """The change of every row at some t, and the sum of absolute changes in it, on which its
+    rounding depends."""
 
     change: Array
     size: Array
@@ -81,7 +93,8 @@ class Sample(NamedTuple):
 
 @dataclass(eq=False)
 class Line:
-    """``t -> rows of f(x + t·d) − f(x)``, in float64, with its samples at all steps taken so far."""
+    """``t -> rows of f(x + t·d) − f(x)``, in float64, with its samples at all steps taken so
+    far."""
 
     f: Function
     """NaN where it is not defined."""
@@ -91,7 +104,8 @@ class Line:
     outputs: Array
     """f(x)."""
     weights: Array | None = None
-    """One cotangent over the outputs, for a single row: their weighted sum. Without, each output is a row."""
+    """One cotangent over the outputs, for a single row: their weighted sum. Without, each output is
+    a row."""
     samples: dict[int, tuple[Sample, Sample]] = field(default_factory=dict)
     """Ahead and behind, by the exponents of the steps."""
 
@@ -124,7 +138,7 @@ class Line:
         return size if self.weights is None else (abs(self.weights) * size).sum(keepdims=True)
 
 
-# --------------------------------------------------------------------------- the derivative
+# ----------------------------------------------------- the derivative
 @dataclass(frozen=True)
 class Interval:
     """Per row, a value and its error bound; one of inf knows nothing."""
@@ -143,7 +157,8 @@ class Derivative:
     kinked: Array
     """Where the slopes of both sides are apart, or the function jumps at the point."""
     nearby: Array
-    """The largest slope at any step, as far as it stands out of the noise: what a stationary point is small beside."""
+    """The largest slope at any step, as far as it stands out of the noise: what a stationary point
+    is small beside."""
     largest: Array
     """The largest change of the row at any step."""
     noise: Array
@@ -154,22 +169,29 @@ class Derivative:
 def derivative_of(line: Line, noise: Array) -> Derivative:
     """The derivative of every row, given the noise of every row, or one that all have.
 
-    A change is the sum of an odd and an even part of the step. The odd one over the step is the central difference. The
-    even one over the step tends to the distance of the slopes of both sides: 0, unless there is a kink. Where the
-    function jumps, the change itself does not tend to 0.
-    """
+    A change is the sum of an odd and an even part of the step. The odd one over the step is the
+    central difference. The even one over the step tends to the distance of the slopes of both
+    sides: 0, unless there is a kink. Where the function jumps, the change itself does not tend to
+    0."""
     steps = sorted(line.samples)
     h = np.array([[RATIO**k] for k in steps])
     ahead, behind = (np.stack([line.samples[k][side].change for k in steps]) for side in (0, 1))
-    noises = noise + FEW * EPS * np.stack([np.fmax(*(sample.size for sample in line.samples[k])) for k in steps])
+    noises = noise + FEW * EPS * np.stack(
+        [np.fmax(*(sample.size for sample in line.samples[k])) for k in steps]
+    )
     sides = abs(np.stack([ahead, behind]))
     jumps = sides[:, 0] > FAR_BARS * (noises[0] + noises[1]) + abs(sides[:, 1] - sides[:, 0])
     changes, apart = sides.max(axis=0), (ahead + behind) / h
-    for one, other in ((ahead, behind), (behind, ahead)):  # at the edge of the domain there is one side
+    for one, other in (
+        (ahead, behind),
+        (behind, ahead),
+    ):  # at the edge of the domain there is one side
         one[:] = np.where(np.isnan(one).all(axis=0), -other, one)
     both, chosen = balanced(*extrapolated((ahead - behind) / (2 * h), RATIO * RATIO, noises / h))
-    # A derivative compatible with 0 is no better known than the outputs, over the scale of the inputs: a right backward
-    # computes with numbers as large, and where they cancel (the sum of a softmax) their rounding is left.
+    # A derivative compatible with 0 is no better known than the outputs, over the scale of the
+    # inputs: a right backward
+    # computes with numbers as large, and where they cancel (the sum of a softmax) their rounding is
+    # left.
     bar = np.where(abs(both.value) <= both.bar, np.maximum(both.bar, FEW * noise), both.bar)
     kink, _ = balanced(*extrapolated(apart, RATIO, 2 * noises / h))
     nearby = ((changes - FAR_BARS * noises) / h)[[BRIEF[0] <= k <= BRIEF[-1] for k in steps]]
@@ -185,18 +207,20 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
 
 
 def extrapolated(values: Array, ratio: float, bars: Array) -> tuple[Array, Array]:
-    """Values at steps without the part that grows by a `ratio` from each to the next, and what bars are left."""
+    """Values at steps without the part that grows by a `ratio` from each to the next, and what bars
+    are left."""
     bars = (ratio * bars[:-1] + bars[1:]) / (ratio - 1)
     return (ratio * values[:-1] - values[1:]) / (ratio - 1), bars
 
 
 def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
-    """Lepski's balancing: of each row the value whose error is least among those that agree with all of smaller steps,
-    and its place among the steps.
+    """Lepski's balancing: of each row the value whose error is least among those that agree with
+    all of smaller steps, and its place among the steps.
 
-    Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at least threefold from
-    step to step shows in that change. A row starts at its first finite value; a value that is not finite no longer
-    agrees, one with a bar of inf always does. Where no two agree nothing is known.
+    Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at
+    least threefold from step to step shows in that change. A row starts at its first finite value;
+    a value that is not finite no longer agrees, one with a bar of inf always does. Where no two
+    agree nothing is known.
 
     Args:
         values, bars: one row per step, the smallest first.
@@ -221,8 +245,8 @@ def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
 
 
 def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
-    """The derivative in 4 evaluations where a look along another direction was enough; its bar holds all that
-    extrapolation changed.
+    """The derivative in 4 evaluations where a look along another direction was enough; its bar
+    holds all that extrapolation changed.
 
     Args:
         step: the exponent of the lesser step.
@@ -236,29 +260,31 @@ def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
     return Interval(value, 4 * rounding + 2 * abs(value - first) + 4 * EPS * abs(value))
 
 
-# --------------------------------------------------------------------------- rounding, from close values
+# ---------------------------------------- rounding, from close values
 DEVIATIONS = 6.0
-"""What differences estimate is the standard deviation of the error. Rounding to a grid is off by 1.7 of them at most;
-an estimate from so few values is low by a factor of 3 once in some hundred."""
+"""What differences estimate is the standard deviation of the error. Rounding to a grid is off by
+1.7 of them at most; an estimate from so few values is low by a factor of 3 once in some hundred."""
 COARSEST = FEW * EPSILON["bfloat16"]
 """Rounding is no larger share of the values: what is, is the function's structure."""
 NEAR_SPACING, FAR_SPACING = RATIO ** USUAL[0], RATIO ** BRIEF[0]
-"""How far apart values are, relative to the scale of the inputs: as the smallest steps (2^-34) and the first that are
-taken (2^-18). So near smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on
-the way, so that error counts. Farther, up to 2^-15 of the scale, sixth differences still do not see functions of that
-scale (2^-90), but rounding to float32 (2^-23), which is constant between close values."""
+"""How far apart values are, relative to the scale of the inputs: as the smallest steps (2^-34) and
+the first that are taken (2^-18). So near smooth functions are straight lines, and x + t·d is
+rounded: numbers as large as x are usual on the way, so that error counts. Farther, up to 2^-15 of
+the scale, sixth differences still do not see functions of that scale (2^-90), but rounding to
+float32 (2^-23), which is constant between close values."""
 STAIRS_SPACING = RATIO**-6
-"""The same where a staircase is known to be there: up to 2^-8 of the scale sixth differences do not see functions of
-that scale either (2^-54)."""
+"""The same where a staircase is known to be there: up to 2^-8 of the scale sixth differences do not
+see functions of that scale either (2^-54)."""
 NODES = np.arange(1, 13) + 0.5 * (np.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)) % 1)
-"""Where they are, in units of these: no grid meets two alike, as the roots of primes are independent over the rational
-numbers. Rounding to a grid would hide in multiples of one number."""
+"""Where they are, in units of these: no grid meets two alike, as the roots of primes are
+independent over the rational numbers. Rounding to a grid would hide in multiples of one number."""
 ORDERS = range(6, 9)
 
 
 def weights_of(order: int) -> Array:
-    """Those of divided differences of an order, of unit length, one row per window of nodes: 0 for polynomials of a
-    lower degree, the standard deviation of independent errors (ECNoise, Moré and Wild 2011)."""
+    """Those of divided differences of an order, of unit length, one row per window of nodes: 0 for
+    polynomials of a lower degree, the standard deviation of independent errors (ECNoise, Moré and
+    Wild 2011)."""
     rows = np.zeros((NODES.size - order, NODES.size))
     for first, row in enumerate(rows):
         window = NODES[first : first + order + 1]
@@ -270,32 +296,45 @@ def weights_of(order: int) -> Array:
 WEIGHTS = [weights_of(order) for order in ORDERS]
 
 
-def from_close_values(line: Line, thoroughly: bool, epsilon: float = EPS, stairs: bool = False) -> Array:
-    """A bound of the rounding error of every row, which is no less than an `epsilon` of its size. `thoroughly`: from
-    both sides, of which one may see a kink or the edge of the domain, and finer structure than 2^-15 of the inputs'
-    scale counting as rounding too; of 2^-8, where it is known to be `stairs`."""
+def from_close_values(
+    line: Line, thoroughly: bool, epsilon: float = EPS, stairs: bool = False
+) -> Array:
+    """A bound of the rounding error of every row, which is no less than an `epsilon` of its size.
+    `thoroughly`: from both sides, of which one may see a kink or the edge of the domain, and finer
+    structure than 2^-15 of the inputs' scale counting as rounding too; of 2^-8, where it is known
+    to be `stairs`."""
     near = []
     for sign in (1.0, -1.0) if thoroughly else (1.0,):
         table = close_values(line, sign * NEAR_SPACING)
-        level = (table[1:] == table[:-1]).mean(axis=0) > 0.5  # then numbers of size 1 may hide it (1 + x at 1e-17)
-        noise = np.where(level, EPS * np.maximum(line.sizes, 1.0), DEVIATIONS * standard_deviation(table))
+        level = (table[1:] == table[:-1]).mean(
+            axis=0
+        ) > 0.5  # then numbers of size 1 may hide it (1 + x at 1e-17)
+        noise = np.where(
+            level, EPS * np.maximum(line.sizes, 1.0), DEVIATIONS * standard_deviation(table)
+        )
         near.append(np.where(np.isfinite(noise), noise, np.inf))
     noise = np.maximum(epsilon * line.sizes, np.stack(near).min(axis=0))
     if not thoroughly:
         return noise
     spacings = (FAR_SPACING, STAIRS_SPACING) if stairs else (FAR_SPACING,)
     far = [close_values(line, sign * spacing) for spacing in spacings for sign in (1.0, -1.0)]
-    deviations = np.stack([standard_deviation(table) for table in far]).reshape(len(spacings), 2, -1)
+    deviations = np.stack([standard_deviation(table) for table in far]).reshape(
+        len(spacings), 2, -1
+    )
     hidden = DEVIATIONS * deviations.min(axis=1).max(axis=0)
     largest = abs(np.concatenate(far)).max(axis=0)
     size = np.maximum(line.sizes, np.where(np.isfinite(largest), largest, 0.0))
     noise = np.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
-    # of numbers on the way some rounding may hide, however small the output is (a GELU at -8 is x · (1 − 1) / 2)
-    return np.maximum(noise, MANY * EPS * max([1.0, *(float(abs(x).max()) for x in line.x if x.size)]))
+    # of numbers on the way some rounding may hide, however small the output is (a GELU at -8 is x ·
+    # (1 − 1) / 2)
+    return np.maximum(
+        noise, MANY * EPS * max([1.0, *(float(abs(x).max()) for x in line.x if x.size)])
+    )
 
 
 def close_values(line: Line, spacing: float) -> Array:
-    """The changes of all rows on one side: where there may be a jump, values on both have nothing in common."""
+    """The changes of all rows on one side: where there may be a jump, values on both have nothing
+    in common."""
     return np.stack([line.at(t).change for t in (spacing * NODES).tolist()])
 
 
@@ -303,4 +342,8 @@ def standard_deviation(table: Array) -> Array:
     """The standard deviation of the errors in every column of values."""
     unit = abs(table).max(axis=0)
     unit = np.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
-    return unit * np.sqrt(np.stack([((weights @ (table / unit)) ** 2).mean(axis=0) for weights in WEIGHTS]).max(axis=0))
+    return unit * np.sqrt(
+        np.stack([((weights @ (table / unit)) ** 2).mean(axis=0) for weights in WEIGHTS]).max(
+            axis=0
+        )
+    )

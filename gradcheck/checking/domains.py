@@ -1,4 +1,5 @@
-"""Where a function is not defined: the operation that left its domain, and values that lie in it."""
+"""Where a function is not defined: the operation that left its domain, and values that lie in
+it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ from gradcheck.checking.problem import Problem
 
 POSITIVE, WITHIN_ONE = (0.1, 3.0), (-0.9, 0.9)
 DOMAINS: Mapping[str, tuple[float, float]] = {
-    **dict.fromkeys(("sqrt", "rsqrt", "log", "log2", "log10", "pow", "gammaln", "digamma", "reciprocal"), POSITIVE),
+    **dict.fromkeys(
+        ("sqrt", "rsqrt", "log", "log2", "log10", "pow", "gammaln", "digamma", "reciprocal"),
+        POSITIVE,
+    ),
     **dict.fromkeys(("asin", "acos", "atanh", "erfinv"), WITHIN_ONE),
     "log1p": (-0.9, 3.0),
     "acosh": (1.1, 3.0),
@@ -19,7 +23,8 @@ DOMAINS: Mapping[str, tuple[float, float]] = {
 
 
 def advice(problem: Problem) -> str:
-    """What to do about outputs that are not finite: the range to write, where an operation says which."""
+    """What to do about outputs that are not finite: the range to write, where an operation says
+    which."""
     otherwise = "choose another point"
     try:
         recording = problem.reruns and problem.reruns.recording(list(problem.inputs), own=True)
@@ -32,7 +37,8 @@ def advice(problem: Problem) -> str:
                 return f"{step.name} gives it: {otherwise}"
             low, high = DOMAINS[step.name]
             return (
-                f"{step.name} leaves its domain: give its inputs values in it, such as 'range: [{low:g}, {high:g}]' in "
-                f"a spec, ~{low:g}..{high:g} on the command line"
+                f"{step.name} leaves its domain: give its inputs values in it, "
+                f"such as 'range: [{low:g}, {high:g}]' in a spec, "
+                f"~{low:g}..{high:g} on the command line"
             )
     return otherwise

@@ -1,10 +1,11 @@
-"""Where the function has no derivative: the gradient has to lie between the one-sided ones, and be right beside them.
+"""Where the function has no derivative: the gradient has to lie between the one-sided ones, and be
+right beside them.
 
-The operations' table says where. A gradient is one of many at a kink (an element of Clarke's subdifferential, 1983)
-only if along every direction it is between the derivatives at points as near as one likes: their gradients are the
-tape's, exact. Along a direction d the points x ± δ·d are among them: where the function is convex or concave their
-slopes are the whole range (Rockafellar 1970).
-"""
+The operations' table says where. A gradient is one of many at a kink (an element of Clarke's
+subdifferential, 1983) only if along every direction it is between the derivatives at points as near
+as one likes: their gradients are the tape's, exact. Along a direction d the points x ± δ·d are
+among them: where the function is convex or concave their slopes are the whole range (Rockafellar
+1970)."""
 
 from __future__ import annotations
 
@@ -19,59 +20,81 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
 from gradcheck.checking.differences import RATIO, USUAL, moved
-from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, even_weights, flat_real
+from gradcheck.checking.point import (
+    SUM_OF_OUTPUTS,
+    Direction,
+    Entry,
+    Point,
+    array_and_element,
+    even_weights,
+    flat_real,
+    unflatten,
+)
 from gradcheck.checking.precision import CLEAR, EPSILON, FEW, NumpyArray, wide
-from gradcheck.checking.probe import SMALL, Found, Masks, Prober, Ruling, tape_diff, undecided, with_kink
+from gradcheck.checking.probe import (
+    SMALL,
+    CheckOutcome,
+    Masks,
+    Prober,
+    Ruling,
+    some,
+    tape_diff,
+    undecided,
+    with_kink,
+)
 from gradcheck.checking.reasons import VerdictReason
 from gradcheck.checking.tape import Tape, dead_steps
 from gradcheck.result import Diagnosis, Status
 
-Direction = Sequence[Array | None]
-"""One array per moved input; None for one that stays."""
-
 KINK_DIRECTIONS = 8
-"""Along which the share of a group has to be between the slopes: one that is outside for half of the directions, as
-where both of two tied maxima take all, passes all of them once in 2^8. One more has one sign: along it the shares of
-tied elements add up, so that a gradient which gives all of it to each is outside whatever is drawn."""
+"""Along which the share of a group has to be between the slopes: one that is outside for half of
+the directions, as where both of two tied maxima take all, passes all of them once in 2^8. One more
+has one sign: along it the shares of tied elements add up, so that a gradient which gives all of it
+to each is outside whatever is drawn."""
 USED_DIRECTIONS = KINK_DIRECTIONS + 1
 FIRST_DIRECTIONS = 3
-"""Along which points are taken first. Both sides of a kink and both of two tied elements win on one; a gradient inside
-of what few points give is inside of what more do."""
+"""Along which points are taken first. Both sides of a kink and both of two tied elements win on
+one; a gradient inside of what few points give is inside of what more do."""
 MOST_AIMED = 6
 """Rounds in which points are taken along single entries, one of each group at a time."""
 AIM = 2.0**-12
-"""How far the others move meanwhile, so that none stays at its kink; its square is within `CLOSE`."""
+"""How far the others move meanwhile, so that none stays at its kink; its square is within
+`CLOSE`."""
 MOST_TIED = 20
-"""Tied elements up to which one that was not seen to vary does not: of 20 that take turns one misses 250 points once in
-300,000."""
+"""Tied elements up to which one that was not seen to vary does not: of 20 that take turns one
+misses 250 points once in 300,000."""
 SAME_LABEL = 1e-9
 """How far labels of rows may be apart by rounding, which are from 1 to 2."""
 FURTHER = 120
-"""More directions, with a point ahead and behind on each, where a gradient is outside of the slopes of a function that
-is neither convex nor concave: of 30 pieces that meet (30 equal values, sorted) one is missed once in 3,000."""
+"""More directions, with a point ahead and behind on each, where a gradient is outside of the slopes
+of a function that is neither convex nor concave: of 30 pieces that meet (30 equal values, sorted)
+one is missed once in 3,000."""
 MOST_LOOKED_AT = 16
-"""Kinked outputs, or elements with an infinite gradient, that are looked at by themselves, drawn at random."""
+"""Kinked outputs, or elements with an infinite gradient, that are looked at by themselves, drawn at
+random."""
 MOST_NAMED = 3
 """Places that a sentence names."""
 NEAR_STEP = -15
 NEAR = RATIO**NEAR_STEP
-"""How far off the points are, relative to the inputs' scale: rounding (2^-52) does not lead across a kink, curvature of
-the inputs' scale changes a slope by this share (2^-30) alone."""
+"""How far off the points are, relative to the inputs' scale: rounding (2^-52) does not lead across
+a kink, curvature of the inputs' scale changes a slope by this share (2^-30) alone."""
 AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60)
-"""The same for elements that are exactly 0, which have no scale of their own: the first that the outputs respond to and
-that parts ties, else `NEAR`."""
+"""The same for elements that are exactly 0, which have no scale of their own: the first that the
+outputs respond to and that parts ties, else `NEAR`."""
 CLOSE = 1e-5
-"""How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`, curvature up to
-10,000 times the inputs' scale."""
+"""How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`,
+curvature up to 10,000 times the inputs' scale."""
 BESIDE = 2.0**-7
-"""How far off, relative to the inputs' scale, a gradient is looked at once more, and elements are moved to see which
-outputs depend on them."""
+"""How far off, relative to the inputs' scale, a gradient is looked at once more, and elements are
+moved to see which outputs depend on them."""
 SMALL_STEPS = USUAL[: len(USUAL) // 2 + 1]
-"""The smaller half: the shape of a function at an element that is 0 shows there, whatever the size of the others."""
+"""The smaller half: the shape of a function at an element that is 0 shows there, whatever the size
+of the others."""
 GROWS = 0.9
-"""The slope grows without bound if from step to step it grows by no less than this times what it grew before. With
-steps of ratio 4 that is 4^(1 − p) beside a power p: more than 1 for p < 1, and 1 for a logarithm, but less where the
-slope has a limit (1/2 for x^1.5, 1/4 for what is smooth). Powers from 1 to 1.07 are taken for logarithms."""
+"""The slope grows without bound if from step to step it grows by no less than this times what it
+grew before. With steps of ratio 4 that is 4^(1 − p) beside a power p: more than 1 for p < 1, and 1
+for a logarithm, but less where the slope has a limit (1/2 for x^1.5, 1/4 for what is smooth).
+Powers from 1 to 1.07 are taken for logarithms."""
 
 
 def axes_of(axis: Any) -> tuple[int, ...] | None:
@@ -90,12 +113,15 @@ def depending(point: Point, random: np.random.Generator, masks: Masks) -> Array:
 
 def listed(names: Sequence[str], count: int) -> str:
     """The first of some names, and how many more of all there are."""
-    return ", ".join(names[:MOST_NAMED]) + (f" and {count - MOST_NAMED} more" if count > MOST_NAMED else "")
+    return ", ".join(names[:MOST_NAMED]) + (
+        f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
+    )
 
 
-def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
-    """`found`, and what the kinks over the elements in `masks` add to it: the gradient has to lie between the slopes at
-    points nearby, entry by entry, and along directions over the elements that one row of an operation ties."""
+def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
+    """`found`, and what the kinks over the elements in `masks` add to it: the gradient has to lie
+    between the slopes at points nearby, entry by entry, and along directions over the elements that
+    one row of an operation ties."""
     point, random = prober.point, prober.random
     nearby = Nearby(prober, masks)
     count = point.outputs.vector.size
@@ -109,8 +135,12 @@ def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
     if slopes.outside(claim).any:
         wrong = outside_slopes(nearby, cotangent, claim)
         if wrong:
-            text = f"the gradient is not between the one-sided derivatives at {point.place(wrong[0])}"
-            return Found(Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC120", text),), exhaustive=False)
+            text = (
+                f"the gradient is not between the one-sided derivatives at {point.place(wrong[0])}"
+            )
+            return CheckOutcome(
+                Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC120", text),), exhaustive=False
+            )
         slopes = nearby.slopes(cotangent)
     jumping = nearby.jumping(slopes.rows)
     # where all is of one piece an operation's own rule may be wrong, as that of sign at 0
@@ -118,11 +148,13 @@ def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
     smooth_ones = nearby.free & ~varies
     if bool(smooth_ones.any()):
         tied = nearby.free & np.isin(nearby.groups, nearby.groups[varies])
-        kinked = jumping | (depending(point, random, nearby.as_masks(tied)) if bool(tied.any()) else False)
+        kinked = jumping | (
+            depending(point, random, nearby.as_masks(tied)) if bool(tied.any()) else False
+        )
         if not bool(kinked.all()):
             smooth = prober.look(masks, without=kinked)
             if smooth.decision is Ruling.FAIL:
-                return Found(Status.FAIL, probe=smooth)
+                return CheckOutcome(Status.FAIL, probe=smooth)
     kinked_entries = np.flatnonzero(nearby.free & slopes.varies)
     unknown = bool((nearby.free & slopes.missing).any())
     if not kinked_entries.size and not bool(jumping.any()):
@@ -134,7 +166,10 @@ def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
     jumping_places = named_jumps(nearby, summed) if bool(jumping.any()) else ""
     if (beside := wrong_beside(prober, masks)) is not None:
         places = kinked_places or jumping_places
-        text = f"the gradient is wrong beside {places}: the wrong entries are those at a point close by"
+        text = (
+            f"the gradient is wrong beside {places}: "
+            "the wrong entries are those at a point close by"
+        )
         return replace(beside, diagnosis=(Diagnosis.of("GC120", text),))
     if unknown:
         return nearby.no_slopes()
@@ -143,7 +178,7 @@ def at_kinks(prober: Prober, found: Found, masks: Masks) -> Found:
     return with_kink(found, "; ".join(told))
 
 
-def wrong_beside(prober: Prober, masks: Masks) -> Found | None:
+def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
     """FAIL if backward is wrong at a point beside, on either side."""
     direction = prober.point.direction(prober.random, masks)
     for sign in (1.0, -1.0):
@@ -159,19 +194,28 @@ def wrong_beside(prober: Prober, masks: Masks) -> Found | None:
         except Exception:  # it is not asked to work elsewhere
             return None
         if probe.decision is Ruling.FAIL:
-            return Found(Status.FAIL, probe=probe, prober=there)
+            return CheckOutcome(Status.FAIL, probe=probe, prober=there)
     return None
 
 
-# --------------------------------------------------------------------------- slopes at points nearby
-def reals(arrays: Sequence[Array]) -> NumpyArray:
-    """All numbers of some arrays in one vector; of complex ones, real and imaginary parts in turn."""
+# -------------------------------------------- slopes at points nearby
+def reals(arrays: Sequence[Any]) -> NumpyArray:
+    """All numbers of some arrays in one vector; of complex ones, real and imaginary parts in
+    turn."""
     return np.asarray(flat_real(arrays))
+
+
+def per_number(point: Point, arrays: Sequence[Array]) -> NumpyArray:
+    """Values of the elements of the moved inputs, in one vector that has one for every real number:
+    where an input is complex every element is two."""
+    vector = reals(arrays)
+    return vector if vector.size == reals(point.x).size else vector.repeat(2)
 
 
 @dataclass
 class Outside:
-    """Where a gradient is outside of the slopes: single numbers, and shares of a group along a direction."""
+    """Where a gradient is outside of the slopes: single numbers, and shares of a group along a
+    direction."""
 
     entries: NumpyArray
     shares: NumpyArray
@@ -185,22 +229,24 @@ class Outside:
 
 @dataclass
 class Slopes:
-    """The gradients at points nearby for one cotangent, and between which numbers a gradient may be.
+    """The gradients at points nearby for one cotangent, and between which numbers a gradient may
+    be.
 
-    Numbers of one `group` are tied by a row of a kinked operation. Along a direction over a group, a function that is
-    convex or concave has its least and largest slope behind and ahead; the same group by group for sums of these.
-    """
+    Numbers of one `group` are tied by a row of a kinked operation. Along a direction over a group,
+    a function that is convex or concave has its least and largest slope behind and ahead; the same
+    group by group for sums of these."""
 
     rows: NumpyArray
-    """Per point and number of the inputs; NaN where unknown. Points 2k and 2k + 1 lie ahead and behind along move k."""
+    """Per point and number of the inputs; NaN where unknown. Points 2k and 2k + 1 lie ahead and
+    behind along move k."""
     moves: NumpyArray
     groups: NumpyArray
     """Per number its group; −1 for those that do not move."""
     tolerance: NumpyArray
     """Per number: what curvature and rounding change."""
     further: bool = False
-    """Whether the points are as many as are ever taken: then what was not seen may lie beyond by as much as the pieces
-    that were are apart."""
+    """Whether the points are as many as are ever taken: then what was not seen may lie beyond by as
+    much as the pieces that were are apart."""
 
     @cached_property
     def count(self) -> int:
@@ -231,12 +277,19 @@ class Slopes:
     @cached_property
     def shared(self) -> NumpyArray:
         """The slopes along each of the first directions over each group alone, per point."""
-        return np.array([[self.grouped(row * move) for row in self.rows] for move in self.moves[:USED_DIRECTIONS]])
+        return np.array(
+            [
+                [self.grouped(row * move) for row in self.rows]
+                for move in self.moves[:USED_DIRECTIONS]
+            ]
+        )
 
     @cached_property
     def share_tolerance(self) -> NumpyArray:
         """The tolerance of these."""
-        return np.array([self.grouped(self.tolerance * abs(move)) for move in self.moves[:USED_DIRECTIONS]])
+        return np.array(
+            [self.grouped(self.tolerance * abs(move)) for move in self.moves[:USED_DIRECTIONS]]
+        )
 
     @cached_property
     def complete(self) -> NumpyArray:
@@ -260,7 +313,9 @@ class Slopes:
     def outside(self, gradient: NumpyArray) -> Outside:
         """Where a gradient is outside of the slopes."""
         low, high = extremes_of(self.shared, axis=1)
-        room = self.share_tolerance + (spare_of(self.shared, self.share_tolerance, 1) if self.further else 0.0)
+        room = self.share_tolerance + (
+            spare_of(self.shared, self.share_tolerance, 1) if self.further else 0.0
+        )
         shares = np.array([self.grouped(gradient * move) for move in self.moves[:USED_DIRECTIONS]])
         shares = ~((low - room <= shares) & (shares <= high + room)) & np.isfinite(low + high)
         return Outside(self.excludes(gradient) & (self.groups >= 0), shares)
@@ -269,12 +324,17 @@ class Slopes:
 def extremes_of(values: NumpyArray, axis: int = 0) -> tuple[NumpyArray, NumpyArray]:
     """The least and the largest of values along an axis; inf and −inf where all are NaN."""
     missing = np.isnan(values)
-    return np.where(missing, np.inf, values).min(axis=axis), np.where(missing, -np.inf, values).max(axis=axis)
+    return np.where(missing, np.inf, values).min(axis=axis), np.where(missing, -np.inf, values).max(
+        axis=axis
+    )
 
 
 def spare_of(values: NumpyArray, tolerance: NumpyArray, axis: int) -> NumpyArray:
-    """How far what was not seen may lie beyond: as much as the pieces that were are apart, where these are many."""
-    count = (np.diff(np.sort(values, axis=axis), axis=axis) > np.expand_dims(tolerance, axis)).sum(axis=axis) + 1
+    """How far what was not seen may lie beyond: as much as the pieces that were are apart, where
+    these are many."""
+    count = (np.diff(np.sort(values, axis=axis), axis=axis) > np.expand_dims(tolerance, axis)).sum(
+        axis=axis
+    ) + 1
     low, high = extremes_of(values, axis)
     return np.where((count > 2) & (low <= high), (high - low) / np.maximum(count - 1, 1), 0.0)
 
@@ -284,12 +344,10 @@ class Nearby:
 
     def __init__(self, prober: Prober, masks: Masks) -> None:
         self.prober, self.point = prober, prober.point
-        self.free = self.spread(masks)
+        self.free = per_number(self.point, masks) != 0
         """Which numbers move: the flat real ones of all moved inputs."""
         self.groups, self.mixed, signs = groups_of(self.point, self.free)
-        self.scales = reals([scale + 0 * x for scale, x in zip(self.point.scales, self.point.x, strict=True)])
-        if self.complex:
-            self.scales = self.scales.reshape(-1, 2)[:, :1].repeat(2)
+        self.scales = per_number(self.point, self.point.scales)
         drawn = [reals_of(self.point, masks, prober.random) for _ in range(KINK_DIRECTIONS)]
         # along the first one the shares of tied elements add up, whatever the signs on the way
         self.directions = [abs(drawn[0]) * signs, *drawn]
@@ -298,7 +356,9 @@ class Nearby:
         self.values: list[NumpyArray] = []
         self.rounding: NumpyArray | float = 0.0
         self.here = np.asarray(self.point.outputs.vector)
-        self.at_zero = next((size for size in AT_ZERO if self.responds(size) and self.parts_ties(size)), NEAR)
+        self.at_zero = next(
+            (size for size in AT_ZERO if self.responds(size) and self.parts_ties(size)), NEAR
+        )
         line = self.point.line(self.as_arrays(self.directions[0]))
         self.noise = np.asarray(self.point.noise(line, NEAR_STEP, prober.random))
         self.around = np.asarray(line.samples[NEAR_STEP][0].size) / NEAR
@@ -310,35 +370,30 @@ class Nearby:
         """Whether every element of the inputs is two numbers."""
         return any(x.dtype.kind == "c" for x in self.point.x)
 
-    def spread(self, masks: Masks) -> NumpyArray:
-        """Masks of elements as one of numbers."""
-        parts = [np.zeros(x.size, bool) if m is None else np.asarray(m).reshape(-1)
-                 for x, m in zip(self.point.x, masks, strict=True)]  # fmt: skip
-        mask = np.concatenate(parts)
-        return mask.repeat(2) if self.complex else mask
-
     def as_masks(self, numbers: NumpyArray) -> list[Array]:
         """A mask of numbers as those of elements."""
         flags = numbers.reshape(-1, 2).any(axis=1) if self.complex else numbers
-        ends = np.cumsum([x.size for x in self.point.x])[:-1]
-        return [m.reshape(x.shape) for m, x in zip(np.split(flags, ends), self.point.x, strict=True)]
+        return unflatten(flags, self.point.x)
 
     def as_arrays(self, move: NumpyArray) -> list[Array]:
         """A direction over the numbers as one array per input."""
-        values = move.view("complex128") if self.complex else move
-        ends = np.cumsum([x.size for x in self.point.x])[:-1]
-        parts = zip(np.split(values, ends), self.point.x, strict=True)
-        return [(part if x.dtype.kind == "c" else part.real).reshape(x.shape) for part, x in parts]
+        parts = unflatten(move.view("complex128") if self.complex else move, self.point.x)
+        pairs = zip(parts, self.point.x, strict=True)
+        return [part if x.dtype.kind == "c" else part.real for part, x in pairs]
 
     def responds(self, at_zero: float) -> bool:
-        """Whether outputs change where elements that are 0 move so little, as many as do where these move by `NEAR`."""
+        """Whether outputs change where elements that are 0 move so little, as many as do where
+        these move by `NEAR`."""
         direction = self.as_arrays(self.directions[0])
-        near, far = (self.point.vector(points_beside(self.point, direction, size, NEAR)[0]) for size in (at_zero, NEAR))
+        near, far = (
+            self.point.vector(points_beside(self.point, direction, size, NEAR)[0])
+            for size in (at_zero, NEAR)
+        )
         return bool((near != self.here)[far != self.here].all())
 
     def parts_ties(self, at_zero: float) -> bool:
-        """Whether elements that are 0 leave their kinks where they alone move so little, as where they move by `NEAR`:
-        a constant that is added to them (1 + 0) may absorb a smaller move."""
+        """Whether elements that are 0 leave their kinks where they alone move so little, as where
+        they move by `NEAR`: a constant that is added to them (1 + 0) may absorb a smaller move."""
         left = self.count_kinked(at_zero)
         return left == 0 or left == self.count_kinked(NEAR)
 
@@ -348,7 +403,7 @@ class Nearby:
         tape = self.point.recorded(self.point.at(x))
         kinked = np.zeros(self.free.shape, bool)
         for kink in [] if tape is None else kinks(tape):
-            kinked |= self.spread([kink.inputs[k] for k in self.point.moved])
+            kinked |= per_number(self.point, self.point.those_moved(kink.inputs)) != 0
         return int((kinked & self.free).sum())
 
     def move(self, count: int) -> None:
@@ -363,28 +418,43 @@ class Nearby:
             tape = self.point.recorded(self.point.at(x))
             self.tapes.append(tape)
             if tape is not None:
-                self.values.append(np.asarray(flat_real([tape.outputs[k] for k in self.point.outputs.active])))
+                self.values.append(
+                    np.asarray(flat_real([tape.outputs[k] for k in self.point.outputs.active]))
+                )
 
     def slopes(self, cotangent: Array, further: bool = False) -> Slopes:
         """The gradients at the points for a cotangent."""
         parts = self.point.outputs.split(cotangent)
         unknown = self.free * np.nan
-        rows = np.array([unknown if t is None else reals(self.point.of_moved(t.gradient(parts))) for t in self.tapes])
+        rows = np.array(
+            [
+                unknown if t is None else reals(self.point.of_moved(t.gradient(parts)))
+                for t in self.tapes
+            ]
+        )
         rows = np.where(np.isfinite(rows), rows, np.nan)
         sizes = np.where(np.isnan(rows), 0.0, abs(rows)).max(axis=0) * self.scales * self.free
         of_group = np.zeros(int(self.groups.max(initial=-1)) + 1)
         np.maximum.at(of_group, self.groups[self.free], sizes[self.free])
         largest = float(sizes.max(initial=0.0))
         # next to an element that is 0 slopes are small; a jump is not a slope
-        around = float((abs(np.asarray(cotangent)) * np.where(self.jumping(rows), 0.0, self.around)).sum())
-        room = np.where(self.free, CLOSE * of_group[self.groups], 0.0) + FEW * NEAR * (largest + around)
+        around = float(
+            (abs(np.asarray(cotangent)) * np.where(self.jumping(rows), 0.0, self.around)).sum()
+        )
+        room = np.where(self.free, CLOSE * of_group[self.groups], 0.0) + FEW * NEAR * (
+            largest + around
+        )
         moves = np.array([*self.moves, *self.directions[len(self.moves) :]])
         return Slopes(rows, moves, self.groups, room / self.scales + self.rounding, further)
 
-    def no_slopes(self) -> Found:
+    def no_slopes(self) -> CheckOutcome:
         """Undecided where no slope is known: outside of the domain, or within it."""
-        finite = len(self.values) == len(self.tapes) and all(bool(np.isfinite(v).all()) for v in self.values)
-        return undecided(VerdictReason.NO_SLOPE if finite else VerdictReason.EDGE, raised=self.point.raised)
+        finite = len(self.values) == len(self.tapes) and all(
+            bool(np.isfinite(v).all()) for v in self.values
+        )
+        return undecided(
+            VerdictReason.NO_SLOPE if finite else VerdictReason.EDGE, raised=self.point.raised
+        )
 
     def jumping(self, rows: NumpyArray) -> NumpyArray:
         """The outputs that change by so many times what the slopes explain."""
@@ -398,20 +468,17 @@ class Nearby:
 
 def reals_of(point: Point, masks: Masks, random: np.random.Generator) -> NumpyArray:
     """A random direction over the elements in `masks`, as numbers."""
-    direction = point.direction(random, masks)
-    return reals([0 * x if d is None else d for x, d in zip(point.x, direction, strict=True)])
+    return reals(point.direction(random, masks))
 
 
 def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[Entry]:
-    """The entries of a gradient that are outside of the slopes, once there are points for what seems to be; none where
-    the points did not meet the pieces."""
+    """The entries of a gradient that are outside of the slopes, once there are points for what
+    seems to be; none where the points did not meet the pieces."""
     point = nearby.point
     measured = point.measured_claim(point.outputs.split(cotangent), nearby.prober.random)
     measured.draw()
     # the tape computes from the same numbers
-    nearby.rounding = reals([2 * b + 0 * x for b, x in zip(measured.bounds(absolute=True), point.x, strict=True)])
-    if nearby.complex:
-        nearby.rounding = nearby.rounding.reshape(-1, 2)[:, :1].repeat(2)
+    nearby.rounding = 2 * per_number(point, measured.bounds(absolute=True))
     sizes = np.bincount(nearby.groups[nearby.free])
     size = np.where(nearby.free, sizes[nearby.groups], 0)
     aimed = size == 1
@@ -427,7 +494,10 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     sure = Outside(off.entries & whole & aimed, off.shares & slopes.complete)
     if sure.any:
         return entries_outside(nearby, claim, slopes, sure)
-    if not (off.entries & ~whole & ~nearby.mixed).any() and not (off.shares & ~slopes.complete).any():
+    if (
+        not (off.entries & ~whole & ~nearby.mixed).any()
+        and not (off.shares & ~slopes.complete).any()
+    ):
         return []
     # pieces that no point met may be why: more points, and one output after the other
     while len(nearby.moves) < len(nearby.directions) + FURTHER:
@@ -446,8 +516,11 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     return []
 
 
-def aim_at(nearby: Nearby, slopes: Slopes, claim: NumpyArray, off: NumpyArray, aimed: NumpyArray) -> None:
-    """Take points along the one entry of each group that is outside by most, and note which they are."""
+def aim_at(
+    nearby: Nearby, slopes: Slopes, claim: NumpyArray, off: NumpyArray, aimed: NumpyArray
+) -> None:
+    """Take points along the one entry of each group that is outside by most, and note which they
+    are."""
     low, high = slopes.ends
     excess = np.where(off, np.maximum(claim - high, low - claim) * nearby.scales, -np.inf)
     order = np.argsort(-excess)
@@ -471,8 +544,8 @@ def candidates(nearby: Nearby, off: Outside) -> list[int]:
 def entries_outside(
     nearby: Nearby, claim: NumpyArray, slopes: Slopes, off: Outside, output: int | None = None
 ) -> list[Entry]:
-    """The entries that are outside of the slopes; their derivative is the nearer end. Where several outputs were looked
-    at together, the output is named whose own gradient is outside."""
+    """The entries that are outside of the slopes; their derivative is the nearer end. Where several
+    outputs were looked at together, the output is named whose own gradient is outside."""
     point = nearby.point
     if output is None and nearby.here.size == 1:
         output = 0
@@ -490,7 +563,11 @@ def entries_outside(
         direction, group = np.argwhere(off.shares)[0].tolist()
         move = slopes.moves[direction] * (nearby.groups == group)
         share, bounds = float(claim @ move), extremes_of(slopes.shared[direction, :, group])
-        k = int(abs(claim * move).argmax()) if bool((claim * move).any()) else int(abs(move).argmax())
+        k = (
+            int(abs(claim * move).argmax())
+            if bool((claim * move).any())
+            else int(abs(move).argmax())
+        )
         nearer = float(bounds[0] if share < bounds[0] else bounds[1])
         value = float(claim[k]) + (nearer - share) / float(move[k])
         picks, ends = [k], {k: (value, value)}
@@ -504,33 +581,35 @@ def entries_outside(
     return wrong
 
 
-def points_beside(point: Point, direction: Direction, at_zero: float, near: float) -> list[list[Array]]:
+def points_beside(
+    point: Point, direction: Direction, at_zero: float, near: float
+) -> list[list[Array]]:
     """The points ahead and behind along a direction."""
 
     def off(x: Array, d: Array | None, sign: float) -> Array:
         return x if d is None else np.asarray(x + sign * np.where(x == 0, at_zero, near) * d)
 
-    return [[off(x, d, sign) for x, d in zip(point.x, direction, strict=True)] for sign in (1.0, -1.0)]
+    return [
+        [off(x, d, sign) for x, d in zip(point.x, direction, strict=True)] for sign in (1.0, -1.0)
+    ]
 
 
-# --------------------------------------------------------------------------- which elements are tied
+# -------------------------------------------- which elements are tied
 def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, NumpyArray]:
-    """Per number the group that it belongs to, −1 for those that do not move; whether it feeds several rows of one
-    operation, or is in a group with one that does; and a sign: in the direction of these signs the elements of a
-    group's rows grow.
+    """Per number the group that it belongs to, −1 for those that do not move; whether it feeds
+    several rows of one operation, or is in a group with one that does; and a sign: in the direction
+    of these signs the elements of a group's rows grow.
 
-    Numbers belong together that feed one row of an operation at its kink (the window of a maximum). Those that feed
-    several rows are one group.
-    """
+    Numbers belong together that feed one row of an operation at its kink (the window of a maximum).
+    Those that feed several rows are one group."""
     double = any(x.dtype.kind == "c" for x in point.x)
     parent, signs = np.arange(free.size), np.ones(free.size)
     mixed = np.zeros(free.size, bool)
     keys = []
     assert point.tape is not None
     for kink in kinks(point.tape):
-        weight, labelled = (reals([rows[k] for k in point.moved]) for rows in (kink.weights, kink.labelled))
-        if double and not any(kink.weights[k].dtype.kind == "c" for k in point.moved):
-            weight, labelled = weight.repeat(2), labelled.repeat(2)
+        weight = per_number(point, point.those_moved(kink.weights))
+        labelled = per_number(point, point.those_moved(kink.labelled))
         with np.errstate(all="ignore"):
             ratio = np.where(weight != 0, labelled / weight, np.nan)
         place = np.clip(np.searchsorted(kink.labels, ratio), 1, max(kink.labels.size - 1, 1))
@@ -538,8 +617,7 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
         apart = np.array([abs(kink.labels[k] - ratio) for k in near])
         label = np.where(apart[0] < apart[1], near[0], near[1])
         known = apart.min(axis=0) <= SAME_LABEL
-        fed = np.zeros(free.size, bool)
-        fed |= (weight != 0) & free
+        fed = (weight != 0) & free
         mixed |= fed & ~known
         keys.append(np.where(fed & known, label, -1))
         signs = np.where(fed, np.copysign(1.0, weight), signs)
@@ -561,7 +639,7 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
     return groups, mixed, signs
 
 
-# --------------------------------------------------------------------------- what is told of them
+# ----------------------------------------------- what is told of them
 def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
     """The first elements at which slopes meet, with these, and how many more there are."""
     first: dict[str, int] = {}
@@ -569,12 +647,15 @@ def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
         first.setdefault(element_of(nearby, number), number)
     names = []
     for place, number in list(first.items())[:MOST_NAMED]:
-        names.append(f"{place} ({sides_of(slopes_that_vary(nearby, slopes, number), nearby, number)})")
+        names.append(
+            f"{place} ({sides_of(slopes_that_vary(nearby, slopes, number), nearby, number)})"
+        )
     return listed(names, len(first))
 
 
 def slopes_that_vary(nearby: Nearby, summed: Slopes, number: int) -> Slopes:
-    """The slopes of the sum of the outputs; where they cancel in the sum, those of the first output that has a kink."""
+    """The slopes of the sum of the outputs; where they cancel in the sum, those of the first output
+    that has a kink."""
     if not summed.varies[number]:
         outputs = nearby.point.outputs
         for output in range(min(outputs.vector.size, MOST_LOOKED_AT)):
@@ -591,7 +672,8 @@ def element_of(nearby: Nearby, number: int) -> str:
 
 
 def sides_of(slopes: Slopes, nearby: Nearby, number: int) -> str:
-    """The slopes on both sides of an element if there is one on each, else the least and the largest nearby."""
+    """The slopes on both sides of an element if there is one on each, else the least and the
+    largest nearby."""
     steps = np.stack([sign * move[number] for move in nearby.moves for sign in (1, -1)])
     low, high = slopes.ends
     sides = [extremes_of(slopes.rows[steps * sign > 0, number]) for sign in (-1, 1)]
@@ -619,29 +701,33 @@ def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
     return ", ".join(found) or element_of(nearby, int(np.flatnonzero(nearby.free)[0]))
 
 
-# --------------------------------------------------------------------------- slopes without bound, as of √x at 0
-def where_infinite(prober: Prober) -> Found:
-    """The elements at which the gradient is not finite, which the point holds from now on: KINK if the slope of the
-    function grows without bound on a side there as it says."""
+# -------------------------------- slopes without bound, as of √x at 0
+def where_infinite(prober: Prober) -> CheckOutcome:
+    """The elements at which the gradient is not finite, which the point holds from now on: KINK if
+    the slope of the function grows without bound on a side there as it says."""
     point, claim = prober.point, prober.claimed()
     prober.claims.append(claim)
     if all(bool(np.isfinite(g).all()) for g in claim[1]):
-        return Found(Status.PASS)
+        return CheckOutcome(Status.PASS)
     cotangent = abs(claim[0])  # of one sign: what is said of the slopes then holds for the outputs
     gradients = point.vjp(SMALL * cotangent)
     elements = [~np.isfinite(g) for g in gradients]
     places = [(k, int(i)) for k, mask in enumerate(elements) for i in np.flatnonzero(mask).tolist()]
     if not places:
-        return Found(Status.PASS)
+        return CheckOutcome(Status.PASS)
     drawn = sorted(prober.random.permutation(len(places))[:MOST_LOOKED_AT].tolist())
     right, wrong = list[str](), list[Entry]()
     for number, index in [places[k] for k in drawn]:
         value = complex(gradients[number].reshape(-1)[index]).real
         sides = slopes_of_sides(point, number, index, cotangent)
-        slope, bar = next((side for side in sides.values() if np.isfinite(side[0])), (np.nan, np.nan))
+        slope, bar = next(
+            (side for side in sides.values() if np.isfinite(side[0])), (np.nan, np.nan)
+        )
         entry = Entry(number, index, SUM_OF_OUTPUTS, value, slope, bar)
         if value in (slope for slope, _ in sides.values()):
-            unbounded = ", ".join(f"{side} {slope:g}" for side, (slope, _) in sides.items() if np.isinf(slope))
+            unbounded = ", ".join(
+                f"{side} {slope:g}" for side, (slope, _) in sides.items() if np.isinf(slope)
+            )
             right.append(f"{point.place(entry)} ({unbounded})")
         else:
             wrong.append(entry)
@@ -649,29 +735,37 @@ def where_infinite(prober: Prober) -> Found:
         names = listed([point.place(entry) for entry in wrong], len(wrong))
         text = f"backward gives {wrong[0].analytic:g} at {names}, as the slope on neither side does"
         diagnosis = (Diagnosis.of("GC124", text),)
-        return Found(Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis)
-    point.held = elements
+        return CheckOutcome(
+            Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis
+        )
+    point.infinite = elements
     text = VerdictReason.UNBOUNDED.sentence(places=listed(right, len(places)))
-    return Found(Status.KINK, text)
+    return CheckOutcome(Status.KINK, text)
 
 
-def slopes_of_sides(point: Point, number: int, index: int, cotangent: Array) -> dict[str, tuple[float, float]]:
-    """The slopes of the weighted outputs on both sides along one element: ±inf where they grow without bound, else
-    those at the smallest step, and how far they are from those at the next."""
+def slopes_of_sides(
+    point: Point, number: int, index: int, cotangent: Array
+) -> dict[str, tuple[float, float]]:
+    """The slopes of the weighted outputs on both sides along one element: ±inf where they grow
+    without bound, else those at the smallest step, and how far they are from those at the next."""
     size = float(point.scales[number].reshape(-1)[index])
     line = point.line(point.along_element(number, index, size), cotangent)
     line.extend(SMALL_STEPS)
     found = {}
     for name, side, sign in (("left", 1, -1.0), ("right", 0, 1.0)):
-        values = np.array([sign * float(line.samples[k][side].change[0]) / (size * RATIO**k) for k in SMALL_STEPS])
+        values = np.array(
+            [sign * float(line.samples[k][side].change[0]) / (size * RATIO**k) for k in SMALL_STEPS]
+        )
         growth = values[:-1] - values[1:]
         unbounded = bool((growth[:-1] / growth[1:] >= GROWS).all())
-        slope = float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0]) + 0.0  # no −0
+        slope = (
+            float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0]) + 0.0
+        )  # no −0
         found[name] = slope, float(abs(growth[0]))
     return found
 
 
-# --------------------------------------------------------------------------- where an operation has none
+# ---------------------------------------- where an operation has none
 class Kink(NamedTuple):
     """An operation that is at a kink, a tie or a jump for some of its elements."""
 
@@ -681,14 +775,15 @@ class Kink(NamedTuple):
     """Per input of the call, which of its elements those depend on."""
     weights: list[Array]
     labelled: list[Array]
-    """Per input, what flows back to it from random numbers at these elements, and from these times their rows' labels:
-    the ratio tells the row of an element that feeds one alone."""
+    """Per input, what flows back to it from random numbers at these elements, and from these times
+    their rows' labels: the ratio tells the row of an element that feeds one alone."""
     labels: NumpyArray
     """The labels of the rows, in order."""
 
 
 class Arguments(NamedTuple):
-    """What an operation read: arrays and numbers by position, units of rounding of each, other arguments by name."""
+    """What an operation read: arrays and numbers by position, units of rounding of each, other
+    arguments by name."""
 
     values: Sequence[Any]
     units: Sequence[Any]
@@ -696,7 +791,12 @@ class Arguments(NamedTuple):
 
     def near(self, *places: Any) -> list[Array]:
         """Which elements of the first argument lie at one of some places, which are exact."""
-        return [sum((abs(self.values[0] - p) <= FEW * self.units[0] for p in places), self.values[0] != self.values[0])]
+        return [
+            sum(
+                (abs(self.values[0] - p) <= FEW * self.units[0] for p in places),
+                self.values[0] != self.values[0],
+            )
+        ]
 
     def axes(self) -> tuple[int, ...] | None:
         """The axes of a reduction; None for all."""
@@ -716,7 +816,11 @@ def where_equal(a: Arguments) -> Sequence[Any]:
 def where_multiples(a: Arguments) -> Sequence[Any]:
     """A first argument that is a multiple of the second, where that is known."""
     x, y = a.values[:2]
-    return [abs(x - np.round(x / y) * y) <= FEW * (a.units[0] + a.units[1])] * 2 if y is not None else []
+    return (
+        [abs(x - np.round(x / y) * y) <= FEW * (a.units[0] + a.units[1])] * 2
+        if y is not None
+        else []
+    )
 
 
 def tied(a: Arguments, extreme: str) -> Sequence[Any]:
@@ -733,22 +837,28 @@ def tied_neighbours(a: Arguments) -> Sequence[Any]:
     gaps = np.diff(np.take_along_axis(x, order, axis), axis=axis, prepend=-np.inf, append=np.inf)
     close = gaps <= FEW * float(np.max(a.units[0], initial=0))
     either = close.take(places, axis) | close.take(places + 1, axis)
-    return [np.take_along_axis(either, np.argsort(order, axis), axis).reshape(np.shape(a.values[0]))]
+    return [
+        np.take_along_axis(either, np.argsort(order, axis), axis).reshape(np.shape(a.values[0]))
+    ]
 
 
 def windows_of(x: Array, named: dict[str, Any], fill: Any) -> Array:
-    """The windows of pooling over `x`, [batch, channels, *counts, *kernel], with `fill` around it."""
+    """The windows of pooling over `x`, [batch, channels, *counts, *kernel], with `fill` around
+    it."""
     wide = np.pad(x, [(0, 0), (0, 0), *named["pads"]], constant_values=fill)
     views = np.lib.stride_tricks.sliding_window_view(wide, named["kernel"], tuple(range(2, x.ndim)))
     return views[(slice(None), slice(None), *(slice(None, None, s) for s in named["strides"]))]
 
 
 def ties_of_windows(a: Arguments) -> tuple[Array, Array]:
-    """Which elements of the windows of a maximum are the largest of theirs with others, and their places in the
-    flattened argument."""
+    """Which elements of the windows of a maximum are the largest of theirs with others, and their
+    places in the flattened argument."""
     x = a.values[0]
     places = windows_of(np.arange(x.size).reshape(x.shape), a.named, -1)
-    seen, units = windows_of(x, a.named, -np.inf), windows_of(np.broadcast_to(a.units[0], x.shape), a.named, 0.0)
+    seen, units = (
+        windows_of(x, a.named, -np.inf),
+        windows_of(np.broadcast_to(a.units[0], x.shape), a.named, 0.0),
+    )
     axes = tuple(range(x.ndim, seen.ndim))
     near = (abs(seen - seen.max(axis=axes, keepdims=True)) <= FEW * units) & (places >= 0)
     return near & (near.sum(axis=axes, keepdims=True) > 1), places
@@ -765,20 +875,32 @@ def among(a: Arguments) -> Sequence[Any]:
     sequence, values = a.values[:2]
     equal = abs(values[..., None] - sequence) <= FEW * float(np.max(a.units[1], initial=0))
     return (
-        [equal.reshape(-1, sequence.size).any(0).reshape(sequence.shape), equal.any(-1)] if sequence.ndim == 1 else []
+        [equal.reshape(-1, sequence.size).any(0).reshape(sequence.shape), equal.any(-1)]
+        if sequence.ndim == 1
+        else []
     )
 
 
 KINKED: dict[str, KinkRule] = {
     **dict.fromkeys(("relu", "leaky_relu", "elu", "abs", "sign", "sqrt"), lambda a: a.near(0)),
     **dict.fromkeys(("bool", "nonzero", "count_nonzero", "any", "all"), lambda a: a.near(0)),
-    **dict.fromkeys(("floor", "ceil", "trunc", "cast to integers"), lambda a: a.near(np.round(a.values[0]))),
+    **dict.fromkeys(
+        ("floor", "ceil", "trunc", "cast to integers"), lambda a: a.near(np.round(a.values[0]))
+    ),
     "round": lambda a: a.near(np.floor(a.values[0]) + 0.5),
-    **dict.fromkeys(("clip", "hardtanh"), lambda a: a.near(*(a.named[k] for k in a.named if k in ("min", "max")))),
+    **dict.fromkeys(
+        ("clip", "hardtanh"),
+        lambda a: a.near(*(a.named[k] for k in a.named if k in ("min", "max"))),
+    ),
     "softplus": lambda a: a.near(a.named["threshold"] / a.named["beta"]),
-    "norm": lambda a: [abs(a.values[0]).max(axis=a.axes(), keepdims=True, initial=0) + 0 * abs(a.values[0]) == 0],
+    "norm": lambda a: [
+        abs(a.values[0]).max(axis=a.axes(), keepdims=True, initial=0) + 0 * abs(a.values[0]) == 0
+    ],
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), where_equal),
-    **dict.fromkeys(("less_than", "less_equal", "greater_than", "greater_equal", "equal", "not_equal"), where_equal),
+    **dict.fromkeys(
+        ("less_than", "less_equal", "greater_than", "greater_equal", "equal", "not_equal"),
+        where_equal,
+    ),
     **dict.fromkeys(("isclose", "allclose", "equal_all"), where_equal),
     **dict.fromkeys(("remainder", "floor_divide"), where_multiples),
     **dict.fromkeys(("max", "argmax"), lambda a: tied(a, "max")),
@@ -791,15 +913,17 @@ KINKED: dict[str, KinkRule] = {
 
 
 def kinks(graph: Tape) -> list[Kink]:
-    """The operations and decisions at a kink, a tie or a jump, in order of execution, those left out whose output
-    cancels."""
+    """The operations and decisions at a kink, a tie or a jump, in order of execution, those left
+    out whose output cancels."""
     recording, random, found = graph.recording, np.random.default_rng(0), []
     steps = [step for step in recording.steps if step.name in KINKED]
     if steps:
         dead = dead_steps(graph, [random.standard_normal(out.shape) for out in recording.outputs])
         steps = [step for step in steps if step.first not in dead]
     keyed: list[tuple[int, int, Any]] = [(step.first, 1, step) for step in steps]
-    keyed += [(decision.at, 0, decision) for decision in recording.decisions if decision.name in KINKED]
+    keyed += [
+        (decision.at, 0, decision) for decision in recording.decisions if decision.name in KINKED
+    ]
     for _, _, step in sorted(keyed, key=lambda entry: entry[:2]):
         starts, again = dict[int, Array](), dict[int, Array]()
         masks, labels = elements_at_kinks(graph, step)
@@ -809,13 +933,21 @@ def kinks(graph: Tape) -> list[Kink]:
                 mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
                 drawn = random.uniform(1, 2, shape) * mask
-                label = labels if whole == shape == labels.shape else 0.0  # what is broadcast feeds several rows
+                label = (
+                    labels if whole == shape == labels.shape else 0.0
+                )  # what is broadcast feeds several rows
                 starts[edge] = starts.get(edge, 0.0) + drawn
                 again[edge] = again.get(edge, 0.0) + drawn * label
         if starts:
             pulled = graph.pulled(starts)
             found.append(
-                Kink(step.name, [g != 0 for g in pulled], pulled, graph.pulled(again), np.unique(np.maximum(labels, 1)))
+                Kink(
+                    step.name,
+                    [g != 0 for g in pulled],
+                    pulled,
+                    graph.pulled(again),
+                    np.unique(np.maximum(labels, 1)),
+                )
             )
     return found
 
@@ -834,7 +966,8 @@ def row_labels(name: str, values: Sequence[Any], axis: Any) -> NumpyArray:
 
 
 def window_labels(a: Arguments) -> NumpyArray:
-    """Per element, the label of the window in which it is tied; 0 where there are several such windows, or none."""
+    """Per element, the label of the window in which it is tied; 0 where there are several such
+    windows, or none."""
     near, places = ties_of_windows(a)
     x, counts = a.values[0], near.shape[: a.values[0].ndim]
     labels = row_labels("", [np.empty(counts)], None).reshape(*counts, *[1] * (near.ndim - x.ndim))
@@ -844,22 +977,30 @@ def window_labels(a: Arguments) -> NumpyArray:
 
 WHOLE_ROWS = {"max", "argmax", "min", "argmin", "norm"}
 ALONG_AXIS = {"argsort"}
-"""Operations of which the elements along some axes, all or the last one where none is said, are one row."""
+"""Operations of which the elements along some axes, all or the last one where none is said, are one
+row."""
 
 
 def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray]:
-    """Per argument of an operation or decision, which of its elements are at a kink, and labels of its rows."""
+    """Per argument of an operation or decision, which of its elements are at a kink, and labels of
+    its rows."""
     arrays, units = graph.recording.arrays, []
     if isinstance(step, Step):
         named = {name: value for name, value in step.operands().items() if value is not None}
-        values: list[Any] = [arrays[e] if e >= 0 else named.get("xy"[k]) for k, e in enumerate(step.edges[:2])]
+        values: list[Any] = [
+            arrays[e] if e >= 0 else named.get("xy"[k]) for k, e in enumerate(step.edges[:2])
+        ]
     else:
         values, named = list(step.inputs), dict(zip(step.arguments, step.inputs, strict=False))
-    values = [wide(v) if getattr(getattr(v, "dtype", None), "name", "") in EPSILON else v for v in values]
+    values = [
+        wide(v) if getattr(getattr(v, "dtype", None), "name", "") in EPSILON else v for v in values
+    ]
     for edge, value in zip(step.edges, values, strict=False):
         maker = graph.maker(edge) if edge >= 0 else None
         cancelled = maker.edges if maker is not None and maker.name in ("add", "subtract") else ()
-        size = 0.0 if edge < 0 else abs(value) + sum(abs(wide(arrays[e])) for e in cancelled if e >= 0)
+        size = (
+            0.0 if edge < 0 else abs(value) + sum(abs(wide(arrays[e])) for e in cancelled if e >= 0)
+        )
         units.append(size * EPSILON.get(arrays[edge].dtype.name, 0.0))
     arguments = Arguments(values, units, named)
     with np.errstate(all="ignore"):
@@ -872,12 +1013,15 @@ def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray
 
 
 def kinked_by_tape(point: Point) -> list[Array] | None:
-    """Per moved input the elements that feed an operation at its kink, as the tape tells; None if none do."""
+    """Per moved input the elements that feed an operation at its kink, as the tape tells; None if
+    none do."""
     tape = point.tape
     if tape is None:
         return None
-    masks = [~np.isfinite(g) for g in point.by_tape(point.outputs.vector * 0 + 1)]  # a slope without bound
+    masks = [
+        ~np.isfinite(g) for g in point.by_tape(point.outputs.vector * 0 + 1)
+    ]  # a slope without bound
     for kink in kinks(tape):
-        masks = [mask | kink.inputs[k] for mask, k in zip(masks, point.moved, strict=True)]
-    masks = [m & ~h for m, h in zip(masks, point.held, strict=True)] if point.held else masks
-    return masks if any(bool(m.any()) for m in masks) else None
+        fed = point.those_moved(kink.inputs)
+        masks = [mask | more for mask, more in zip(masks, fed, strict=True)]
+    return some(point.free_elements(masks))

@@ -1,4 +1,5 @@
-"""A problem at its point: the function in the precision of the check, its vjp, its tape, names of its entries."""
+"""A problem at its point: the function in the precision of the check, its vjp, its tape, names of
+its entries."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,25 +33,52 @@ from gradcheck.checking.tape import Tape, perturbed_gradient
 from gradcheck.result import WrongEntry, element
 from gradcheck.support.foreign import text_of
 
+T = TypeVar("T")
+
+Direction = Sequence[Array | None]
+"""One array per moved input; None for one that stays."""
+
 MOST_ROWS = 2**14
-"""Outputs up to which each gets a derivative of its own; of more, their weighted sum does. A scan keeps some 60 values
-a row: 8 MB of these."""
+"""Outputs up to which each gets a derivative of its own; of more, their weighted sum does. A scan
+keeps some 60 values a row: 8 MB of these."""
 SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""
 
 
-# --------------------------------------------------------------------------- many arrays as one
+# ------------------------------------------------- many arrays as one
 def flat(arrays: Sequence[Array]) -> Array:
     """All elements of `arrays` in one vector; complex if one of them is."""
-    return np.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
+    return (
+        np.concatenate([a.reshape(-1) for a in arrays])
+        if len(arrays) > 1
+        else arrays[0].reshape(-1)
+    )
+
+
+def shapes_of(arrays: Sequence[Array]) -> list[tuple[int, ...]]:
+    """The shapes of some arrays."""
+    return [a.shape for a in arrays]
 
 
 def flat_real(arrays: Sequence[Array]) -> Array:
-    """The same in float64, in memory of its own; of a complex one, real and imaginary parts in turn."""
+    """The same in float64, in memory of its own; of a complex one, real and imaginary parts in
+    turn."""
     vector = flat(arrays)
     if vector.dtype.kind == "c":
         return vector.astype("complex128").view("float64")
     return vector.astype("float64")
+
+
+def unflatten(vector: Array, arrays: Sequence[Array]) -> list[Array]:
+    """The parts of a flat vector, in the shapes of `arrays`."""
+    ends = np.cumsum([a.size for a in arrays])[:-1]
+    parts = np.split(vector, ends)
+    return [part.reshape(a.shape) for part, a in zip(parts, arrays, strict=True)]
+
+
+def of_each_largest(arrays: Sequence[Array]) -> Array:
+    """A flat vector with, per entry, the size of the largest finite entry of its array."""
+    return flat([np.full_like(abs(a), largest(a)) for a in arrays])
 
 
 def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
@@ -72,7 +101,25 @@ def even_weights(count: int, random: np.random.Generator) -> Array:
     return drawn + np.copysign(0.5, drawn)
 
 
-# --------------------------------------------------------------------------- a check at its point
+# --------------------------------------------- shares of a projection
+def shares(gradient: Array, direction: Array) -> Array:
+    """conj(gradient) · direction, element by element; 0 where the direction is, also if the
+    gradient is infinite."""
+    found = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
+    return found if np.isfinite(complex(found.sum())) else np.where(direction != 0, found, 0)
+
+
+def parts_of(gradients: Sequence[Array], direction: Direction) -> list[Array]:
+    """The shares of a projection, by the inputs that move."""
+    return [shares(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None]
+
+
+def directional_derivative(gradients: Sequence[Array], direction: Direction) -> float:
+    """Re Σ conj(gradient) · direction: the derivative along the direction."""
+    return sum(float(part.real.sum()) for part in parts_of(gradients, direction))
+
+
+# ----------------------------------------------- a check at its point
 class OutOfTimeError(BaseException):
     """The deadline of a check is over: what catches the errors of a layer lets it through."""
 
@@ -101,7 +148,8 @@ class Spent:
 
 @dataclass
 class Entry:
-    """One entry of the Jacobian: an element of an input, one of the flat outputs, both derivatives, and the bound."""
+    """One entry of the Jacobian: an element of an input, one of the flat outputs, both derivatives,
+    and the bound."""
 
     input: int
     index: int
@@ -113,7 +161,8 @@ class Entry:
 
 @dataclass
 class FlatOutputs:
-    """The outputs at the point; those that have a derivative one after the other in a flat vector of float64.
+    """The outputs at the point; those that have a derivative one after the other in a flat vector
+    of float64.
 
     If one of them is complex, all are: real and imaginary parts in turn.
     """
@@ -137,9 +186,11 @@ class FlatOutputs:
         return sum(self.arrays[k].size for k in self.active)
 
     def split(self, cotangent: Array) -> list[Array | None]:
-        """A flat real cotangent as one array per output, of its dtype; None for outputs without a derivative.
+        """A flat real cotangent as one array per output, of its dtype; None for outputs without a
+        derivative.
 
-        What is too large for the dtype becomes its largest number: that is no finding about the layer.
+        What is too large for the dtype becomes its largest number: that is no finding about the
+        layer.
         """
         vector = cotangent.view("complex128") if self.complex else cotangent
         parts: list[Array | None] = [None] * len(self.arrays)
@@ -188,55 +239,70 @@ class FlatOutputs:
 
 
 class Point:
-    """The function with float64 copies of the inputs, casts to fewer digits left out; with the inputs as they were
-    given where the layer takes nothing else.
+    """The function with float64 copies of the inputs, casts to fewer digits left out; with the
+    inputs as they were given where the layer takes nothing else.
 
     Raises:
         Exception: whatever the layer raises there.
     """
 
-    def __init__(self, problem: Problem, spent: Spent | None = None, may_round: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, spent: Spent | None = None, may_round: bool = False
+    ) -> None:
         self.problem = problem
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs that a gradient is claimed for, which are moved."""
-        self.given = coarsest(problem.inputs[k] for k in self.moved)
+        self.given = coarsest(self.those_moved(problem.inputs))
         """The epsilon of the coarsest input that is moved, as it was given."""
         self.may_round = may_round or self.given > EPS
         """Whether what nothing sees may round to float32."""
         self.reruns = problem.reruns
-        """None where casts cannot be left out, as nothing sees them or the layer does not work without."""
+        """None where casts cannot be left out, as nothing sees them or the layer does not work
+        without."""
         self.opaque = problem.reruns is None
-        """Whether values are handed to code that nothing sees: its rounding cannot be measured by changing results."""
+        """Whether values are handed to code that nothing sees: its rounding cannot be measured by
+        changing results."""
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
-        self.held: Sequence[Array] = ()
-        """Masks of the elements that stay as they are, one per moved input; none if all move."""
         self.recording: Tape | None = None
         """The recorded forward, if that was the first look."""
         self.searches = False
-        """Whether comparisons on the way carry the outputs' change, so that the tape is not their derivative; known
-        once `tape` was asked for."""
+        """Whether comparisons on the way carry the outputs' change, so that the tape is not their
+        derivative; known once `tape` was asked for."""
         self.as_given = False
         """Whether the inputs have their own dtypes."""
         self.inputs = [wide(x) for x in problem.inputs]
         outputs = self.first_outputs()
-        self.outputs = FlatOutputs(outputs, [k for k, a in enumerate(outputs) if is_differentiable(a)])
+        self.outputs = FlatOutputs(
+            outputs, [k for k, a in enumerate(outputs) if is_differentiable(a)]
+        )
         self.by_rows = self.outputs.size <= MOST_ROWS
         """Whether every output may have a derivative of its own."""
         self.casts = frozenset(() if self.reruns is None else self.reruns.left_out_last)
         """The dtypes of the casts that forward makes."""
-        self.x = [self.inputs[k] for k in self.moved]
+        self.x = self.those_moved(self.inputs)
         """The inputs that are moved."""
+        self.everywhere = [np.ones_like(abs(x), bool) for x in self.x]
+        """Masks of all elements of these."""
+        self.infinite: Sequence[Array] = [~mask for mask in self.everywhere]
+        """Masks of the elements at which the gradient is infinite, one per moved input: these stay
+        as they are."""
         self.epsilon = coarsest([*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)])
         """Of the coarsest dtype of inputs and outputs as they are looked at."""
 
     def first_outputs(self) -> list[Array]:
         """What forward gives at the point, in float64 and without casts if it works there."""
-        attempts = [(self.inputs, self.reruns), (self.inputs, None), (list(self.problem.inputs), None)]
+        attempts = [
+            (self.inputs, self.reruns),
+            (self.inputs, None),
+            (list(self.problem.inputs), None),
+        ]
         for inputs, reruns in attempts[self.reruns is None :]:
             self.inputs, self.reruns = inputs, reruns
-            self.as_given = all(a.dtype == b.dtype for a, b in zip(inputs, self.problem.inputs, strict=True))
+            self.as_given = all(
+                a.dtype == b.dtype for a, b in zip(inputs, self.problem.inputs, strict=True)
+            )
             if self.as_given and self.problem.outputs is not None:
                 self.recording = self.recorded(inputs)  # which tells of casts
                 if reruns is None or (self.recording is not None and not reruns.left_out):
@@ -245,7 +311,7 @@ class Point:
                 outputs = self.compute(inputs)
                 known = self.problem.outputs
                 # of wider inputs the bytes are other numbers, and perhaps more of them
-                if self.as_given or known is None or [a.shape for a in outputs] == [a.shape for a in known]:
+                if self.as_given or known is None or shapes_of(outputs) == shapes_of(known):
                     return outputs
             except Exception:
                 if reruns is None and self.as_given:
@@ -270,10 +336,14 @@ class Point:
 
     def beside(self, moved: Sequence[Array]) -> Point:
         """The same function at another point."""
-        problem = replace(self.problem, inputs=self.at(moved), outputs=None, observe=None)
+        problem = replace(self.problem, inputs=self.at(moved), outputs=None)
         there = Point(problem, self.spent, self.may_round)
-        there.held = self.held
+        there.infinite = self.infinite
         return there
+
+    def those_moved(self, values: Sequence[T]) -> list[T]:
+        """Of values that the call has per input, those of the inputs that are moved."""
+        return [values[k] for k in self.moved]
 
     def at(self, moved: Sequence[Array]) -> list[Array]:
         """All inputs with the moved ones replaced."""
@@ -282,11 +352,15 @@ class Point:
             point[k] = x
         return point
 
-    # ----------------------------------------------------------------- what the differences need
+    # -------------------------------------- what the differences need
     def compute(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """The outputs at these inputs."""
         self.spent.on(evaluations=1)
-        return self.problem.forward(inputs) if self.reruns is None else self.reruns.outputs(inputs, change)
+        return (
+            self.problem.forward(inputs)
+            if self.reruns is None
+            else self.reruns.outputs(inputs, change)
+        )
 
     @cached_property
     def scales(self) -> list[Array]:
@@ -298,7 +372,9 @@ class Point:
         try:
             outputs = self.compute(self.at(moved), change)
         except Exception as error:  # outside of its domain, for at the point itself it did not
-            self.raised = f"; the forward raises {type(error).__name__} at points nearby: {text_of(error)}"
+            self.raised = (
+                f"; the forward raises {type(error).__name__} at points nearby: {text_of(error)}"
+            )
             outputs = [array * np.nan for array in self.outputs.arrays]
         return [outputs[k] for k in self.outputs.active]
 
@@ -306,14 +382,23 @@ class Point:
         """The flat real outputs with the moved inputs replaced."""
         return flat_real(self.forward(moved))
 
-    def direction(self, random: np.random.Generator, masks: Sequence[Array | None] | None = None) -> list[Array | None]:
-        """A random direction over all moved inputs, or over the elements in their masks (None: that input stays)."""
+    def direction(
+        self, random: np.random.Generator, masks: Sequence[Array | None] | None = None
+    ) -> list[Array | None]:
+        """A random direction over all moved inputs, or over the elements in their masks (None: that
+        input stays)."""
+        given = self.everywhere if masks is None else masks
         found: list[Array | None] = []
-        for k, (x, scale) in enumerate(zip(self.x, self.scales, strict=True)):
-            mask = True if masks is None else masks[k]
-            free = ~self.held[k] if self.held else True
-            found.append(None if mask is None else random_direction(x, scale, random) * (mask & free))
+        for x, scale, mask, infinite in zip(self.x, self.scales, given, self.infinite, strict=True):
+            free = None if mask is None else mask & ~infinite
+            found.append(None if free is None else random_direction(x, scale, random) * free)
         return found
+
+    def free_elements(self, masks: Sequence[Array | None] | None = None) -> list[Array]:
+        """Per moved input, which elements in its mask, or of all, are moved."""
+        given = self.everywhere if masks is None else masks
+        pairs = zip(given, self.infinite, strict=True)
+        return [held & False if mask is None else mask & ~held for mask, held in pairs]
 
     def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
         """A direction along one element of a moved input."""
@@ -326,7 +411,7 @@ class Point:
         """The line through the point along a direction."""
         return Line(self.vector, self.x, direction, self.outputs.vector, weights)
 
-    # ----------------------------------------------------------------- what is claimed, and what the tape says
+    # ------------------------ what is claimed, and what the tape says
     def claimed(self, cotangent: Array) -> list[Array | None]:
         """The gradients of all inputs that the layer claims."""
         self.spent.on(vjps=1)
@@ -349,13 +434,15 @@ class Point:
         return self.reruns.gradients(inputs, cotangents, change, own)
 
     def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
-        """Of the gradients of all inputs those of the moved ones, None as zeros, in double precision."""
-        given = ((self.inputs[k], gradients[k]) for k in self.moved)
-        return [wide(np.zeros_like(x) if g is None else g) for x, g in given]
+        """Of the gradients of all inputs those of the moved ones, None as zeros, in double
+        precision."""
+        pairs = zip(self.x, self.those_moved(gradients), strict=True)
+        return [wide(np.zeros_like(x) if g is None else g) for x, g in pairs]
 
     @cached_property
     def tape(self) -> Tape | None:
-        """The recorded forward at the point, if there is a complete one that gives the same outputs."""
+        """The recorded forward at the point, if there is a complete one that gives the same
+        outputs."""
         tape = self.recording or self.recorded(self.inputs)
         if tape is None or not self.agrees(tape.outputs):
             return None
@@ -364,22 +451,31 @@ class Point:
         return None if self.searches else tape
 
     def jumps_carry(self) -> bool:
-        """Whether jumps carry the change of some outputs along a random direction; see `searches`."""
+        """Whether jumps carry the change of some outputs along a random direction; see
+        `searches`."""
         random = np.random.default_rng(0)
         direction = self.direction(random)
 
         def slope(t: float, weights: Array) -> float:
-            tape = self.recorded(self.at(moved(self.x, direction, t)))
-            if tape is None:
-                return np.nan
-            gradients = self.of_moved(tape.gradient(self.outputs.split(weights)))
-            return sum(float((g.conj() * d).real.sum()) for g, d in zip(gradients, direction, strict=True))
+            gradients = self.tape_gradients(direction, weights, t)
+            return np.nan if gradients is None else directional_derivative(gradients, direction)
 
         return jumps_carry(self.line(direction), slope, random)
 
-    def recorded(self, inputs: Sequence[Array], lines: bool = False, own: bool = False) -> Tape | None:
-        """The recorded forward at these inputs; None if values leave it, if it is not the derivative of what is
-        computed, or if nothing records."""
+    def tape_gradients(
+        self, direction: Direction, cotangent: Array, t: float
+    ) -> list[Array] | None:
+        """The tape's gradients at a place on a line; None where there is no complete tape."""
+        tape = self.recorded(self.at(moved(self.x, direction, t)))
+        if tape is None:
+            return None
+        return self.of_moved(tape.gradient(self.outputs.split(cotangent)))
+
+    def recorded(
+        self, inputs: Sequence[Array], lines: bool = False, own: bool = False
+    ) -> Tape | None:
+        """The recorded forward at these inputs; None if values leave it, if it is not the
+        derivative of what is computed, or if nothing records."""
         if self.searches or self.problem.reruns is None or (self.reruns is None and not own):
             return None
         choices: list[Array] = []
@@ -392,31 +488,35 @@ class Point:
     def agrees(self, outputs: Sequence[Array]) -> bool:
         """Whether recorded outputs are those of the call itself, up to rounding."""
         plain = self.outputs.arrays
-        if len(outputs) != len(plain) or any(a.shape != b.shape for a, b in zip(outputs, plain, strict=True)):
+        if shapes_of(outputs) != shapes_of(plain):
             return False
-        apart = [distance(wide(a), wide(b)) for a, b in zip(outputs, plain, strict=True)]
-        if not any(bool(d.any()) for d in apart):
+        apart = distance(wide(flat(outputs)), wide(flat(plain)))
+        if not bool(apart.any()):
             return True
-        measured = Measured(lambda c: self.compute(self.inputs, c), self.epsilon, np.random.default_rng(0))
+        measured = Measured(
+            lambda c: self.compute(self.inputs, c), self.epsilon, np.random.default_rng(0)
+        )
         measured.draw()
-        return all(bool((d <= bound).all()) for d, bound in zip(apart, measured.bounds(), strict=True))
+        return bool((apart <= flat(measured.bounds())).all())
 
     @property
     def witnessed(self) -> bool:
-        """Whether the tape is a witness of its own: complete, and not where the claim comes from."""
+        """Whether the tape is a witness of its own: complete, and not where the claim comes
+        from."""
         return self.tape is not None and self.tape.independent
 
     def by_tape(self, cotangent: Array) -> list[Array]:
         """The gradients of the moved inputs by the tape."""
         assert self.tape is not None
-        taped = self.tape.gradient(self.outputs.split(cotangent))
-        return [taped[k] for k in self.moved]
+        return self.those_moved(self.tape.gradient(self.outputs.split(cotangent)))
 
     def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
-        """The tape's gradients of the moved inputs where an iteration that stopped by a comparison goes on by one step;
-        None where nothing tells of one, or where its value had not converged to rounding.
+        """The tape's gradients of the moved inputs where an iteration that stopped by a comparison
+        goes on by one step; None where nothing tells of one, or where its value had not converged
+        to rounding.
 
-        The gradient of the operations of an iteration converges later than its value does: so far from its limit, which
+        The gradient of the operations of an iteration converges later than its value does: so far
+        from its limit, which
         a backward computes that solves for it, it is still.
         """
         tape, reruns = self.tape, self.problem.reruns
@@ -427,7 +527,12 @@ class Point:
         count = iter(range(ends[-1] + 1))
 
         def change(name: str, out: Array, number: int) -> None:
-            if chooses(name, out) and next(count, -1) == ends[-1] and out.flags.writeable and out.dtype.kind == "b":
+            if (
+                chooses(name, out)
+                and next(count, -1) == ends[-1]
+                and out.flags.writeable
+                and out.dtype.kind == "b"
+            ):
                 out[...] = ~out
 
         self.spent.on(evaluations=1)
@@ -436,21 +541,25 @@ class Point:
             return None
         pairs = zip(recording.outputs, self.outputs.arrays, strict=True)
         converged = max(CLEAR * EPS, MANY * self.given)
-        if not all(a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs):
+        if not all(
+            a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs
+        ):
             return None
         return self.of_moved(Tape(recording).gradient(cotangents))
 
-    # ----------------------------------------------------------------- rounding, measured
+    # --------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
-        """η of the change of every flat real output between the point and a step ahead on a line, which takes its
-        samples at that step."""
+        """η of the change of every flat real output between the point and a step ahead on a line,
+        which takes its samples at that step."""
         ahead = moved(self.x, line.direction, RATIO**step)
         here, there = (self.measured_outputs(x, random) for x in (self.x, ahead))
         line.take(step, flat_real(there.plain))
         bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
         # outside of the domain nothing is known, and nothing asked
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
-        return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)  # of a change both ends are rounded
+        return 2 * (
+            bounds.repeat(2) if self.outputs.complex else bounds
+        )  # of a change both ends are rounded
 
     def measured_outputs(self, moved: Sequence[Array], random: np.random.Generator) -> Measured:
         """The active outputs with the moved inputs replaced, and how far each may be off."""
@@ -458,7 +567,10 @@ class Point:
         if moved is self.x and self.tape is not None:  # then they need not be computed
             known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
         measured = Measured(
-            lambda c: self.forward([rounded_input(x, c) for x in moved], c), self.epsilon, random, known
+            lambda c: self.forward([rounded_input(x, c) for x in moved], c),
+            self.epsilon,
+            random,
+            known,
         )
         measured.draw()
         self.opaque |= self.reruns is None or bool(self.reruns.leaks)
@@ -467,7 +579,8 @@ class Point:
     def measured_claim(
         self, cotangents: Sequence[Array | None], random: np.random.Generator, own: bool = False
     ) -> Measured:
-        """The claimed gradients of the moved inputs, and how far they may be off; `own`: as the user runs the layer."""
+        """The claimed gradients of the moved inputs, and how far they may be off; `own`: as the
+        user runs the layer."""
         inputs = list(self.problem.inputs) if own else self.inputs
 
         def compute(change: Change) -> list[Array]:
@@ -490,7 +603,10 @@ class Point:
 
         def compute(change: Change) -> list[Array]:
             self.spent.on(evaluations=1)
-            inputs = [rounded_input(x, change) if k in self.moved else x.copy() for k, x in enumerate(given)]
+            inputs = [
+                rounded_input(x, change) if k in self.moved else x.copy()
+                for k, x in enumerate(given)
+            ]
             again = reruns.recording(inputs, change, own)
             assert again is not None
             if again.error is not None:  # of the layer, which did not raise before
@@ -499,7 +615,7 @@ class Point:
 
         return Measured(compute, self.epsilon, random, plain=(taped, tape.choices))
 
-    # ----------------------------------------------------------------- names
+    # ---------------------------------------------------------- names
     @property
     def complex(self) -> bool:
         """Whether an input or output is complex."""

@@ -1,11 +1,14 @@
-"""The precision of arrays, and precision as the second axis: a mistake does not depend on it, rounding does.
+"""The precision of arrays, and precision as the second axis: a mistake does not depend on it,
+rounding does.
 
-A quantity is computed as it is, and again with the result of every operation that rounds multiplied by 1 ± `size`,
-signs at random (Monte Carlo arithmetic at a virtual precision: Parker 1997; Verificarlo: Denis, de Oliveira Castro and
-Petit 2016). What that changes, scaled down to the dtype's own epsilon, is what rounding makes of the quantity:
-cancellation, saturation and the size of intermediates are in it, as what is perturbed is what is rounded.
+A quantity is computed as it is, and again with the result of every operation that rounds multiplied
+by 1 ± `size`, signs at random (Monte Carlo arithmetic at a virtual precision: Parker 1997;
+Verificarlo: Denis, de Oliveira Castro and Petit 2016). What that changes, scaled down to the
+dtype's own epsilon, is what rounding makes of the quantity: cancellation, saturation and the size
+of intermediates are in it, as what is perturbed is what is rounded.
 
-Choices are no rounding: a perturbed run takes the comparisons, orders and integers of the plain one.
+Choices are no rounding: a perturbed run takes the comparisons, orders and integers of the plain
+one.
 """
 
 from __future__ import annotations
@@ -23,19 +26,20 @@ NumpyArray = np.ndarray[Any, Any]
 EPS = 2.0**-52
 """The spacing of float64 at 1."""
 EPSILON = {
-    "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": EPS, "complex64": 2.0**-23,
-    "complex128": EPS,
+    "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": EPS,
+    "complex64": 2.0**-23, "complex128": EPS,
 }  # fmt: skip
 """The spacing of the numbers of a dtype at 1: 2 to the power of minus the bits after the point."""
 FLOAT32 = EPSILON["float32"]
 FEW = 4.0
-"""Epsilons that few roundings make: a result's own, those of what it was computed from, the sums inside of one
-operation. What is measured decides, and this is granted beside it."""
+"""Epsilons that few roundings make: a result's own, those of what it was computed from, the sums
+inside of one operation. What is measured decides, and this is granted beside it."""
 MANY = 16.0
-"""Epsilons that a dozen operations make whose errors do not cancel: 4 bits; so many times the response to perturbations
-of one epsilon is granted (`checking.precision`). A rounding is 0.29 epsilon in the mean square, so this is 55 of its
-standard deviations: room for one entry's two responses that are small by chance (fewer than one in 1,000 is small by a
-factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
+"""Epsilons that a dozen operations make whose errors do not cancel: 4 bits; so many times the
+response to perturbations of one epsilon is granted (`checking.precision`). A rounding is 0.29
+epsilon in the mean square, so this is 55 of its standard deviations: room for one entry's two
+responses that are small by chance (fewer than one in 1,000 is small by a factor of 55 in both), and
+for operations that are off by some epsilon (tanh, erf)."""
 CLEAR = 2.0**10
 """What is so many times its bound, or so many epsilons, is so by no chance."""
 SMALLEST = {
@@ -44,44 +48,69 @@ SMALLEST = {
 }  # fmt: skip
 """The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
 RANDOM_SIGNS = 5.0
-"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so many times once in
-100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are those of cotangent and direction."""
+"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so
+many times once in 100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are
+those of cotangent and direction."""
 
 Change = Callable[[str, Array, int], None]
-"""Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
+"""Changes the fresh output of an operation in place, given its name, the output, and its number on
+the tape or −1."""
 
-PERTURBATION_SIZES = {EPS: 2.0**-34, FLOAT32: 2.0**-13, EPSILON["float16"]: 2.0**-6, EPSILON["bfloat16"]: 2.0**-4}
-"""By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above epsilon, so that
-rounding does not show beside them, and far below 1, so that a result responds in proportion."""
+PERTURBATION_SIZES = {
+    EPS: 2.0**-34,
+    FLOAT32: 2.0**-13,
+    EPSILON["float16"]: 2.0**-6,
+    EPSILON["bfloat16"]: 2.0**-4,
+}
+"""By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above
+epsilon, so that rounding does not show beside them, and far below 1, so that a result responds in
+proportion."""
 LOST = {epsilon: size ** (1 / 3) for epsilon, size in PERTURBATION_SIZES.items()}
-"""An entry that moves by more than this share of itself (0.04 % in float64) has lost two thirds of the digits that were
-not perturbed: it is perturbed by no more than `MANY` epsilons as well, as its response may not be in proportion."""
+"""An entry that moves by more than this share of itself (0.04 % in float64) has lost two thirds of
+the digits that were not perturbed: it is perturbed by no more than `MANY` epsilons as well, as its
+response may not be in proportion."""
 UNKNOWN = 1 / 8
-"""Nothing is known of an entry that these move by more than this share of itself, not two digits; nor of one whose
-response to these is a larger share of the usual one (in proportion: 2^-14 in float64, 2^-6 in float32). What rounding
-has made of numbers that should be equal moves as much by either (1 / (a − b)), and may be off by `MANY` times as
-much."""
+"""Nothing is known of an entry that these move by more than this share of itself, not two digits;
+nor of one whose response to these is a larger share of the usual one (in proportion: 2^-14 in
+float64, 2^-6 in float32). What rounding has made of numbers that should be equal moves as much by
+either (1 / (a − b)), and may be off by `MANY` times as much."""
 
 MOVES = {
-    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split", "unbind", "getitem",
-    "setitem", "cast", "gather", "take_along_axis", "index_select", "diagonal", "tensor_unfold",
+    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split",
+    "unbind", "getitem", "setitem", "cast", "gather", "take_along_axis", "index_select",
+    "diagonal", "tensor_unfold",
 }  # fmt: skip
-"""Operations that move values, whose derivative has no sign, nor a factor where they are as many as before."""
+"""Operations that move values, whose derivative has no sign, nor a factor where they are as many as
+before."""
 EXACT = MOVES | {
-    "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj", "neg", "maximum",
-    "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided", "fill",
-    "with_zeros", "sort", "as_complex", "as_real", "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
+    "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj",
+    "neg", "maximum", "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu",
+    "hardtanh", "pad", "as_strided", "fill", "with_zeros", "sort", "as_complex", "as_real",
+    "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
-"""Operations that move, select or copy values, or change them without rounding, as do their vjps. The rules of those
-that select ask where the result is one of the values (`put_reduced`: an extreme; its products round by epsilons)."""
+"""Operations that move, select or copy values, or change them without rounding, as do their vjps.
+The rules of those that select ask where the result is one of the values (`put_reduced`: an extreme;
+its products round by epsilons)."""
 STEP_FUNCTIONS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
-RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cumsum", "all_reduce", "reduce_scatter"}
+RINGS = {
+    "add",
+    "subtract",
+    "multiply",
+    "sum",
+    "scale",
+    "add_n",
+    "matmul",
+    "cumsum",
+    "all_reduce",
+    "reduce_scatter",
+}
 """Operations that are exact where the result is a whole number, or nearly always so."""
 
 VJP = "vjp of "
-"""Starts the names of the products that flow back. Where one underflows, what it is multiplied with later may have been
-as large; of products a structural zero may move as well, as what follows is linear."""
+"""Starts the names of the products that flow back. Where one underflows, what it is multiplied with
+later may have been as large; of products a structural zero may move as well, as what follows is
+linear."""
 
 
 @functools.cache
@@ -91,7 +120,8 @@ def dtype_name(dtype: Any) -> str:
 
 
 def coarsest(arrays: Iterable[Array]) -> float:
-    """The largest relative spacing of the floating dtypes of some arrays; that of float64 where there are none."""
+    """The largest relative spacing of the floating dtypes of some arrays; that of float64 where
+    there are none."""
     return max((EPSILON[dtype_name(array.dtype)] for array in arrays), default=EPS)
 
 
@@ -146,7 +176,12 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
     def change(name: str, out: Array, number: int) -> None:
         if chooses(name, out):
             known = next(left, None)
-            if known is not None and known.shape == out.shape and known.dtype == out.dtype and out.flags.writeable:
+            if (
+                known is not None
+                and known.shape == out.shape
+                and known.dtype == out.dtype
+                and out.flags.writeable
+            ):
                 out[...] = known
         elif not out.flags.writeable:
             return
@@ -158,11 +193,15 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
 
 @np.errstate(all="ignore")  # it runs inside the layer, which may have errors of NumPy raised
 def perturb(
-    array: Array, size: float, random: np.random.Generator, but_whole: bool = False, zeros: bool = False
+    array: Array,
+    size: float,
+    random: np.random.Generator,
+    but_whole: bool = False,
+    zeros: bool = False,
 ) -> None:
-    """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers stay, and `zeros`
-    move as the smallest numbers do. Sizes are drawn from a half to one and a half: those of one size would cancel in a
-    product."""
+    """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers
+    stay, and `zeros` move as the smallest numbers do. Sizes are drawn from a half to one and a
+    half: those of one size would cancel in a product."""
     real = array.view(array.real.dtype) if array.dtype.kind == "c" and array.ndim else array
     drawn = random.uniform(-1, 1, real.shape)
     signs = drawn + np.copysign(0.5, drawn)
@@ -170,19 +209,23 @@ def perturb(
     if but_whole:
         moves = moves * (real != np.rint(real))
     # below the smallest normal number the spacing of numbers does not shrink
-    moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (size * SMALLEST[dtype_name(real.dtype)])
+    moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (
+        size * SMALLEST[dtype_name(real.dtype)]
+    )
     real[...] = np.where(np.isfinite(real), moved, real)
 
 
 def rounded_input(x: Array, change: Change) -> Array:
-    """An input with a change, as what an operation computes from it inside is rounded as well (an elimination)."""
+    """An input with a change, as what an operation computes from it inside is rounded as well (an
+    elimination)."""
     fresh = x.copy()
     change("input", fresh, -1)
     return fresh
 
 
 class Measured:
-    """Arrays that a computation gives, and how far each entry may be off by rounding, as far as was drawn.
+    """Arrays that a computation gives, and how far each entry may be off by rounding, as far as was
+    drawn.
 
     Args:
         compute: gives the arrays, with a `Change` in force.
@@ -208,32 +251,43 @@ class Measured:
         """The same of perturbations by `MANY` epsilons."""
 
     def draw(self) -> None:
-        """Perturb once more. Entries that respond out of proportion, as they hold fewer digits than are perturbed, are
-        perturbed by less."""
-        self.responses = self.perturbed(PERTURBATION_SIZES[self.epsilon], self.responses)
+        """Perturb once more. Entries that respond out of proportion, as they hold fewer digits than
+        are perturbed, are perturbed by less."""
+        self.draw_at(PERTURBATION_SIZES[self.epsilon])
         if any(bool(lost.any()) for lost in self.lost()):
             self.finer = self.perturbed(MANY * self.epsilon, self.finer)
+
+    def draw_at(self, size: float) -> None:
+        """Perturb once more by 1 ± `size`."""
+        self.responses = self.perturbed(size, self.responses)
 
     def perturbed(self, size: float, before: Sequence[Any]) -> list[Any]:
         """The largest change of every entry, so far and with one more run."""
         again = self.compute(perturbing(size, self.random, self.choices))
-        return [np.maximum(b, distance(a, p)) for b, a, p in zip(before, again, self.plain, strict=True)]
+        return [
+            np.maximum(b, distance(a, p)) for b, a, p in zip(before, again, self.plain, strict=True)
+        ]
 
     def bounds(self, absolute: bool = False) -> list[Array]:
-        """Per array and entry, η: what rounding makes of it at most; inf where no digit is known, unless η is wanted as
-        an `absolute` error."""
+        """Per array and entry, η: what rounding makes of it at most; inf where no digit is known,
+        unless η is wanted as an `absolute` error."""
         rows = zip(self.plain, self.responses, self.finer, self.lost(), strict=True)
         return [self.bound(p, r, f, lost, absolute) for p, r, f, lost in rows]
 
     def terms(self) -> list[Array]:
-        """Sizes, per array and entry, of the terms that an entry is the sum of: its value or, where they cancel, its
-        response relative to the perturbations."""
+        """Sizes, per array and entry, of the terms that an entry is the sum of: its value or, where
+        they cancel, its response relative to the perturbations."""
         size = PERTURBATION_SIZES[self.epsilon]
-        sizes = [np.maximum(abs(p), r / size) for p, r in zip(self.plain, self.responses, strict=True)]
+        sizes = [
+            np.maximum(abs(p), r / size) for p, r in zip(self.plain, self.responses, strict=True)
+        ]
         return [np.where(np.isfinite(s), s, 0.0) for s in sizes]
 
-    def bound(self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool) -> Array:
-        """η of one array. One entry's response may be small by chance; half of the entries of its row are not."""
+    def bound(
+        self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool
+    ) -> Array:
+        """η of one array. One entry's response may be small by chance; half of the entries of its
+        row are not."""
         size = np.where(np.isfinite(plain), abs(plain), 0.0)
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * median_response(response, size))
@@ -248,12 +302,18 @@ class Measured:
 
     def lost(self) -> list[Array]:
         """Per array, the entries that respond out of proportion."""
-        return [r > LOST[self.epsilon] * abs(p) for p, r in zip(self.plain, self.responses, strict=True)]
+        return [
+            r > LOST[self.epsilon] * abs(p) for p, r in zip(self.plain, self.responses, strict=True)
+        ]
 
 
 def median_response(response: Array, size: Array) -> Array:
-    """Per row the median of the relative responses, those of lost entries left out; 0 where all are."""
-    relative = np.sort(np.where(response <= UNKNOWN * size, response / np.where(size > 0, size, 1.0), np.inf), axis=-1)
+    """Per row the median of the relative responses, those of lost entries left out; 0 where all
+    are."""
+    relative = np.sort(
+        np.where(response <= UNKNOWN * size, response / np.where(size > 0, size, 1.0), np.inf),
+        axis=-1,
+    )
     known = (relative < np.inf).sum(axis=-1, keepdims=True)
     middle = np.take_along_axis(relative, np.maximum((known - 1) // 2, 0), axis=-1)
     return np.where(known > 0, middle, 0.0)

@@ -1,5 +1,5 @@
-"""One probe of uᵀJ d: what backward claims, what the differences see, what the tape says, entry by entry; and what that
-decides.
+"""One probe of uᵀJ d: what backward claims, what the differences see, what the tape says, entry by
+entry; and what that decides.
 
 | the differences | the tape (complete, independent) | decision |
 |---|---|---|
@@ -10,10 +10,9 @@ decides.
 | no power | agrees | BY_TAPE: PASS, marked |
 | no power | not heard | UNSEEN |
 
-Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences exclude, by more than a
-kink that would not have shown, is no witness against a claim that they hold: at a kink an operation's rule is one of
-many.
-"""
+Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences
+exclude, by more than a kink that would not have shown, is no witness against a claim that they
+hold: at a kink an operation's rule is one of many."""
 
 from __future__ import annotations
 
@@ -36,7 +35,16 @@ from gradcheck.checking.differences import (
     derivative_of,
     from_close_values,
 )
-from gradcheck.checking.point import Entry, Point, even_weights
+from gradcheck.checking.point import (
+    Entry,
+    Point,
+    directional_derivative,
+    even_weights,
+    flat,
+    of_each_largest,
+    parts_of,
+    unflatten,
+)
 from gradcheck.checking.precision import (
     CLEAR,
     EPS,
@@ -58,30 +66,37 @@ Masks = Sequence[Array | None]
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
 MOST_DRAWS = 8
-"""Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an entry's are small by
-chance."""
+"""Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an
+entry's are small by chance."""
 MOST_PROBES = 3
-"""Probes over all steps that are taken where the first ones do not tell: along some directions nothing is seen."""
+"""Probes over all steps that are taken where the first ones do not tell: along some directions
+nothing is seen."""
 OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
-"""Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
-by more than a factor of 10 (along one direction, of 1,000)."""
+"""Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is
+then small by chance by more than a factor of 10 (along one direction, of 1,000)."""
 PERTURBED_STEPS = BRIEF[1:-1]
-"""The first steps where the noise is known from perturbations: three give two values that have to agree."""
+"""The first steps where the noise is known from perturbations: three give two values that have to
+agree."""
 ROUNDING = MANY * EPS
 """Of a projection, relative to the sum of its absolute terms."""
 SMALL = math.sqrt(SMALLEST["float32"])
-"""The size of a cotangent whose projection is finite where that of one of size 1 overflows, for float32 as well."""
+"""The size of a cotangent whose projection is finite where that of one of size 1 overflows, for
+float32 as well."""
 LOW_PRECISION = MANY * FLOAT32
-"""What a backward that nothing sees may be off by rounding to float32, relative to the sum of absolute terms, where the
-inputs were given in float32 or less."""
+"""What a backward that nothing sees may be off by rounding to float32, relative to the sum of
+absolute terms, where the inputs were given in float32 or less."""
 STANDS_OUT = 1e6
-"""An output counts in a projection as if its derivative were at least so many of its error bounds: all those lost in
-noise together widen the bound by one millionth of their number."""
+"""An output counts in a projection as if its derivative were at least so many of its error bounds:
+all those lost in noise together widen the bound by one millionth of their number."""
+NEAREST = RATIO ** USUAL[0]
+"""At which the sides of a kink are seen that the differences do not resolve."""
+SAME_PIECE = 1e-5
+"""By how much the slopes of one smooth piece may differ over this step, relative to the larger."""
 SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """Of an output in a projection: cotangents have to leave room for the derivatives."""
 
 
-# --------------------------------------------------------------------------- the decision
+# ------------------------------------------------------- the decision
 class Ruling(Enum):
     """What follows for one look; see the module."""
 
@@ -93,18 +108,19 @@ class Ruling(Enum):
 
 
 @dataclass(frozen=True)
-class Seen:
+class DifferenceEstimate:
     """uᵀJ d by the differences, and how far the truth may be from it."""
 
     value: float
     bar: float
     scale: float
-    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it a stationary point
-    is seen to be one."""
+    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it
+    a stationary point is seen to be one."""
     gap: float = math.inf
     """How far apart both sides may be: the size of a kink that would not have shown."""
     allowed: float = 0.0
-    """What a claim may be off beside: by its own rounding, and what the user allows. It is no lack of power."""
+    """What a claim may be off beside: by its own rounding, and what the user allows. It is no lack
+    of power."""
 
     def holds(self, derivative: float, bar: float = 0.0) -> bool:
         """Whether a derivative, with a bar of its own, lies within the bar."""
@@ -116,20 +132,21 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Claim:
+class BackwardEstimate:
     """What backward says of uᵀJ d."""
 
     value: float
     size: float
     """The sum of the absolute shares that it is made of."""
     root: float = math.inf
-    """The root of the sum of their squares, where it is known: how large it is expected to be if their signs are
-    random."""
+    """The root of the sum of their squares, where it is known: how large it is expected to be if
+    their signs are random."""
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What the tape says of uᵀJ d, and whether it rejects the claim in some entry beyond the rounding of both."""
+class TapeEstimate:
+    """What the tape says of uᵀJ d, and whether it rejects the claim in some entry beyond the
+    rounding of both."""
 
     value: float
     rejects: bool
@@ -139,7 +156,7 @@ class Heard:
     """The same of the claim's value."""
 
 
-def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Ruling:
+def decide(claim: BackwardEstimate, seen: DifferenceEstimate, heard: TapeEstimate | None) -> Ruling:
     """The decision on one look, by the table of the module."""
     size = max(abs(seen.value), seen.scale, min(claim.size, claim.root))
     known = math.isfinite(seen.bar) and math.isfinite(seen.value)
@@ -150,29 +167,16 @@ def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Ruling:
     if heard is not None and heard.rejects and not (power and seen.excludes(heard.value)):
         return Ruling.FAIL
     apart = abs(claim.value - seen.value)
-    if known and seen.excludes(claim.value) and (power or not apart <= FAR_BARS * seen.bar + seen.allowed):
+    if (
+        known
+        and seen.excludes(claim.value)
+        and (power or not apart <= FAR_BARS * seen.bar + seen.allowed)
+    ):
         agrees = heard is not None and not heard.rejects and not seen.holds(heard.value, heard.bar)
         return Ruling.CONTRADICTION if agrees else Ruling.FAIL
     if power and seen.holds(claim.value):
         return Ruling.PASS
     return Ruling.BY_TAPE if heard is not None and not heard.rejects else Ruling.UNSEEN
-
-
-# --------------------------------------------------------------------------- shares of a projection
-def shares(gradient: Array, direction: Array) -> Array:
-    """conj(gradient) · direction, element by element; 0 where the direction is, also if the gradient is infinite."""
-    found = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
-    return found if np.isfinite(complex(found.sum())) else np.where(direction != 0, found, 0)
-
-
-def parts_of(gradients: Sequence[Array], direction: Masks) -> list[Array]:
-    """The shares of a projection, by the inputs that move."""
-    return [shares(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None]
-
-
-def along(gradients: Sequence[Array], direction: Masks) -> float:
-    """Re Σ conj(gradient) · direction: the derivative along the direction."""
-    return sum(float(part.real.sum()) for part in parts_of(gradients, direction))
 
 
 def root_of_squares(terms: Array) -> float:
@@ -186,7 +190,7 @@ def root_of_squares(terms: Array) -> float:
     return unit * math.sqrt(float(sizes.sum()))
 
 
-# --------------------------------------------------------------------------- the claim beside the tape
+# ------------------------------------------ the claim beside the tape
 @dataclass
 class Comparison:
     """The gradients claimed for one cotangent beside the tape's; everything per moved input."""
@@ -194,22 +198,27 @@ class Comparison:
     claimed: Sequence[Array]
     taped: Sequence[Array]
     bounds: Sequence[Array] = ()
-    """How far both may be apart by rounding, inf where no digit is known; none where they agree without measuring."""
+    """How far both may be apart by rounding, inf where no digit is known; none where they agree
+    without measuring."""
     of_claim: Sequence[Array] = ()
     of_tape: Sequence[Array] = ()
     """How far each may be off by its own rounding, finite where no digit is known as well."""
     wrong: Sequence[Array] | None = None
     """The entries in which both differ by more; None if there are none."""
     unsure: Sequence[Array] | None = None
-    """The entries in which both differ by less, where an error of `POWER` would not show; None if there are none."""
+    """The entries in which both differ by less, where an error of `POWER` would not show; None if
+    there are none."""
     mostly_rounding: bool = False
-    """Whether more of the whole gradient may be rounding than not, as that of a chaotic recurrence."""
+    """Whether more of the whole gradient may be rounding than not, as that of a chaotic
+    recurrence."""
 
     @property
     def rounding(self) -> list[Array]:
-        """How far both may be apart by rounding, finite where no digit is known as well: a number that cancels to 0 has
-        no digit, and is no large one."""
-        return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)] or [0 * abs(t) for t in self.taped]
+        """How far both may be apart by rounding, finite where no digit is known as well: a number
+        that cancels to 0 has no digit, and is no large one."""
+        return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)] or [
+            0 * abs(t) for t in self.taped
+        ]
 
     @property
     def blank(self) -> bool:
@@ -217,93 +226,106 @@ class Comparison:
         rows = zip(self.claimed, self.taped, self.bounds, strict=False)
         return any(c.size and bool((b >= np.fmax(abs(c), abs(t))).all()) for c, t, b in rows)
 
-    def heard(self, direction: Masks) -> Heard | None:
-        """What the tape says of the projection on a direction; None where its gradient is mostly rounding."""
+    def heard(self, direction: Masks) -> TapeEstimate | None:
+        """What the tape says of the projection on a direction; None where its gradient is mostly
+        rounding."""
         if self.bounds and self.wrong is None and self.mostly_rounding:
             return None
-        value = along(self.taped, direction)
+        value = directional_derivative(self.taped, direction)
         bar, of_claim = (
             sum(float(abs(part).sum()) for part in parts_of(bounds, direction)) if bounds else 0.0
             for bounds in (self.of_tape, self.of_claim)
         )
-        return Heard(value, self.wrong is not None, bar, of_claim)
+        return TapeEstimate(value, self.wrong is not None, bar, of_claim)
 
 
 def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
-    """How far both may be apart without measuring, relative to themselves, and by `rtol` to the largest entry; 0 where
-    one is not finite."""
+    """How far both may be apart without measuring, relative to themselves, and by `rtol` to the
+    largest entry; 0 where one is not finite."""
     found = MANY * point.epsilon * np.maximum(abs(claimed), abs(taped)) + rtol * largest(taped)
     return np.where(np.isfinite(found), found, 0.0)
 
 
-def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float) -> Comparison:
-    """The gradients `claimed` for a cotangent beside the tape's; entries in `masks` alone can be wrong."""
+def tape_diff(
+    point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float
+) -> Comparison:
+    """Compare the gradients `claimed` for a cotangent with the tape's, entry by entry.
+
+    Entries outside of `masks`, and those that the point holds, cannot be wrong.
+    """
     taped = point.by_tape(cotangent)
-    apart = [distance(c, t) for c, t in zip(claimed, taped, strict=True)]
-    doubted = [~(a <= granted(point, c, t, rtol)) for a, c, t in zip(apart, claimed, taped, strict=True)]
-    if masks is not None:
-        doubted = [d & (m if m is not None else False) for d, m in zip(doubted, masks, strict=True)]
-    if point.held:  # there the gradient is infinite, and was held against the slopes
-        doubted = [d & ~h for d, h in zip(doubted, point.held, strict=True)]
-    if some(doubted) is None:
+    pairs = zip(claimed, taped, strict=True)
+    alike = flat([distance(c, t) <= granted(point, c, t, rtol) for c, t in pairs])
+    doubted = ~alike & flat(point.free_elements(masks))
+    if not bool(doubted.any()):
         return Comparison(claimed, taped)
+
+    # From here on a vector has the entries of all inputs.
+    own, right, scales = flat(claimed), flat(taped), flat(point.scales)
+    apart = distance(own, right)
+    sizes = of_each_largest(taped)
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
     assert point.tape is not None
-    measured = point.measured_claim(parts, random), point.measured_tape(point.tape, parts, taped, random)
-    unconverged = unconverged_bounds(point, parts, taped)
+    of_own = point.measured_claim(parts, random)
+    of_right = point.measured_tape(point.tape, parts, taped, random)
+    unconverged = unconverged_bounds(point, parts, right, sizes)
     for _ in range(MOST_DRAWS):
-        for one in measured:
-            one.draw()
-        of_claim, of_tape = (one.bounds() for one in measured)
-        besides = [a + b for a, b in zip(unmeasured(point, measured, taped), unconverged, strict=True)]
+        of_own.draw()
+        of_right.draw()
+        beside = unmeasured(point, (of_own, of_right), sizes) + unconverged
         # a claim that is not finite has no digits to lose: only the tape may be unknown there
-        rounding = [np.where(np.isfinite(c), a, 0.0) + b for c, a, b in zip(claimed, of_claim, of_tape, strict=True)]
-        bounds = [b + rtol * largest(t) + more for b, t, more in zip(rounding, taped, besides, strict=True)]
-        bounds = [np.where(d, b, more) for d, b, more in zip(doubted, bounds, besides, strict=True)]
-        wrong = [d & ~(a <= b) for d, a, b in zip(doubted, apart, bounds, strict=True)]
-        if some(w & (a <= CLEAR * b) for w, a, b in zip(wrong, apart, bounds, strict=True)) is None:
-            break  # nothing is wrong by less than far: else a disagreement does not count after one draw
-    rows = zip(doubted, wrong, bounds, claimed, taped, strict=True)
-    unsure = [d & ~w & (b > POWER * np.fmax(abs(c), abs(t))) for d, w, b, c, t in rows]
-    of_claim, of_tape = (one.bounds(absolute=True) for one in measured)
-    of_claim = [b + more for b, more in zip(of_claim, besides, strict=True)]
-    sizes = [s * np.where(np.isfinite(t), abs(t), 0.0) for s, t in zip(point.scales, taped, strict=True)]
-    lost = [np.minimum(z, s * b) for z, s, b in zip(sizes, point.scales, bounds, strict=True)]
-    whole, of_rounding = (sum(float(a.sum()) for a in arrays) for arrays in (sizes, lost))
-    mostly_rounding = not (whole and 2 * of_rounding <= whole)
-    return Comparison(claimed, taped, bounds, of_claim, of_tape, some(wrong), some(unsure), mostly_rounding)
+        rounding = np.where(np.isfinite(own), flat(of_own.bounds()), 0.0) + flat(of_right.bounds())
+        bounds = np.where(doubted, rounding + rtol * sizes, 0.0) + beside
+        wrong = doubted & ~(apart <= bounds)
+        # a disagreement does not count after one draw, unless it is far
+        if not bool((wrong & (apart <= CLEAR * bounds)).any()):
+            break
+    unsure = doubted & ~wrong & (bounds > POWER * np.fmax(abs(own), abs(right)))
+    weights = scales * np.where(np.isfinite(right), abs(right), 0.0)
+    whole = float(weights.sum())
+    of_rounding = float(np.minimum(weights, scales * bounds).sum())
+    return Comparison(
+        claimed,
+        taped,
+        bounds=unflatten(bounds, taped),
+        of_claim=unflatten(flat(of_own.bounds(absolute=True)) + beside, taped),
+        of_tape=of_right.bounds(absolute=True),
+        wrong=some(unflatten(wrong, taped)),
+        unsure=some(unflatten(unsure, taped)),
+        mostly_rounding=not (whole and 2 * of_rounding <= whole),
+    )
 
 
-def unmeasured(point: Point, measured: Sequence[Measured], taped: Sequence[Array]) -> list[Array]:
+def unmeasured(point: Point, measured: Sequence[Measured], sizes: Array) -> Array:
     """Bounds, per entry, of the rounding that is not perturbed.
 
-    Operations of a backward that nothing sees may round by epsilons of the largest entry. Constants that either side
-    holds in a dtype of fewer digits (a table, 0.1), where the layer was given such inputs or casts to such dtypes, are
-    off by float32's epsilon: they change the terms that an entry is the sum of, whose size is the entry's response to
-    perturbations.
+    Operations of a backward that nothing sees may round by epsilons of the largest entry. Constants
+    that either side holds in a dtype of fewer digits (a table, 0.1), where the layer was given such
+    inputs or casts to such dtypes, are off by float32's epsilon: they change the terms that an
+    entry is the sum of, whose size is the entry's response to perturbations.
+
+    Args:
+        sizes: per entry, the size of the largest one of its input.
     """
     unseen = MANY * point.epsilon if point.reruns is not None and point.reruns.leaks else 0.0
-    bounds = [np.full(t.shape, unseen * largest(t)) for t in taped]
-    if point.casts_left_out or point.may_round:
-        for terms in (quantity.terms() for quantity in measured):
-            bounds = [bound + FEW * FLOAT32 * t for bound, t in zip(bounds, terms, strict=True)]
-    return bounds
+    if not (point.casts_left_out or point.may_round):
+        return unseen * sizes
+    return unseen * sizes + FEW * FLOAT32 * sum(flat(quantity.terms()) for quantity in measured)
 
 
-def unconverged_bounds(point: Point, parts: Sequence[Array | None], taped: Sequence[Array]) -> list[Array]:
-    """Bounds, per entry, of what a stopped iteration leaves of the tape's gradients: what one more step changes.
+def unconverged_bounds(
+    point: Point, parts: Sequence[Array | None], taped: Array, sizes: Array
+) -> Array:
+    """Bounds, per entry, of what a stopped iteration leaves of the tape's gradients: what one more
+    step changes.
 
-    Where that is more than half of an entry's digits the iteration has not converged, and nothing is granted.
-    """
+    Where that is more than half of an entry's digits the iteration has not converged, and nothing
+    is granted."""
     later = point.one_step_later(parts)
     if later is None:
-        return [np.zeros(t.shape) for t in taped]
-    bounds = []
-    for after, now in zip(later, taped, strict=True):
-        change = distance(after, now)
-        converged = change <= math.sqrt(point.given) * largest(now)
-        bounds.append(MANY * np.where(converged, change, 0.0))
-    return bounds
+        return 0.0 * sizes
+    change = distance(flat(later), taped)
+    return MANY * np.where(change <= math.sqrt(point.given) * sizes, change, 0.0)
 
 
 def some(masks: Iterable[Array]) -> list[Array] | None:
@@ -312,7 +334,7 @@ def some(masks: Iterable[Array]) -> list[Array] | None:
     return masks if any(bool(mask.any()) for mask in masks) else None
 
 
-# --------------------------------------------------------------------------- a probe
+# ------------------------------------------------------------ a probe
 @dataclass
 class Probe:
     """What one direction d and one cotangent u show."""
@@ -321,8 +343,8 @@ class Probe:
     derivative: Derivative
     cotangent: Array
     gradients: list[Array]
-    claim: Claim
-    seen: Seen
+    claim: BackwardEstimate
+    seen: DifferenceEstimate
     by_rows: bool
     """Whether the derivative is that of every output, not that of their weighted sum alone."""
     comparison: Comparison | None
@@ -341,13 +363,14 @@ class Probe:
         return None if self.comparison is None else self.comparison.wrong
 
     @property
-    def settled(self) -> bool:
+    def conclusive(self) -> bool:
         """Whether the differences and the tape, if there is one, say the same."""
         return self.decision is (Ruling.PASS if self.wrong is None else Ruling.FAIL)
 
     @property
     def unresolved(self) -> Array:
-        """The outputs of which an error of `POWER` would not have shown, though they are not constant."""
+        """The outputs of which an error of `POWER` would not have shown, though they are not
+        constant."""
         found = self.derivative
         size = np.maximum(abs(found.both.value), found.nearby)
         return ~(found.both.bar <= POWER * size) & ((size > 0) | ~(found.both.bar < np.inf))
@@ -369,29 +392,39 @@ class Prober:
     random: np.random.Generator
     rtol: float
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
-    """Random cotangents that nothing was compared with yet, and the gradients that backward gives for them."""
+    """Random cotangents that nothing was compared with yet, and the gradients that backward gives
+    for them."""
     noises: dict[bool, Array] = field(default_factory=dict)
     """The rounding error of every output, by whether it was measured for a scan over all steps."""
 
     def claimed(self, without: Array | None = None) -> tuple[Array, list[Array]]:
-        """A random cotangent of one size over all outputs but some, and the gradients that backward gives for it."""
+        """A random cotangent of one size over all outputs but some, and the gradients that backward
+        gives for it."""
         if self.claims and without is None:
             return self.claims.pop()
         cotangent = even_weights(self.point.outputs.vector.size, self.random)
         cotangent = cotangent if without is None else cotangent * ~without
         return cotangent, self.point.vjp(cotangent)
 
-    def look(self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None) -> Probe:
-        """A brief probe; where that does not tell, probes over all steps, until one does or two say the same: FAIL by
-        the differences is not believed once. The arguments are those of `probe`."""
+    def look(
+        self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None
+    ) -> Probe:
+        """A brief probe; where that does not tell, probes over all steps, until one does or two say
+        the same: FAIL by the differences is not believed once. The arguments are those of
+        `probe`."""
         first = self.probe(masks, whole=self.point.searches, by_rows=by_rows, without=without)
-        if first.settled and not (first.kinked and self.point.tape is None):
+        if first.conclusive and not (first.kinked and self.point.tape is None):
             return first
         before = None
         for _ in range(MOST_PROBES):
             probe = self.probe(masks, whole=True, by_rows=by_rows, without=without)
             unseen = probe.decision is Ruling.UNSEEN and self.point.tape is not None
-            if probe.settled or probe.wrong is not None or unseen or probe.decision in (Ruling.BY_TAPE, before):
+            if (
+                probe.conclusive
+                or probe.wrong is not None
+                or unseen
+                or probe.decision in (Ruling.BY_TAPE, before)
+            ):
                 break
             before = probe.decision
         return probe
@@ -433,10 +466,13 @@ class Prober:
         line = self.point.line(direction, None if like.by_rows else like.cotangent)
         derivative = self.scanned(line, like.derivative.noise, whole)
         masks = [None if d is None else d != 0 for d in direction]
-        return self.compared(direction, derivative, like.cotangent, like.gradients, like.by_rows, masks)
+        return self.compared(
+            direction, derivative, like.cotangent, like.gradients, like.by_rows, masks
+        )
 
     def noise(self, line: Line, whole: bool) -> Array:
-        """The rounding error of every row; that of every output is measured along one direction alone."""
+        """The rounding error of every row; that of every output is measured along one direction
+        alone."""
         point, rows = self.point, self.noises.get(whole) if line.weights is None else None
         if rows is not None:
             return rows
@@ -448,7 +484,9 @@ class Prober:
             noise = rows
         else:
             terms = abs(line.weights) * rows
-            total = min(float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms))  # the signs are the cotangent's
+            total = min(
+                float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms)
+            )  # the signs are the cotangent's
             noise = np.full_like(terms[:1], total if total == total else np.inf)
         if line.weights is None:
             self.noises[whole] = noise
@@ -460,9 +498,9 @@ class Prober:
         return derivative_of(line, noise)
 
     def equal_weights(self, found: Interval, masks: Masks | None) -> Array:
-        """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative, which
-        was `found` along one direction. One that is small there by chance would otherwise drown the rest, with its
-        rounding: so along `OTHERS` as well."""
+        """Random signs and magnitudes under which every output counts alike, whatever the size of
+        its derivative, which was `found` along one direction. One that is small there by chance
+        would otherwise drown the rest, with its rounding: so along `OTHERS` as well."""
         size, known = abs(found.value), abs(found.bar) < np.inf
         for _ in range(OTHERS):
             change = self.point.line(self.point.direction(self.random, masks)).at(SLOPE_STEP).size
@@ -471,7 +509,9 @@ class Prober:
         weights = even_weights(size.size, self.random)
         # where of no output anything is seen all count: a cotangent of 0 would have everyone agree
         known = known if bool(known.any()) else ~known
-        return weights * np.where(known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0)
+        return weights * np.where(
+            known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0
+        )
 
     def compared(
         self,
@@ -484,7 +524,7 @@ class Prober:
     ) -> Probe:
         """What backward claims, the differences see and the tape says for this cotangent."""
         parts = parts_of(gradients, direction)
-        claim = Claim(
+        claim = BackwardEstimate(
             sum(float(part.real.sum()) for part in parts),
             sum(float(abs(part).sum()) for part in parts),
             math.hypot(*(root_of_squares(part) for part in parts)),
@@ -497,17 +537,60 @@ class Prober:
             if heard is not None and not heard.rejects and heard.of_claim < np.inf:
                 seen = replace(seen, allowed=seen.allowed + heard.of_claim)
         ruling = decide(claim, seen, heard)
-        return Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows, comparison, ruling)
+        if comparison is not None:
+            outvoted = ruling is Ruling.PASS and comparison.wrong is not None
+            doubtful = outvoted or ruling is Ruling.CONTRADICTION
+            if doubtful and self.hides_kink(comparison, direction, cotangent, seen):
+                ruling = decide(claim, replace(seen, bar=math.inf), heard)
+        return Probe(
+            direction, derivative, cotangent, gradients, claim, seen, by_rows, comparison, ruling
+        )
 
-    def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
+    def hides_kink(
+        self,
+        comparison: Comparison,
+        direction: list[Array | None],
+        cotangent: Array,
+        seen: DifferenceEstimate,
+    ) -> bool:
+        """Whether a kink lies within the smallest step, so that the differences see the mean of
+        both sides.
+
+        Then the tape's gradients on both sides differ: in an entry that it rejects, or, where it
+        rejects none, in some entry, and their mean is what the differences give. An operation with
+        a wrong rule of its own gives the same on both sides. (`DifferenceEstimate.gap` shows a kink
+        as well, but not where those of several outputs cancel in their sum.)"""
+        ahead, behind = (
+            self.point.tape_gradients(direction, cotangent, t) for t in (NEAREST, -NEAREST)
+        )
+        if ahead is None or behind is None:
+            return False
+        room = SAME_PIECE * np.fmax(abs(flat(ahead)), abs(flat(behind)))
+        room = room + flat(comparison.bounds or comparison.rounding)
+        differ = distance(flat(ahead), flat(behind)) > room
+        if comparison.wrong is not None:
+            return bool((differ & flat(comparison.wrong)).any())
+        mean = (
+            directional_derivative(ahead, direction) + directional_derivative(behind, direction)
+        ) / 2
+        return bool(differ.any()) and seen.holds(mean)
+
+    def seen(self, derivative: Derivative, u: Array, claim: BackwardEstimate) -> DifferenceEstimate:
         """What the differences say of the rows weighted by `u`."""
         used = u != 0
 
         def weighted(values: Array) -> Array:
             return np.where(used, u * values, 0.0)
 
-        value, bars = float(weighted(derivative.both.value).sum()), abs(weighted(derivative.both.bar))
-        bar = min(float(bars.sum()), RANDOM_SIGNS * root_of_squares(bars)) if bool(used.any()) else np.inf
+        value, bars = (
+            float(weighted(derivative.both.value).sum()),
+            abs(weighted(derivative.both.bar)),
+        )
+        bar = (
+            min(float(bars.sum()), RANDOM_SIGNS * root_of_squares(bars))
+            if bool(used.any())
+            else np.inf
+        )
         if np.isfinite(claim.size):
             bar += ROUNDING * claim.size
         allowed = self.rtol * max(abs(value), abs(claim.value))
@@ -515,12 +598,12 @@ class Prober:
             allowed += LOW_PRECISION * claim.size
         gap = root_of_squares(weighted(derivative.gap))  # there is no kink in all outputs at once
         scale = root_of_squares(weighted(derivative.nearby))
-        return Seen(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
+        return DifferenceEstimate(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
 
 
-# --------------------------------------------------------------------------- what is found
+# ------------------------------------------------------ what is found
 @dataclass
-class Found:
+class CheckOutcome:
     """A verdict, and what it hangs on."""
 
     verdict: Status
@@ -536,15 +619,20 @@ class Found:
     marks: tuple[str, ...] = ()
 
 
-def undecided(reason: VerdictReason, **facts: object) -> Found:
+def undecided(reason: VerdictReason, **facts: object) -> CheckOutcome:
     """INCONCLUSIVE for a reason, with the facts that its sentence names."""
     why = reason.sentence(**facts)
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
+    return CheckOutcome(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
 
 
-def with_kink(found: Found, why: str) -> Found:
+def with_kink(found: CheckOutcome, why: str) -> CheckOutcome:
     """What was found of a function that has a kink as well, at which nothing is wrong."""
     if found.verdict not in (Status.PASS, Status.KINK):
         return found
     whole = f"{found.why}; {why}" if found.why else why
-    return replace(found, verdict=Status.KINK, why=whole, diagnosis=(*found.diagnosis, Diagnosis.of("GC120", why)))
+    return replace(
+        found,
+        verdict=Status.KINK,
+        why=whole,
+        diagnosis=(*found.diagnosis, Diagnosis.of("GC120", why)),
+    )

@@ -14,12 +14,14 @@ from gradcheck.result import Diagnosis, Index, element
 
 @dataclass(frozen=True)
 class Observation:
-    """What one forward and backward did beside giving their results, by the names of inputs and cotangents."""
+    """What one forward and backward did beside giving their results, by the names of inputs and
+    cotangents."""
 
     changed_by_forward: tuple[str, ...] = ()
     """Inputs, and arguments of layers on the way, that forward changed and did not return."""
     changed_in_place: tuple[str, ...] = ()
-    """Inputs without a gradient that forward changed by in-place operations: allowed, but good to know."""
+    """Inputs without a gradient that forward changed by in-place operations: allowed, but good to
+    know."""
     changed_by_backward: tuple[str, ...] = ()
     aliased: tuple[str, ...] = ()
     """Inputs whose memory a gradient shares."""
@@ -31,13 +33,14 @@ class Observation:
 
 
 class Reruns(Protocol):
-    """The function computed again, casts to fewer digits left out, with a `change` of every result on the way; with
-    `own`, casts and all as the user runs it."""
+    """The function computed again, casts to fewer digits left out, with a `change` of every result
+    on the way; with `own`, casts and all as the user runs it."""
 
     left_out: set[str]
     """The names of the dtypes of casts that were left out so far."""
     leaks: list[str]
-    """What handed values to code that nothing sees, when `outputs` or `gradients` were last run with a change."""
+    """What handed values to code that nothing sees, when `outputs` or `gradients` were last run
+    with a change."""
 
     @property
     def left_out_last(self) -> set[str]:
@@ -56,24 +59,31 @@ class Reruns(Protocol):
         """As `Problem.vjp`."""
 
     def recording(
-        self, inputs: Sequence[Array], change: Change | None = None, own: bool = False, lines: bool = False
+        self,
+        inputs: Sequence[Array],
+        change: Change | None = None,
+        own: bool = False,
+        lines: bool = False,
     ) -> Recording | None:
-        """The call, operation by operation, with the lines of the user's code if wanted; None where nothing records."""
+        """The call, operation by operation, with the lines of the user's code if wanted; None where
+        nothing records."""
 
 
 @dataclass(frozen=True)
 class Problem:
     """What a gradient check needs to know, whoever computes it.
 
-    ``forward(inputs)`` takes one array per entry of `inputs` (same shapes; any floating dtype, so that the numeric
-    side can run in float64) and returns the outputs as a flat list of arrays. It must not record a graph.
+    ``forward(inputs)`` takes one array per entry of `inputs` (same shapes; any floating dtype, so
+    that the numeric side can run in float64) and returns the outputs as a flat list of arrays. It
+    must not record a graph.
 
-    ``vjp(inputs, cotangents)`` takes the inputs and one cotangent per output (None: that output takes no part) and
-    returns one gradient per input: an array of the input's shape, or None for an undefined gradient, which counts
-    as zero. Whatever the layer raises comes through both calls unchanged.
+    ``vjp(inputs, cotangents)`` takes the inputs and one cotangent per output (None: that output
+    takes no part) and returns one gradient per input: an array of the input's shape, or None for an
+    undefined gradient, which counts as zero. Whatever the layer raises comes through both calls
+    unchanged.
 
-    `differentiable` says which inputs a gradient is claimed for; `output_names` and `names` are used in reports.
-    """
+    `differentiable` says which inputs a gradient is claimed for; `output_names` and `names` are
+    used in reports."""
 
     names: Sequence[str]
     inputs: Sequence[Array]
@@ -81,7 +91,7 @@ class Problem:
     output_names: Sequence[str]
     forward: Callable[[Sequence[Array]], list[Array]]
     vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
-    observe: Callable[[Sequence[Array | None]], Observation] | None = None
+    observe: Callable[[Sequence[Array | None]], Observation] = lambda cotangents: Observation()
     """Runs forward and backward once, with these cotangents, and looks at what they change."""
     outputs: Sequence[Array] | None = None
     """What forward gives for `inputs`, if that is known."""
@@ -90,8 +100,8 @@ class Problem:
     order: int = 1
     """2 if the function is itself a gradient, and its vjp a double backward."""
     causes: Callable[[], Sequence[Diagnosis]] | None = None
-    """Looks for the causes of a wrong gradient that this kind of function invites. Where it finds any, no others are
-    sought."""
+    """Looks for the causes of a wrong gradient that this kind of function invites. Where it finds
+    any, no others are sought."""
     located: Callable[[str, Index], tuple[str, Index]] = lambda name, index: (name, index)
     """The name and index by which reports name an element of an input or output."""
     ranked: frozenset[str] = frozenset()

@@ -9,47 +9,54 @@ class VerdictReason(Enum):
     """A reason, whose value is its sentence; what it names is filled in."""
 
     EDGE = (
-        "the outputs are not finite at points next to the inputs, which lie at the edge of the function's domain: "
-        "there is no derivative to compare with{raised}. Choose inputs inside of it"
+        "the outputs are not finite at points next to the inputs, which lie at the edge of the "
+        "function's domain: there is no derivative to compare with{raised}. Choose inputs inside "
+        "of it"
     )
     NO_SLOPE = (
-        "the slopes of the function are not finite at points next to the inputs, where its outputs are{raised}: there "
-        "is no derivative to compare with. Choose other inputs"
+        "the slopes of the function are not finite at points next to the inputs, where its outputs"
+        " are{raised}: there is no derivative to compare with. Choose other inputs"
     )
     NO_STEP = (
-        "no two step sizes give the same derivative here{raised}: the function changes its shape within the smallest "
-        "step (a step, a kink or a pole close by), or is noisier than any change. Choose other inputs"
+        "no two step sizes give the same derivative here{raised}: the function changes its shape "
+        "within the smallest step (a step, a kink or a pole close by), or is noisier than any "
+        "change. Choose other inputs"
     )
     UNSEEN = (
-        "the derivative is too small to be seen next to the rounding errors of the forward here (saturated, flat or "
-        "noisy), so nothing could be verified{raised}. Choose inputs at which the outputs respond, or a forward that "
-        "keeps more digits (expm1, log1p, float64)"
+        "the derivative is too small to be seen next to the rounding errors of the forward here "
+        "(saturated, flat or noisy), so nothing could be verified{raised}. Choose inputs at which "
+        "the outputs respond, or a forward that keeps more digits (expm1, log1p, float64)"
     )
     PIECES_UNRECORDED = (
-        "pieces of the function meet at these inputs (a kink, a tie or a jump), and {unrecorded}, so that it cannot be "
-        "determined which gradients are right there: choose inputs next to them, or operations that can be recorded"
+        "pieces of the function meet at these inputs (a kink, a tie or a jump), and {unrecorded}, "
+        "so that it cannot be determined which gradients are right there: choose inputs next to "
+        "them, or operations that can be recorded"
     )
     SEARCH = (
-        "comparisons select the outputs (a search), which change in steps, and these leave too little of the "
-        "derivative to be seen: let the search run longer, or choose other inputs"
+        "comparisons select the outputs (a search), which change in steps, and these leave too "
+        "little of the derivative to be seen: let the search run longer, or choose other inputs"
     )
     HIDDEN_KINK = (
-        "backward gives {claim:.6g} where the differences give {value:.6g} ± {bar:.1g}, and a kink of {gap:.1g} would "
-        "not have shown there: choose other inputs"
+        "backward gives {claim:.6g} where the differences give {value:.6g} ± {bar:.1g}, and a kink"
+        " of {gap:.1g} would not have shown there: choose other inputs"
     )
     CONTRADICTION = (
-        "the differences give {value:.6g} ± {bar:.1g} where backward gives {claim:.6g}, and the operations' own "
-        "derivatives agree with backward{at_kink}: the function changes its shape within the smallest step, its "
-        "forward is noisier than its operations explain, or an operation has a wrong derivative. Choose other inputs"
+        "the differences give {value:.6g} ± {bar:.1g} where backward gives {claim:.6g}, and the "
+        "operations' own derivatives agree with backward{at_kink}: the function changes its shape "
+        "within the smallest step, its forward is noisier than its operations explain, or an "
+        "operation has a wrong derivative. Choose other inputs"
     )
     NOT_FINITE = "{place} is not finite here: {advice}"
     NOTHING = "nothing was checked: {why}"
     KINK = "not differentiable at {places}; the gradient lies between the one-sided derivatives"
     KINK_ALONG_DIRECTIONS = (
-        "not differentiable at {places}; along random directions the gradient lies between the one-sided derivatives "
-        "(too many pieces meet to compare every entry by itself)"
+        "not differentiable at {places}; along random directions the gradient lies between the "
+        "one-sided derivatives (too many pieces meet to compare every entry by itself)"
     )
-    JUMP = "the function jumps at {places}; the gradient lies between the slopes of the pieces that meet there"
+    JUMP = (
+        "the function jumps at {places}; "
+        "the gradient lies between the slopes of the pieces that meet there"
+    )
     UNBOUNDED = "the slope grows without bound at {places}, as backward says"
 
     def sentence(self, **facts: object) -> str:

@@ -1,4 +1,5 @@
-"""A recorded call as a graph of numbered values, and the walk that pulls cotangents back through it."""
+"""A recorded call as a graph of numbered values, and the walk that pulls cotangents back through
+it."""
 
 from __future__ import annotations
 
@@ -15,13 +16,14 @@ from gradcheck.checking.precision import EPSILON, MANY, MOVES, VJP, Change, dtyp
 from gradcheck.support.foreign import described
 
 SUMMING = {
-    "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile", "getitem", "gather",
-    "index_select", "take_along_axis", "tensor_unfold",
+    "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile",
+    "getitem", "gather", "index_select", "take_along_axis", "tensor_unfold",
 }  # fmt: skip
 """Operations whose vjp adds cotangents up, so that they may cancel within it."""
 
 MOST_COMPOSED = 16
-"""Operations of a function of one value: more make no derivative that is written down as a whole."""
+"""Operations of a function of one value: more make no derivative that is written down as a
+whole."""
 
 Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
 """An operation on the walk, the cotangents of its outputs, and what `Step.pull` gives for them."""
@@ -30,7 +32,8 @@ Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
 class Tape:
     """A call recorded at one point, as a graph of numbered values: its exact gradient.
 
-    It is the derivative of what is computed: everything is on it, whatever the layer detaches, and no hand-written
+    It is the derivative of what is computed: everything is on it, whatever the layer detaches, and
+    no hand-written
     backward takes part. It is complete unless values leave it, which `incomplete` then says.
 
     Args:
@@ -39,22 +42,35 @@ class Tape:
         dead: the numbers of outputs of operations that nothing is pulled back through.
     """
 
-    def __init__(self, recording: Recording, choices: Sequence[Array] = (), dead: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        choices: Sequence[Array] = (),
+        dead: frozenset[int] = frozenset(),
+    ) -> None:
         self.recording, self.choices, self.dead = recording, choices, dead
         self.outputs = recording.outputs
         """The outputs that claim a gradient, in order."""
         self.independent = bool(recording.layers)
         """Whether the claim is another's: without a hand-written backward it is the tape's own."""
-        error = "" if recording.error is None else f"recording it raised {described(recording.error)}"
-        self.incomplete = recording.leaks[0] if recording.leaks else error  # what is taken inside may be why it raises
-        """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``; empty if it is."""
+        error = (
+            "" if recording.error is None else f"recording it raised {described(recording.error)}"
+        )
+        self.incomplete = (
+            recording.leaks[0] if recording.leaks else error
+        )  # what is taken inside may be why it raises
+        """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``;
+        empty if it is."""
         self.walks = 0.0
         """How often it was walked over, or the like was done."""
 
     @cached_property
     def coarsest(self) -> float:
         """The largest ε of a floating dtype on the way, inputs included."""
-        return max((EPSILON.get(dtype_name(array.dtype), 0.0) for array in self.recording.arrays), default=0.0)
+        return max(
+            (EPSILON.get(dtype_name(array.dtype), 0.0) for array in self.recording.arrays),
+            default=0.0,
+        )
 
     def maker(self, number: int) -> Step | None:
         """The operation that made a value; None for an input."""
@@ -64,21 +80,26 @@ class Tape:
 
     @cached_property
     def equals(self) -> dict[Step, frozenset[Step]]:
-        """The operations that compute the same of the same, such as both differences in (a − b) (a − b), each with
-        all of them."""
+        """The operations that compute the same of the same, such as both differences in (a − b) (a
+        − b), each with all of them."""
         first: dict[int, int] = {}
         groups: dict[Any, list[Step]] = {}
         for step in self.recording.steps:
             values = tuple((v.shape, v.dtype.name, hash(v.tobytes())) for v in step.values)
-            group = groups.setdefault((step.name, tuple(first.get(e, e) for e in step.edges), values), [])
+            group = groups.setdefault(
+                (step.name, tuple(first.get(e, e) for e in step.edges), values), []
+            )
             group.append(step)
             first |= {step.first + k: group[0].first + k for k in range(len(step.values))}
-        return {step: frozenset(group) for group in groups.values() if len(group) > 1 for step in group}
+        return {
+            step: frozenset(group) for group in groups.values() if len(group) > 1 for step in group
+        }
 
     @cached_property
     def composed(self) -> dict[Step, list[Step]]:
-        """By its last operation, the operations of each function of one value that several of them compute, two of
-        which are not linear, such as 1 / (1 + exp(−x)). Nothing else reads what they compute on the way."""
+        """By its last operation, the operations of each function of one value that several of them
+        compute, two of which are not linear, such as 1 / (1 + exp(−x)). Nothing else reads what
+        they compute on the way."""
         arrays, origin = self.recording.arrays, dict[int, int]()
         members, readers = dict[int, Step](), dict[int, set[int]]()
         for step in self.recording.steps:
@@ -87,7 +108,10 @@ class Tape:
                 readers.setdefault(e, set()).add(step.first)
             origins = {origin.get(e, e) for e in operands}
             shapes = {v.shape for v in (*step.values, *(arrays[e] for e in operands))}
-            if len(step.values) == len(origins) == len(shapes) == 1 and step.values[0].dtype.kind == "f":
+            if (
+                len(step.values) == len(origins) == len(shapes) == 1
+                and step.values[0].dtype.kind == "f"
+            ):
                 members[step.first], origin[step.first] = step, origins.pop()
         for number in self.recording.ends:
             readers.setdefault(number, set()).add(-1)
@@ -100,7 +124,11 @@ class Tape:
                 left += more
             steps = [members[k] for k in sorted(inside)]
             several = sum(not linear(one) for one in steps) > 1 and len(steps) <= MOST_COMPOSED
-            if several and step.name not in MOVES and all(readers[k] <= inside for k in inside - {first}):
+            if (
+                several
+                and step.name not in MOVES
+                and all(readers[k] <= inside for k in inside - {first})
+            ):
                 found[step] = steps
         return found
 
@@ -122,12 +150,16 @@ class Tape:
         starts: dict[int, Array] = {}
         for end, u in zip(self.recording.ends, cotangents, strict=True):
             if end >= 0 and u is not None:
-                u = u.astype("complex128" if self.recording.arrays[end].dtype.kind == "c" else "float64", copy=False)
+                u = u.astype(
+                    "complex128" if self.recording.arrays[end].dtype.kind == "c" else "float64",
+                    copy=False,
+                )
                 starts[end] = u if end not in starts else starts[end] + u
         return starts
 
     def walk(self, pending: dict[int, Array]) -> Iterator[Passed]:
-        """The operations that cotangents reach, the last one first. What the caller changes in `pulled` flows on.
+        """The operations that cotangents reach, the last one first. What the caller changes in
+        `pulled` flows on.
 
         `pending` are the cotangents of any values, by number; in the end, those of the inputs.
         """
@@ -140,17 +172,23 @@ class Tape:
                 pulled = list(step.pull(given))
                 yield step, given, pulled
                 for _, number, cotangent in pulled:
-                    pending[number] = pending[number] + cotangent if number in pending else cotangent
+                    pending[number] = (
+                        pending[number] + cotangent if number in pending else cotangent
+                    )
 
     def pulled(self, pending: dict[int, Array]) -> list[Array]:
-        """The cotangents of the inputs, zeros where none flows, for cotangents of any values, by number."""
+        """The cotangents of the inputs, zeros where none flows, for cotangents of any values, by
+        number."""
         for _ in self.walk(pending):
             pass
         return self.filled(pending)
 
     def filled(self, found: dict[int, Array]) -> list[Array]:
         """One array per input, zeros for those that are not there."""
-        return [found[k] if k in found else wide(self.recording.arrays[k] * 0) for k in range(self.recording.inputs)]
+        return [
+            found[k] if k in found else wide(self.recording.arrays[k] * 0)
+            for k in range(self.recording.inputs)
+        ]
 
     def gradient(self, cotangents: Sequence[Array | None]) -> list[Array]:
         """The cotangents of the inputs, zeros where none flows, in float64 or complex128.
@@ -163,15 +201,22 @@ class Tape:
 def linear(step: Step) -> bool:
     """Whether an operation is linear in its one operand, up to what is added."""
     scales = step.name == "multiply" or (step.name == "divide" and step.edges[0] >= 0)
-    return (scales and sum(e >= 0 for e in step.edges) == 1) or step.name in {*MOVES, "add", "subtract", "neg", "scale"}
+    return (scales and sum(e >= 0 for e in step.edges) == 1) or step.name in {
+        *MOVES,
+        "add",
+        "subtract",
+        "neg",
+        "scale",
+    }
 
 
 def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]:
-    """The operations whose output the result does not depend on, because it cancels: the maximum in a stable softmax.
+    """The operations whose output the result does not depend on, because it cancels: the maximum in
+    a stable softmax.
 
-    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it. A sum
-    of n terms that cancels leaves about √n units of rounding where they add up to n; ten operations in a row leave ten.
-    """
+    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written
+    without it. A sum of n terms that cancels leaves about √n units of rounding where they add up to
+    n; ten operations in a row leave ten."""
     sizes: dict[int, float] = {}
     dead = set()
     for step, given, pulled in tape.walk(tape.starts(cotangents)):
@@ -181,13 +226,21 @@ def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]
             if added_up and float(abs(cotangent).max()) <= MANY * tape.coarsest * added_up:
                 dead.add(step.first)
         if any(g is not None and g.size for g in given):
-            summed = sum(float(abs(g).sum()) for g in given if g is not None) if step.name in SUMMING else 0.0
+            summed = (
+                sum(float(abs(g).sum()) for g in given if g is not None)
+                if step.name in SUMMING
+                else 0.0
+            )
             for _, number, r in pulled:
-                sizes[number] = sizes.get(number, 0.0) + max(float(abs(r).max(initial=0)), summed / max(r.size, 1))
+                sizes[number] = sizes.get(number, 0.0) + max(
+                    float(abs(r).max(initial=0)), summed / max(r.size, 1)
+                )
     return frozenset(dead)
 
 
-def perturbed_gradient(tape: Tape, cotangents: Sequence[Array | None], change: Change) -> list[Array]:
+def perturbed_gradient(
+    tape: Tape, cotangents: Sequence[Array | None], change: Change
+) -> list[Array]:
     """The gradient by a tape, with a change of every product that flows back."""
 
     def changed(kind: str) -> list[Array]:

@@ -1,4 +1,5 @@
-"""The verdict on a gradient: PASS, FAIL, KINK or INCONCLUSIVE, from contracts, the tape and differences."""
+"""The verdict on a gradient: PASS, FAIL, KINK or INCONCLUSIVE, from contracts, the tape and
+differences."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from gradcheck.checking.precision import EPS, SMALLEST
 from gradcheck.checking.probe import (
     LOW_PRECISION,
     POWER,
-    Found,
+    CheckOutcome,
     Masks,
     Probe,
     Prober,
@@ -45,7 +46,8 @@ class Check:
     """Whether what one projection cannot show is looked at as well."""
     precision: Precision
     may_round: bool = False
-    """Whether rounding to float32 is granted to code that nothing sees, to see whether that is all that is wrong."""
+    """Whether rounding to float32 is granted to code that nothing sees, to see whether that is all
+    that is wrong."""
     worst: float = 0.0
     certified: bool = False
     point: Point = field(init=False)
@@ -55,41 +57,51 @@ class Check:
         self.point = Point(self.problem, may_round=self.may_round)
         self.prober = Prober(self.point, np.random.default_rng(self.seed), self.rtol)
 
-    def run(self) -> Found:
-        """Contracts that the rest relies on, the derivative, the other contracts, the layer's own precision."""
+    def run(self) -> CheckOutcome:
+        """Contracts that the rest relies on, the derivative, the other contracts, the layer's own
+        precision."""
         point = self.point
         if (bad := point.outputs.not_finite()) is not None:
             where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
             why = VerdictReason.NOT_FINITE.sentence(place=where, advice=advice(self.problem))
-            return Found(Status.INCONCLUSIVE, why)
+            return CheckOutcome(Status.INCONCLUSIVE, why)
         if nothing := point.nothing_to_check:
-            return Found(Status.INCONCLUSIVE, VerdictReason.NOTHING.sentence(why=nothing))
+            return CheckOutcome(Status.INCONCLUSIVE, VerdictReason.NOTHING.sentence(why=nothing))
         contracts = Contracts(point, np.random.default_rng(self.seed + 1))
         broken = contracts.broken()
         if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate
-            return Found(Status.FAIL, diagnosis=tuple(broken))
+            return CheckOutcome(Status.FAIL, diagnosis=tuple(broken))
         if not broken:  # what the contracts have run needs no second time
             self.prober.claims = contracts.claims
         found = self.derivative()
         if found.verdict is Status.PASS:
             found = self.in_own_precision(found)
-        elif found.verdict is Status.FAIL and found.probe is not None and point.opaque and not point.may_round:
+        elif (
+            found.verdict is Status.FAIL
+            and found.probe is not None
+            and point.opaque
+            and not point.may_round
+        ):
             found = self.in_float32(found, found.probe)
         if found.verdict is Status.FAIL and contracts.in_place:
             names = ", ".join(contracts.in_place)
-            text = f"forward changes {names} in place, so backward sees other values than those of the inputs"
+            text = (
+                f"forward changes {names} in place, "
+                "so backward sees other values than those of the inputs"
+            )
             broken.append(Diagnosis.of("GC133", text, contracts.in_place))
         if broken:
             found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
         return found
 
-    def derivative(self) -> Found:
-        """The elements at which the gradient is infinite, those that feed a kink, and the others, each by itself."""
+    def derivative(self) -> CheckOutcome:
+        """The elements at which the gradient is infinite, those that feed a kink, and the others,
+        each by itself."""
         point, infinite = self.point, where_infinite(self.prober)
         if infinite.verdict is Status.FAIL:
             return infinite
-        found = Found(Status.PASS)
-        if not point.held or not all(bool(m.all()) for m in point.held):
+        found = CheckOutcome(Status.PASS)
+        if not all(bool(m.all()) for m in point.infinite):
             held = kinked_by_tape(point)
             free = None if held is None else [~m for m in held]
             if free is None or any(bool(m.any()) for m in free):
@@ -98,7 +110,7 @@ class Check:
                 found = at_kinks(self.prober, found, held)
         return with_kink(found, infinite.why) if infinite.why else found
 
-    def smooth_part(self, masks: Masks | None) -> Found:
+    def smooth_part(self, masks: Masks | None) -> CheckOutcome:
         """The gradient over the elements in `masks`, where the function has a derivative."""
         probe = self.prober.look(masks)
         self.worst = probe.error
@@ -118,30 +130,44 @@ class Check:
             return self.pieces_meet()
         if probe.decision is Ruling.UNSEEN:
             return self.unseen(probe)
-        return self.without_tape(probe, masks) if probe.comparison is None else self.with_tape(probe, masks)
+        return (
+            self.without_tape(probe, masks)
+            if probe.comparison is None
+            else self.with_tape(probe, masks)
+        )
 
-    def failed(self, probe: Probe) -> Found:
-        """FAIL for what a probe shows, if the function has a derivative, whose slopes along two directions add up to
-        that along their sum. Where pieces meet, as in a median of equal numbers, the function may be smooth along every
-        line, and they do not."""
+    def failed(self, probe: Probe) -> CheckOutcome:
+        """FAIL for what a probe shows, if the function has a derivative, whose slopes along two
+        directions add up to that along their sum. Where pieces meet, as in a median of equal
+        numbers, the function may be smooth along every line, and they do not."""
         if self.point.tape is None:
-            other = self.point.direction(self.prober.random, [None if d is None else d != 0 for d in probe.direction])
+            other = self.point.direction(
+                self.prober.random, [None if d is None else d != 0 for d in probe.direction]
+            )
             total = [a if b is None else a + b for a, b in zip(probe.direction, other, strict=True)]
             first = probe.derivative.both
-            second, third = (self.prober.along(d, probe, True).derivative.both for d in (other, total))
-            apart = abs(first.value + second.value - third.value) > FAR_BARS * (first.bar + second.bar + third.bar)
+            second, third = (
+                self.prober.along(d, probe, True).derivative.both for d in (other, total)
+            )
+            apart = abs(first.value + second.value - third.value) > FAR_BARS * (
+                first.bar + second.bar + third.bar
+            )
             if bool((apart & (probe.cotangent != 0 if probe.by_rows else True)).any()):
                 return self.pieces_meet()
         self.worst = probe.error
-        return Found(Status.FAIL, probe=probe)
+        return CheckOutcome(Status.FAIL, probe=probe)
 
-    # ----------------------------------------------------------------- what one projection cannot show
-    def with_tape(self, probe: Probe, masks: Masks | None) -> Found:
+    # -------------------------------- what one projection cannot show
+    def with_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """Entries of which the tape is not sure, by the differences; another cotangent."""
         comparison = probe.comparison
         assert comparison is not None
-        if comparison.wrong is not None:  # an operation's own rule underflows where the gradient does not
-            return Found(Status.PASS, marks=("the differences against an operation's own rule",), probe=probe)
+        if (
+            comparison.wrong is not None
+        ):  # an operation's own rule underflows where the gradient does not
+            return CheckOutcome(
+                Status.PASS, marks=("the differences against an operation's own rule",), probe=probe
+            )
         marks = ("by the tape",) if probe.decision is Ruling.BY_TAPE else ()
         if comparison.unsure is not None:
             alone = self.prober.look(comparison.unsure, by_rows=True)
@@ -150,16 +176,22 @@ class Check:
             if marks and comparison.blank:
                 return self.unseen(probe)
             count = sum(int(u.sum()) for u in comparison.unsure)
-            marks = (*marks, f"rounding leaves more than 1 % of {count} {'entry' if count == 1 else 'entries'} open")
+            counted = "1 entry" if count == 1 else f"{count} entries"
+            marks = (
+                *marks,
+                f"rounding leaves more than 1 % of {counted} open",
+            )
         if self.certify and masks is None:
             cotangent, gradients = self.prober.claimed()
             second = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
             if second.wrong is not None:
-                return self.failed(replace(probe, cotangent=cotangent, gradients=gradients, comparison=second))
+                return self.failed(
+                    replace(probe, cotangent=cotangent, gradients=gradients, comparison=second)
+                )
             self.certified = comparison.unsure is None and second.unsure is None
-        return Found(Status.PASS, marks=marks, probe=probe)
+        return CheckOutcome(Status.PASS, marks=marks, probe=probe)
 
-    def without_tape(self, probe: Probe, masks: Masks | None) -> Found:
+    def without_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """A second direction and cotangent, and what is looked at by itself."""
         second = self.prober.look(masks)
         if second.decision is Ruling.FAIL and not second.kinked:
@@ -169,11 +201,17 @@ class Check:
             alone = self.prober.look(mask, by_rows=True, without=without)
             if alone.decision is Ruling.FAIL and not alone.kinked:
                 return self.failed(alone)
-            if alone.decision is not Ruling.PASS and (alone.claim.size or bool(alone.derivative.largest.any())):
-                if without is not None and not bool((alone.derivative.both.bar[~without] < np.inf).all()):
+            if alone.decision is not Ruling.PASS and (
+                alone.claim.size or bool(alone.derivative.largest.any())
+            ):
+                if without is not None and not bool(
+                    (alone.derivative.both.bar[~without] < np.inf).all()
+                ):
                     return self.no_derivative(alone)
                 unseen.append(name)
-        if not second.seen.holds(second.claim.value):  # outside, but not by more than a kink that would not have shown
+        if not second.seen.holds(
+            second.claim.value
+        ):  # outside, but not by more than a kink that would not have shown
             return undecided(
                 VerdictReason.HIDDEN_KINK,
                 claim=second.claim.value,
@@ -182,21 +220,23 @@ class Check:
                 gap=second.seen.gap,
             )
         marks = (f"{', '.join(unseen)} too small to be seen",) if unseen else ()
-        return Found(Status.PASS, marks=marks, probe=probe)
+        return CheckOutcome(Status.PASS, marks=marks, probe=probe)
 
     def parts(
         self, masks: Masks | None, probe: Probe, second: Probe
     ) -> Iterator[tuple[str, Masks | None, Array | None]]:
-        """What is looked at by itself without a tape, with its name, as masks of the inputs and of the outputs that are
-        left out: every input, the elements of whose share an error of `POWER` is within the bound, and the outputs of
-        which one would not have shown."""
-        inputs, names = self.point.x, [self.problem.names[k] for k in self.point.moved]
-        whole = [np.ones_like(x, bool) for x in inputs] if masks is None else masks
+        """What is looked at by itself without a tape, with its name, as masks of the inputs and of
+        the outputs that are left out: every input, the elements of whose share an error of `POWER`
+        is within the bound, and the outputs of which one would not have shown."""
+        inputs, names = self.point.x, self.point.those_moved(self.problem.names)
+        whole = self.point.everywhere if masks is None else masks
         for k, mask in enumerate(whole) if len(inputs) > 1 else ():
             if mask is not None and bool(mask.any()):
                 yield names[k], only(k, mask, inputs), None
         small = [
-            None if d is None else (POWER * abs(g * d) <= probe.seen.bar + probe.seen.allowed) & (d != 0)
+            None
+            if d is None
+            else (POWER * abs(g * d) <= probe.seen.bar + probe.seen.allowed) & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
         ]
         count, of = sum(int(m.sum()) for m in small if m is not None), sum(x.size for x in inputs)
@@ -206,34 +246,41 @@ class Check:
         if probe.by_rows and bool(lost.any()):
             yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
-    # ----------------------------------------------------------------- where the point does not tell
-    def unseen(self, probe: Probe) -> Found:
-        """Nothing is seen, and no tape is heard. It is right to give nothing where nothing changes: at any step, or at
-        the first ones (on a step of floor), though outputs in proportion to the inputs would have shown there."""
+    # ---------------------------------- where the point does not tell
+    def unseen(self, probe: Probe) -> CheckOutcome:
+        """Nothing is seen, and no tape is heard. It is right to give nothing where nothing changes:
+        at any step, or at the first ones (on a step of floor), though outputs in proportion to the
+        inputs would have shown there."""
         found, sizes = probe.derivative, abs(self.point.outputs.vector)
         whole = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
         if self.point.opaque:  # a noise that is guessed is no proof
             stays = bool((found.largest <= EPS * whole).all())
         else:
-            noise = found.noise if float(found.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"] else 0.0
+            noise = (
+                found.noise
+                if float(found.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"]
+                else 0.0
+            )
             stays = bool((found.largest <= FAR_BARS * noise).all())
             would_show = POWER * float((abs(probe.cotangent) * sizes).sum())
             stays |= not bool(found.nearby.any()) and probe.seen.bar <= would_show
         if stays and probe.claim.size <= probe.seen.bar < np.inf:
-            return Found(Status.PASS, marks=("nothing changes here",))
+            return CheckOutcome(Status.PASS, marks=("nothing changes here",))
         if self.point.searches:
             return undecided(VerdictReason.SEARCH)
         if not self.point.raised and not bool((found.both.bar < np.inf).all()):
             return self.no_derivative(probe)
         return undecided(VerdictReason.UNSEEN, raised=self.point.raised)
 
-    def no_derivative(self, probe: Probe) -> Found:
+    def no_derivative(self, probe: Probe) -> CheckOutcome:
         """Undecided where no steps agree: at the edge of the domain, or within it."""
         largest = probe.derivative.largest
         finite = not self.point.raised and bool(np.isfinite(largest).all())
-        return undecided(VerdictReason.NO_STEP if finite else VerdictReason.EDGE, raised=self.point.raised)
+        return undecided(
+            VerdictReason.NO_STEP if finite else VerdictReason.EDGE, raised=self.point.raised
+        )
 
-    def pieces_meet(self) -> Found:
+    def pieces_meet(self) -> CheckOutcome:
         """Undecided where pieces meet and no tape tells which."""
         if self.point.searches:
             return undecided(VerdictReason.SEARCH)
@@ -245,19 +292,25 @@ class Check:
         )
         return undecided(VerdictReason.PIECES_UNRECORDED, unrecorded=unrecorded)
 
-    # ----------------------------------------------------------------- the layer's own precision
-    def in_own_precision(self, found: Found) -> Found:
-        """The same, or FAIL if backward, in the dtypes that it computes in, loses digits that the tape keeps."""
+    # -------------------------------------- the layer's own precision
+    def in_own_precision(self, found: CheckOutcome) -> CheckOutcome:
+        """The same, or FAIL if backward, in the dtypes that it computes in, loses digits that the
+        tape keeps."""
         wrong, name = wrong_in_own_precision(self.point, self.prober.random, self.rtol)
         if not wrong:
             return found
-        names = tuple(self.problem.names[self.point.moved[n]] for n in sorted({entry.input for entry in wrong}))
+        names = tuple(
+            self.problem.names[self.point.moved[n]]
+            for n in sorted({entry.input for entry in wrong})
+        )
         text = lost_digits(self.point, wrong, name)
         if self.precision == "loose":
             return replace(found, marks=(*found.marks, text))
-        return Found(Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC113", text, names),))
+        return CheckOutcome(
+            Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC113", text, names),)
+        )
 
-    def in_float32(self, found: Found, probe: Probe) -> Found:
+    def in_float32(self, found: CheckOutcome, probe: Probe) -> CheckOutcome:
         """The same FAIL, or what is right but for rounding to float32 in code that nothing sees."""
         apart = abs(probe.claim.value - probe.seen.value)
         if not (probe.claim.size and apart <= probe.seen.bar + LOW_PRECISION * probe.claim.size):

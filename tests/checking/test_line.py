@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scans import line_of
 
 from gradcheck.checking.differences import Line, random_direction, scale_of
-from gradcheck.checking.point import flat, flat_real
+from gradcheck.checking.point import directional_derivative, flat, flat_real
 from gradcheck.checking.precision import coarsest
-from gradcheck.checking.probe import along, root_of_squares
+from gradcheck.checking.probe import root_of_squares
 
 FLOATS = st.floats(2.0**-300, 2.0**300).flatmap(lambda x: st.sampled_from([x, -x]))
 
@@ -99,8 +99,8 @@ def test_no_step_is_rounded_unless_it_leads_to_larger_numbers(x: float, seed: in
 
 # --------------------------------------------------------------------------- arrays
 def test_what_a_gradient_and_a_direction_give_together() -> None:
-    assert along([np.array([1.0, 2.0])], [np.array([3.0, -1.0])]) == 1.0
-    assert along([np.array([1 + 2j])], [np.array([3 - 1j])]) == ((1 - 2j) * (3 - 1j)).real
+    assert directional_derivative([np.array([1.0, 2.0])], [np.array([3.0, -1.0])]) == 1.0
+    assert directional_derivative([np.array([1 + 2j])], [np.array([3 - 1j])]) == ((1 - 2j) * (3 - 1j)).real
 
 
 def test_a_flat_vector_is_complex_if_one_array_is() -> None:

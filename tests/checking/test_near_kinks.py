@@ -148,3 +148,72 @@ def test_a_layer_that_raises_everywhere_else_is_inconclusive_and_says_so() -> No
     found = checked(picky, lambda x, g: g * 2, x)
     assert found.verdict is Status.INCONCLUSIVE
     assert "the forward raises ValueError at points nearby: only there" in found.why
+
+
+# --------------------------------------------------------------------------- what is tied but for its last digits
+def shared(x: Any, extreme: Any) -> Any:
+    """Shares of what is nearly the extreme, as a backward with a tolerance of its own has them."""
+    near = (abs(x - extreme) <= 1e-3) * 1.0
+    return near / near.sum()
+
+
+NEARLY_TIED: dict[str, tuple[Function, Function, Function]] = {
+    "max": (np.max, lambda x: x == x.max(), lambda x: shared(x, x.max())),
+    "maximum": (lambda x: np.maximum(x[0], x[1]), lambda x: x == x.max(), lambda x: shared(x, x.max())),
+    "minimum": (lambda x: np.minimum(x[0], x[1]), lambda x: x == x.min(), lambda x: shared(x, x.min())),
+    "relu of a difference": (
+        lambda x: np.maximum(x[1] - x[0], 0), lambda x: (x[1] > x[0]) * np.array([-1, 1]),
+        lambda x: np.array([-0.5, 0.5]) if abs(x[1] - x[0]) < 1e-3 else (x[1] > x[0]) * np.array([-1, 1]),
+    ),
+    "sort": (
+        lambda x: np.sort(x) @ np.array([1, 3], x.dtype), lambda x: np.where(x == x.max(), 3, 1),
+        lambda x: np.array([2, 2]) if np.ptp(x) < 1e-3 else np.where(x == x.max(), 3, 1),
+    ),
+    "median": (
+        lambda x: np.median(np.concatenate([x, np.array([9], x.dtype)])), lambda x: x == x.max(),
+        lambda x: shared(x, x.max()),
+    ),
+}  # fmt: skip
+"""By name: a function of two numbers, its gradient, and one that takes near numbers for equal ones."""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("spacings", [1, 9, 18])
+@pytest.mark.parametrize("name", NEARLY_TIED)
+def test_near_numbers_are_tied_within_their_rounding_alone(name: str, spacings: int, dtype: str) -> None:
+    """Nine spacings of float64 are 2e-15. Those of float32 are none of the float64 that it is looked at in."""
+    f, right, tolerant = NEARLY_TIED[name]
+    x = np.array([3.0, 3.0 * (1 + spacings * float(np.finfo(dtype).eps))], dtype)
+    of_right, of_tolerant = (
+        gradcheck.check(f, x.copy(), backward=lambda x, g, b=b: (g * b(x)).astype(x.dtype)).verdict
+        for b in (right, tolerant)
+    )
+    assert of_right in GREEN
+    if spacings == 1 and dtype == "float64":
+        assert of_tolerant is Status.KINK
+    elif name != "median" or dtype == "float32":  # which rounds the mean of both to the same number
+        assert of_tolerant is Status.FAIL
+
+
+@pytest.mark.clause(id="V12")
+@pytest.mark.parametrize(
+    ("rows", "weighted", "apart", "seed"),
+    [(2, True, 2e-15, 4), (2, True, 2e-15, 8), (2, True, 2e-15, 35), (4, True, 4e-15, 12), (20, False, 2e-15, 18),
+     (20, False, 2e-15, 36), (20, False, 1e-13, 20)],
+)  # fmt: skip
+def test_kinks_that_cancel_in_a_sum_do_not_outvote_the_tape(rows: int, weighted: bool, apart: float, seed: int) -> None:
+    """In a weighted sum the sides' distances cancel, and what is left does not show how far the mean of both is off."""
+    x = np.random.default_rng(3).uniform(1, 4, (rows, 1))
+    x = np.concatenate([x, x * (1 + apart)], 1)
+    weights = np.random.default_rng(4).normal(size=rows) + 0.3
+
+    def forward(x: Any) -> Any:
+        return x.max(1) @ weights if weighted else 1.7 * x.max(1)
+
+    def backward(x: Any, g: Any, tolerance: float) -> Any:
+        near = abs(x - x.max(1, keepdims=True)) <= tolerance
+        return (g * weights if weighted else 1.7 * g)[:, None] * near / near.sum(1, keepdims=True)
+
+    for tolerance, verdict in ((1e-4, Status.FAIL), (0.0, Status.PASS)):
+        found = gradcheck.check(forward, x, backward=lambda x, g, t=tolerance: backward(x, g, t), seed=seed)
+        assert found.verdict is verdict

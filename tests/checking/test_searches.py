@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import NOT_GREEN, in_both, in_numpy, judging, normal, verdict_on
+from claims import NOT_FAIL, NOT_GREEN, in_both, in_numpy, in_paddle, judging, normal, verdict_on
 
+import pylayer.paddle as paddle
 from gradcheck.checking.differences import Line
 from gradcheck.checking.searches import jumps_carry
 
@@ -151,6 +152,65 @@ SEARCHES = [
 ]  # fmt: skip
 
 test_a_right_gradient_of_a_search_passes, test_a_wrong_gradient_of_a_search_fails = judging(SEARCHES)
+
+
+# --------------------------------------------------------------------------- searches over values in float32
+def least_of(objective: Callable[[Any, Any, Any], Any], section: str, steps: int) -> Any:
+    """Where an objective is least, by sections of golden or of equal lengths."""
+    part = GOLDEN if section == "golden" else 2 / 3
+
+    def forward(m: Any, x: Any) -> Any:
+        low, high = x * 0 - 3.0, x * 0 + 3.0
+        for _ in range(steps):
+            a, b = high - part * (high - low), low + part * (high - low)
+            left = objective(m, a, x) < objective(m, b, x)
+            low, high = m.where(left, low, a), m.where(left, b, high)
+        return (low + high) / 2
+
+    return forward
+
+
+def quartic(m: Any, y: Any, x: Any) -> Any:
+    return (y - x) ** 2 + y**4 / 4
+
+
+def flat(m: Any, y: Any, x: Any) -> Any:
+    return 100 + (y - x) ** 2 + 0.2 * m.cosh(y)
+
+
+def of_quartic(factor: float) -> Any:
+    return lambda m, x, y, g: factor * g * 2 / (2 + 3 * y * y)
+
+
+def of_flat(factor: float) -> Any:
+    return lambda m, x, y, g: factor * g * 2 / (2 + 0.2 * m.cosh(y))
+
+
+def of_numpy(forward: Any, vjp: Callable[[float], Any]) -> tuple[Any, Any, list[Any]]:
+    """A forward, its right backward, and wrong ones."""
+
+    def scaled(factor: float) -> Any:
+        return lambda x, y, g: vjp(factor)(np, x, y, g)
+
+    return lambda x: forward(np, x), scaled(1), [scaled(0.5), scaled(-1)]
+
+
+NARROW: dict[str, Any] = {"inputs": normal((4,), dtype="float32"), "of_right": NOT_FAIL, "of_wrong": NOT_GREEN}
+SEARCHES_OVER_VALUES = [
+    *[claim for steps in (20, 30, 50) for claim in in_numpy(
+        f"golden section in {steps}", *of_numpy(least_of(quartic, "golden", steps), of_quartic), **NARROW)],
+    *[claim for steps in (30, 80) for claim in in_numpy(
+        f"ternary search in {steps}", *of_numpy(least_of(quartic, "ternary", steps), of_quartic), **NARROW)],
+    *[claim for section in ("golden", "ternary") for claim in in_numpy(
+        f"{section} search of a flat objective", *of_numpy(least_of(flat, section, 40), of_flat), **NARROW)],
+    *[claim for steps in (20, 30, 80) for claim in in_numpy(
+        f"float32 bisection in {steps}", *of_numpy(cubic_root(steps), of_cubic_root), **NARROW)],
+    *in_paddle("golden section of a quartic", lambda x: least_of(quartic, "golden", 36)(paddle, x),
+               lambda x, y, g: of_quartic(1)(paddle, x, y, g), lambda x, y, g: of_quartic(0.5)(paddle, x, y, g),
+               **NARROW),
+]  # fmt: skip
+
+test_a_search_over_values_keeps_the_digits_of_its_outputs, test_a_wrong_one_is_not_green = judging(SEARCHES_OVER_VALUES)
 
 
 # --------------------------------------------------------------------------- steps that are meant
