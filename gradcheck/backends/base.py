@@ -53,7 +53,12 @@ class Backend(Protocol):
         """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's or the backend's."""
 
     def grad(
-        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor], create_graph: bool
+        self,
+        outputs: Tensors,
+        inputs: Tensors,
+        cotangents: Tensors,
+        held: Sequence[Tensor],
+        create_graph: bool,
     ) -> list[Tensor | None]:
         """As ``paddle.grad`` gives them for `inputs`; None where no output depends on one.
 
@@ -88,7 +93,9 @@ class Backend(Protocol):
         """A leaf Tensor in the memory of an array, where the backend can share it; else with a copy."""
         return self.tensor(array, None, stop_gradient=stop_gradient)
 
-    def ranks(self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> WorldRanks:
+    def ranks(
+        self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
+    ) -> WorldRanks:
         """The ranks of a world; `work`, called on each with its number, makes the object whose methods it runs.
 
         Args:
@@ -149,7 +156,10 @@ def version_of(name: str) -> str:
 @functools.cache
 def installed_version(*distributions: str) -> str:
     """The version of the first of some distributions that is installed; empty if none is."""
-    from importlib.metadata import PackageNotFoundError, version  # here: it takes as long as all else that this loads
+    from importlib.metadata import (
+        PackageNotFoundError,
+        version,
+    )  # here: it takes as long as all else that this loads
 
     for distribution in distributions:
         with suppress(PackageNotFoundError):
@@ -162,7 +172,11 @@ def missing(name: str) -> str:
     """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports nothing."""
     entry = BACKENDS[kind_of(name)]
     absent = [module for module in entry.needs if find_spec(module) is None]
-    return f'not installed: {", ".join(absent)}; pip install "gradcheck[{entry.extra}]"' if absent else ""
+    return (
+        f'not installed: {", ".join(absent)}; pip install "gradcheck[{entry.extra}]"'
+        if absent
+        else ""
+    )
 
 
 def load_backend(name: str) -> Backend:
@@ -200,4 +214,8 @@ def package_of(value: Any) -> str:
 
 def without_our_paths() -> dict[str, str]:
     """The variables of this process, without those that would show another interpreter the packages of this one."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PYTHONHOME")
+    }

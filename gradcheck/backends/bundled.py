@@ -39,7 +39,12 @@ from pylayer.watch import Watch, watched
 from pylayer.watch.layers import LayerObserver, observing_layers
 from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
 
-NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
+NARROW = {
+    "float16": "float64",
+    "bfloat16": "float64",
+    "float32": "float64",
+    "complex64": "complex128",
+}
 """The dtypes in which nothing is pulled back, and what is taken for them."""
 Mover = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or
@@ -77,7 +82,10 @@ class Step:
         """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
         if not isinstance(self.node, SeveralOutputs):
             return cotangents[0]
-        return [widened(np.zeros_like(v)) if c is None else c for c, v in zip(cotangents, self.values, strict=True)]
+        return [
+            widened(np.zeros_like(v)) if c is None else c
+            for c, v in zip(cotangents, self.values, strict=True)
+        ]
 
     def operands(self) -> dict[str, Any]:
         """What its rules read, by the name of the argument; ``out`` is the output."""
@@ -86,7 +94,9 @@ class Step:
             found |= dict(zip(vjp.reads, map(widened, values), strict=False))
         return found
 
-    def replaced(self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]) -> Array:
+    def replaced(
+        self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]
+    ) -> Array:
         """The cotangent of one input if its rule reads `values`, by name, in place of those of the call.
 
         The output is computed again where it is a function of the one value replaced.
@@ -102,7 +112,9 @@ class Step:
         """The operation itself on a cotangent in place of its first input; None where that is not possible."""
         arguments = self.operands()
         try:
-            rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
+            rest = {
+                name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments
+            }
             return self.node.op.kernels[np.ndarray](cotangent, **rest)
         except (ValueError, TypeError, IndexError):
             return None
@@ -124,7 +136,9 @@ def without_flow(gradient: Array, given: Any) -> Array:
     if type(given) is list:  # an operation of several outputs
         return gradient
     shape, extra = np.shape(given), gradient.ndim - np.ndim(given)
-    if extra < 0 or any(n not in (1, m) for n, m in zip(shape, gradient.shape[extra:], strict=True)):
+    if extra < 0 or any(
+        n not in (1, m) for n, m in zip(shape, gradient.shape[extra:], strict=True)
+    ):
         return gradient
     return np.where((given == 0) & np.isnan(gradient), 0.0, gradient)
 
@@ -146,7 +160,9 @@ def in_double(dtype: Any) -> Any:
     return np.dtype(NARROW[dtype.name]) if dtype.name in NARROW else dtype
 
 
-NOT_THE_USERS = tuple(f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1]))
+NOT_THE_USERS = tuple(
+    f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1])
+)
 """The code of engine and harness: what an operation is called from there is not the line of the layer."""
 
 
@@ -181,7 +197,9 @@ class Recording(Watch):
 
     records = True
 
-    def __init__(self, inputs: Sequence[Tensor], lines: bool, move: Mover | None, backwards: bool) -> None:
+    def __init__(
+        self, inputs: Sequence[Tensor], lines: bool, move: Mover | None, backwards: bool
+    ) -> None:
         self.lines, self.move, self.backwards = lines, move, backwards
         self.numbers: dict[Node, int] = {}
         self.of_layers: dict[tuple[Node, int], int] = {}
@@ -219,7 +237,9 @@ class Recording(Watch):
         self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
         # A value that is taken out after the last operation cannot be part of the result.
         self.leaks = [
-            text for at, text in self.taken_out if any(end < 0 or end >= at for end in self.ends) or not self.ends
+            text
+            for at, text in self.taken_out
+            if any(end < 0 or end >= at for end in self.ends) or not self.ends
         ]
 
     def number_of(self, parent: Any) -> int:
@@ -227,13 +247,21 @@ class Recording(Watch):
         if type(parent) is Output:
             made_by: Any = parent.parents[0]
             first = self.numbers.get(made_by)
-            return self.of_layers.get((made_by, parent.index), -1) if first is None else first + parent.index
+            return (
+                self.of_layers.get((made_by, parent.index), -1)
+                if first is None
+                else first + parent.index
+            )
         return self.numbers.get(parent, -1)
 
     def spots(self) -> tuple[Spot | None, Spot | None]:
         """Where the code stands that is neither the engine's nor ours, and the code that called it, if wanted."""
         frame = users_frame(sys._getframe(1)) if self.lines else None
-        caller = None if frame is None or frame.f_code is recorded.__code__ else users_frame(frame.f_back)
+        caller = (
+            None
+            if frame is None or frame.f_code is recorded.__code__
+            else users_frame(frame.f_back)
+        )
         return spot_of(frame), spot_of(caller)
 
     def chose(self, name: str, arguments: Sequence[str], inputs: Sequence[Any]) -> None:
@@ -241,7 +269,9 @@ class Recording(Watch):
         edges = [self.number_of(parent_of(value)) for value in inputs]
         if any(edge >= 0 for edge in edges):
             arrays = [getattr(value, "array", value) for value in inputs]
-            self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), self.spots()[0]))
+            self.decisions.append(
+                Decision(name, arguments, arrays, edges, len(self.arrays), self.spots()[0])
+            )
 
     # ----------------------------------------------------------------- what the engine tells
     def made(self, node: Node, out: Any) -> None:
@@ -252,10 +282,14 @@ class Recording(Watch):
         values = list(out) if isinstance(node, SeveralOutputs) else [out]
         (spot, called), first = self.spots(), len(self.arrays)
         if self.move is not None:
-            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0], first)
+            move_outputs(
+                self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0], first
+            )
         if not is_differentiable(values[0]):
             inputs = [self.arrays[e] if e >= 0 else None for e in edges]
-            self.decisions.append(Decision(f"{node.op.name} to integers", node.op.inputs, inputs, edges, first, spot))
+            self.decisions.append(
+                Decision(f"{node.op.name} to integers", node.op.inputs, inputs, edges, first, spot)
+            )
             return
         self.numbers[node] = first
         self.steps.append(Step(node.op.name, values, first, edges, node, spot, called))
@@ -271,7 +305,11 @@ class Recording(Watch):
 
     def left(self, tensor: Tensor, how: str) -> None:
         recorded = self.backwards and how == RECORDED_WALK
-        if not recorded and self.number_of(parent_of(tensor)) >= 0 and is_differentiable(tensor.array):
+        if (
+            not recorded
+            and self.number_of(parent_of(tensor)) >= 0
+            and is_differentiable(tensor.array)
+        ):
             frame = users_frame(sys._getframe(1))
             where = "" if frame is None else f" in line {frame.f_lineno}"
             self.taken_out.append((len(self.arrays), f"{how}{where}"))
@@ -301,11 +339,15 @@ class Moving(Watch):
         if self.move is None:
             return
         assert isinstance(node, OpNode)
-        packed = type(node.saved) is PackedSaved  # unpacking runs hooks of the user's, here at a time of our choosing
+        packed = (
+            type(node.saved) is PackedSaved
+        )  # unpacking runs hooks of the user's, here at a time of our choosing
         read = [] if packed else [v for values in node.values() for v in values]
         outs = out if isinstance(out, (tuple, list)) else [out]
         # outputs that are saved as well were not read
-        move_outputs(self.move, node.op, out, [v for v in read if not any(v is array for array in outs)])
+        move_outputs(
+            self.move, node.op, out, [v for v in read if not any(v is array for array in outs)]
+        )
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         if self.move is not None:
@@ -395,7 +437,9 @@ def spot_of(frame: FrameType | None) -> Spot | None:
 def users_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of what is recorded, from one on, whose code is neither the engine's nor ours."""
     while frame is not None and is_library_file(frame.f_code.co_filename):
-        frame = None if frame.f_code is recorded.__code__ else frame.f_back  # beyond it is who asked for the check
+        frame = (
+            None if frame.f_code is recorded.__code__ else frame.f_back
+        )  # beyond it is who asked for the check
     return frame
 
 
@@ -407,7 +451,9 @@ def is_library_file(path: str) -> bool:
 class RanksInTurns(WorldRanks):
     """The ranks of a world in this process, each with what `work` makes for it."""
 
-    def __init__(self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> None:
+    def __init__(
+        self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
+    ) -> None:
         self.world = World(size, same_random)
 
         def begin(rank: int) -> Any:
@@ -443,7 +489,12 @@ class BundledBackend(Backend):
             yield
 
     def grad(
-        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Any], create_graph: bool
+        self,
+        outputs: Tensors,
+        inputs: Tensors,
+        cotangents: Tensors,
+        held: Sequence[Any],
+        create_graph: bool,
     ) -> list[Tensor | None]:
         """As ``backward`` would, which asks every layer for all of its gradients: also those that a backward adds to
         leaves itself, as that of `recompute` does."""

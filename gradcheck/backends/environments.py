@@ -33,7 +33,9 @@ Paddle imports setuptools, which a new environment has no longer (Python 3.12, u
 WORKER_NEEDS = ("greenlet>=3", "ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.11")
 """What a server imports beside the backend itself."""
 
-BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (("paddle", "3.0", ("numpy<2", "setuptools<81")),)
+BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("paddle", "3.0", ("numpy<2", "setuptools<81")),
+)
 """What releases below a version of a backend need beside that.
 
 Paddle 2.6.2 is compiled against NumPy 1 and imports ``pkg_resources``, which setuptools had up to version 80; it
@@ -86,7 +88,9 @@ def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlac
     made = folder_of(backend)
     if not (made / COMPLETE).is_file():
         state = "its environment was not finished" if made.exists() else "it has no environment"
-        return BackendPlace(backend, problem=f"{state}: `gradcheck backends add {backend}` makes it")
+        return BackendPlace(
+            backend, problem=f"{state}: `gradcheck backends add {backend}` makes it"
+        )
     return looked_at(backend, str(python_in(made)))
 
 
@@ -103,9 +107,13 @@ def looked_at(backend: str, interpreter: str) -> BackendPlace:
         )  # fmt: skip
         python, found, absent = json.loads(asked.stdout)
     except OSError as error:
-        return BackendPlace(backend, interpreter, f"{interpreter} cannot be started: {error.strerror or error}")
+        return BackendPlace(
+            backend, interpreter, f"{interpreter} cannot be started: {error.strerror or error}"
+        )
     except subprocess.TimeoutExpired:
-        return BackendPlace(backend, interpreter, f"{interpreter} does not answer within {LOOK:g} s")
+        return BackendPlace(
+            backend, interpreter, f"{interpreter} does not answer within {LOOK:g} s"
+        )
     except ValueError:
         last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
         why = f"{interpreter} is no Python that can be used (3.11 or later is): {last}"
@@ -147,7 +155,9 @@ def name_problem(backend: str) -> str:
 def requirements(backend: str) -> list[str]:
     """What is installed for a backend with a version, as pip reads it."""
     kind, _, wanted = backend.partition("@")
-    older = [needs for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit)]
+    older = [
+        needs for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit)
+    ]
     package, *beside = DISTRIBUTIONS[kind]
     return [f"{package}=={wanted}", *WORKER_NEEDS, *beside, *itertools.chain(*older)]
 
@@ -177,7 +187,9 @@ def python_in(environment: Path) -> Path:
     return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def make(backend: str, say: Callable[[str], object], try_out: Callable[[BackendPlace], str]) -> BackendPlace:
+def make(
+    backend: str, say: Callable[[str], object], try_out: Callable[[BackendPlace], str]
+) -> BackendPlace:
     """Make the environment of a backend, in place of one that was not finished.
 
     uv is used if it is there: it keeps what it downloads, and shares files between environments. `say` is told each
@@ -193,7 +205,9 @@ def make(backend: str, say: Callable[[str], object], try_out: Callable[[BackendP
     version = "{}.{}".format(*sys.version_info)
     python, needs = str(python_in(target)), requirements(backend)
     steps: list[Sequence[str]] = [
-        [uv, "venv", "--python", version, str(target)] if uv else [sys.executable, "-m", "venv", str(target)],
+        [uv, "venv", "--python", version, str(target)]
+        if uv
+        else [sys.executable, "-m", "venv", str(target)],
         [uv, "pip", "install", "--python", python, *needs]
         if uv
         else [python, "-m", "pip", "--disable-pip-version-check", "install", *needs],
@@ -204,7 +218,9 @@ def make(backend: str, say: Callable[[str], object], try_out: Callable[[BackendP
             run_printing(step, backend)
         place = looked_at(backend, python)
         if problem := place.problem or try_out(place):
-            raise NotMadeError(f"{backend} was installed, but does not run, and is removed again: {problem}")
+            raise NotMadeError(
+                f"{backend} was installed, but does not run, and is removed again: {problem}"
+            )
     except BaseException:
         remove_environment(backend)
         raise
@@ -215,7 +231,9 @@ def make(backend: str, say: Callable[[str], object], try_out: Callable[[BackendP
 def run_printing(command: Sequence[str], backend: str) -> None:
     """Run a command that prints to stderr. Raises NotMadeError."""
     try:
-        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False).returncode
+        status = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False
+        ).returncode
     except OSError as error:
         raise NotMadeError(f"{command[0]} cannot be started: {error.strerror or error}") from None
     if status:

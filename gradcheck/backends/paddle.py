@@ -32,11 +32,18 @@ class PaddleBackend(Backend):
         if values.dtype == ml_dtypes.bfloat16:  # Paddle takes its bits, as an array of uint16
             values, dtype = np.asarray(values).view(np.uint16), dtype or "bfloat16"
             if dtype != "bfloat16":
-                return self.tensor(np.asarray(array, np.float32), dtype, stop_gradient=stop_gradient)
+                return self.tensor(
+                    np.asarray(array, np.float32), dtype, stop_gradient=stop_gradient
+                )
         return self.paddle.to_tensor(values, dtype=dtype, stop_gradient=stop_gradient)
 
     def grad(
-        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor], create_graph: bool
+        self,
+        outputs: Tensors,
+        inputs: Tensors,
+        cotangents: Tensors,
+        held: Sequence[Tensor],
+        create_graph: bool,
     ) -> list[Tensor | None]:
         """As ``backward`` leaves them in the leaves; from ``paddle.grad`` where the graph of the gradients is wanted.
 
@@ -51,13 +58,20 @@ class PaddleBackend(Backend):
         put_aside = [self.without_gradient(leaf) for leaf in held]
         self.paddle.autograd.backward(outputs, cotangents, retain_graph=True)
         own = {id(leaf) for leaf in held}
-        found = [leaf.grad.clone() if id(leaf) in own and leaf.grad is not None else leaf.grad for leaf in inputs]
+        found = [
+            leaf.grad.clone() if id(leaf) in own and leaf.grad is not None else leaf.grad
+            for leaf in inputs
+        ]
         for leaf, before in zip(held, put_aside, strict=True):
             if before is not None:
                 for gradient in (leaf.grad, before[0]):
                     self.share(gradient, before[1])
-            elif leaf.grad is not None and not any(self.overlap(leaf.grad, other) for other in (*inputs, *held)):
-                leaf.clear_gradient(False)  # it frees the memory, which may be that of a Tensor that backward returned
+            elif leaf.grad is not None and not any(
+                self.overlap(leaf.grad, other) for other in (*inputs, *held)
+            ):
+                leaf.clear_gradient(
+                    False
+                )  # it frees the memory, which may be that of a Tensor that backward returned
         return found
 
     def without_gradient(self, leaf: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -89,18 +103,28 @@ class PaddleBackend(Backend):
         with refusing_within(self.paddle.base.core.eager, "run_partial_grad", nested):
             try:
                 found: list[Tensor | None] = self.paddle.grad(
-                    outputs, [*inputs, *others], cotangents, retain_graph=True, create_graph=True, allow_unused=True
+                    outputs,
+                    [*inputs, *others],
+                    cotangents,
+                    retain_graph=True,
+                    create_graph=True,
+                    allow_unused=True,
                 )
                 return found[: len(inputs)]
             except OSError:  # what Paddle makes of an exception in a backward
                 if not nested:
                     raise
-        raise NotImplementedError("Paddle takes no second derivative of a backward that calls paddle.grad")
+        raise NotImplementedError(
+            "Paddle takes no second derivative of a backward that calls paddle.grad"
+        )
 
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
         """``apply`` makes a context of a class of the layer's own, whose backward calls the layer's."""
-        found, nn = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None), self.paddle.static.nn
+        found, nn = (
+            getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None),
+            self.paddle.static.nn,
+        )
         if not isinstance(found, type):  # the engine, in the place of a release
             with observing_layers(observer):
                 yield
@@ -117,7 +141,9 @@ class PaddleBackend(Backend):
             return backward(ctx, *cotangents)
 
         @functools.wraps(static_pylayer)
-        def built(forward_fn: Any, inputs: Any, backward_fn: Any = None, *args: Any, **kwargs: Any) -> Any:
+        def built(
+            forward_fn: Any, inputs: Any, backward_fn: Any = None, *args: Any, **kwargs: Any
+        ) -> Any:
             if not callable(backward_fn):
                 return static_pylayer(forward_fn, inputs, backward_fn, *args, **kwargs)
 

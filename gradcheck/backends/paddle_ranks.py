@@ -117,7 +117,12 @@ class RanksOfProcesses(WorldRanks):
     """
 
     def __init__(
-        self, backend: Backend, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
+        self,
+        backend: Backend,
+        size: int,
+        degrees: Mapping[str, int],
+        same_random: bool,
+        work: Callable[[int], Any],
     ) -> None:
         self.meeting = Meeting()
         self.lines: list[Connection] = []
@@ -178,7 +183,10 @@ class RanksOfProcesses(WorldRanks):
                 kind, value = self.heard(number)
                 if kind == "call":
                     calls[number, value.number] = value
-                    value.given = [EngineTensor(one) if isinstance(one, np.ndarray) else one for one in value.given]
+                    value.given = [
+                        EngineTensor(one) if isinstance(one, np.ndarray) else one
+                        for one in value.given
+                    ]
                     self.answer(self.meeting.add(value), waiting)
                 elif kind == "waits":
                     if not calls[number, value].done:
@@ -213,7 +221,11 @@ class RanksOfProcesses(WorldRanks):
         except (EOFError, ConnectionResetError):
             if number not in self.died:
                 status = os.waitstatus_to_exitcode(os.waitpid(self.pids[number], 0)[1])
-                how = f"died of {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+                how = (
+                    f"died of {signal.Signals(-status).name}"
+                    if status < 0
+                    else f"ended with status {status}"
+                )
                 self.died[number] = how
             error = RuntimeError(f"the process of rank {number} {self.died[number]}")
             error.frames_of_rank = []  # type: ignore[attr-defined]
@@ -221,7 +233,9 @@ class RanksOfProcesses(WorldRanks):
 
 
 # --------------------------------------------------------------------------- in the process of a rank
-def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> NoReturn:
+def serve(
+    here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
+) -> NoReturn:
     """Be a rank: do what is asked for until nobody asks any more."""
     status = 1
     try:
@@ -251,7 +265,9 @@ def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int],
     topology.lay_out(degrees)
     if degrees:
         fleet = here.backend.paddle.distributed.fleet
-        fleet.fleet._hcg = fleet.base.topology._HYBRID_PARALLEL_GROUP = topology.get_hybrid_communicate_group()
+        fleet.fleet._hcg = fleet.base.topology._HYBRID_PARALLEL_GROUP = (
+            topology.get_hybrid_communicate_group()
+        )
     return work(here.number)
 
 
@@ -270,7 +286,9 @@ def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any,
 
 def sendable(error: BaseException) -> BaseException:
     """An error that survives being sent, with the frames that it passed through as `frames_of_rank`."""
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    frames = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
     with suppress(Exception):  # it may take no attributes
         error.frames_of_rank = frames  # type: ignore[attr-defined]
     try:
@@ -313,7 +331,10 @@ def speak(paddle: ModuleType) -> None:
     """By the id of Paddle's object."""
     if hasattr(stream, "alltoall_single"):
         ours[id(stream.alltoall_single)] = communication.stream_alltoall_single
-    for place, name in ((of_groups, "_get_global_group"), (distributed.collective, "_get_default_group")):
+    for place, name in (
+        (of_groups, "_get_global_group"),
+        (distributed.collective, "_get_default_group"),
+    ):
         if hasattr(place, name):
             ours[id(getattr(place, name))] = group.world_group
     own = distributed.fleet.layers.mpu.mp_ops
@@ -374,8 +395,12 @@ def kernels(paddle: ModuleType) -> Kernels:
 
     return {
         "c_identity": lambda tensor, *rest: paddle.assign(tensor),
-        "c_split": lambda tensor, rank, count, *rest: paddle.assign(paddle.split(tensor, count, -1)[rank]),
-        "c_concat": lambda tensor, rank, count, ring, *rest: gathered(tensor, group.get_group(ring)),
+        "c_split": lambda tensor, rank, count, *rest: paddle.assign(
+            paddle.split(tensor, count, -1)[rank]
+        ),
+        "c_concat": lambda tensor, rank, count, ring, *rest: gathered(
+            tensor, group.get_group(ring)
+        ),
         "mp_allreduce_sum": lambda tensor, ring, *rest: summed(tensor, group.get_group(ring)),
         "all_reduce_": reduced,
         "c_softmax_with_cross_entropy": cross_entropy_over_ranks(paddle).apply,
@@ -412,7 +437,9 @@ def by_names(kernel: Callable[..., Any], attributes: Sequence[str]) -> Callable[
     return called
 
 
-def rows_to_experts(paddle: ModuleType, there: Callable[..., Tensor], back: Callable[..., Tensor]) -> Any:
+def rows_to_experts(
+    paddle: ModuleType, there: Callable[..., Tensor], back: Callable[..., Tensor]
+) -> Any:
     """A kernel that exchanges rows `there`, and its gradient `back`."""
 
     class RowsToExperts(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
@@ -441,7 +468,13 @@ def cross_entropy_over_ranks(paddle: ModuleType) -> Any:
     class CrossEntropyOverRanks(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(
-            ctx: Any, logits: Tensor, label: Tensor, ignore_index: int, ring: int, rank: int, count: int
+            ctx: Any,
+            logits: Tensor,
+            label: Tensor,
+            ignore_index: int,
+            ring: int,
+            rank: int,
+            count: int,
         ) -> tuple[Tensor, Tensor]:
             members, classes = group.get_group(ring), logits.shape[-1]
             largest = logits.max(-1, keepdim=True)
@@ -449,9 +482,9 @@ def cross_entropy_over_ranks(paddle: ModuleType) -> Any:
             exponentials = paddle.exp(logits - largest)
             total = exponentials.sum(-1, keepdim=True)
             communication.all_reduce(total, group=members)
-            ctx.own = (label == paddle.arange(rank * classes, (rank + 1) * classes, dtype=label.dtype)).astype(
-                logits.dtype
-            )
+            ctx.own = (
+                label == paddle.arange(rank * classes, (rank + 1) * classes, dtype=label.dtype)
+            ).astype(logits.dtype)
             of_label = ((logits - largest) * ctx.own).sum(-1, keepdim=True)
             communication.all_reduce(of_label, group=members)
             ctx.counts = (label != ignore_index).astype(logits.dtype)

@@ -44,7 +44,9 @@ def libraries_of(value: Any) -> set[str]:
         found = {value.__name__.partition(".")[0]}
     elif isinstance(value, FunctionType):
         found = {package_of(value)}
-    elif isinstance(value, (MethodType, BuiltinFunctionType)):  # of what it is bound to, as `apply` is to its layer
+    elif isinstance(
+        value, (MethodType, BuiltinFunctionType)
+    ):  # of what it is bound to, as `apply` is to its layer
         found = {package_of(value), *libraries_of(value.__self__)}
     else:
         cls = value if inspect.isclass(value) else type(value)
@@ -79,20 +81,32 @@ def tensor_function(
         )
     if inspect.isclass(function) and issubclass(function, backend.paddle.nn.Layer):
         name = function.__name__
-        raise TypeError(f"{name} is the class of an nn.Layer: pass an instance, such as check({name}(…), x)")
+        raise TypeError(
+            f"{name} is the class of an nn.Layer: pass an instance, such as check({name}(…), x)"
+        )
     is_layer = inspect.isclass(function) and hasattr(function, "apply")
-    names = parameter_names(function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0)
+    names = parameter_names(
+        function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0
+    )
     stands, given = dict[str, Stands](), dict(zip(names, inputs, strict=True))
     if world is not None:
         given = {name: without_marks(name, value, stands) for name, value in given.items()}
     for number, value in enumerate(given.values()):
         check_argument(number, value)
     arrays, dtypes, stopped = {}, {}, []
-    for name, value in [one for variable, whole in given.items() for one in flat_names(variable, whole).items()]:
+    for name, value in [
+        one for variable, whole in given.items() for one in flat_names(variable, whole).items()
+    ]:
         is_tensor = isinstance(value, backend.paddle.Tensor)
-        if is_tensor or isinstance(value, np.ndarray) or (isinstance(value, np.generic) and is_differentiable(value)):
+        if (
+            is_tensor
+            or isinstance(value, np.ndarray)
+            or (isinstance(value, np.generic) and is_differentiable(value))
+        ):
             array = backend.array(value) if is_tensor else np.asarray(value)
-            if value.stop_gradient if is_tensor else not is_differentiable(array):  # indices, masks have none either
+            if (
+                value.stop_gradient if is_tensor else not is_differentiable(array)
+            ):  # indices, masks have none either
                 stopped.append(name)
             arrays[name], dtypes[name] = array.copy(), array.dtype.name
     if not any(name not in stopped and is_differentiable(array) for name, array in arrays.items()):
@@ -103,7 +117,9 @@ def tensor_function(
 
     def called(function: Any) -> Callable[[dict[str, Any]], Any]:
         apply: Callable[..., Any] = function.apply if is_layer else function
-        return lambda tensors: apply(*(filled(name, value, tensors) for name, value in given.items()))
+        return lambda tensors: apply(
+            *(filled(name, value, tensors) for name, value in given.items())
+        )
 
     call = called(function)
     if world is not None:
@@ -122,9 +138,15 @@ def check_argument(number: int, value: Any) -> None:
     """See that an argument is nothing that is meant as an array and is none. Raises TypeError."""
     refuse_array(f"argument {number}", value)
     kind = type(value)
-    if isinstance(value, (list, tuple)) and value and all(isinstance(one, (int, float, list, tuple)) for one in value):
+    if (
+        isinstance(value, (list, tuple))
+        and value
+        and all(isinstance(one, (int, float, list, tuple)) for one in value)
+    ):
         numbers = flat_names("", value).values()
-        if all(isinstance(one, (int, float)) for one in numbers) and any(isinstance(one, float) for one in numbers):
+        if all(isinstance(one, (int, float)) for one in numbers) and any(
+            isinstance(one, float) for one in numbers
+        ):
             raise TypeError(
                 f"argument {number} is a {kind.__name__} of numbers, which gets no gradient: pass np.asarray(x, float)"
             )
@@ -133,7 +155,9 @@ def check_argument(number: int, value: Any) -> None:
 def parameter_names(function: Callable[..., Any], count: int, skipped: int = 0) -> list[str]:
     """The names of the first `count` parameters of a function after those `skipped`; made up beyond them."""
     try:
-        parameters = list(inspect.signature(getattr(function, "forward", function)).parameters.values())
+        parameters = list(
+            inspect.signature(getattr(function, "forward", function)).parameters.values()
+        )
     except (TypeError, ValueError):
         parameters = []
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -55,7 +55,11 @@ class Case(BaseModel):
         if not self.scenario.backends:
             return None
         kind = kind_of(self.backend)
-        return self.scenario.on(kind, version_of(self.backend)) if self.scenario.entries_of(kind) else None
+        return (
+            self.scenario.on(kind, version_of(self.backend))
+            if self.scenario.entries_of(kind)
+            else None
+        )
 
     @property
     def expect(self) -> Expect:

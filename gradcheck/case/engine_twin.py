@@ -44,12 +44,18 @@ def twin_of(
     return speaking_for(original, made)
 
 
-def speaking_for(original: TensorFunction, made: Callable[[Backend], TensorFunction]) -> TensorFunction | None:
+def speaking_for(
+    original: TensorFunction, made: Callable[[Backend], TensorFunction]
+) -> TensorFunction | None:
     """What `made` gives for the engine; None if that raises, or the outputs are others than those of the original."""
-    with original.backend.paddle.set_grad_enabled(True):  # code of Paddle's may run on the engine's ranks, in turns
+    with original.backend.paddle.set_grad_enabled(
+        True
+    ):  # code of Paddle's may run on the engine's ranks, in turns
         try:
             bundled = original.backend.records
-            twin = made(original.backend if bundled else BundledBackend("numpy", "cpu", install=False))
+            twin = made(
+                original.backend if bundled else BundledBackend("numpy", "cpu", install=False)
+            )
             if original.closed_over == {}:
                 twin.close_over({})
             twin.first_call = twin.call_first()
@@ -61,16 +67,26 @@ def speaking_for(original: TensorFunction, made: Callable[[Backend], TensorFunct
             assert reruns is not None
             # NumPy code is recorded once it is known to take part
             outputs = reruns.outputs(ours.inputs)
-            reruns.gradients(ours.inputs, [y * 0 if is_differentiable(y) else None for y in outputs])
+            reruns.gradients(
+                ours.inputs, [y * 0 if is_differentiable(y) else None for y in outputs]
+            )
             recording = reruns.recording(ours.inputs, own=True)
-        except Exception:  # any error that the code raises on the engine alone says that there is no twin
+        except (
+            Exception
+        ):  # any error that the code raises on the engine alone says that there is no twin
             return None
     assert recording is not None
     on_the_way = [EPSILON.get(a.dtype.name, 0.0) for a in recording.arrays]
-    coarsest = UNKNOWN_EPSILON if recording.leaks or recording.error else max(on_the_way, default=0.0)
+    coarsest = (
+        UNKNOWN_EPSILON if recording.leaks or recording.error else max(on_the_way, default=0.0)
+    )
     values, others = ours.outputs or [], theirs.outputs or []
     same = twin.claimed == original.claimed and len(values) == len(others)
-    return twin if same and all(alike(a, b, coarsest) for a, b in zip(values, others, strict=True)) else None
+    return (
+        twin
+        if same and all(alike(a, b, coarsest) for a, b in zip(values, others, strict=True))
+        else None
+    )
 
 
 def alike(a: Array, b: Array, epsilon: float) -> bool:
@@ -109,7 +125,10 @@ class Translation:
             for cell, filled in zip(old.__closure__ or (), new.__closure__ or (), strict=True):
                 if cell_is_set(cell):
                     filled.cell_contents = self.of(cell.cell_contents)
-            new.__defaults__, new.__kwdefaults__ = self.of(old.__defaults__), self.of(old.__kwdefaults__)
+            new.__defaults__, new.__kwdefaults__ = (
+                self.of(old.__defaults__),
+                self.of(old.__kwdefaults__),
+            )
         return found
 
     def of(self, value: Any) -> Any:
@@ -123,7 +142,9 @@ class Translation:
     def made(self, value: Any) -> Any:
         """As `of`, for what is not known yet."""
         if isinstance(value, self.original.paddle.Tensor):
-            return self.other.tensor(self.original.array(value), None, stop_gradient=value.stop_gradient)
+            return self.other.tensor(
+                self.original.array(value), None, stop_gradient=value.stop_gradient
+            )
         if isinstance(value, self.original.paddle.nn.Layer):
             return self.module(value)
         if isinstance(value, (staticmethod, classmethod)):
@@ -131,7 +152,9 @@ class Translation:
         if isinstance(value, functools.partial):
             keywords = {name: self.of(item) for name, item in value.keywords.items()}
             return functools.partial(self.of(value.func), *map(self.of, value.args), **keywords)
-        if isinstance(value, BuiltinFunctionType) and inspect.isclass(value.__self__):  # `apply` of a PyLayer
+        if isinstance(value, BuiltinFunctionType) and inspect.isclass(
+            value.__self__
+        ):  # `apply` of a PyLayer
             return getattr(self.of(value.__self__), value.__name__)
         if isinstance(value, MethodType):
             return MethodType(self.of(value.__func__), self.of(value.__self__))
@@ -167,7 +190,9 @@ class Translation:
             raise NoTwin("an nn.Layer with hooks")
         made: Any
         if is_paddles_own(cls) and not value._sub_layers:
-            made = object.__new__(type(cls.__name__, (ours,), {"forward": self.function(cls.forward)}))
+            made = object.__new__(
+                type(cls.__name__, (ours,), {"forward": self.function(cls.forward)})
+            )
         else:
             made = object.__new__(self.of(cls))
         ours.__init__(made)
@@ -175,15 +200,23 @@ class Translation:
         for name in vars(value).keys() - vars(theirs()).keys():
             setattr(made, name, self.of(vars(value)[name]))
         for register in ("_parameters", "_buffers", "_sub_layers"):
-            vars(made)[register].update({n: self.of(item) for n, item in vars(value)[register].items()})
+            vars(made)[register].update(
+                {n: self.of(item) for n, item in vars(value)[register].items()}
+            )
         made.training = value.training
         return made
 
     def class_(self, value: type) -> type:
         """A class with the counterparts of its bases and its own attributes, but for what Paddle's metaclass adds."""
-        kept = {name: item for name, item in vars(value).items() if name not in ("__dict__", "__weakref__")}
+        kept = {
+            name: item
+            for name, item in vars(value).items()
+            if name not in ("__dict__", "__weakref__")
+        }
         own = {
-            name: self.of(item) for name, item in kept.items() if not (inspect.isclass(item) and is_paddles_own(item))
+            name: self.of(item)
+            for name, item in kept.items()
+            if not (inspect.isclass(item) and is_paddles_own(item))
         }
         return type(value.__name__, tuple(map(self.of, value.__bases__)), own)
 
@@ -192,7 +225,9 @@ class Translation:
         cells = tuple(CellType() for _ in value.__closure__ or ())
         beginning = {"__name__": value.__module__, "__builtins__": builtins_of(self.other)}
         code = value.__code__
-        if is_paddles_own(value):  # the user's line is the one that calls it, as with the engine's own code
+        if is_paddles_own(
+            value
+        ):  # the user's line is the one that calls it, as with the engine's own code
             code = code.replace(co_filename=str(self.other.paddle.nn.__file__))
         made = FunctionType(code, beginning, value.__name__, None, cells)
         made.__dict__.update(vars(value))

@@ -14,8 +14,21 @@ from gradcheck.backends.base import Backend, load_backend
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.foreign_frameworks import ForeignFrameworkError
 from gradcheck.case.function import leave_out_own_place, output_names, refused, settings_of_its_own
-from gradcheck.case.gradient_check import SEVERITY, Expectation, Finding, Settings, as_expected, judge
-from gradcheck.case.layer import EagerStaticLayer, NoInputError, ScenarioLayer, StaticLayer, WrongCotangent
+from gradcheck.case.gradient_check import (
+    SEVERITY,
+    Expectation,
+    Finding,
+    Settings,
+    as_expected,
+    judge,
+)
+from gradcheck.case.layer import (
+    EagerStaticLayer,
+    NoInputError,
+    ScenarioLayer,
+    StaticLayer,
+    WrongCotangent,
+)
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.never_ran import refuse_foreign_layers
 from gradcheck.case.user_code import (
@@ -63,15 +76,23 @@ def execute(case: Case) -> Result:
         except ForeignFrameworkError as error:
             return case.result(Status.ERROR, error.what, details=(error.recipe,))
         except NoInputError as error:
-            findings = [Finding(Status.ERROR, f"{error} (line {scenario.line_of('inputs')} of the spec)")]
+            findings = [
+                Finding(Status.ERROR, f"{error} (line {scenario.line_of('inputs')} of the spec)")
+            ]
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise
             leave_out_own_place(error)
             if name := backend.lacks(error):
-                what = with_place(f"{name} is not part of the bundled engine", error, scenario.path, scenario.line)
+                what = with_place(
+                    f"{name} is not part of the bundled engine", error, scenario.path, scenario.line
+                )
                 return case.result(Status.UNSUPPORTED, what, missing_name=name)
-            findings = [Finding(Status.ERROR, with_place(described(error), error, scenario.path, scenario.line))]
+            findings = [
+                Finding(
+                    Status.ERROR, with_place(described(error), error, scenario.path, scenario.line)
+                )
+            ]
         finally:
             backend.paddle.disable_static()  # a program may have left it on
     status = next((s for s in SEVERITY if any(f.status is s for f in findings)), Status.PASS)
@@ -93,7 +114,10 @@ def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple
     if known and status is Status.FAIL:
         return Status.XFAIL, [known.reason, *messages]
     if known and status in (Status.PASS, Status.KINK) and known.strict:
-        return Status.XPASS, [f"passes, but is expected to fail: {known.reason}. Remove the xfail.", *messages]
+        return Status.XPASS, [
+            f"passes, but is expected to fail: {known.reason}. Remove the xfail.",
+            *messages,
+        ]
     return status, messages
 
 
@@ -218,7 +242,11 @@ class Run:
             elif expected.phase not in ("any", phase):
                 text = f"expected {expected.type} in {expected.phase}, but {phase} raised {where}"
             elif not message_matches(expected.message, text_of(error)):
-                wanted = expected.message if isinstance(expected.message, str) else getattr(expected.message, "re", "")
+                wanted = (
+                    expected.message
+                    if isinstance(expected.message, str)
+                    else getattr(expected.message, "re", "")
+                )
                 text = f"expected a message with {wanted!r}, but got {where}"
         else:
             if expected is not None:
@@ -231,7 +259,10 @@ class Run:
         """The expressions under `values`, evaluated in the namespace of the code that ran."""
         found = []
         for expression, expected in self.expect.values.items():
-            value, rtol = getattr(expected, "value", expected), getattr(expected, "rtol", self.scenario.rtol)
+            value, rtol = (
+                getattr(expected, "value", expected),
+                getattr(expected, "rtol", self.scenario.rtol),
+            )
             code = compile_expression(
                 expression, self.scenario.path, self.scenario.line_of(f"expect.values.{expression}")
             )
@@ -239,7 +270,9 @@ class Run:
             try:
                 text = mismatch(got, value, rtol, self.on_host)
             except Exception as error:  # it asks the value, which is the scenario's, for its shape, its elements, …
-                found.append(Finding(Status.ERROR, f"{expression} cannot be compared: {described(error)}"))
+                found.append(
+                    Finding(Status.ERROR, f"{expression} cannot be compared: {described(error)}")
+                )
                 continue
             if text:
                 found.append(Finding(Status.FAIL, f"{expression}: {text}"))
@@ -279,7 +312,10 @@ class Run:
         def on(engine: Backend) -> ScenarioLayer:
             own, translated = {**new_namespace(engine.paddle), **case.variables}, None
             if engine is not self.backend:
-                own["__builtins__"], translated = builtins_of(engine), Translation(self.backend, engine).whole
+                own["__builtins__"], translated = (
+                    builtins_of(engine),
+                    Translation(self.backend, engine).whole,
+                )
             return self.made(engine, own, translated, eager=True)
 
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
@@ -287,7 +323,9 @@ class Run:
             layer.close_over({})
         if self.backend.name == "paddle" or isinstance(layer, StaticLayer):
             layer.twin = speaking_for(layer, on)
-        order = max(self.expect.order, case.order if wanted == "matches" and not self.in_world else 1)
+        order = max(
+            self.expect.order, case.order if wanted == "matches" and not self.in_world else 1
+        )
         settings = Settings(
             seed=case.seed, rtol=self.scenario.rtol, mode=case.mode, order=order,
             effort=case.effort, precision=self.expect.precision,

@@ -80,7 +80,9 @@ def modules_of(value: Any) -> Iterator[str]:
     """The modules that define what a value is: those of its classes, of its code, of what it is bound to."""
     if isinstance(value, functools.partial):
         yield from modules_of(value.func)
-    elif isinstance(value, FunctionType):  # a decorator of a framework gives a function whose code is its own
+    elif isinstance(
+        value, FunctionType
+    ):  # a decorator of a framework gives a function whose code is its own
         yield str(value.__globals__.get("__name__", ""))
     elif isinstance(value, MethodType):
         yield from modules_of(value.__self__)

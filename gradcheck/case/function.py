@@ -29,7 +29,10 @@ from pylayer.watch import watched
 from pylayer.watch.casts import casts_left_out
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
-REFUSED = re.compile(r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\S+?)(?: : |'s backward function,? )(.*)", re.DOTALL)
+REFUSED = re.compile(
+    r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\S+?)(?: : |'s backward function,? )(.*)",
+    re.DOTALL,
+)
 """How both the engine and Paddle begin to say that they do not take what a PyLayer's backward returned."""
 APPLIED = r"applied at (?:[^):]*(?:arguments|of_arrays)\.py|[^):]*[/\\][\w.]+:[A-Za-z_][\w.]*):\d+"
 """The place of a call that is this package's own, or of a scenario that ``gradcheck check`` makes up."""
@@ -56,10 +59,16 @@ class NoGradient(Broken):
         super().__init__(Diagnosis.of("GC137", f"backward returns {text}", inputs))
 
 
-def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[bool], inputs: Sequence[Array]) -> str:
+def nothing_claimed(
+    returned: Any, outputs: Sequence[Array], claimed: Sequence[bool], inputs: Sequence[Array]
+) -> str:
     """Why a call leaves nothing to check; empty if an element of an output claims a gradient of one of an input."""
     if not outputs:
-        kinds = sorted({type(v).__name__ for v in returned}) if isinstance(returned, (list, tuple)) else []
+        kinds = (
+            sorted({type(v).__name__ for v in returned})
+            if isinstance(returned, (list, tuple))
+            else []
+        )
         of = f" of {' and '.join(kinds)}" if kinds else ""
         what = "None" if returned is None else f"a {type(returned).__name__}{of}"
         return f"the call returned {what}, and no Tensor"
@@ -89,7 +98,9 @@ def leave_out_own_place(error: BaseException) -> None:
     """Take a place that is not the user's out of the notes of an error."""
     notes = getattr(error, "__notes__", None)
     if isinstance(notes, list):
-        notes[:] = [re.sub(f", {APPLIED}$", "", note) if isinstance(note, str) else note for note in notes]
+        notes[:] = [
+            re.sub(f", {APPLIED}$", "", note) if isinstance(note, str) else note for note in notes
+        ]
 
 
 def refused(error: BaseException) -> GradientSummary | None:
@@ -100,7 +111,9 @@ def refused(error: BaseException) -> GradientSummary | None:
     if found is None:
         return None
     text = f"backward of {found[1]}: {TAIL.sub('', found[2])}"
-    return GradientSummary(verdict=Status.FAIL, diagnosis=(Diagnosis.of("GC137", text, tuple(INPUT.findall(text))),))
+    return GradientSummary(
+        verdict=Status.FAIL, diagnosis=(Diagnosis.of("GC137", text, tuple(INPUT.findall(text))),)
+    )
 
 
 Call = Callable[[dict[str, Tensor]], Any]
@@ -279,19 +292,28 @@ class TensorFunction:
     def wanted(self, inputs: dict[str, Tensor]) -> list[Tensor]:
         return [t for t, need in zip(inputs.values(), self.needed, strict=True) if need]
 
-    def starts(self, cotangents: Sequence[Array | None], stop_gradient: bool) -> list[Tensor | None]:
-        return [None if c is None else self.backend.tensor(c, None, stop_gradient=stop_gradient) for c in cotangents]
+    def starts(
+        self, cotangents: Sequence[Array | None], stop_gradient: bool
+    ) -> list[Tensor | None]:
+        return [
+            None if c is None else self.backend.tensor(c, None, stop_gradient=stop_gradient)
+            for c in cotangents
+        ]
 
     def called(self, tensors: dict[str, Tensor]) -> Any:
         """What the function returns. What it raises is told apart from what it raises always: with the evaluation."""
         self.evaluations += 1
         try:
             with settings_of_its_own(self.backend.paddle), self.backend.observing(self.calls):
-                return self.call({n: t for n, t in tensors.items() if n not in (self.closed_over or ())})
+                return self.call(
+                    {n: t for n, t in tensors.items() if n not in (self.closed_over or ())}
+                )
         except Exception as error:
             if self.evaluations > 1:
                 with suppress(Exception):  # its notes may be anything
-                    error.add_note(f"raised by evaluation {self.evaluations} of the check, not by those before")
+                    error.add_note(
+                        f"raised by evaluation {self.evaluations} of the check, not by those before"
+                    )
             raise
 
     def run_elsewhere(self) -> bool:
@@ -335,11 +357,17 @@ class TensorFunction:
     ) -> list[Tensor | None]:
         """The gradients of leaves that were made for this, of the outputs that have both a graph and a cotangent."""
         pairs = zip(outputs, cotangents, strict=True)
-        ends = [(out, c) for out, c in pairs if out is not None and c is not None and not out.stop_gradient]
+        ends = [
+            (out, c)
+            for out, c in pairs
+            if out is not None and c is not None and not out.stop_gradient
+        ]
         if not ends or not inputs:
             return [None] * len(inputs)
         with settings_of_its_own(self.backend.paddle), self.backend.observing(self.calls):
-            return self.backend.grad([o for o, _ in ends], inputs, [c for _, c in ends], self.held, create_graph)
+            return self.backend.grad(
+                [o for o, _ in ends], inputs, [c for _, c in ends], self.held, create_graph
+            )
 
     # ----------------------------------------------------------------- arrays
     def problem(self) -> Problem:
@@ -356,13 +384,17 @@ class TensorFunction:
             forward=self.forward,
             vjp=self.vjp,
             observe=functools.partial(observed, self),
-            outputs=[one for one, claimed in zip(first.outputs, self.claimed, strict=True) if claimed],
+            outputs=[
+                one for one, claimed in zip(first.outputs, self.claimed, strict=True) if claimed
+            ],
             reruns=self.reruns(twins, self.forward, self.vjp, self.on_tape),
         )
 
     def call_first(self) -> FirstCall:
         """Call the function at its arrays, which tells what it claims and what it closes over."""
-        if self.closed_over is None and not self.backend.records:  # what it reads is not known: what it refers to, then
+        if (
+            self.closed_over is None and not self.backend.records
+        ):  # what it reads is not known: what it refers to, then
             self.close_over(self.leaves_named())
         array, tensors = self.backend.array, self.tensors()
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
@@ -370,7 +402,9 @@ class TensorFunction:
         with self.calls.watching_forwards():
             if self.closed_over is None:
                 returned, reached = self.backend.reached(lambda: self.called(tensors))
-                others = [weakref.ref(t) for t in reached if not any(t is one for one in tensors.values())]
+                others = [
+                    weakref.ref(t) for t in reached if not any(t is one for one in tensors.values())
+                ]
                 del reached
             else:
                 returned, others = self.called(tensors), []
@@ -383,7 +417,10 @@ class TensorFunction:
         moved = [x for x, need in zip(inputs, is_needed, strict=True) if need]
         self.unchecked = nothing_claimed(returned, arrays, self.claimed, moved)
         if self.closed_over is None:
-            returned, outputs = None, []  # a leaf that is made by each call goes with what it was made for
+            returned, outputs = (
+                None,
+                [],
+            )  # a leaf that is made by each call goes with what it was made for
             self.close_over(self.named(others))
             inputs += [x.copy() for n, x in self.arrays.items() if n not in tensors]
         self.needed = is_needed + [True] * (len(self.arrays) - len(is_needed))
@@ -425,15 +462,21 @@ class TensorFunction:
         """The outputs, computed in the grad mode in which users take gradients: code may ask for it, or add hooks."""
         return [self.backend.array(t) for t in self.checked_outputs(self.bound(arrays))]
 
-    def vjp(self, arrays: Sequence[Array], cotangents: Sequence[Array | None]) -> list[Array | None]:
+    def vjp(
+        self, arrays: Sequence[Array], cotangents: Sequence[Array | None]
+    ) -> list[Array | None]:
         """The gradients of the inputs; None where none is needed or defined.
 
         Raises:
             NoGradient: one has another shape than its input, or is of a dtype that holds no derivatives.
         """
         inputs = self.bound(arrays)
-        found = self.gradients(self.checked_outputs(inputs), self.starts(cotangents, True), self.wanted(inputs))
-        gradients = [None if g is None else self.backend.array(g) for g in placed(found, self.needed)]
+        found = self.gradients(
+            self.checked_outputs(inputs), self.starts(cotangents, True), self.wanted(inputs)
+        )
+        gradients = [
+            None if g is None else self.backend.array(g) for g in placed(found, self.needed)
+        ]
         for name, gradient, x in zip(self.arrays, gradients, arrays, strict=True):
             if gradient is None or (gradient.shape == x.shape and gradient.dtype == x.dtype):
                 continue
@@ -447,13 +490,20 @@ class TensorFunction:
         return [*tensors.values()], functools.partial(self.checked_outputs, tensors)
 
     def reruns(
-        self, twins: Any, forward: Forward, vjp: Vjp, on_tape: OnTape | None = None, backwards: bool = False
+        self,
+        twins: Any,
+        forward: Forward,
+        vjp: Vjp,
+        on_tape: OnTape | None = None,
+        backwards: bool = False,
     ) -> Reruns | None:
         """The call again, in another precision: that of the function's twin where it has one."""
         if isinstance(twins, Reruns):
             twins.originals = {twins.forward: forward, twins.vjp: vjp}
             return twins
-        return Reruns(self.sources, forward, vjp, on_tape, backwards) if self.backend.records else None
+        return (
+            Reruns(self.sources, forward, vjp, on_tape, backwards) if self.backend.records else None
+        )
 
     def new_calls(self) -> LayerCalls:
         """An empty record of layers."""
@@ -479,7 +529,9 @@ class TensorFunction:
         active = [k for k, out in enumerate(outs) if is_differentiable(out)]
         count, needed = len(first.inputs), self.needed
         random = np.random.default_rng(1)
-        cotangents = [np.asarray(random.standard_normal(outs[k].shape), outs[k].dtype) for k in active]
+        cotangents = [
+            np.asarray(random.standard_normal(outs[k].shape), outs[k].dtype) for k in active
+        ]
 
         def split(arrays: Sequence[Array]) -> tuple[Sequence[Array], list[Array | None]]:
             return arrays[:count], placed(arrays[count:], [k in active for k in range(len(outs))])
@@ -487,7 +539,11 @@ class TensorFunction:
         def forward(arrays: Sequence[Array]) -> list[Array]:
             inputs, given = split(arrays)
             found = self.vjp(inputs, given)
-            return [x * 0 if g is None else g for x, g, need in zip(inputs, found, needed, strict=True) if need]
+            return [
+                x * 0 if g is None else g
+                for x, g, need in zip(inputs, found, needed, strict=True)
+                if need
+            ]
 
         def vjp(arrays: Sequence[Array], second: Sequence[Array | None]) -> list[Array | None]:
             return self.double_vjp(*split(arrays), second)
@@ -498,7 +554,9 @@ class TensorFunction:
 
             def call() -> list[Tensor]:
                 wanted = self.wanted(tensors)
-                found = self.gradients(self.checked_outputs(tensors), starts, wanted, create_graph=True)
+                found = self.gradients(
+                    self.checked_outputs(tensors), starts, wanted, create_graph=True
+                )
                 return [t * 0 if g is None else g for t, g in zip(wanted, found, strict=True)]
 
             return [*tensors.values(), *(s for s in starts if s is not None)], call
@@ -509,7 +567,9 @@ class TensorFunction:
             names=[*first.names, *(f"cotangent of {first.output_names[k]}" for k in active)],
             inputs=inputs,
             differentiable=[*needed, *(True for _ in active)],
-            output_names=[f"d/d{name}" for name, need in zip(first.names, needed, strict=True) if need],
+            output_names=[
+                f"d/d{name}" for name, need in zip(first.names, needed, strict=True) if need
+            ],
             forward=forward,
             vjp=vjp,
             outputs=forward(inputs),
@@ -518,7 +578,10 @@ class TensorFunction:
         )
 
     def double_vjp(
-        self, arrays: Sequence[Array], cotangents: Sequence[Array | None], second: Sequence[Array | None]
+        self,
+        arrays: Sequence[Array],
+        cotangents: Sequence[Array | None],
+        second: Sequence[Array | None],
     ) -> list[Array | None]:
         """The gradients, with respect to inputs and cotangents, of the first gradients times `second`."""
         inputs, starts = self.bound(arrays), self.starts(cotangents, False)
@@ -544,7 +607,12 @@ class Reruns:
     the twin leaves no cast out."""
 
     def __init__(
-        self, sources: Sequence[Any], forward: Forward, vjp: Vjp, on_tape: OnTape | None = None, backwards: bool = False
+        self,
+        sources: Sequence[Any],
+        forward: Forward,
+        vjp: Vjp,
+        on_tape: OnTape | None = None,
+        backwards: bool = False,
     ) -> None:
         self.code = Code(sources, NOT_THE_USERS)
         self.forward, self.vjp, self.on_tape, self.backwards = forward, vjp, on_tape, backwards
@@ -572,13 +640,19 @@ class Reruns:
         return self.run(self.vjp, change, own, inputs, cotangents)  # type: ignore[no-any-return]
 
     def recording(
-        self, inputs: Sequence[Array], change: Change | None = None, own: bool = False, lines: bool = False
+        self,
+        inputs: Sequence[Array],
+        change: Change | None = None,
+        own: bool = False,
+        lines: bool = False,
     ) -> Recording | None:
         if self.on_tape is None:
             return None
         leaves, call = self.on_tape(inputs)
         code = self.code if self.in_numpy else None
-        found = self.block(None, own, None, recorded, call, leaves, lines, change, code, self.backwards)[0]
+        found = self.block(
+            None, own, None, recorded, call, leaves, lines, change, code, self.backwards
+        )[0]
         if found.leaks and not self.in_numpy:
             self.in_numpy = True
             return self.recording(inputs, change, own, lines)
@@ -587,7 +661,11 @@ class Reruns:
     def run(self, function: Any, change: Change | None, own: bool, *given: Any) -> Any:
         """What a function gives. It is run again, with NumPy code seen, if it is the first to hand values to that; and
         as it is where nothing is to be done to NumPy's operations."""
-        if change is None and self.originals and (own or not self.leaves_casts_out(function, *given)):
+        if (
+            change is None
+            and self.originals
+            and (own or not self.leaves_casts_out(function, *given))
+        ):
             return self.originals[function](*given)
         first = function not in self.seen
         if change is None and not first and (own or not self.left_out or not self.in_numpy):
@@ -623,7 +701,12 @@ class Reruns:
         return self.casting[function]
 
     def block(
-        self, change: Change | None, own: bool, in_numpy: bool | None, function: Callable[..., Any], *given: Any
+        self,
+        change: Change | None,
+        own: bool,
+        in_numpy: bool | None,
+        function: Callable[..., Any],
+        *given: Any,
     ) -> Any:
         """One run of a function, `in_numpy` saying whether NumPy code is seen; unless it is None, `leaks` are then what
         was handed to code that nothing sees."""
@@ -661,20 +744,35 @@ def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Ob
         outputs = function.checked_outputs(inputs)
         arrays = [array(out).copy() for out in outputs]
         starts = [
-            None if c is None else function.backend.tensor(c, array(out).dtype.name, stop_gradient=True)
+            None
+            if c is None
+            else function.backend.tensor(c, array(out).dtype.name, stop_gradient=True)
             for out, c in zip(outputs, cotangents, strict=True)
         ]
         given = [name for name in inputs if name not in (function.closed_over or ())]
         changed = {name for name in given if not identical(array(inputs[name]), before[name][0])}
         # an operation in place says that the change is meant; where a gradient is taken that makes no difference
-        tracked = {n for n in changed if inputs[n].stop_gradient and inputs[n].inplace_version != before[n][1]}
-        by_forward = [*(n for n in function.arrays if n in changed - tracked), *seen["changed_by_forward"]]
+        tracked = {
+            n
+            for n in changed
+            if inputs[n].stop_gradient and inputs[n].inplace_version != before[n][1]
+        }
+        by_forward = [
+            *(n for n in function.arrays if n in changed - tracked),
+            *seen["changed_by_forward"],
+        ]
         interrupted = function.run_elsewhere()
-        found = function.gradients(outputs, starts, [t for t in inputs.values() if not t.stop_gradient])
+        found = function.gradients(
+            outputs, starts, [t for t in inputs.values() if not t.stop_gradient]
+        )
     if seen["integer"]:
         raise NoGradient(*seen["integer"])
     gradients = dict(zip((n for n, t in inputs.items() if not t.stop_gradient), found, strict=True))
-    late = {name for name in given if name not in changed and not identical(array(inputs[name]), before[name][0])}
+    late = {
+        name
+        for name in given
+        if name not in changed and not identical(array(inputs[name]), before[name][0])
+    }
     by_backward = [*(n for n in function.arrays if n in late), *seen["changed_by_backward"]]
     return Observation(
         changed_by_forward=tuple(dict.fromkeys(by_forward)),
@@ -718,7 +816,11 @@ def watched_layers(
                 return forward(*args, **kwargs)
             ctx, values = args[position], (*args[position + 1 :], *kwargs.values())
             slots = [slot for value in values if (slot := slot_of(value, function))]
-            asked[id(ctx)] = ctx, slots, [tuple(t.shape) for value in values for t in tensors_in(value)]
+            asked[id(ctx)] = (
+                ctx,
+                slots,
+                [tuple(t.shape) for value in values for t in tensors_in(value)],
+            )
             given = gradient_arguments(forward, args[position + 1 :], kwargs, function)
             copies = [array(t).copy() for _, t in given]
             returned = forward(*args, **kwargs)
@@ -728,7 +830,8 @@ def watched_layers(
             written = [
                 f"argument {name} of {owner.__name__}"
                 for (name, t), copy in zip(given, copies, strict=True)
-                if not any(t is other for other in (*in_place, *inputs.values())) and not identical(array(t), copy)
+                if not any(t is other for other in (*in_place, *inputs.values()))
+                and not identical(array(t), copy)
             ]
             seen["changed_by_forward"] = (*seen["changed_by_forward"], *written)
             return returned
@@ -748,7 +851,9 @@ def watched_layers(
             shared = tuple(n for n, t in inputs.items() if any(overlap(t, g) for g in gradients))
             seen["aliased"] = seen["aliased"] or shared
             whole = [str(array(g).dtype) for g in gradients if not is_differentiable(array(g))]
-            seen["integer"] = seen["integer"] or tuple(f"a gradient of dtype {name}" for name in whole[:1])
+            seen["integer"] = seen["integer"] or tuple(
+                f"a gradient of dtype {name}" for name in whole[:1]
+            )
             if id(ctx) in asked and gives_less(returned, asked[id(ctx)][1]):
                 function.gave_less = True
             if id(ctx) in asked and gives_other_shapes(gradients, asked[id(ctx)][2]):
@@ -757,12 +862,17 @@ def watched_layers(
 
         return watched
 
-    with wrapped_methods(function.backend.paddle.autograd.PyLayer, {"forward": listening, "backward": watching}):
+    with wrapped_methods(
+        function.backend.paddle.autograd.PyLayer, {"forward": listening, "backward": watching}
+    ):
         yield
 
 
 def gradient_arguments(
-    forward: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], function: TensorFunction
+    forward: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    function: TensorFunction,
 ) -> list[tuple[str, Tensor]]:
     """The Tensors among the arguments of a forward that need a gradient, also in lists and dicts, with the names that
     its signature gives them."""
@@ -788,10 +898,14 @@ is a list, and for each Tensor, whether it needs a gradient."""
 def slot_of(value: Any, function: TensorFunction) -> Slot | None:
     """The slot of an argument; None if it holds no Tensor."""
     is_list = isinstance(value, (list, tuple))
-    tensors = function.outputs([one for one in value if not isinstance(one, (list, tuple, dict))] if is_list else value)
+    tensors = function.outputs(
+        [one for one in value if not isinstance(one, (list, tuple, dict))] if is_list else value
+    )
     if not tensors or isinstance(value, dict):
         return None
-    return is_list, [not t.stop_gradient and is_differentiable(function.backend.array(t)) for t in tensors]
+    return is_list, [
+        not t.stop_gradient and is_differentiable(function.backend.array(t)) for t in tensors
+    ]
 
 
 def gives_less(returned: Any, slots: Sequence[Slot]) -> bool:
@@ -803,7 +917,11 @@ def gives_less(returned: Any, slots: Sequence[Slot]) -> bool:
     pairs = [
         (one, need)
         for value, (_, needed) in zip(values, slots, strict=False)
-        for one, need in zip(value if isinstance(value, (list, tuple)) else [value] * len(needed), needed, strict=False)
+        for one, need in zip(
+            value if isinstance(value, (list, tuple)) else [value] * len(needed),
+            needed,
+            strict=False,
+        )
     ]
     return len(values) < len(slots) or any(one is None and need for one, need in pairs)
 
@@ -812,7 +930,9 @@ def gives_other_shapes(gradients: Sequence[Any], shapes: Sequence[tuple[int, ...
     """Whether a backward that returned a gradient for each input returned one of another shape."""
     if len(gradients) != len(shapes):
         return False
-    return any(tuple(gradient.shape) != shape for gradient, shape in zip(gradients, shapes, strict=True))
+    return any(
+        tuple(gradient.shape) != shape for gradient, shape in zip(gradients, shapes, strict=True)
+    )
 
 
 def identical(a: Array, b: Array) -> bool:

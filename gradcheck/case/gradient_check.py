@@ -21,7 +21,14 @@ from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.case.function import TensorFunction, refused
 from gradcheck.case.never_ran import CODE as NEVER_RAN
 from gradcheck.case.never_ran import refuse_foreign_layers, with_backwards_that_ran
-from gradcheck.causes.entries import Named, all_wrong_entries, by_columns, by_tape, patterns, steps_of
+from gradcheck.causes.entries import (
+    Named,
+    all_wrong_entries,
+    by_columns,
+    by_tape,
+    patterns,
+    steps_of,
+)
 from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
 from gradcheck.checking.point import OutOfTimeError
@@ -30,7 +37,14 @@ from gradcheck.checking.probe import POWER, Found, Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
-from gradcheck.result import MOST_LISTED, UNFINISHED, Diagnosis, GradientSummary, Status, absolute_error
+from gradcheck.result import (
+    MOST_LISTED,
+    UNFINISHED,
+    Diagnosis,
+    GradientSummary,
+    Status,
+    absolute_error,
+)
 from gradcheck.support.foreign import described
 
 if TYPE_CHECKING:
@@ -73,7 +87,9 @@ def check_gradient(
         Exception: whatever the layer raises.
     """
     deadline = time.monotonic() + seconds
-    with np.errstate(all="ignore"):  # steps lead out of the domain, weights of what is not seen overflow
+    with np.errstate(
+        all="ignore"
+    ):  # steps lead out of the domain, weights of what is not seen overflow
         check, found = checked(problem, seed, rtol or 0.0, mode != "probe", precision)
         if mode == "full" and found.verdict is Status.PASS and not check.point.held:
             wrong = all_wrong_entries(check.prober)
@@ -100,7 +116,9 @@ def checked(problem: Problem, *options: Any) -> tuple[Check, Found]:
     return check, check.run()
 
 
-def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tuple[Named, dict[str, Any]]:
+def name_wrong(
+    prober: Prober, probe: Probe, listed: int, thorough: bool
+) -> tuple[Named, dict[str, Any]]:
     """What is wrong about a gradient that a probe shows to be wrong, and what a summary says of it: why, and the
     differences of the worst entry where these gave its value."""
     point, named, said = prober.point, Named(), dict[str, Any]()
@@ -155,10 +173,14 @@ def marked_as_unfinished(said: dict[str, Any]) -> Iterator[None]:
         said["marks"] = (f"{UNFINISHED}: no time is left",)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
-        said["marks"] = (f"{UNFINISHED}: {described(error)} ({Path(last.filename).name}:{last.lineno})",)
+        said["marks"] = (
+            f"{UNFINISHED}: {described(error)} ({Path(last.filename).name}:{last.lineno})",
+        )
 
 
-def summary_of(check: Check, found: Found, named: Named, listed: int, **said: Any) -> GradientSummary:
+def summary_of(
+    check: Check, found: Found, named: Named, listed: int, **said: Any
+) -> GradientSummary:
     """The result, with everything that was counted so far, and what else is said."""
     point, wrong = check.point, named.entries
     elements = Counter(number for number, _ in {(entry.input, entry.index) for entry in wrong})
@@ -168,7 +190,9 @@ def summary_of(check: Check, found: Found, named: Named, listed: int, **said: An
         count = max(elements[number], known)
         if count or number in named.wrong or found.verdict is not Status.FAIL:
             counts[name] = (count, point.x[number].size)
-    by_input = ([entry for entry in wrong if entry.input == number] for number in range(len(point.x)))
+    by_input = (
+        [entry for entry in wrong if entry.input == number] for number in range(len(point.x))
+    )
     worst = [abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in wrong]
     return GradientSummary(
         verdict=found.verdict,
@@ -260,7 +284,12 @@ def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
             return [Finding(verdict, gradient.why)]
         return [Finding(verdict, gradient.headline())] if verdict is Status.FAIL else []
     if verdict is not Status.FAIL:
-        return [Finding(Status.FAIL, "expected a backward that is not the derivative, but it is (gradient: differs)")]
+        return [
+            Finding(
+                Status.FAIL,
+                "expected a backward that is not the derivative, but it is (gradient: differs)",
+            )
+        ]
     if wanted is None:
         return []
     found: list[Finding] = []
@@ -289,7 +318,9 @@ FLAT = 2.0**-36
 """A change of an output, relative to the largest, between what rounding (2⁻⁵²) and a slope of 1 (`SMALL_MOVE`) make."""
 
 
-def as_expected(function: TensorFunction, settings: Settings, expect: Expectation) -> GradientSummary:
+def as_expected(
+    function: TensorFunction, settings: Settings, expect: Expectation
+) -> GradientSummary:
     """The summary of the gradient check, its verdict being whether backward is what it is expected to be.
 
     Where it is declared not to be the derivative and passes, `wrong` still lists where the two were seen to differ.
@@ -318,13 +349,23 @@ def as_expected(function: TensorFunction, settings: Settings, expect: Expectatio
         why = f"{AGREES} (expect='differs')"
     # how backward was held against the derivative is not what is told; that it was cut short is
     marks = tuple(
-        mark for mark in summary.marks if mark in (GAVE_LESS, GAVE_OTHER_SHAPES) or mark.startswith(UNFINISHED)
+        mark
+        for mark in summary.marks
+        if mark in (GAVE_LESS, GAVE_OTHER_SHAPES) or mark.startswith(UNFINISHED)
     )
     if why:
         spent = summary.evaluations
-        return GradientSummary(verdict=Status.FAIL, why=why, seed=summary.seed, evaluations=spent, marks=marks)
+        return GradientSummary(
+            verdict=Status.FAIL, why=why, seed=summary.seed, evaluations=spent, marks=marks
+        )
     marks = (*marks, "expected to differ" if expect == "differs" else f"expected to be {expect}")
-    passed = {"verdict": Status.PASS, "why": "", "diagnosis": (), "worst_error": 0.0, "marks": marks}
+    passed = {
+        "verdict": Status.PASS,
+        "why": "",
+        "diagnosis": (),
+        "worst_error": 0.0,
+        "marks": marks,
+    }
     return summary.model_copy(update=passed)
 
 
@@ -336,7 +377,9 @@ def agrees(summary: GradientSummary) -> bool:
 def not_zero(problem: Problem, random: np.random.Generator) -> str:
     """The first element of a gradient that is not zero, in words; empty if there is none."""
     for size in (1, LARGER):
-        for name, gradient, _ in gradients(problem, [cotangent(a, size, random) for a in outputs_of(problem)]):
+        for name, gradient, _ in gradients(
+            problem, [cotangent(a, size, random) for a in outputs_of(problem)]
+        ):
             place = None if gradient is None else first(wide(gradient) != 0)
             if gradient is not None and place is not None:
                 value = f"the gradient of {problem.element(name, place)} is {gradient[place]:.8g}"
@@ -347,7 +390,9 @@ def not_zero(problem: Problem, random: np.random.Generator) -> str:
 def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
     """The first element of a gradient that is not the cotangent's, or of the output that follows its input, in words;
     empty if there is none."""
-    expected = "expected backward to pass the cotangent on unchanged (expect='straight-through'), but"
+    expected = (
+        "expected backward to pass the cotangent on unchanged (expect='straight-through'), but"
+    )
     outputs = outputs_of(problem)
     if len(outputs) != 1 or not is_differentiable(outputs[0]):
         return f"{expected} the function has {len(outputs)} outputs that claim a gradient, not one floating one"
@@ -385,14 +430,18 @@ def cotangent(output: Array, size: int, random: np.random.Generator) -> Array | 
     return (wide(output) * 0 + size * eighths / 8).astype(output.dtype)
 
 
-def gradients(problem: Problem, cotangents: list[Array | None]) -> list[tuple[str, Array | None, Array]]:
+def gradients(
+    problem: Problem, cotangents: list[Array | None]
+) -> list[tuple[str, Array | None, Array]]:
     """The names of the inputs that need a gradient, what backward gives them, and the inputs."""
     found = problem.vjp(list(problem.inputs), cotangents)
     rows = zip(problem.names, found, problem.inputs, problem.differentiable, strict=True)
     return [(name, gradient, x) for name, gradient, x, needed in rows if needed]
 
 
-def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[tuple[int, ...] | None, bool]:
+def sloping_element(
+    problem: Problem, random: np.random.Generator
+) -> tuple[tuple[int, ...] | None, bool]:
     """The first element of the output that follows its inputs other than one to one, and whether any is in steps.
 
     The outputs at two small moves, one 64 times the other, are held against those at the point. In steps they do not
@@ -401,7 +450,9 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[tupl
     """
     inputs, needed = [wide(x) for x in problem.inputs], problem.differentiable
     moves = []
-    for x, need in zip(inputs, needed, strict=True):  # every element with a random sign, zeros as far as the largest
+    for x, need in zip(
+        inputs, needed, strict=True
+    ):  # every element with a random sign, zeros as far as the largest
         size = np.where(x == 0, abs(x).max(initial=0.0) or 1.0, abs(x))
         moves.append(size * random.choice([-1.0, 1.0], x.shape) if need else x * 0)
 
@@ -416,7 +467,9 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[tupl
         return None, True
     same = sum(SMALL_MOVE * d for d, need in zip(moves, needed, strict=True) if need)
     one_to_one = abs(near - same) <= SMALL_MOVE * abs(same)
-    sloping = (abs(near * (LARGE_MOVE / SMALL_MOVE) - far) <= abs(far) / 2) & (abs(near) > FLAT * abs(start).max())
+    sloping = (abs(near * (LARGE_MOVE / SMALL_MOVE) - far) <= abs(far) / 2) & (
+        abs(near) > FLAT * abs(start).max()
+    )
     return first(sloping & ~one_to_one), not bool(one_to_one.all())
 
 
@@ -427,7 +480,12 @@ def first(chosen: Array) -> tuple[int, ...] | None:
 
 
 # --------------------------------------------------------------------------- several points and dtypes
-DTYPES = {"float64": "complex128", "float32": "complex64", "float16": "complex64", "bfloat16": "complex64"}
+DTYPES = {
+    "float64": "complex128",
+    "float32": "complex64",
+    "float16": "complex64",
+    "bfloat16": "complex64",
+}
 """The dtypes that floating inputs can be looked at in, and what complex inputs are then."""
 LACKS_KERNEL = re.compile("kernel .* is not registered")
 """What Paddle says of most operations in float16 and bfloat16 on a CPU."""
@@ -461,7 +519,9 @@ def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunct
     signs = {name: random.uniform(-1, 1, x.shape) for name, x in function.arrays.items()}
     for spread in SPREADS:
         at.arrays = {
-            name: np.asarray((x * 2 ** (spread * signs[name])).astype(x.dtype)) if is_differentiable(x) else x
+            name: np.asarray((x * 2 ** (spread * signs[name])).astype(x.dtype))
+            if is_differentiable(x)
+            else x
             for name, x in function.arrays.items()
         }
         try:
@@ -478,7 +538,9 @@ def in_dtype(function: TensorFunction, dtype: str) -> TensorFunction:
     at = copy.copy(function)
     at.first_call = None
     at.dtypes = {
-        name: {"c": DTYPES[dtype]}.get(x.dtype.kind, dtype) if is_differentiable(x) else function.dtypes[name]
+        name: {"c": DTYPES[dtype]}.get(x.dtype.kind, dtype)
+        if is_differentiable(x)
+        else function.dtypes[name]
         for name, x in function.arrays.items()
     }
     at.arrays = {name: at.backend.array(tensor) for name, tensor in at.tensors().items()}
@@ -492,7 +554,13 @@ def in_float32_if_it_must(
     try:
         return check(function)
     except Exception as error:
-        lacking = sorted({x.dtype.name for x in function.arrays.values() if x.dtype.name in ("float16", "bfloat16")})
+        lacking = sorted(
+            {
+                x.dtype.name
+                for x in function.arrays.values()
+                if x.dtype.name in ("float16", "bfloat16")
+            }
+        )
         paddles = isinstance(error, (RuntimeError, OSError)) and LACKS_KERNEL.search(str(error))
         if not lacking or not paddles:
             raise

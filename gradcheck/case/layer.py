@@ -40,7 +40,9 @@ def fitting_cotangent(cotangent: Any, shape: Sequence[int]) -> np.ndarray[Any, A
     """The cotangent of an output of a shape. Raises WrongCotangent."""
     given = np.array(cotangent)
     if given.shape != tuple(shape):
-        raise WrongCotangent(f"the cotangent has shape {list(given.shape)}, the output {list(shape)}")
+        raise WrongCotangent(
+            f"the cotangent has shape {list(given.shape)}, the output {list(shape)}"
+        )
     return given
 
 
@@ -67,16 +69,26 @@ class ScenarioLayer(TensorFunction):
         self.scenario = scenario = case.scenario
         self.inputs = {name: scenario.input_at(name, case.parameters) for name in scenario.inputs}
         aliases = {name: one.alias_of for name, one in self.inputs.items() if one.alias_of}
-        dtypes: dict[str, str] = {name: self.inputs[aliases.get(name, name)].dtype for name in self.inputs}
-        random, folder, arrays = np.random.default_rng(case.seed), Path(scenario.path).parent, dict[str, Array]()
+        dtypes: dict[str, str] = {
+            name: self.inputs[aliases.get(name, name)].dtype for name in self.inputs
+        }
+        random, folder, arrays = (
+            np.random.default_rng(case.seed),
+            Path(scenario.path).parent,
+            dict[str, Array](),
+        )
         for name, spec in self.inputs.items():
             other = aliases.get(name)
-            arrays[name] = make_input(spec, dtypes[name], random, folder) if other is None else arrays[other]
+            arrays[name] = (
+                make_input(spec, dtypes[name], random, folder) if other is None else arrays[other]
+            )
         stopped = [name for name, spec in self.inputs.items() if not spec.differentiable]
         self.variables = variables(self.inputs)
         super().__init__(backend, None, arrays, dtypes, stopped)
         laid_out = {name: spec for name, spec in self.inputs.items() if spec.layout != "contiguous"}
-        self.memory = {name: functools.partial(self.in_memory, spec) for name, spec in laid_out.items()}
+        self.memory = {
+            name: functools.partial(self.in_memory, spec) for name, spec in laid_out.items()
+        }
         self.begin(case)
 
     def begin(self, case: Case) -> None:
@@ -98,8 +110,16 @@ class ScenarioLayer(TensorFunction):
             before = set(namespace)
             run_source(layer, scenario.path, scenario.line_of("layer"), namespace)
             base = self.backend.paddle.autograd.PyLayer
-            new = [n for n, v in namespace.items() if n not in before and inspect.isclass(v) and issubclass(v, base)]
-            default = f"{new[-1]}.apply({arguments})" if new else self.default_call.format(inputs=arguments)
+            new = [
+                n
+                for n, v in namespace.items()
+                if n not in before and inspect.isclass(v) and issubclass(v, base)
+            ]
+            default = (
+                f"{new[-1]}.apply({arguments})"
+                if new
+                else self.default_call.format(inputs=arguments)
+            )
         elif isinstance(layer, LayerRef):
             target = self.imported(layer.ref, Path(scenario.path).parent)
             name = layer.ref.rpartition(":")[2].rpartition(".")[2]
@@ -136,7 +156,9 @@ class ScenarioLayer(TensorFunction):
         if not shape[0] or not bool((array == array[:1]).all()):
             return None
         row = make(array[:1], dtype)
-        return self.backend.paddle.as_strided(row, shape, [0, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))])
+        return self.backend.paddle.as_strided(
+            row, shape, [0, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))]
+        )
 
     def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
         """Call the layer once as its users do and take gradients, if there are any, from ones or from `cotangent`.
@@ -147,7 +169,9 @@ class ScenarioLayer(TensorFunction):
             WrongCotangent: it has another shape than the output.
         """
         inputs = self.tensors()
-        self.namespace.update(in_variables(inputs) if self.variables != list(self.inputs) else inputs)
+        self.namespace.update(
+            in_variables(inputs) if self.variables != list(self.inputs) else inputs
+        )
         returned = self.namespace["out"] = self.call(inputs)
         self.documented_outputs = self.outputs(returned)
         ends = [t for t in self.documented_outputs if not t.stop_gradient]
@@ -170,7 +194,9 @@ class NoInputError(ValueError):
     """A file does not have the values of an input; the message says why."""
 
 
-def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Path = HERE) -> NumpyArray:
+def make_input(
+    spec: Input, dtype: str, random: np.random.Generator, folder: Path = HERE
+) -> NumpyArray:
     """The values of an input of `dtype`, in float64, int64, bool or complex128: the backend casts them.
 
     `near` shifts the drawn values, scaled to 1e-3, to the given points in turn. Complex inputs draw both parts. The
@@ -184,7 +210,9 @@ def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Pat
     if spec.from_ is not None:
         values = loaded(folder, spec.from_, spec.key)
         if values.dtype.kind == "c" and kind != "c":
-            raise NoInputError(f"{spec.from_} holds complex numbers: give the input 'dtype: complex128'")
+            raise NoInputError(
+                f"{spec.from_} holds complex numbers: give the input 'dtype: complex128'"
+            )
     elif spec.values is not None:
         values = np.array(spec.values)
     else:
@@ -192,7 +220,9 @@ def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Pat
         values = values + 1j * draw(spec, random) if kind == "c" else values
     if spec.layout == "expanded" and values.ndim and len(values):
         if given and not (values == values[:1]).all():
-            raise NoInputError("an input with 'layout: expanded' must have equal rows along its first axis")
+            raise NoInputError(
+                "an input with 'layout: expanded' must have equal rows along its first axis"
+            )
         values = np.repeat(values[:1], len(values), 0)
     return values.astype({"f": np.float64, "c": np.complex128, "b": np.bool_}.get(kind, np.int64))
 
@@ -214,14 +244,18 @@ def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
         case "sorted" if shape:
             values = np.sort(random.standard_normal(shape), -1)
         case "distinct":
-            values = (random.permutation(count) - count // 2 + random.uniform(0.1, 0.4, count)).reshape(shape) / 8
+            values = (
+                random.permutation(count) - count // 2 + random.uniform(0.1, 0.4, count)
+            ).reshape(shape) / 8
         case "ties":
             values = random.choice([-1.5, -0.5, 0.5, 1.5], shape)
         case "positive-definite":
             factor = random.standard_normal(shape)
             values = factor @ factor.swapaxes(-1, -2) / max(shape[-1], 1) + np.eye(shape[-1])
         case "orthogonal":
-            values = np.linalg.qr(random.standard_normal((*shape[:-2], max(shape[-2:]), max(shape[-2:]))))[0]
+            values = np.linalg.qr(
+                random.standard_normal((*shape[:-2], max(shape[-2:]), max(shape[-2:])))
+            )[0]
             values = values[..., : shape[-2], : shape[-1]]
         case "one-hot" if count:
             values = np.eye(shape[-1])[random.integers(0, shape[-1], shape[:-1])]
@@ -247,21 +281,31 @@ def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
         raise NoInputError(f"{name} leads out of the spec's folder: copy the file there")
     try:
         status = file.stat()
-        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for somebody who writes to it
-            raise NoInputError(f"{name} is {kind_of_file(status.st_mode)}: 'from' reads a file of np.save or np.savez")
+        if not stat.S_ISREG(
+            status.st_mode
+        ):  # opening a pipe would wait for somebody who writes to it
+            raise NoInputError(
+                f"{name} is {kind_of_file(status.st_mode)}: 'from' reads a file of np.save or np.savez"
+            )
         if status.st_size > MOST_INPUT_BYTES:
-            raise NoInputError(f"{name} has {status.st_size / 2**30:.1f} GiB, at most 1 GiB is allowed")
+            raise NoInputError(
+                f"{name} has {status.st_size / 2**30:.1f} GiB, at most 1 GiB is allowed"
+            )
         found = np.load(file, allow_pickle=False)
         if key is not None:
             if key not in found:
-                raise NoInputError(f"{name} has no {key!r}: it has {', '.join(found.files) or 'nothing'}")
+                raise NoInputError(
+                    f"{name} has no {key!r}: it has {', '.join(found.files) or 'nothing'}"
+                )
             found = found[key]
     except OSError as error:
         raise NoInputError(f"{file}: {error.strerror or error}") from None
     except (ValueError, EOFError, zipfile.BadZipFile, TypeError) as error:
         if isinstance(error, NoInputError):
             raise
-        raise NoInputError(f"{name} is no file that np.save or np.savez has written: {error}") from None
+        raise NoInputError(
+            f"{name} is no file that np.save or np.savez has written: {error}"
+        ) from None
     if not isinstance(found, np.ndarray) or found.dtype.kind not in "fciub":
         raise NoInputError(f"{name} holds no array of numbers")
     return found
@@ -327,19 +371,28 @@ class StaticLayer(ScenarioLayer):
         values |= {f"second_{k}": one for k, one in enumerate(seconds)}
         with mode(paddle, static=True):
             feed = {name: values[name] for name in feeds}
-            found = self.executor.run(program, feed=feed, fetch_list=[f for f in fetches if f is not None])
+            found = self.executor.run(
+                program, feed=feed, fetch_list=[f for f in fetches if f is not None]
+            )
         fetched = placed(found, [f is not None for f in fetches])
         return [
-            None if v is None else backend.array(backend.tensor(v, v.dtype.name, stop_gradient=True)) for v in fetched
+            None
+            if v is None
+            else backend.array(backend.tensor(v, v.dtype.name, stop_gradient=True))
+            for v in fetched
         ]
 
-    def built(self, signature: InputTypes, order: int, active: Active) -> tuple[list[str], list[Any]]:
+    def built(
+        self, signature: InputTypes, order: int, active: Active
+    ) -> tuple[list[str], list[Any]]:
         """Names to feed and Variables to fetch of the program that is being built."""
         data = self.backend.paddle.static.data
         inputs = {}
         for (name, spec), (shape, dtype) in zip(self.inputs.items(), signature, strict=True):
             inputs[name] = data(name, list(shape), dtype)
-            inputs[name].stop_gradient = spec.stop_gradient or not dtype.startswith(("float", "bfloat", "complex"))
+            inputs[name].stop_gradient = spec.stop_gradient or not dtype.startswith(
+                ("float", "bfloat", "complex")
+            )
         outputs = self.outputs(self.call(inputs))
         if not self.claimed:
             self.claimed = [not output.stop_gradient for output in outputs]
@@ -380,7 +433,9 @@ class StaticLayer(ScenarioLayer):
         arrays = self.begun()
         outs = self.documented_outputs = self.run(0, None, arrays)
         self.namespace["out"] = outs[0] if len(outs) == 1 else outs
-        starts = [np.ones_like(out) for out, claimed in zip(outs, self.claimed, strict=True) if claimed]
+        starts = [
+            np.ones_like(out) for out, claimed in zip(outs, self.claimed, strict=True) if claimed
+        ]
         if not starts or not any(self.needed):
             return dict.fromkeys(self.inputs)
         if cotangent is not None:
@@ -401,21 +456,30 @@ class StaticLayer(ScenarioLayer):
             forward=self.forward,
             vjp=self.vjp,
             outputs=outputs,
-            reruns=None if self.twin is None else self.reruns(self.twin.problem().reruns, self.forward, self.vjp),
+            reruns=None
+            if self.twin is None
+            else self.reruns(self.twin.problem().reruns, self.forward, self.vjp),
         )
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         outs = self.run(0, None, arrays)
         return [out for out, claimed in zip(outs, self.claimed, strict=True) if claimed]
 
-    def vjp(self, arrays: Sequence[Array], cotangents: Sequence[Array | None]) -> list[Array | None]:
+    def vjp(
+        self, arrays: Sequence[Array], cotangents: Sequence[Array | None]
+    ) -> list[Array | None]:
         active = tuple(c is not None for c in cotangents)
         if not any(active):
             return [None] * len(arrays)
-        return placed(self.run(1, active, arrays, [c for c in cotangents if c is not None]), self.needed)
+        return placed(
+            self.run(1, active, arrays, [c for c in cotangents if c is not None]), self.needed
+        )
 
     def double_vjp(
-        self, arrays: Sequence[Array], cotangents: Sequence[Array | None], second: Sequence[Array | None]
+        self,
+        arrays: Sequence[Array],
+        cotangents: Sequence[Array | None],
+        second: Sequence[Array | None],
     ) -> list[Array | None]:
         given = [c for c in cotangents if c is not None]
         wanted = [x for x, need in zip(arrays, self.needed, strict=True) if need]
@@ -435,7 +499,9 @@ class EagerStaticLayer(ScenarioLayer):
             return super().called(tensors)
 
 
-def static_gradients(backend: Backend, outputs: list[Any], inputs: list[Any], cotangents: list[Any]) -> list[Any]:
+def static_gradients(
+    backend: Backend, outputs: list[Any], inputs: list[Any], cotangents: list[Any]
+) -> list[Any]:
     """As ``paddle.static.gradients`` gives them.
 
     Before 3.0 Paddle finds no cotangents that are given for the outputs of a static_pylayer: there they come from the
@@ -443,14 +509,20 @@ def static_gradients(backend: Backend, outputs: list[Any], inputs: list[Any], co
     """
     gradients: Callable[..., list[Any]] = backend.paddle.static.gradients
     if backend.name == "paddle" and int(backend.paddle.__version__.partition(".")[0]) < 3:
-        return gradients([(out * cotangent).sum() for out, cotangent in zip(outputs, cotangents, strict=True)], inputs)
+        return gradients(
+            [(out * cotangent).sum() for out, cotangent in zip(outputs, cotangents, strict=True)],
+            inputs,
+        )
     return gradients(outputs, inputs, cotangents)
 
 
 @contextmanager
 def mode(paddle: ModuleType, static: bool) -> Iterator[None]:
     """Static or dynamic mode within the ``with`` block."""
-    switch: tuple[Callable[[], None], Callable[[], None]] = paddle.disable_static, paddle.enable_static
+    switch: tuple[Callable[[], None], Callable[[], None]] = (
+        paddle.disable_static,
+        paddle.enable_static,
+    )
     before = switch[not paddle.in_dynamic_mode()]
     switch[static]()
     try:

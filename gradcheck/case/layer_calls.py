@@ -65,7 +65,11 @@ class LayerCalls:
         if not inspect.isclass(layer):
             return layer
         owner = next((cls for cls in layer.__mro__ if "backward" in vars(cls)), None)
-        return None if owner is None or owner is self.base or package_of(owner) in LAYER_LIBRARIES else owner
+        return (
+            None
+            if owner is None or owner is self.base or package_of(owner) in LAYER_LIBRARIES
+            else owner
+        )
 
     def key(self, layer: Any) -> Any:
         """The owner of a layer's backward, or its name where layers are one by that."""
@@ -78,7 +82,9 @@ class LayerCalls:
 
     def count(self, counter: Counter[Any]) -> int:
         """The sum of a counter over layers that are not gradcheck's or a library's."""
-        return sum(times for layer, times in counter.items() if package_of(layer) not in LAYER_LIBRARIES)
+        return sum(
+            times for layer, times in counter.items() if package_of(layer) not in LAYER_LIBRARIES
+        )
 
     # ----------------------------------------------------------------- how forwards are called
     @contextmanager
@@ -91,9 +97,13 @@ class LayerCalls:
         finally:
             self.is_watching, self.latest = False, (None, None)
 
-    def watched_forward(self, owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
+    def watched_forward(
+        self, owner: type, forward: Callable[..., Any], position: int
+    ) -> Callable[..., Any]:
         """The forward of a class, which notes how it is called; its context is the argument at `position`."""
-        if package_of(owner) in LAYER_LIBRARIES:  # a recomputation, a world: what counts are the layers in it
+        if (
+            package_of(owner) in LAYER_LIBRARIES
+        ):  # a recomputation, a world: what counts are the layers in it
             return forward
 
         @functools.wraps(forward)
@@ -102,7 +112,11 @@ class LayerCalls:
                 return forward(*args, **kwargs)
             (layer, context), self.latest = self.latest, (None, None)
             is_applied = context is not None and len(args) > position and args[position] is context
-            self.note(layer if is_applied else owner, is_applied, [*args[position + 1 :], *kwargs.values()])
+            self.note(
+                layer if is_applied else owner,
+                is_applied,
+                [*args[position + 1 :], *kwargs.values()],
+            )
             token = inside_a_layer.set(True)
             try:
                 return forward(*args, **kwargs)
@@ -116,7 +130,9 @@ class LayerCalls:
         key = self.key(layer)
         needed = False
         with suppress(Exception):  # objects of the user's may raise at whatever they are asked
-            needed = any(getattr(value, "stop_gradient", True) is False for value in nested_items(arguments))
+            needed = any(
+                getattr(value, "stop_gradient", True) is False for value in nested_items(arguments)
+            )
         way = Way.DIRECT if not is_applied else Way.APPLIED if needed else Way.IDLE
         if key is not None:
             self.add_way(key, way)

@@ -38,7 +38,9 @@ def names_in(code: CodeType) -> Iterator[str]:
 
 def variables_and_attributes(code: CodeType) -> tuple[set[str], set[str]]:
     """The global names, and the attributes, that code reads, or that of a function within it."""
-    steps = [(step.opname, step.argval) for one in codes_in(code) for step in dis.get_instructions(one)]
+    steps = [
+        (step.opname, step.argval) for one in codes_in(code) for step in dis.get_instructions(one)
+    ]
     variables = {name for opname, name in steps if opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return variables, {name for opname, name in steps if opname in ("LOAD_ATTR", "LOAD_METHOD")}
 

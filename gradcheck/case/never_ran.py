@@ -72,13 +72,20 @@ def is_grave(reason: str, verdict: Status) -> bool:
 
 def never_ran(missing: dict[str, str], summary: GradientSummary) -> GradientSummary:
     """The summary with the reasons why backwards did not run. A FAIL stays one: they are its first cause."""
-    causes = [Diagnosis.of(CODE, f"backward of {name} never ran: {why}") for name, why in missing.items()]
+    causes = [
+        Diagnosis.of(CODE, f"backward of {name} never ran: {why}") for name, why in missing.items()
+    ]
     diagnosis = (*causes, *summary.diagnosis)
     if summary.verdict is Status.FAIL:
         return summary.model_copy(update={"diagnosis": diagnosis})
     why = "; ".join(cause.text for cause in causes)
     return summary.model_copy(
-        update={"verdict": Status.INCONCLUSIVE, "why": why, "diagnosis": diagnosis, "certified": False}
+        update={
+            "verdict": Status.INCONCLUSIVE,
+            "why": why,
+            "diagnosis": diagnosis,
+            "certified": False,
+        }
     )
 
 
@@ -122,7 +129,9 @@ class Subject:
             self.given = calls.key(layer)
             self.is_of_library = self.given is None
         else:
-            self.is_of_library = isinstance(subject, FunctionType) and package_of(subject) in LAYER_LIBRARIES
+            self.is_of_library = (
+                isinstance(subject, FunctionType) and package_of(subject) in LAYER_LIBRARIES
+            )
             self.follow(subject, False)
 
     def refuse_foreign(self) -> None:
@@ -140,7 +149,11 @@ class Subject:
         ways = self.calls.ways
         certain = [*([self.given] if self.given is not None else []), *self.aliased]
         certain += [key for key, way in ways.items() if way is Way.DIRECT]
-        others = [] if ran else [*ways, *(key for key, evaluating in self.named.items() if not evaluating)]
+        others = (
+            []
+            if ran
+            else [*ways, *(key for key, evaluating in self.named.items() if not evaluating)]
+        )
         keys = [key for key in dict.fromkeys([*certain, *others]) if key not in ran]
         return {key: self.reason(key) for key in keys}
 
@@ -150,7 +163,9 @@ class Subject:
         is_class = inspect.isclass(layer)
         if way in (None, Way.DIRECT) and is_class and self.overrides_apply(layer):
             return APPLY_OVERRIDDEN
-        if way is Way.DIRECT or (way is None and (key in self.aliased or (is_class and self.inherits_direct(layer)))):
+        if way is Way.DIRECT or (
+            way is None and (key in self.aliased or (is_class and self.inherits_direct(layer)))
+        ):
             return FORWARD_DIRECT
         if way is not None:
             return NO_GRADIENT_NEEDED if way is Way.IDLE else NOT_REACHED
@@ -160,7 +175,9 @@ class Subject:
 
     def overrides_apply(self, layer: type) -> bool:
         """Whether a class has an apply other than PyLayer's."""
-        return inspect.getattr_static(layer, "apply") is not inspect.getattr_static(self.calls.base, "apply")
+        return inspect.getattr_static(layer, "apply") is not inspect.getattr_static(
+            self.calls.base, "apply"
+        )
 
     def inherits_direct(self, layer: type) -> bool:
         """Whether a class inherits a forward that was called directly."""
@@ -221,7 +238,9 @@ class Subject:
         elif isinstance(value, self.module_type):
             self.follow_module(value, evaluating or not value.training)
         elif not inspect.isclass(value):
-            self.follow_code(inspect.getattr_static(type(value), "__call__", None), value, evaluating)
+            self.follow_code(
+                inspect.getattr_static(type(value), "__call__", None), value, evaluating
+            )
 
     def follow_module(self, module: Any, evaluating: bool) -> None:
         """Follow the forward of an ``nn.Layer``, and its attributes; of a container, what it contains."""
@@ -249,7 +268,11 @@ class Subject:
         read += [cell.cell_contents for cell in function.__closure__ or () if cell_is_set(cell)]
         read += function.__defaults__ or ()
         for value in read:
-            members = vars(value) if isinstance(value, ModuleType) and not is_closed(value.__name__) else {}
+            members = (
+                vars(value)
+                if isinstance(value, ModuleType) and not is_closed(value.__name__)
+                else {}
+            )
             for part in (value, *(members[name] for name in attributes if name in members)):
                 self.follow(part, evaluating)
         for value in members_of(owner, attributes):

@@ -66,14 +66,20 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
                 memory[...] = array
 
     def tensor_of(value: Any) -> Any:
-        return value if value is None else paddle.to_tensor(value if hasattr(value, "dtype") else np.asarray(value))
+        return (
+            value
+            if value is None
+            else paddle.to_tensor(value if hasattr(value, "dtype") else np.asarray(value))
+        )
 
     def result_of(found: Any) -> Any:
         if isinstance(found, (tuple, list)):
             return tuple(map(result_of, found))
         if found is None or isinstance(found, (str, bytes, dict, set)):
             kind = "None" if found is None else f"a {type(found).__name__}"
-            raise TypeError(f"{OfArrays.__name__} returned {kind}: return an array, or a tuple or list of arrays")
+            raise TypeError(
+                f"{OfArrays.__name__} returned {kind}: return an array, or a tuple or list of arrays"
+            )
         return tensor_of(found)
 
     class OfArrays(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
@@ -93,11 +99,17 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
             see_that_it_takes(len(ctx.arguments), len(gradients))
             named = flat_names("", backward(*ctx.arguments, *gradients))
             keep_up([*ctx.given, *cotangents], [*ctx.arrays, *gradients])
-            alike = set(named) == set(ctx.names)  # laid out as the arguments are, dicts in any order
+            alike = set(named) == set(
+                ctx.names
+            )  # laid out as the arguments are, dicts in any order
             returned = [named[name] for name in ctx.names] if alike else [*named.values()]
             wanted = sum(map(is_tensor, ctx.given))
-            if len(returned) == len(ctx.given) and wanted < len(returned):  # None for what is no array, too
-                returned = [g for g, value in zip(returned, ctx.given, strict=True) if is_tensor(value)]
+            if len(returned) == len(ctx.given) and wanted < len(
+                returned
+            ):  # None for what is no array, too
+                returned = [
+                    g for g, value in zip(returned, ctx.given, strict=True) if is_tensor(value)
+                ]
             if len(returned) != wanted:
                 raise NoGradient(f"{count(len(returned), 'gradient')} for {count(wanted, 'array')}")
             return tuple(map(tensor_of, returned))
@@ -106,11 +118,17 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         return OfArrays.apply(lambda: list(inputs), *flat_names("", list(inputs)).values())
 
     OfArrays.__name__ = OfArrays.__qualname__ = str(getattr(forward, "__name__", "function"))
-    OfArrays.__module__ = str(getattr(forward, "__module__", None))  # what it holds is looked through as the user's is
+    OfArrays.__module__ = str(
+        getattr(forward, "__module__", None)
+    )  # what it holds is looked through as the user's is
     with suppress(TypeError, ValueError):  # of a builtin nothing is known
         signature = of_arrays.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
         only = inspect.Parameter.POSITIONAL_ONLY
-        places = [p.replace(kind=only, default=p.empty) for p in signature.parameters.values() if p.kind in PLACES]
+        places = [
+            p.replace(kind=only, default=p.empty)
+            for p in signature.parameters.values()
+            if p.kind in PLACES
+        ]
         first = [inspect.Parameter(name, only) for name in ("ctx", "inputs")]
         OfArrays.forward.__signature__ = inspect.Signature([*first, *places])  # type: ignore[attr-defined]
     return of_arrays

@@ -21,7 +21,9 @@ def leaves_of(backend: Backend, function: Any) -> dict[str, Tensor]:
     names: dict[int, tuple[str, Tensor]] = {}
     for value in reachable(function):
         for name, item in named_references(backend, value):
-            is_leaf = isinstance(item, backend.paddle.Tensor) and item.is_leaf and not item.stop_gradient
+            is_leaf = (
+                isinstance(item, backend.paddle.Tensor) and item.is_leaf and not item.stop_gradient
+            )
             if is_leaf and not names.get(id(item), ("", None))[0]:
                 names[id(item)] = name, item
     found: dict[str, Tensor] = {}
@@ -33,7 +35,11 @@ def leaves_of(backend: Backend, function: Any) -> dict[str, Tensor]:
 def named_references(backend: Backend, value: Any) -> Iterator[tuple[str, Any]]:
     """What a value refers to, with the names that it has there; an empty one for what has none."""
     if isinstance(value, FunctionType):
-        yield from ((name, value.__globals__[name]) for name in names_in(value.__code__) if name in value.__globals__)
+        yield from (
+            (name, value.__globals__[name])
+            for name in names_in(value.__code__)
+            if name in value.__globals__
+        )
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
         yield from ((name, cell.cell_contents) for name, cell in cells if cell_is_set(cell))
         defaults = value.__defaults__ or ()
@@ -74,7 +80,11 @@ def references(value: Any) -> Iterator[Any]:
     elif isinstance(value, BuiltinFunctionType):
         yield value.__self__
     elif isinstance(value, FunctionType):
-        yield from (value.__globals__[name] for name in names_in(value.__code__) if name in value.__globals__)
+        yield from (
+            value.__globals__[name]
+            for name in names_in(value.__code__)
+            if name in value.__globals__
+        )
         steps = (step for one in codes_in(value.__code__) for step in dis.get_instructions(one))
         imported = (step.argval for step in steps if step.opname == "IMPORT_NAME")
         yield from (sys.modules[name] for name in imported if name in sys.modules)

@@ -40,7 +40,9 @@ def import_reference(reference: str, folder: Path | None = None) -> Any:
         ImportError: there is no such module or name, or the reference is not of this form.
     """
     if not all(reference.partition(":")):
-        raise ImportError(f"{reference!r} names nothing: write package.module:name, as layers.mine:Tanh")
+        raise ImportError(
+            f"{reference!r} names nothing: write package.module:name, as layers.mine:Tanh"
+        )
     sys.path[:0] = [str(root) for root in roots(folder) if str(root) not in sys.path]
     module_name, _, name = reference.partition(":")
     value: Any = import_module(module_name)
@@ -49,7 +51,9 @@ def import_reference(reference: str, folder: Path | None = None) -> Any:
             value = getattr(value, part)
         except AttributeError as error:
             near = hint(part, [one for one in dir(value) if not one.startswith("_")], "")
-            raise ImportError(f"module {module_name!r} has no {name!r}" + (near and f"; {near}")) from error
+            raise ImportError(
+                f"module {module_name!r} has no {name!r}" + (near and f"; {near}")
+            ) from error
     return value
 
 
@@ -66,9 +70,15 @@ def import_anew(reference: str, folder: Path | None = None) -> Any:
         ImportError: also where a module waits for other ranks while it is imported, and these import it as well.
     """
     if under_way:
-        raise ImportError(f"{reference} waits for other ranks while it is imported: wait in a function instead")
+        raise ImportError(
+            f"{reference} waits for other ranks while it is imported: wait in a function instead"
+        )
     package, places = reference.partition(":")[0].partition(".")[0], roots(folder)
-    own = {name: module for name, module in sys.modules.items() if is_projects(name, module, package, places)}
+    own = {
+        name: module
+        for name, module in sys.modules.items()
+        if is_projects(name, module, package, places)
+    }
     for name in own:
         del sys.modules[name]
     under_way.add(reference)
@@ -171,13 +181,17 @@ def is_users(file: str) -> bool:
     for folder in ("site-packages", "dist-packages"):
         if folder in path.parts:
             below = path.parts[path.parts.index(folder) + 1 :]
-            return Path(below[0]).stem not in LIBRARIES | {"gradcheck", "pylayer"} if below else True
+            return (
+                Path(below[0]).stem not in LIBRARIES | {"gradcheck", "pylayer"} if below else True
+            )
     return not any(path.is_relative_to(root) for root in ROOTS)
 
 
 def frames_of(error: BaseException) -> list[Frame]:
     """The frames that an error passed through, the outermost first; last those in the process of a rank."""
-    here = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    here = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
     return [*here, *getattr(error, "frames_of_rank", ())]
 
 
@@ -186,11 +200,14 @@ def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
 
     Of the frames in the file `spec` only the innermost is told, if there is such a file. Empty if none is the user's.
     """
-    own = [(file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))]
+    own = [
+        (file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))
+    ]
     last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)
     here = f"{Path.cwd()}{os.sep}"
     told = [
-        f"line {line} of {'the spec' if file == spec else file.removeprefix(here)}" for file, line in own[last:][::-1]
+        f"line {line} of {'the spec' if file == spec else file.removeprefix(here)}"
+        for file, line in own[last:][::-1]
     ]
     return ", called from ".join(told[:MOST_CALLS])
 

@@ -39,7 +39,9 @@ def value_of(name: str, array: Any) -> Value:
     if flat.size > MOST_ELEMENTS:
         flat = flat[np.linspace(0, flat.size - 1, MOST_ELEMENTS).astype(int)]
     data = base64.b64encode(np.ascontiguousarray(flat).tobytes()).decode()
-    return Value(name=name, dtype=np.asarray(array).dtype.name, shape=np.asarray(array).shape, data=data)
+    return Value(
+        name=name, dtype=np.asarray(array).dtype.name, shape=np.asarray(array).shape, data=data
+    )
 
 
 def elements(value: Value) -> np.ndarray[Any, Any]:
@@ -48,14 +50,18 @@ def elements(value: Value) -> np.ndarray[Any, Any]:
     return np.frombuffer(base64.b64decode(value.data), dtype)
 
 
-def differences(ours: Sequence[Value], theirs: Sequence[Value], names: tuple[str, str]) -> list[str]:
+def differences(
+    ours: Sequence[Value], theirs: Sequence[Value], names: tuple[str, str]
+) -> list[str]:
     """In what the values of one backend differ from those of another, a line for each; `names` are the backends'."""
     one, other = ({value.name: value for value in values} for values in (ours, theirs))
     found = (difference(name, one, other, names) for name in dict.fromkeys([*one, *other]))
     return [line for line in found if line]
 
 
-def difference(name: str, one: Mapping[str, Value], other: Mapping[str, Value], backends: tuple[str, str]) -> str:
+def difference(
+    name: str, one: Mapping[str, Value], other: Mapping[str, Value], backends: tuple[str, str]
+) -> str:
     """In what one value differs; empty if in nothing that its dtype's rounding does not explain."""
     if name not in one or name not in other:
         return f"{name}: there is none on {backends[name in one]}"
@@ -79,7 +85,9 @@ def difference(name: str, one: Mapping[str, Value], other: Mapping[str, Value], 
     worst = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
     values = f"{x[worst]:.8g} on {backends[0]}, {y[worst]:.8g} on {backends[1]}"
     share = f"{int(wrong.sum())} of {wrong.size} elements differ"
-    relative = f"by up to {error[worst] / largest:.1e} of the largest, bar {rtol:.0e}" if largest else ""
+    relative = (
+        f"by up to {error[worst] / largest:.1e} of the largest, bar {rtol:.0e}" if largest else ""
+    )
     return f"{name}: {values} ({', '.join(filter(None, [share, relative]))})"
 
 
@@ -87,7 +95,9 @@ SAMPLE = 4
 """Random numbers by which the state of a generator is told from another: of 24 bits each."""
 
 
-def left_by(namespace: Mapping[str, Any], before: Mapping[str, Any], backend: Backend) -> Iterator[tuple[str, Any]]:
+def left_by(
+    namespace: Mapping[str, Any], before: Mapping[str, Any], backend: Backend
+) -> Iterator[tuple[str, Any]]:
     """Names of a program and the Tensors and arrays they hold, as ``y``, ``x.grad`` of a leaf, ``outs[1]``.
 
     `before` are the names that the program was given; what these still hold is not its own, nor what has an underscore
@@ -97,11 +107,16 @@ def left_by(namespace: Mapping[str, Any], before: Mapping[str, Any], backend: Ba
         if name.startswith("_") or (name in before and before[name] is value):
             continue
         several = value if isinstance(value, (list, tuple)) else ()
-        for place, one in [(name, value), *((f"{name}[{at}]", one) for at, one in enumerate(several))]:
+        for place, one in [
+            (name, value),
+            *((f"{name}[{at}]", one) for at, one in enumerate(several)),
+        ]:
             # isinstance says of Paddle's eager Tensors that they are Variables
             if isinstance(one, np.ndarray) and one.dtype.kind in "biufc":
                 yield place, one
-            elif isinstance(one, backend.paddle.Tensor) and not issubclass(type(one), backend.paddle.static.Variable):
+            elif isinstance(one, backend.paddle.Tensor) and not issubclass(
+                type(one), backend.paddle.static.Variable
+            ):
                 yield place, one
                 if one.is_leaf and one.grad is not None:
                     yield f"{place}.grad", one.grad
@@ -114,7 +129,14 @@ def has_drawn(paddle: Any, seed: int) -> bool:
     return bool((now != paddle.rand([SAMPLE]).numpy()).any())
 
 
-RTOL = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-6, "complex64": 1e-6, "float64": 1e-12, "complex128": 1e-12}
+RTOL = {
+    "float16": 2e-3,
+    "bfloat16": 2e-2,
+    "float32": 1e-6,
+    "complex64": 1e-6,
+    "float64": 1e-12,
+    "complex128": 1e-12,
+}
 """Relative tolerance for a value of a dtype, where the scenario gives none: a few units in its last place."""
 
 
@@ -144,7 +166,9 @@ def mismatch(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[An
         same = values.tolist() == wanted.tolist()
         return "" if same else f"expected {value_text(expected)}, got {value_text(values)}"
     if values.shape != wanted.shape:
-        return f"expected shape {list(wanted.shape)}, got {list(values.shape)}: {value_text(values)}"
+        return (
+            f"expected shape {list(wanted.shape)}, got {list(values.shape)}: {value_text(values)}"
+        )
     tolerance = RTOL.get(values.dtype.name, 0.0) if rtol is None else rtol
     if values.dtype.name == "bfloat16":
         values = values.astype(np.float32)

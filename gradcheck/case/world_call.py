@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
-from gradcheck.case.function import Broken, Call, NamespaceCall, TensorFunction, output_names, placed
+from gradcheck.case.function import (
+    Broken,
+    Call,
+    NamespaceCall,
+    TensorFunction,
+    output_names,
+    placed,
+)
 from gradcheck.case.gradient_check import checked
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.layer_calls import LayerCalls
@@ -72,9 +79,13 @@ def without_marks(name: str, value: Any, stands: dict[str, Stands], mark: Stands
     if isinstance(value, WorldArgument):
         return without_marks(name, value.value, stands, value.stands)
     if isinstance(value, dict):
-        return {key: without_marks(inside(name, key), one, stands, mark) for key, one in value.items()}
+        return {
+            key: without_marks(inside(name, key), one, stands, mark) for key, one in value.items()
+        }
     if type(value) in (list, tuple):
-        return type(value)(without_marks(inside(name, k), one, stands, mark) for k, one in enumerate(value))
+        return type(value)(
+            without_marks(inside(name, k), one, stands, mark) for k, one in enumerate(value)
+        )
     if mark != "split":
         stands[name] = mark
     return value
@@ -110,7 +121,9 @@ class Declared:
         if len(self.outputs) == 1:
             return list(self.outputs) * count
         if len(self.outputs) != count:
-            raise ValueError(f"outputs says what {len(self.outputs)} Tensors stand for, but the layer returns {count}")
+            raise ValueError(
+                f"outputs says what {len(self.outputs)} Tensors stand for, but the layer returns {count}"
+            )
         return list(self.outputs)
 
 
@@ -122,7 +135,9 @@ class OnRank:
         leaf: makes an input of an array.
     """
 
-    def __init__(self, backend: Backend, call: Call, leaf: Callable[[str, Array, bool], Tensor]) -> None:
+    def __init__(
+        self, backend: Backend, call: Call, leaf: Callable[[str, Array, bool], Tensor]
+    ) -> None:
         self.backend, self.call, self.leaf = backend, call, leaf
         self.calls: LayerCalls | None = None
         """The layers of this rank, if it is a process of its own."""
@@ -146,7 +161,10 @@ class OnRank:
         unwaited()  # those of calls whose backward never ran
         current().begun.clear()
         current().spared = spared
-        with self.backend.paddle.enable_grad(), self.calls.watching_forwards() if self.calls else nullcontext():
+        with (
+            self.backend.paddle.enable_grad(),
+            self.calls.watching_forwards() if self.calls else nullcontext(),
+        ):
             outputs = self.recorded(leaves)
         self.graph = list(leaves.values()), outputs
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in outputs]
@@ -196,7 +214,9 @@ def communicating() -> Iterator[None]:
     try:
         yield
     except (MismatchError, DeadlockError) as error:
-        raise Broken(Diagnosis.of("GC163" if isinstance(error, MismatchError) else "GC164", str(error))) from error
+        raise Broken(
+            Diagnosis.of("GC163" if isinstance(error, MismatchError) else "GC164", str(error))
+        ) from error
 
 
 class WorldCall:
@@ -231,13 +251,20 @@ class WorldCall:
         self.output_stands: list[Stands] = []
         with communicating():
             self.ranks = backend.ranks(
-                self.size, declared.degrees, declared.same_random, lambda rank: OnRank(backend, call(rank), make)
+                self.size,
+                declared.degrees,
+                declared.same_random,
+                lambda rank: OnRank(backend, call(rank), make),
             )
         self.layer = self.as_layer()
 
     def __call__(self, tensors: dict[str, Tensor]) -> Any:
         """What the world returns: its one output, or a list."""
-        found = self.recorded(tensors) if records_all() else self.layer.apply(list(tensors), *tensors.values())
+        found = (
+            self.recorded(tensors)
+            if records_all()
+            else self.layer.apply(list(tensors), *tensors.values())
+        )
         found = found if isinstance(found, (list, tuple)) else [found]
         return found[0] if len(found) == 1 else list(found)
 
@@ -250,13 +277,17 @@ class WorldCall:
         """What each output stands for. Raises ValueError where ranks return different numbers of Tensors."""
         for rank, one in enumerate(found):
             if len(one) != len(found[0]):
-                raise ValueError(f"rank 0 returned {len(found[0])} Tensors, rank {rank} returned {len(one)}")
+                raise ValueError(
+                    f"rank 0 returned {len(found[0])} Tensors, rank {rank} returned {len(one)}"
+                )
         return self.declared.of_outputs(len(found[0]))
 
     # ----------------------------------------------------------------- on the tape
     def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs where everything is one graph: the ranks' inputs are taken from the world's by operations."""
-        parts = self.ranks.apart(lambda: {name: self.parts_of(name, t) for name, t in tensors.items()})
+        parts = self.ranks.apart(
+            lambda: {name: self.parts_of(name, t) for name, t in tensors.items()}
+        )
         rows = [({name: part[r] for name, part in parts.items()},) for r in range(self.size)]
         found = self.each("recorded", rows)
         return self.ranks.apart(lambda: self.joined(found))  # type: ignore[no-any-return]
@@ -291,7 +322,9 @@ class WorldCall:
                 ctx.names = names
                 outputs, claimed = world.forward(names, inputs)
                 ctx.set_materialize_grads(False)
-                ctx.mark_non_differentiable(*(o for o, claims in zip(outputs, claimed, strict=True) if not claims))
+                ctx.mark_non_differentiable(
+                    *(o for o, claims in zip(outputs, claimed, strict=True) if not claims)
+                )
                 return tuple(outputs)
 
             @staticmethod
@@ -315,10 +348,15 @@ class WorldCall:
                 raise
             raise self.raised.with_traceback(error.__traceback__) from None
 
-    def forward(self, names: list[str], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[bool]]:
+    def forward(
+        self, names: list[str], inputs: Sequence[Tensor]
+    ) -> tuple[list[Tensor], list[bool]]:
         """The outputs of the world, and whether each claims a gradient on any rank."""
         needed = {name: not t.stop_gradient for name, t in zip(names, inputs, strict=True)}
-        arrays = {name: self.spread(name, self.backend.array(t)) for name, t in zip(names, inputs, strict=True)}
+        arrays = {
+            name: self.spread(name, self.backend.array(t))
+            for name, t in zip(names, inputs, strict=True)
+        }
         rows = [({name: one[r] for name, one in arrays.items()}, needed) for r in range(self.size)]
         found = self.each("forward", rows)
         self.forward_rows = rows
@@ -326,7 +364,9 @@ class WorldCall:
         self.output_stands = self.stands(found)
         self.output_names = output_names(len(self.output_stands))
         outputs, claimed = [], []
-        for name, stands, ranks in zip(self.output_names, self.output_stands, zip(*found, strict=True), strict=True):
+        for name, stands, ranks in zip(
+            self.output_names, self.output_stands, zip(*found, strict=True), strict=True
+        ):
             whole = self.gathered(name, stands, [array for array, _ in ranks])
             outputs.append(self.backend.tensor(whole, None, stop_gradient=True))
             claimed.append(any(claims for _, claims in ranks))
@@ -359,9 +399,14 @@ class WorldCall:
         self.places[name] = [a.shape for a in ranks]
         return np.concatenate([a.reshape(-1) for a in ranks])
 
-    def backward(self, names: list[str], cotangents: Sequence[Tensor | None]) -> list[Tensor | None]:
+    def backward(
+        self, names: list[str], cotangents: Sequence[Tensor | None]
+    ) -> list[Tensor | None]:
         """The gradients of the inputs of the world at its latest call."""
-        given = [None if c is None else self.parts(k, self.backend.array(c)) for k, c in enumerate(cotangents)]
+        given = [
+            None if c is None else self.parts(k, self.backend.array(c))
+            for k, c in enumerate(cotangents)
+        ]
         rows = [([None if c is None else c[rank] for c in given],) for rank in range(self.size)]
         found = self.each("backward", rows)
         forgotten = [(says, rank) for rank, ranks in enumerate(found) for says in ranks.pop()]
@@ -369,8 +414,14 @@ class WorldCall:
             who = ranks_text([rank for other, rank in forgotten if other == says], self.size)
             self.broken.setdefault(("GC165", says), Diagnosis.of("GC165", f"on {who}, {says}"))
         self.hold_waited([g for ranks in found for g in ranks if g is not None], rows)
-        wholes = [self.gradient(name, list(ranks)) for name, ranks in zip(names, zip(*found, strict=True), strict=True)]
-        return [None if whole is None else self.backend.tensor(whole, None, stop_gradient=True) for whole in wholes]
+        wholes = [
+            self.gradient(name, list(ranks))
+            for name, ranks in zip(names, zip(*found, strict=True), strict=True)
+        ]
+        return [
+            None if whole is None else self.backend.tensor(whole, None, stop_gradient=True)
+            for whole in wholes
+        ]
 
     def parts(self, k: int, cotangent: Array) -> Sequence[Array]:
         """Each rank's part of the cotangent of an output."""
@@ -380,7 +431,10 @@ class WorldCall:
         if name not in self.places:
             return cotangent  # type: ignore[no-any-return]
         shapes = self.places[name]
-        return [a.reshape(shape) for a, shape in zip(np.split(cotangent, rank_ends(shapes)[:-1]), shapes, strict=True)]
+        return [
+            a.reshape(shape)
+            for a, shape in zip(np.split(cotangent, rank_ends(shapes)[:-1]), shapes, strict=True)
+        ]
 
     def gradient(self, name: str, ranks: list[Array | None]) -> Array | None:
         """The gradient of an input of the world, of those that the ranks give."""
@@ -393,7 +447,11 @@ class WorldCall:
             other = next((r for r, g in enumerate(filled) if g.shape != filled[0].shape), None)
             if other is not None:
                 shapes = where_apart(name, filled[0], filled[other], other)
-                raise Broken(Diagnosis.of("GC137", f"ranks return gradients of {name} that do not fit: {shapes}"))
+                raise Broken(
+                    Diagnosis.of(
+                        "GC137", f"ranks return gradients of {name} that do not fit: {shapes}"
+                    )
+                )
             return np.stack(filled)
         if stands == "partial":
             return sum(filled[1:], filled[0])
@@ -435,7 +493,9 @@ class WorldCall:
             return
         what, inputs = ("the gradient of ", (name,)) if code == "GC162" else ("", ())
         where = where_apart(name, ranks[0], ranks[other], other)
-        found = Diagnosis.of(code, f"ranks disagree on {what}{name}, which is replicated: {where}", inputs)
+        found = Diagnosis.of(
+            code, f"ranks disagree on {what}{name}, which is replicated: {where}", inputs
+        )
         if code == "GC161":
             raise Broken(found)
         self.broken[code, name] = found
@@ -444,7 +504,11 @@ class WorldCall:
     def is_ranked(self, name: str) -> bool:
         """Whether the first axis of an input or output of the world is that of the ranks."""
         output = name in self.output_names
-        stands = self.output_stands[self.output_names.index(name)] if output else self.declared.of_input(name)
+        stands = (
+            self.output_stands[self.output_names.index(name)]
+            if output
+            else self.declared.of_input(name)
+        )
         return stands == "split" and not (output and name in self.places)
 
     def named(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
@@ -474,7 +538,9 @@ class WorldCall:
         found = re.fullmatch(r"all of (\w+)\[(\d+), (.*)\]", text)
         if found is None or self.declared.of_input(found[1]) != "split":
             return text
-        return f"all of {found[1]}[rank {found[2]}]" + ("" if set(found[3]) <= set(": ,") else f"[{found[3]}]")
+        return f"all of {found[1]}[rank {found[2]}]" + (
+            "" if set(found[3]) <= set(": ,") else f"[{found[3]}]"
+        )
 
 
 def rank_ends(shapes: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:
@@ -486,8 +552,14 @@ def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
     """Where two ranks differ most, in words."""
     if first.shape != other.shape:
         return f"its shape is {list(first.shape)} on rank 0 and {list(other.shape)} on rank {rank}"
-    off = np.abs(np.asarray(first, np.complex128) - np.asarray(other, np.complex128)) if first.size else np.zeros(1)
-    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(off)), first.shape or (1,)))[: first.ndim]
+    off = (
+        np.abs(np.asarray(first, np.complex128) - np.asarray(other, np.complex128))
+        if first.size
+        else np.zeros(1)
+    )
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(off)), first.shape or (1,)))[
+        : first.ndim
+    ]
     return f"at {element(name, at)} rank 0 has {first[at]:.6g}, rank {rank} {other[at]:.6g}"
 
 
@@ -515,30 +587,41 @@ class FunctionOfWorld(TensorFunction):
         return self.between
 
     @cached_property
-    def evidence(self) -> tuple[Tape, Sequence[Array | None], Sequence[WorldGradient | None]] | None:
+    def evidence(
+        self,
+    ) -> tuple[Tape, Sequence[Array | None], Sequence[WorldGradient | None]] | None:
         """The call of the world, recorded with its lines, random cotangents, and what backward gives for these; None
         where not all was recorded."""
         problem, world = self.problem(), self.world
-        recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
+        recording = problem.reruns and problem.reruns.recording(
+            problem.inputs, own=True, lines=True
+        )
         if not recording or recording.leaks or recording.error:
             return None
         random = np.random.default_rng(0)
         cotangents = [
-            random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None for a in recording.outputs
+            random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None
+            for a in recording.outputs
         ]
         found = problem.vjp(list(problem.inputs), cotangents)
         claims = [
-            WorldGradient(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
+            WorldGradient(name, world.declared.of_input(name), g, world.by_rank[name])
+            if g is not None
+            else None
             for name, g in zip(problem.names, found, strict=True)
         ]
         return Tape(recording), cotangents, claims
 
-    def causes_between_ranks(self, named: bool | None) -> tuple[Sequence[Diagnosis], dict[str, Any]]:
+    def causes_between_ranks(
+        self, named: bool | None
+    ) -> tuple[Sequence[Diagnosis], dict[str, Any]]:
         """What goes wrong between ranks, as far as it is found on the tape, and where the layer's backward stands, as
         parts of a diagnosis. `named`: whether another cause is, or None if none was sought yet."""
         with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
             if self.evidence is not None:
-                return between_ranks(*self.evidence, self.world.size, named), backward_of(self.evidence[0])
+                return between_ranks(*self.evidence, self.world.size, named), backward_of(
+                    self.evidence[0]
+                )
         return [], {}
 
     def gradients(self, *given: Any, **options: Any) -> list[Tensor | None]:
@@ -592,11 +675,17 @@ class FunctionOfWorld(TensorFunction):
             with suppress(Exception):  # it may take no such values
                 call = WorldCall(world.backend, changed, *world.makers)
                 with closing(call.ranks):
-                    other = TensorFunction(world.backend, call, given, self.dtypes, list(self.stopped))
+                    other = TensorFunction(
+                        world.backend, call, given, self.dtypes, list(self.stopped)
+                    )
                     passes = is_right(other.problem(), call)
                 if passes and not other.unchecked:
                     right.append(says)
-        return [Diagnosis.of("GC153", f"this backward is right if {', or if '.join(right)}")] if right else []
+        return (
+            [Diagnosis.of("GC153", f"this backward is right if {', or if '.join(right)}")]
+            if right
+            else []
+        )
 
 
 def is_right(problem: Problem, call: WorldCall) -> bool:
@@ -604,12 +693,18 @@ def is_right(problem: Problem, call: WorldCall) -> bool:
     with np.errstate(all="ignore"):
         with suppress(Exception):
             prober = Check(problem, 0, 0.0, False, "strict").prober
-            for _ in range(2):  # in the first, which looks for casts, ranks are not held against each other
+            for _ in range(
+                2
+            ):  # in the first, which looks for casts, ranks are not held against each other
                 cotangent, claimed = prober.claimed()
                 taped = prober.point.by_tape(cotangent) if prober.point.witnessed else claimed
-                if call.broken or any(bool(far_off(c, t).any()) for c, t in zip(claimed, taped, strict=True)):
+                if call.broken or any(
+                    bool(far_off(c, t).any()) for c, t in zip(claimed, taped, strict=True)
+                ):
                     return False
-        return checked(problem, 0, 0.0, False, "strict")[1].verdict is Status.PASS and not call.broken
+        return (
+            checked(problem, 0, 0.0, False, "strict")[1].verdict is Status.PASS and not call.broken
+        )
 
 
 ELSE: Mapping[Stands, Sequence[Stands]] = {
@@ -620,15 +715,25 @@ ELSE: Mapping[Stands, Sequence[Stands]] = {
 """What else an input may stand for, with a gradient of the same kind."""
 
 
-def others(declared: Declared, names: Sequence[str], outputs: int) -> Iterator[tuple[Declared, str, str]]:
+def others(
+    declared: Declared, names: Sequence[str], outputs: int
+) -> Iterator[tuple[Declared, str, str]]:
     """Declarations that differ in one word, what they say, and of which input; empty for outputs."""
     for k, stands in enumerate(declared.of_outputs(outputs)):
         words = declared.of_outputs(outputs)
         words[k] = "replicated" if stands == "split" else "split"
-        yield replace(declared, outputs=tuple(words)), f"{output_names(outputs)[k]} is {words[k]}", ""
+        yield (
+            replace(declared, outputs=tuple(words)),
+            f"{output_names(outputs)[k]} is {words[k]}",
+            "",
+        )
     for name in names:
         for other in ELSE[declared.of_input(name)]:
-            yield replace(declared, inputs={**declared.inputs, name: other}), f"{name} is {other}", name
+            yield (
+                replace(declared, inputs={**declared.inputs, name: other}),
+                f"{name} is {other}",
+                name,
+            )
 
 
 class WorldLayer(FunctionOfWorld, ScenarioLayer):
@@ -640,12 +745,18 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
     imported = staticmethod(import_anew)
 
     def begin(self, case: Case) -> None:
-        scenario, layer, world = self.scenario, self.scenario.layer, self.scenario.world_at(case.parameters)
+        scenario, layer, world = (
+            self.scenario,
+            self.scenario.layer,
+            self.scenario.world_at(case.parameters),
+        )
         assert world is not None
         if isinstance(layer, LayerRef):  # outside of the world, as any program's imports
             import_reference(layer.ref, Path(scenario.path).parent)
         inputs = {name: input.ranks for name, input in scenario.inputs.items()}
-        degrees = {} if isinstance(world, int) else {str(axis): degree for axis, degree in world.items()}
+        degrees = (
+            {} if isinstance(world, int) else {str(axis): degree for axis, degree in world.items()}
+        )
         same_random = scenario.random == "same"
         declared = Declared(size_of(world), inputs, scenario.output_stands, degrees, same_random)
         self.sources = calls = list[NamespaceCall]()
@@ -655,7 +766,9 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
             return calls[-1]
 
         self.call = WorldCall(self.backend, declared, loaded, self.leaf)
-        self.subject = next(iter(calls), None)  # of ranks that are processes, what they call is known there
+        self.subject = next(
+            iter(calls), None
+        )  # of ranks that are processes, what they call is known there
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """An input of the world, whose ranks have the layout."""
