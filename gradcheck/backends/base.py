@@ -12,6 +12,7 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from gradcheck.backends.recomputation import Recomputation
     from pylayer.watch.layers import LayerObserver
 
 Array = Any
@@ -34,6 +35,29 @@ class WorldRanks(Protocol):
 
     def close(self) -> None:
         """End what was started for them: nothing is asked of them any more."""
+
+
+class Computed(Protocol):
+    """A function on arrays and its vjp; see `gradcheck.checking.problem.Problem`."""
+
+    def forward(self, arrays: Sequence[Array], /) -> list[Array]:
+        """The outputs."""
+
+    def vjp(
+        self, arrays: Sequence[Array], cotangents: Sequence[Array | None], /
+    ) -> list[Array | None]:
+        """The gradients of the inputs."""
+
+
+RecordableCall = tuple[list[Tensor], Callable[[], list[Tensor]]]
+"""The leaves of a call that can be recorded, and that call."""
+
+
+class Recordable(Computed, Protocol):
+    """One whose call can be recorded as well."""
+
+    def recordable_call(self, arrays: Sequence[Array], /) -> RecordableCall | None:
+        """The call at some arrays; None if there is none."""
 
 
 class Backend(Protocol):
@@ -72,6 +96,16 @@ class Backend(Protocol):
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
         """What a call returns, and the leaves that need a gradient and that it computes with, if known."""
         return call(), []
+
+    def recomputation(
+        self,
+        function: Recordable,
+        sources: Sequence[Any],
+        original: Computed | None = None,
+        takes_gradients: bool = False,
+    ) -> Recomputation | None:
+        """The function computed again, perturbed or recorded; None where the backend cannot."""
+        return None
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""

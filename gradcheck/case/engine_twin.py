@@ -37,56 +37,50 @@ def twin_of(
 ) -> TensorFunction | None:
     """The call of `function` on `inputs`, of which `original` was made, on the engine; None if there is none."""
 
-    def made(engine: Backend) -> TensorFunction:
+    def make(engine: Backend) -> TensorFunction:
         function_, *inputs_ = Translation(original.backend, engine).whole([function, *inputs])
         return tensor_function(engine, function_, inputs_, world)
 
-    return speaking_for(original, made)
+    return speaking_for(original, make)
 
 
 def speaking_for(
-    original: TensorFunction, made: Callable[[Backend], TensorFunction]
+    original: TensorFunction, make: Callable[[Backend], TensorFunction]
 ) -> TensorFunction | None:
-    """What `made` gives for the engine; None if that raises, or the outputs are others than those of the original."""
-    with original.backend.paddle.set_grad_enabled(
-        True
-    ):  # code of Paddle's may run on the engine's ranks, in turns
+    """The function that `make` gives for the engine.
+
+    None if that raises, or its outputs are not those of the original.
+    """
+    # Code of Paddle's may run on the engine's ranks, in turns.
+    with original.backend.paddle.set_grad_enabled(True):
         try:
             bundled = original.backend.records
-            twin = made(
+            twin = make(
                 original.backend if bundled else BundledBackend("numpy", "cpu", install=False)
             )
             if original.closed_over == {}:
                 twin.close_over({})
-            twin.first_call = twin.call_first()
+            ours = twin.problem()
             if original.closed_over is None:  # what the twin reads is known
                 leaves = original.leaves_named()
                 original.close_over({name: leaves[name] for name in twin.closed_over or ()})
-            ours, theirs = twin.problem(), original.problem()
-            reruns = ours.reruns
-            assert reruns is not None
-            # NumPy code is recorded once it is known to take part
-            outputs = reruns.outputs(ours.inputs)
-            reruns.gradients(
-                ours.inputs, [y * 0 if is_differentiable(y) else None for y in outputs]
-            )
-            recording = reruns.recording(ours.inputs, own=True)
-        except (
-            Exception
-        ):  # any error that the code raises on the engine alone says that there is no twin
+            theirs = original.first_call
+            assert ours.reruns is not None
+            # NumPy code is recorded once it is known to take part.
+            outputs = ours.reruns.outputs(ours.inputs)
+            zeros = [y * 0 if is_differentiable(y) else None for y in outputs]
+            ours.reruns.gradients(ours.inputs, zeros)
+            recording = ours.reruns.recording(ours.inputs, own=True)
+            assert recording is not None
+        except Exception:  # an error that the code raises on the engine alone: there is no twin
             return None
-    assert recording is not None
     on_the_way = [EPSILON.get(a.dtype.name, 0.0) for a in recording.arrays]
-    coarsest = (
-        UNKNOWN_EPSILON if recording.leaks or recording.error else max(on_the_way, default=0.0)
-    )
-    values, others = ours.outputs or [], theirs.outputs or []
-    same = twin.claimed == original.claimed and len(values) == len(others)
-    return (
-        twin
-        if same and all(alike(a, b, coarsest) for a, b in zip(values, others, strict=True))
-        else None
-    )
+    is_known = not recording.leaks and not recording.error
+    coarsest = max(on_the_way, default=0.0) if is_known else UNKNOWN_EPSILON
+    if twin.first_call.claimed != theirs.claimed:
+        return None
+    rows = zip(twin.first_call.outputs, theirs.outputs, theirs.claimed, strict=True)
+    return twin if all(alike(a, b, coarsest) for a, b, claims in rows if claims) else None
 
 
 def alike(a: Array, b: Array, epsilon: float) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Backend
-from gradcheck.case.function import NoGradient, identical
+from gradcheck.case.broken_contracts import NoGradient
+from gradcheck.case.observe import identical
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.support.display_paths import count
 
@@ -19,37 +20,25 @@ PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 
 def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callable[..., Any]:
-    """A function of the backend's Tensors that computes with plain arrays, its parameters those of `forward`.
+    """A function of the backend's Tensors that computes with arrays, its parameters `forward`'s.
 
     Args:
-        forward: takes arrays, also in lists, tuples and dicts, and whatever else it is given; returns an array, or a
-            tuple or list of them.
-        backward: ``backward(*arguments, *output_gradients)`` returns a gradient per array among the arguments, None for
-            none, also in lists and tuples; of one array the gradient itself will do.
+        forward: takes arrays, also in lists, tuples and dicts, and whatever else it is given;
+            returns an array, or a tuple or list of them.
+        backward: ``backward(*arguments, *output_gradients)`` returns a gradient per array among the
+            arguments, None for none, also in lists and tuples; of one array the gradient itself
+            will do.
 
     Raises:
-        TypeError: one of them cannot be called. From the function: `forward` returned something else; `backward` does
-            not take these arguments.
-        NoGradient: from its backward: it returned another number of gradients than there are arrays.
+        TypeError: one of them cannot be called. From the function: `forward` returned something
+            else; `backward` does not take these arguments.
+        NoGradient: from its backward: it returned another number of gradients than there are
+            arrays.
     """
     for name, function in (("the function", forward), ("backward", backward)):
         if not callable(function):
             raise TypeError(f"{name} must be a function of arrays, not {function!r}")
     paddle = backend.paddle
-    try:
-        taken = inspect.signature(backward)
-    except (TypeError, ValueError):  # of a builtin nothing is known
-        taken = inspect.signature(lambda *arguments: None)
-
-    def see_that_it_takes(arguments: int, gradients: int) -> None:
-        """Raise TypeError unless `backward` takes so many arguments."""
-        try:
-            taken.bind(*range(arguments + gradients))
-        except TypeError as error:
-            raise TypeError(
-                f"backward is called with {arguments + gradients} arguments, those of the function ({arguments}) and "
-                f"the gradients of its outputs ({gradients}), but its signature is {taken}: {error}"
-            ) from None
 
     def is_tensor(value: Any) -> bool:
         return isinstance(value, paddle.Tensor)
@@ -58,19 +47,20 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         return value.numpy() if is_tensor(value) else value
 
     def keep_up(tensors: Sequence[Any], arrays: Sequence[Any]) -> None:
-        """Write into Tensors what code has written into arrays, which are copies of theirs, as it would into the
-        caller's. Recorded arrays are of another type."""
+        """Write into Tensors what code has written into arrays, which are copies of theirs.
+
+        The caller's change as well then. Recorded arrays are of another type.
+        """
         for tensor, array in zip(tensors, arrays, strict=True):
-            memory = backend.array(tensor) if is_tensor(tensor) else None
-            if memory is not None and type(array) is type(memory) and not identical(array, memory):
-                memory[...] = array
+            if is_tensor(tensor):
+                memory = backend.array(tensor)
+                if type(array) is type(memory) and not identical(array, memory):
+                    memory[...] = array
 
     def tensor_of(value: Any) -> Any:
-        return (
-            value
-            if value is None
-            else paddle.to_tensor(value if hasattr(value, "dtype") else np.asarray(value))
-        )
+        if value is None:
+            return None
+        return paddle.to_tensor(value if hasattr(value, "dtype") else np.asarray(value))
 
     def result_of(found: Any) -> Any:
         if isinstance(found, (tuple, list)):
@@ -85,7 +75,7 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
     class OfArrays(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(ctx: Any, inputs: Callable[[], list[Any]], *given: Any) -> Any:
-            """`given` are the values in the `inputs`, which the engine would take for Tensors where they stand."""
+            """`given` are the values in `inputs`, which the engine would take for Tensors there."""
             ctx.given, ctx.names = given, [*flat_names("", inputs())]
             ctx.arrays = [array_of(value) for value in given]
             ctx.arguments = filled("", inputs(), dict(zip(ctx.names, ctx.arrays, strict=True)))
@@ -96,31 +86,18 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:
             gradients = [array_of(cotangent) for cotangent in cotangents]
-            see_that_it_takes(len(ctx.arguments), len(gradients))
-            named = flat_names("", backward(*ctx.arguments, *gradients))
+            check_signature(backward, len(ctx.arguments), len(gradients))
+            returned = flat_names("", backward(*ctx.arguments, *gradients))
             keep_up([*ctx.given, *cotangents], [*ctx.arrays, *gradients])
-            alike = set(named) == set(
-                ctx.names
-            )  # laid out as the arguments are, dicts in any order
-            returned = [named[name] for name in ctx.names] if alike else [*named.values()]
-            wanted = sum(map(is_tensor, ctx.given))
-            if len(returned) == len(ctx.given) and wanted < len(
-                returned
-            ):  # None for what is no array, too
-                returned = [
-                    g for g, value in zip(returned, ctx.given, strict=True) if is_tensor(value)
-                ]
-            if len(returned) != wanted:
-                raise NoGradient(f"{count(len(returned), 'gradient')} for {count(wanted, 'array')}")
-            return tuple(map(tensor_of, returned))
+            are_tensors = dict(zip(ctx.names, map(is_tensor, ctx.given), strict=True))
+            return tuple(map(tensor_of, per_array(returned, are_tensors)))
 
     def of_arrays(*inputs: Any) -> Any:
         return OfArrays.apply(lambda: list(inputs), *flat_names("", list(inputs)).values())
 
     OfArrays.__name__ = OfArrays.__qualname__ = str(getattr(forward, "__name__", "function"))
-    OfArrays.__module__ = str(
-        getattr(forward, "__module__", None)
-    )  # what it holds is looked through as the user's is
+    # what it holds is looked through as the user's is
+    OfArrays.__module__ = str(getattr(forward, "__module__", None))
     with suppress(TypeError, ValueError):  # of a builtin nothing is known
         signature = of_arrays.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
         only = inspect.Parameter.POSITIONAL_ONLY
@@ -132,3 +109,42 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         first = [inspect.Parameter(name, only) for name in ("ctx", "inputs")]
         OfArrays.forward.__signature__ = inspect.Signature([*first, *places])  # type: ignore[attr-defined]
     return of_arrays
+
+
+def check_signature(backward: Callable[..., Any], arguments: int, gradients: int) -> None:
+    """Raise TypeError unless `backward` takes so many arguments."""
+    try:
+        signature = inspect.signature(backward)
+    except (TypeError, ValueError):  # of a builtin nothing is known
+        return
+    try:
+        signature.bind(*range(arguments + gradients))
+    except TypeError as error:
+        raise TypeError(
+            f"backward is called with {arguments + gradients} arguments, those of the function "
+            f"({arguments}) and the gradients of its outputs ({gradients}), but its signature is "
+            f"{signature}: {error}"
+        ) from None
+
+
+def per_array(returned: dict[str, Any], are_tensors: dict[str, bool]) -> list[Any]:
+    """The gradients of the Tensors among arguments.
+
+    Args:
+        returned: flat, by their places. They are laid out as the arguments are, dicts in any order,
+            or come one after the other; with None for arguments that are no arrays, or without.
+        are_tensors: by argument.
+
+    Raises:
+        NoGradient: there is another number of them.
+    """
+    gradients = [*returned.values()]
+    if set(returned) == set(are_tensors):
+        gradients = [returned[name] for name in are_tensors]
+    wanted = sum(are_tensors.values())
+    if len(gradients) == len(are_tensors):
+        pairs = zip(gradients, are_tensors.values(), strict=True)
+        gradients = [gradient for gradient, is_tensor in pairs if is_tensor]
+    if len(gradients) != wanted:
+        raise NoGradient(f"{count(len(gradients), 'gradient')} for {count(wanted, 'array')}")
+    return gradients
