@@ -22,7 +22,7 @@ from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.arguments import WorldOf, libraries_of, referred, tensor_function
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.names_in_code import cell_is_set, names_in
-from gradcheck.checking.precision import EPSILON, wide
+from gradcheck.checking.precision import EPSILON, distance, largest, wide
 
 UNKNOWN_EPSILON = EPSILON["bfloat16"]
 """The epsilon of the coarsest dtype on the way where that is not known."""
@@ -91,8 +91,8 @@ def alike(a: Array, b: Array, epsilon: float) -> bool:
     if not is_differentiable(a):
         return bool((a == b).all())
     x, y = wide(a), wide(b)
-    close = abs(x - y) <= epsilon**0.5 * abs(y).max(initial=0.0, where=np.isfinite(abs(y)))
-    return bool((close | (x == y) | (np.isnan(x) & np.isnan(y))).all())
+    close = distance(x, y) <= epsilon**0.5 * largest(y)
+    return bool((close | (np.isnan(x) & np.isnan(y))).all())
 
 
 class Translation:
@@ -114,7 +114,7 @@ class Translation:
         found = self.of(value)
         while self.unfilled:
             old, new = self.unfilled.pop()
-            names = {name for name in names_in(old.__code__) if name in old.__globals__}
+            names = names_in(old.__code__).variables & old.__globals__.keys()
             new.__globals__.update({name: self.of(old.__globals__[name]) for name in names})
             for cell, filled in zip(old.__closure__ or (), new.__closure__ or (), strict=True):
                 if cell_is_set(cell):

@@ -7,10 +7,11 @@ import functools
 import gc
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -40,27 +41,23 @@ Call = Callable[[dict[str, Tensor]], Any]
 """Takes Tensors by name, and returns whatever a layer returns."""
 
 
-class preserved_global_state:  # noqa: N801 - read as a phrase
+@contextmanager
+def preserved_global_state(paddle: ModuleType | None = None) -> Iterator[None]:
     """A block after which process-wide settings are as before, which a layer may change.
 
     They are NumPy's handling of errors, the filters of warnings, and static mode of a `paddle`: the
     layer's are in force while it runs, not while gradcheck computes.
     """
-
-    def __init__(self, paddle: ModuleType | None = None) -> None:
-        self.paddle = paddle
-
-    def __enter__(self) -> None:
-        self.is_dynamic = self.paddle is None or self.paddle.in_dynamic_mode()
-        self.filters, self.errors = list(warnings.filters), np.errstate()
-        self.errors.__enter__()
-
-    def __exit__(self, *raised: Any) -> None:
-        if self.paddle is not None and self.paddle.in_dynamic_mode() is not self.is_dynamic:
-            (self.paddle.disable_static if self.is_dynamic else self.paddle.enable_static)()
-        self.errors.__exit__(*raised)
-        if warnings.filters != self.filters:
-            warnings.filters[:] = self.filters  # type: ignore[index]
+    is_dynamic = paddle is None or paddle.in_dynamic_mode()
+    filters = list(warnings.filters)
+    try:
+        with np.errstate():
+            yield
+    finally:
+        if paddle is not None and paddle.in_dynamic_mode() is not is_dynamic:
+            (paddle.disable_static if is_dynamic else paddle.enable_static)()
+        if warnings.filters != filters:
+            warnings.filters[:] = filters  # type: ignore[index]
             with warnings.catch_warnings():  # makes Python look at the filters anew
                 pass
 
@@ -70,10 +67,34 @@ def output_names(count: int) -> list[str]:
     return ["out"] if count == 1 else [f"out[{k}]" for k in range(count)]
 
 
-def with_gaps(values: Sequence[Any], present: Sequence[bool]) -> list[Any]:
+def with_gaps(values: Sequence[Any], present: Iterable[bool]) -> list[Any]:
     """Values in the places that are present, None in the others."""
     remaining = iter(values)
     return [next(remaining) if is_present else None for is_present in present]
+
+
+def map_present(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
+    """What a function gives for each value; None for None."""
+    return [None if value is None else function(value) for value in values]
+
+
+def gradients_of(
+    backend: Backend,
+    outputs: Sequence[Tensor | None],
+    cotangents: Sequence[Tensor | None],
+    inputs: list[Tensor],
+    held: Sequence[Tensor] = (),
+    create_graph: bool = False,
+) -> list[Tensor | None]:
+    """The gradients of leaves, of the outputs that have both a graph and a cotangent."""
+    ends, starts = list[Tensor](), list[Tensor]()
+    for out, cotangent in zip(outputs, cotangents, strict=True):
+        if out is not None and cotangent is not None and not out.stop_gradient:
+            ends.append(out)
+            starts.append(cotangent)
+    if not ends or not inputs:
+        return [None] * len(inputs)
+    return backend.grad(ends, inputs, starts, held, create_graph)
 
 
 @dataclass(eq=False)
@@ -188,16 +209,14 @@ class TensorFunction:
 
     def wanted(self, inputs: dict[str, Tensor]) -> list[Tensor]:
         """The inputs that take a gradient."""
-        return [t for t, need in zip(inputs.values(), self.needed, strict=True) if need]
+        return [*compress(inputs.values(), self.needed)]
 
     def starts(
         self, cotangents: Sequence[Array | None], stop_gradient: bool
     ) -> list[Tensor | None]:
         """Cotangents as Tensors."""
         tensor = self.backend.tensor
-        return [
-            None if c is None else tensor(c, None, stop_gradient=stop_gradient) for c in cotangents
-        ]
+        return map_present(lambda c: tensor(c, None, stop_gradient=stop_gradient), cotangents)
 
     def called(self, tensors: dict[str, Tensor]) -> Any:
         """The values that the function returns.
@@ -229,7 +248,7 @@ class TensorFunction:
                 f"the function returned {len(claimed)} Tensors the first time, "
                 f"but {len(outputs)} now"
             )
-        return [output for output, claims in zip(outputs, claimed, strict=True) if claims]
+        return [*compress(outputs, claimed)]
 
     def gradients(
         self,
@@ -238,17 +257,10 @@ class TensorFunction:
         inputs: list[Tensor],
         create_graph: bool = False,
     ) -> list[Tensor | None]:
-        """The gradients of leaves, of the outputs that have both a graph and a cotangent."""
-        pairs = [
-            (out, c)
-            for out, c in zip(outputs, cotangents, strict=True)
-            if out is not None and c is not None and not out.stop_gradient
-        ]
-        if not pairs or not inputs:
-            return [None] * len(inputs)
-        ends, starts = map(list, zip(*pairs, strict=True))
-        with preserved_global_state(self.backend.paddle), self.backend.observing(self.calls):
-            return self.backend.grad(ends, inputs, starts, self.held, create_graph)
+        """As `gradients_of`."""
+        backend = self.backend
+        with preserved_global_state(backend.paddle), backend.observing(self.calls):
+            return gradients_of(backend, outputs, cotangents, inputs, self.held, create_graph)
 
     # ----------------------------------------------------------------- the first call
     @property
@@ -278,8 +290,7 @@ class TensorFunction:
         claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
         arrays = [array(t) for t in outputs]
         needed = [not t.stop_gradient and is_differentiable(array(t)) for t in tensors.values()]
-        moved = [x for x, need in zip(inputs, needed, strict=True) if need]
-        unchecked = nothing_claimed(returned, arrays, claimed, moved)
+        unchecked = nothing_claimed(returned, arrays, claimed)
         if self.closed_over is None:
             del returned, outputs  # a leaf that each call makes goes with what it was made for
             self.close_over(self.named(others))
@@ -295,15 +306,17 @@ class TensorFunction:
 
     def leaves_named(self) -> dict[str, Tensor]:
         """The leaves that the user's code refers to, by name."""
-        code = self.subject
-        if isinstance(code, NamespaceCall):
-            code = FunctionType(code.code, code.namespace)
-        found = leaves_of(self.backend, code)
+        call = self.subject
+        if not isinstance(call, NamespaceCall):
+            return leaves_of(self.backend, call)
+        found = leaves_of(self.backend, FunctionType(call.code, call.namespace))
         return {name: leaf for name, leaf in found.items() if name not in self.arrays}
 
     def named(self, others: Sequence[weakref.ref[Tensor]]) -> dict[str, Tensor]:
         """The leaves among `others` that outlive the call, by the names in the user's code."""
-        known = {id(leaf): name for name, leaf in self.leaves_named().items()} if others else {}
+        if not others:
+            return {}
+        known = {id(leaf): name for name, leaf in self.leaves_named().items()}
         if any(id(other()) not in known for other in others):
             gc.collect()  # a graph may be part of a cycle, and leaves of it that nobody else has
         found: dict[str, Tensor] = {}
@@ -314,6 +327,7 @@ class TensorFunction:
 
     def close_over(self, leaves: Mapping[str, Tensor]) -> None:
         """Have `leaves` among the inputs."""
+        self.held = [*(leaves if self.backend.records else self.leaves_named()).values()]
         self.closed_over = {}
         for name, leaf in leaves.items():
             array = self.backend.array(leaf)
@@ -323,10 +337,6 @@ class TensorFunction:
                 self.backend.share(self.originals[name], leaf)
                 self.closed_over[name] = leaf
                 self.arrays[name], self.dtypes[name] = array.copy(), array.dtype.name
-        held = {id(leaf): leaf for leaf in self.closed_over.values()}
-        if not self.backend.records:
-            held |= {id(leaf): leaf for leaf in self.leaves_named().values()}
-        self.held = [*held.values()]
 
     def restore(self) -> None:
         """Give the leaves that are among the inputs their own memory again."""
@@ -341,17 +351,15 @@ class TensorFunction:
     def problem(self) -> Problem:
         """The function on arrays, with the vjp that its backward claims."""
         first = self.first_call
-        rows = zip(output_names(len(first.outputs)), first.outputs, first.claimed, strict=True)
-        claimed = [(name, output) for name, output, claims in rows if claims]
         return Problem(
             names=list(self.arrays),
             inputs=first.inputs,
             differentiable=first.needed,
-            output_names=[name for name, _ in claimed],
+            output_names=[*compress(output_names(len(first.outputs)), first.claimed)],
             forward=self.forward,
             vjp=self.vjp,
             observe=functools.partial(observe, self),
-            outputs=[output for _, output in claimed],
+            outputs=[*compress(first.outputs, first.claimed)],
             reruns=self.recomputation(lambda function: function),
         )
 
@@ -393,11 +401,10 @@ class TensorFunction:
         return gradients
 
     def in_places(
-        self, gradients: Sequence[Tensor | None], present: Sequence[bool]
+        self, gradients: Sequence[Tensor | None], present: Iterable[bool]
     ) -> list[Array | None]:
         """Gradients as arrays, in the places of those that are present."""
-        array = self.backend.array
-        return [None if g is None else array(g) for g in with_gaps(gradients, present)]
+        return map_present(self.backend.array, with_gaps(gradients, present))
 
     def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall | None:
         """The leaves of a call at `arrays` that may be recorded, and that call."""
@@ -447,9 +454,7 @@ class TensorFunction:
             names=names,
             inputs=inputs,
             differentiable=[*self.needed, *(True for _ in names[len(first.names) :])],
-            output_names=[
-                f"d/d{name}" for name, need in zip(first.names, self.needed, strict=True) if need
-            ],
+            output_names=[f"d/d{name}" for name in compress(first.names, self.needed)],
             forward=gradient.forward,
             vjp=gradient.vjp,
             outputs=gradient.forward(inputs),
@@ -487,8 +492,8 @@ class GradientFunction:
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The gradients of the inputs that take one."""
         inputs, cotangents = self.split(arrays)
-        rows = zip(inputs, self.function.vjp(inputs, cotangents), self.function.needed, strict=True)
-        return [x * 0 if g is None else g for x, g, need in rows if need]
+        rows = zip(inputs, self.function.vjp(inputs, cotangents), strict=True)
+        return [x * 0 if g is None else g for x, g in compress(rows, self.function.needed)]
 
     def vjp(
         self, arrays: Sequence[Array], cotangents: Sequence[Array | None]
@@ -510,9 +515,7 @@ class GradientFunction:
         return [*tensors.values(), *(s for s in starts if s is not None)], call
 
 
-def nothing_claimed(
-    returned: Any, outputs: Sequence[Array], claimed: Sequence[bool], inputs: Sequence[Array]
-) -> str:
+def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[bool]) -> str:
     """Why a call has no gradient to check; empty if it has one."""
     if not outputs:
         text = "None" if returned is None else f"a {type(returned).__name__}"
@@ -521,12 +524,12 @@ def nothing_claimed(
         return f"the call returned {text}, and no Tensor"
     if not any(claimed):
         return "no output has a gradient: stop_gradient is True for all of them"
-    kept = [a for a, claims in zip(outputs, claimed, strict=True) if claims]
-    real = [a for a in kept if is_differentiable(a)]
+    kept = [*compress(outputs, claimed)]
+    real = [*filter(is_differentiable, kept)]
     if not real:
         dtypes = ", ".join(sorted({str(a.dtype) for a in kept}))
         return f"no output has a derivative: they are of dtype {dtypes}"
     if not any(a.size for a in real):
         shapes = ", ".join(str(list(a.shape)) for a in kept)
         return f"no output has an element: they are of shape {shapes}"
-    return "" if any(x.size for x in inputs) else "no input that needs a gradient has an element"
+    return ""

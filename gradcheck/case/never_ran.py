@@ -14,7 +14,7 @@ from gradcheck.backends.base import package_of
 from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.layer_calls import LAYER_LIBRARIES, Way, subclasses
-from gradcheck.case.names_in_code import CLOSED, cell_is_set, is_installed, variables_and_attributes
+from gradcheck.case.names_in_code import CLOSED, is_installed, names_in, references_of_function
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 CODE = "GC125"
@@ -211,8 +211,8 @@ class Subject:
 
     def follow_call(self, call: NamespaceCall) -> None:
         """Follow the call of a scenario; if it names one layer, that is what is checked."""
-        variables, _ = variables_and_attributes(call.code)
-        values = [call.namespace[name] for name in sorted(variables) if name in call.namespace]
+        function = FunctionType(call.code, call.namespace)
+        values = [value for _, value in references_of_function(function)]
         layers = [layer for value in values if (layer := self.layer_of(value)) is not None]
         for value in values:
             self.follow(value, False)
@@ -265,11 +265,8 @@ class Subject:
             return
         self.seen[place] = function
         self.note_forward(function)
-        variables, attributes = variables_and_attributes(function.__code__)
-        read = [function.__globals__[name] for name in variables if name in function.__globals__]
-        read += [cell.cell_contents for cell in function.__closure__ or () if cell_is_set(cell)]
-        read += function.__defaults__ or ()
-        for value in read:
+        attributes = names_in(function.__code__).attributes
+        for _, value in references_of_function(function):
             self.follow(value, evaluating)
             if isinstance(value, ModuleType) and not is_closed(value.__name__):
                 for member in members_of(value, attributes):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Tensor, is_differentiable
+from gradcheck.backends.base import Array, Backend, Tensor, is_differentiable
 from gradcheck.case.broken_contracts import NoGradient
 from gradcheck.case.layer_calls import Wrap, wrapped_methods
 from gradcheck.checking.problem import Observation
@@ -51,10 +51,7 @@ def observe(function: TensorFunction, cotangents: Sequence[Array | None]) -> Obs
     with wrapped_methods(function.backend.paddle.autograd.PyLayer, wraps):
         outputs = function.checked_outputs(inputs)
         arrays = [array(out).copy() for out in outputs]
-        starts = [
-            None if c is None else function.backend.tensor(c, a.dtype.name, stop_gradient=True)
-            for a, c in zip(arrays, cotangents, strict=True)
-        ]
+        starts = starts_for(function.backend, arrays, cotangents)
         by_forward = changed()
         # An operation in place says that the change is meant; where a gradient is taken that makes
         # no difference.
@@ -82,6 +79,16 @@ def observe(function: TensorFunction, cotangents: Sequence[Array | None]) -> Obs
         gradients=function.in_places(gradients, needed),
         interrupted=interrupted,
     )
+
+
+def starts_for(
+    backend: Backend, outputs: Sequence[Array], cotangents: Sequence[Array | None]
+) -> list[Tensor | None]:
+    """Cotangents as Tensors of the dtypes of the outputs."""
+    return [
+        None if c is None else backend.tensor(c, out.dtype.name, stop_gradient=True)
+        for out, c in zip(outputs, cotangents, strict=True)
+    ]
 
 
 def values_elsewhere(array: Array, scale: float) -> Array:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import inspect
 import itertools
-import sys
 from collections.abc import Collection, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from gradcheck.backends.base import Backend, Tensor, package_of
-from gradcheck.case.names_in_code import CLOSED, cell_is_set, codes_in, is_installed, names_in
+from gradcheck.case.names_in_code import CLOSED, is_installed, references_of_function
 
 
 def unnamed(leaf: Tensor) -> str:
@@ -84,22 +82,3 @@ def references(value: Any) -> Iterator[tuple[str, Any]]:
             yield from value.named_parameters()
         yield "", type(value)
         yield from getattr(value, "__dict__", {}).items()
-
-
-def references_of_function(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The globals, imported modules, closure and defaults of a function, by their names."""
-    code = function.__code__
-    for name in names_in(code):
-        if name in function.__globals__:
-            yield name, function.__globals__[name]
-    for part in codes_in(code):
-        for step in dis.get_instructions(part):
-            if step.opname == "IMPORT_NAME" and step.argval in sys.modules:
-                yield step.argval, sys.modules[step.argval]
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        if cell_is_set(cell):
-            yield name, cell.cell_contents
-    defaults = function.__defaults__ or ()
-    positional = code.co_varnames[: code.co_argcount]
-    yield from zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
-    yield from (function.__kwdefaults__ or {}).items()

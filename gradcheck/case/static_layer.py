@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from itertools import compress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -98,13 +99,12 @@ class StaticLayer(ScenarioLayer):
         values |= {f"cotangent_{k}": value for k, value in enumerate(cotangents)}
         values |= {f"second_{k}": value for k, value in enumerate(seconds)}
         feed = {name: values[name] for name in feeds}
-        present = [fetch is not None for fetch in fetches]
+        is_present, wanted = present(fetches)
         with mode(self.backend.paddle, static=True):
-            wanted = [fetch for fetch in fetches if fetch is not None]
             found = self.executor.run(program, feed=feed, fetch_list=wanted)
         tensor = self.backend.tensor
         tensors = [tensor(value, value.dtype.name, stop_gradient=True) for value in found]
-        return self.in_places(tensors, present)
+        return self.in_places(tensors, is_present)
 
     def built(
         self, signature: InputTypes, order: int, active: Sequence[bool]
@@ -124,8 +124,7 @@ class StaticLayer(ScenarioLayer):
         claimed = [not output.stop_gradient for output in outputs]
         if order == 0:
             return list(inputs), outputs, claimed
-        checked = [output for output, claims in zip(outputs, claimed, strict=True) if claims]
-        ends = [output for output, takes_part in zip(checked, active, strict=True) if takes_part]
+        ends = [*compress(compress(outputs, claimed), active)]
         starts = [
             fed(f"cotangent_{k}", out.shape, out.dtype, order == 1) for k, out in enumerate(ends)
         ]
@@ -154,8 +153,7 @@ class StaticLayer(ScenarioLayer):
         needed = [not spec.stop_gradient and is_differentiable(x) for spec, x in pairs]
         claimed = self.program(0, (), arrays).claimed
         outputs: list[Array] = self.run(0, (), arrays)
-        moved = [x for x, need in zip(arrays, needed, strict=True) if need]
-        unchecked = nothing_claimed(outputs, outputs, claimed, moved)
+        unchecked = nothing_claimed(outputs, outputs, claimed)
         return FirstCall(arrays, outputs, claimed, needed, unchecked)
 
     def documented(self, cotangent: Any) -> dict[str, Any]:
@@ -163,8 +161,7 @@ class StaticLayer(ScenarioLayer):
         first = self.first_call
         outs = self.documented_outputs = first.outputs
         self.namespace["out"] = outs[0] if len(outs) == 1 else outs
-        claimed = [out for out, claims in zip(outs, first.claimed, strict=True) if claims]
-        starts = [np.ones_like(out) for out in claimed]
+        starts = [np.ones_like(out) for out in compress(outs, first.claimed)]
         if not starts or not any(first.needed):
             return dict.fromkeys(self.inputs)
         if cotangent is not None:
@@ -183,17 +180,15 @@ class StaticLayer(ScenarioLayer):
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         claimed = self.program(0, (), arrays).claimed
-        outs = self.run(0, (), arrays)
-        return [out for out, claims in zip(outs, claimed, strict=True) if claims]
+        return [*compress(self.run(0, (), arrays), claimed)]
 
     def vjp(
         self, arrays: Sequence[Array], cotangents: Sequence[Array | None]
     ) -> list[Array | None]:
-        given = [c for c in cotangents if c is not None]
+        active, given = present(cotangents)
         if not given:
             return [None] * len(arrays)
-        found = self.run(1, [c is not None for c in cotangents], arrays, given)
-        return with_gaps(found, self.needed)
+        return with_gaps(self.run(1, active, arrays, given), self.needed)
 
     def double_vjp(
         self,
@@ -201,10 +196,10 @@ class StaticLayer(ScenarioLayer):
         cotangents: Sequence[Array | None],
         second: Sequence[Array | None],
     ) -> list[Array | None]:
-        given = [c for c in cotangents if c is not None]
-        wanted = [x for x, need in zip(arrays, self.needed, strict=True) if need]
-        seconds = [x * 0 if c is None else c for x, c in zip(wanted, second, strict=True)]
-        found = self.run(2, [c is not None for c in cotangents], arrays, given, seconds)
+        active, given = present(cotangents)
+        pairs = zip(compress(arrays, self.needed), second, strict=True)
+        seconds = [x * 0 if c is None else c for x, c in pairs]
+        found = self.run(2, active, arrays, given, seconds)
         return with_gaps(found, [*self.needed, *(True for _ in given)])
 
 
@@ -217,6 +212,12 @@ class EagerStaticLayer(ScenarioLayer):
     def called(self, tensors: dict[str, Tensor]) -> Any:
         with mode(self.backend.paddle, static=False), running_eagerly():
             return super().called(tensors)
+
+
+def present(values: Sequence[Any]) -> tuple[list[bool], list[Any]]:
+    """Whether each of some values is not None, and those that are not."""
+    flags = [value is not None for value in values]
+    return flags, [*compress(values, flags)]
 
 
 def static_gradients(

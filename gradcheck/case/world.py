@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
-from gradcheck.case.function import Call, output_names, with_gaps
+from gradcheck.case.function import Call, gradients_of, map_present, output_names, with_gaps
 from gradcheck.case.layer_calls import LayerCalls, Way
+from gradcheck.case.observe import starts_for
 from gradcheck.spec.containers import inside
 from gradcheck.spec.literals import Stands
 from pylayer.distributed.rank import current
@@ -172,19 +174,11 @@ class OnRank:
 
     def backward(self, cotangents: Sequence[Array | None]) -> list[Any]:
         """The gradients of the inputs, None where there is none; then what was wrong with waiting."""
-        backend, ends, starts = self.backend, list[Tensor](), list[Tensor]()
-        for out, c in zip(self.outputs, cotangents, strict=True):
-            if c is not None and not out.stop_gradient:
-                ends.append(out)
-                dtype = backend.array(out).dtype.name
-                starts.append(backend.tensor(c, dtype, stop_gradient=True))
+        backend = self.backend
+        starts = starts_for(backend, list(map(backend.array, self.outputs)), cotangents)
         needed = [not t.stop_gradient for t in self.leaves]
-        wanted = [t for t in self.leaves if not t.stop_gradient]
-        found: list[Tensor | None] = [None] * len(wanted)
-        if ends and wanted:
-            found = backend.grad(ends, wanted, starts, (), False)
-        gradients = with_gaps(found, needed)
-        return [*(None if g is None else backend.array(g) for g in gradients), unwaited()]
+        found = gradients_of(backend, self.outputs, starts, [*compress(self.leaves, needed)])
+        return [*map_present(backend.array, with_gaps(found, needed)), unwaited()]
 
     def begun(self) -> list[str]:
         """The calls since the latest forward began, in words, that were not waited for at once."""

@@ -6,7 +6,7 @@ Its inputs are those of all ranks, its outputs too; see `gradcheck.case.world`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -16,7 +16,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, is_differentiable
 from gradcheck.case.broken_contracts import Broken
-from gradcheck.case.function import Call, NamespaceCall, TensorFunction, output_names
+from gradcheck.case.function import Call, NamespaceCall, TensorFunction, map_present, output_names
 from gradcheck.case.gradient_check import checked
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.layer_calls import LayerCalls
@@ -96,9 +96,11 @@ class WorldCall:
             found = self.recorded(tensors)
         else:
             found = self.layer.apply(list(tensors), *tensors.values())
-        if not isinstance(found, (list, tuple)):
-            return found
-        return found[0] if len(found) == 1 else list(found)
+        return found[0] if isinstance(found, (list, tuple)) and len(found) == 1 else found
+
+    def per_rank(self, parts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+        """The parts of each rank, by name."""
+        return [{name: part[rank] for name, part in parts.items()} for rank in range(self.size)]
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]] = ()) -> list[Any]:
         """What a method of `OnRank` gives on each rank."""
@@ -128,8 +130,7 @@ class WorldCall:
         parts = self.ranks.apart(
             lambda: {name: self.parts_of(name, t) for name, t in tensors.items()}
         )
-        rows = [({name: part[r] for name, part in parts.items()},) for r in range(self.size)]
-        found = self.each("recorded", rows)
+        found = self.each("recorded", [(row,) for row in self.per_rank(parts)])
         return self.ranks.apart(lambda: self.joined(found))  # type: ignore[no-any-return]
 
     def parts_of(self, name: str, tensor: Tensor) -> list[Tensor]:
@@ -162,10 +163,9 @@ class WorldCall:
             @staticmethod
             def forward(ctx: Any, names: list[str], *inputs: Tensor) -> tuple[Tensor, ...]:
                 ctx.names = names
-                outputs, claimed = world.forward(dict(zip(names, inputs, strict=True)))
-                pairs = zip(outputs, claimed, strict=True)
+                outputs, unclaimed = world.forward(dict(zip(names, inputs, strict=True)))
                 ctx.set_materialize_grads(False)
-                ctx.mark_non_differentiable(*(out for out, claims in pairs if not claims))
+                ctx.mark_non_differentiable(*unclaimed)
                 return tuple(outputs)
 
             @staticmethod
@@ -189,25 +189,23 @@ class WorldCall:
                 raise
             raise self.raised.with_traceback(error.__traceback__) from None
 
-    def forward(self, inputs: dict[str, Tensor]) -> tuple[list[Tensor], list[bool]]:
-        """The outputs of the world, and whether each claims a gradient on any rank."""
+    def forward(self, inputs: dict[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """The outputs of the world, and those for which no rank claims a gradient."""
         needed = {name: not t.stop_gradient for name, t in inputs.items()}
         arrays = {name: self.spread(name, self.backend.array(t)) for name, t in inputs.items()}
-        self.forward_rows = [
-            ({name: parts[rank] for name, parts in arrays.items()}, needed)
-            for rank in range(self.size)
-        ]
+        self.forward_rows = [(row, needed) for row in self.per_rank(arrays)]
         found = self.each("forward", self.forward_rows)
         self.note_read_early([a for ranks in found for a, _ in ranks], self.forward_again)
-        outputs, claimed, words = [], [], self.output_words(found)
+        outputs, unclaimed, words = [], [], self.output_words(found)
         self.outputs = {}
         for name, word, ranks in zip(
             output_names(len(words)), words, zip(*found, strict=True), strict=True
         ):
             whole = self.gathered(name, word, [array for array, _ in ranks])
             outputs.append(self.backend.tensor(whole, None, stop_gradient=True))
-            claimed.append(any(claims for _, claims in ranks))
-        return outputs, claimed
+            if not any(claims for _, claims in ranks):
+                unclaimed.append(outputs[-1])
+        return outputs, unclaimed
 
     def forward_again(self, spared: Collection[str]) -> list[Array]:
         """What the ranks' forwards give where some calls are `spared`."""
@@ -268,7 +266,7 @@ class WorldCall:
             self.gradient(name, list(ranks))
             for name, ranks in zip(names, zip(*found, strict=True), strict=True)
         ]
-        return [None if g is None else tensor(g, None, stop_gradient=True) for g in wholes]
+        return map_present(lambda g: tensor(g, None, stop_gradient=True), wholes)
 
     def gradient(self, name: str, ranks: list[Array | None]) -> Array | None:
         """The gradient of an input of the world, of those that the ranks give."""
