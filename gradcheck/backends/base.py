@@ -1,4 +1,5 @@
-"""What a backend is: a module with Paddle's names, and the few things that differ between its implementations."""
+"""What a backend is: a module with Paddle's names, and the few things that differ between its
+implementations."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ Tensor = Any
 Tensors = list[Tensor]
 
 Spot = tuple[CodeType, int]
-"""Where code stands: a code object, and the offset of an instruction in it (a frame's ``f_lasti``)."""
+"""Where code stands: a code object, and the offset of an instruction in it (a frame's ``f_lasti``).
+"""
 
 
 class WorldRanks(Protocol):
@@ -31,7 +33,8 @@ class WorldRanks(Protocol):
         """What a method of each rank's own object gives for its arguments."""
 
     def apart(self, function: Callable[[], Any]) -> Any:
-        """What a function gives that belongs to no rank: no code of the user's stands behind what it computes."""
+        """What a function gives that belongs to no rank: no code of the user's stands behind what
+        it computes."""
 
     def close(self) -> None:
         """End what was started for them: nothing is asked of them any more."""
@@ -61,9 +64,11 @@ class Recordable(Computed, Protocol):
 
 
 class Backend(Protocol):
-    """An implementation of Paddle's API. Everything else is done through `paddle`, the same way for all.
+    """An implementation of Paddle's API. Everything else is done through `paddle`, the same way for
+    all.
 
-    Implementations derive from it; what has a body here is that of a release, which says nothing of what it computes.
+    Implementations derive from it; what has a body here is that of a release, which says nothing of
+    what it computes.
     """
 
     name: str
@@ -74,7 +79,8 @@ class Backend(Protocol):
     """The module that ``import paddle`` gives in a scenario's code."""
 
     def tensor(self, array: Array, /, dtype: str | None, *, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's or the backend's."""
+        """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's
+        or the backend's."""
 
     def grad(
         self,
@@ -86,15 +92,16 @@ class Backend(Protocol):
     ) -> list[Tensor | None]:
         """As ``paddle.grad`` gives them for `inputs`; None where no output depends on one.
 
-        `held` are the leaves that need a gradient and were not made for this, be they among the inputs or not; their
-        ``grad`` stays as it is.
+        `held` are the leaves that need a gradient and were not made for this, be they among the
+        inputs or not; their ``grad`` stays as it is.
         """
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
         """Have a leaf stand for the values of another Tensor, in that one's memory and dtype."""
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
-        """What a call returns, and the leaves that need a gradient and that it computes with, if known."""
+        """What a call returns, and the leaves that need a gradient and that it computes with, if
+        known."""
         return call(), []
 
     def recomputation(
@@ -114,23 +121,27 @@ class Backend(Protocol):
     """Whether each rank of a world is a process of its own."""
 
     def observing(self, observer: LayerObserver) -> AbstractContextManager[None]:
-        """A block in which `observer` learns of the layers that are applied, and of those whose backward runs."""
+        """A block in which `observer` learns of the layers that are applied, and of those whose
+        backward runs."""
 
     def lacks(self, error: BaseException) -> str:
-        """The name of Paddle's that the backend does not have, if that is what an error was raised for; else empty."""
+        """The name of Paddle's that the backend does not have, if that is what an error was raised
+        for; else empty."""
         return ""
 
     def array(self, tensor: Tensor, /) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor in the memory of an array, where the backend can share it; else with a copy."""
+        """A leaf Tensor in the memory of an array, where the backend can share it; else with a
+        copy."""
         return self.tensor(array, None, stop_gradient=stop_gradient)
 
     def ranks(
         self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
     ) -> WorldRanks:
-        """The ranks of a world; `work`, called on each with its number, makes the object whose methods it runs.
+        """The ranks of a world; `work`, called on each with its number, makes the object whose
+        methods it runs.
 
         Args:
             degrees: ranks along the axes of fleet's topology; none to leave it alone.
@@ -139,11 +150,12 @@ class Backend(Protocol):
 
 
 class BackendRow(NamedTuple):
-    """The class that a backend is, and what that is called with; what it needs, and how to get that.
+    """The class that a backend is, and what that is called with; what it needs, and how to get
+    that.
 
-    `distributions` are the packages that may bring it: their version is the backend's.
-    `preload` are modules that a server imports before it forks the first case of the backend: they cost a case nothing.
-    `warm_up`: a server may run it before it forks, which a device forbids.
+    `distributions` are the packages that may bring it: their version is the backend's. `preload`
+    are modules that a server imports before it forks the first case of the backend: they cost a
+    case nothing. `warm_up`: a server may run it before it forks, which a device forbids.
     """
 
     implementation: str
@@ -173,7 +185,8 @@ BACKENDS: dict[str, BackendRow] = {
 }  # fmt: skip
 """The table of backends, by the name that the command line and specs use.
 
-Where it has a version, as ``paddle@3.0.0``, it is a release in an environment of its own, see `backends.environments`.
+Where it has a version, as ``paddle@3.0.0``, it is a release in an environment of its own, see
+`backends.environments`.
 """
 
 
@@ -183,7 +196,8 @@ def kind_of(name: str) -> str:
 
 
 def version_of(name: str) -> str:
-    """The version of a backend: the one in its name, or else that of what is installed here; empty if none is."""
+    """The version of a backend: the one in its name, or else that of what is installed here; empty
+    if none is."""
     return name.partition("@")[2] or installed_version(*BACKENDS[name].distributions)
 
 
@@ -203,7 +217,8 @@ def installed_version(*distributions: str) -> str:
 
 @functools.cache  # asked once for every case, and what is installed does not change during a run
 def missing(name: str) -> str:
-    """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports nothing."""
+    """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports
+    nothing."""
     entry = BACKENDS[kind_of(name)]
     absent = [module for module in entry.needs if find_spec(module) is None]
     return (
@@ -247,7 +262,8 @@ def package_of(value: Any) -> str:
 
 
 def without_our_paths() -> dict[str, str]:
-    """The variables of this process, without those that would show another interpreter the packages of this one."""
+    """The variables of this process, without those that would show another interpreter the packages
+    of this one."""
     return {
         name: value
         for name, value in os.environ.items()

@@ -53,7 +53,8 @@ class RanksInTurns(WorldRanks):
 
 
 class BundledBackend(Backend):
-    """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is False."""
+    """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is
+    False."""
 
     records = True
 
@@ -89,8 +90,8 @@ class BundledBackend(Backend):
         held: Sequence[Any],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """As ``backward`` would, which asks every layer for all of its gradients: also those that a backward adds to
-        leaves itself, as that of `recompute` does."""
+        """As ``backward`` would, which asks every layer for all of its gradients: also those that a
+        backward adds to leaves itself, as that of `recompute` does."""
         before = [leaf.grad for leaf in held]
         for leaf in held:
             leaf.clear_grad(False)

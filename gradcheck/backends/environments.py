@@ -1,7 +1,9 @@
-"""Releases of a backend in environments of their own: other interpreters, with which their servers are started.
+"""Releases of a backend in environments of their own: other interpreters, with which their servers
+are started.
 
-``paddle@3.0.0`` is one of them. ``gradcheck backends add`` makes it in the user's cache folder; a project may name
-interpreters that exist already. Nothing of gradcheck is installed there: servers find it by path (`run.interpreter`).
+``paddle@3.0.0`` is one of them. ``gradcheck backends add`` makes it in the user's cache folder; a
+project may name interpreters that exist already. Nothing of gradcheck is installed there: servers
+find it by path (`run.interpreter`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
-"""The backends that have releases to install: the package, and what it imports beside what it asks for.
+"""The backends that have releases to install: the package, and what it imports beside what it asks
+for.
 
 Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
 """
@@ -38,16 +41,18 @@ BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 """What releases below a version of a backend need beside that.
 
-Paddle 2.6.2 is compiled against NumPy 1 and imports ``pkg_resources``, which setuptools had up to version 80; it
-accepts any version of both.
+Paddle 2.6.2 is compiled against NumPy 1 and imports ``pkg_resources``, which setuptools had up to
+version 80; it accepts any version of both.
 """
 
 FOLDER = "GRADCHECK_ENVIRONMENTS"
-"""Environment variable that names the folder of the environments, in place of that in the user's cache."""
+"""Environment variable that names the folder of the environments, in place of that in the user's
+cache."""
 COMPLETE = "gradcheck-environment"
 """The file that an environment has once everything is installed."""
 LOOK = 30.0
-"""Seconds that an interpreter has to say what is installed there: a question of file names, seen to take 0.1."""
+"""Seconds that an interpreter has to say what is installed there: a question of file names, seen to
+take 0.1."""
 
 _QUESTION = """
 import importlib.metadata as m, importlib.util as u, json, platform, sys
@@ -80,7 +85,8 @@ class NotMadeError(UserError):
 
 
 def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlace:
-    """Where a backend runs: here, in the interpreter that `configured` names, or in an environment that was made."""
+    """Where a backend runs: here, in the interpreter that `configured` names, or in an environment
+    that was made."""
     if "@" not in backend:
         return BackendPlace(backend, problem=missing(backend))
     if backend in configured:
@@ -95,7 +101,8 @@ def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlac
 
 
 def looked_at(backend: str, interpreter: str) -> BackendPlace:
-    """The place of a backend with an interpreter, which is asked what is installed there; nothing is imported."""
+    """The place of a backend with an interpreter, which is asked what is installed there; nothing
+    is imported."""
     kind, _, wanted = backend.partition("@")
     distributions = BACKENDS[kind].distributions
     question = json.dumps([distributions, [*_MODULES, *(set(BACKENDS[kind].needs) - {"pylayer"})]])
@@ -136,7 +143,8 @@ def same_version(one: str, other: str) -> bool:
 
 # ------------------------------------------------------------------------------------ names
 def name_problem(backend: str) -> str:
-    """What is wrong with the name of a backend, in one line; empty if nothing is. The version must be exact."""
+    """What is wrong with the name of a backend, in one line; empty if nothing is. The version must
+    be exact."""
     kind, at, wanted = backend.partition("@")
     if kind not in BACKENDS or not at:
         joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
@@ -162,7 +170,7 @@ def requirements(backend: str) -> list[str]:
     return [f"{package}=={wanted}", *WORKER_NEEDS, *beside, *itertools.chain(*older)]
 
 
-# ------------------------------------------------------------------------------------ environments that we make
+# ------------------------------ environments that we make
 def folder() -> Path:
     """Where environments are made: in the user's cache folder."""
     if named := os.environ.get(FOLDER):
@@ -192,8 +200,9 @@ def make(
 ) -> BackendPlace:
     """Make the environment of a backend, in place of one that was not finished.
 
-    uv is used if it is there: it keeps what it downloads, and shares files between environments. `say` is told each
-    command; what the commands print, progress included, goes to stderr. `try_out` says what goes wrong with it.
+    uv is used if it is there: it keeps what it downloads, and shares files between environments.
+    `say` is told each command; what the commands print, progress included, goes to stderr.
+    `try_out` says what goes wrong with it.
 
     Raises:
         NotMadeError: a command failed, or the environment cannot be used.
@@ -239,8 +248,8 @@ def run_printing(command: Sequence[str], backend: str) -> None:
     if status:
         version = "{}.{}".format(*sys.version_info)
         raise NotMadeError(
-            f"{backend} was not installed: {Path(command[0]).name} ended with status {status}, see above; the release "
-            f"may not exist, or not for Python {version} on this system"
+            f"{backend} was not installed: {Path(command[0]).name} ended with status {status}, see "
+            f"above; the release may not exist, or not for Python {version} on this system"
         )
 
 

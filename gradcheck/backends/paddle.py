@@ -45,10 +45,12 @@ class PaddleBackend(Backend):
         held: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """As ``backward`` leaves them in the leaves; from ``paddle.grad`` where the graph of the gradients is wanted.
+        """As ``backward`` leaves them in the leaves; from ``paddle.grad`` where the graph of the
+        gradients is wanted.
 
-        Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's outputs, and in all
-        releases in one within another, which is what a backward that calls ``paddle.grad`` comes to.
+        Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's
+        outputs, and in all releases in one within another, which is what a backward that calls
+        ``paddle.grad`` comes to.
 
         Raises:
             NotImplementedError: there is such a call, and the graph of the gradients is wanted.
@@ -75,8 +77,9 @@ class PaddleBackend(Backend):
         return found
 
     def without_gradient(self, leaf: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Have a leaf's gradient be zeros. Returns the gradient and a Tensor of the memory that it had, to be given
-        back: whoever holds the one has the other, and Paddle would write into it. None if the leaf has none."""
+        """Have a leaf's gradient be zeros. Returns the gradient and a Tensor of the memory that it
+        had, to be given back: whoever holds the one has the other, and Paddle would write into it.
+        None if the leaf has none."""
         gradient = leaf.grad
         if gradient is None:
             return None
@@ -91,8 +94,8 @@ class PaddleBackend(Backend):
     ) -> list[Tensor | None]:
         """The gradients, to be derived once more.
 
-        Those of `held` are asked for as well: ``paddle.grad`` tells a PyLayer that an argument nobody asked for needs
-        no gradient, and refuses the one that its backward gives.
+        Those of `held` are asked for as well: ``paddle.grad`` tells a PyLayer that an argument
+        nobody asked for needs no gradient, and refuses the one that its backward gives.
 
         Raises:
             NotImplementedError: see `grad`.
@@ -120,7 +123,8 @@ class PaddleBackend(Backend):
 
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
-        """``apply`` makes a context of a class of the layer's own, whose backward calls the layer's."""
+        """``apply`` makes a context of a class of the layer's own, whose backward calls the
+        layer's."""
         found, nn = (
             getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None),
             self.paddle.static.nn,
@@ -181,7 +185,8 @@ class PaddleBackend(Backend):
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:
-    """The addresses at which a contiguous Tensor's memory begins and ends; the same one twice if it is not."""
+    """The addresses at which a contiguous Tensor's memory begins and ends; the same one twice if it
+    is not."""
     if not tensor.is_contiguous() or not tensor.size:
         return 0, 0
     start = tensor.data_ptr()
@@ -190,7 +195,8 @@ def extent(tensor: Tensor) -> tuple[int, int]:
 
 @contextmanager
 def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None]:
-    """Have a function of a module raise when it is called within itself, and note that in `refused`."""
+    """Have a function of a module raise when it is called within itself, and note that in
+    `refused`."""
     function, running = getattr(module, name), list[str]()
 
     def guarded(*args: Any, **kwargs: Any) -> Any:

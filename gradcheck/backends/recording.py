@@ -1,4 +1,5 @@
-"""Runs of a call on the bundled engine, recorded or perturbed, and the pull back of what is recorded.
+"""Runs of a call on the bundled engine, recorded or perturbed, and the pull back of what is
+recorded.
 
 What is checked may run on a device; what checks it is NumPy's: arrays come to the host where they
 leave this file.
@@ -183,7 +184,8 @@ class Decision(NamedTuple):
 class Recording(Watch):
     """A call as it was computed, and the watch that notes it.
 
-    Values are numbered: the inputs first, then the outputs of each operation.
+    Values are numbered: the inputs first, then the outputs of each operation. They are noted on the
+    host.
 
     Args:
         lines: whether to note where in the user's code operations stand.
@@ -205,7 +207,7 @@ class Recording(Watch):
         """By node and the place of the output among the node's. Outputs of PyLayers that keep their
         backward have the number of what they are made by."""
         self.inputs = len(inputs)
-        self.arrays: list[Array] = [tensor.array for tensor in inputs]
+        self.arrays: list[Array] = [to_numpy(tensor.array) for tensor in inputs]
         """The values, by number."""
         self.steps: list[Step] = []
         self.decisions: list[Decision] = []
@@ -226,18 +228,12 @@ class Recording(Watch):
                 self.numbers[tensor.node, 0] = number
 
     def end(self, outputs: Sequence[Tensor]) -> None:
-        """Note what the call returned, and bring what lies on a device to the host."""
+        """Note what the call returned."""
         self.outputs = [to_numpy(tensor.array) for tensor in outputs]
         self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
         # A value that is taken out after the last operation cannot be part of the result.
         last = max(self.ends) if self.ends and min(self.ends) >= 0 else len(self.arrays)
         self.leaks = [text for at, text in self.taken_out if last >= at]
-        if any(type(array) is not np.ndarray for array in self.arrays):
-            self.arrays = list(map(to_numpy, self.arrays))
-            for step in self.steps:
-                step.values[:] = map(to_numpy, step.values)
-            for decision in self.decisions:
-                decision.inputs[:] = map(on_host, decision.inputs)
 
     def number_of(self, parent: Any) -> int:
         """The number of the value that a gradient goes to; -1 where there is none."""
@@ -253,7 +249,7 @@ class Recording(Watch):
         """Note a decision if it was made on something that depends on the inputs."""
         edges = [self.number_of(parent_of(value)) for value in inputs]
         if any(edge >= 0 for edge in edges):
-            arrays, spot = arrays_of(inputs), self.spots()[0]
+            arrays, spot = list(map(on_host, arrays_of(inputs))), self.spots()[0]
             self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), spot))
 
     # ----------------------------------------------------------------- what the engine tells
@@ -267,6 +263,7 @@ class Recording(Watch):
         inputs = [self.arrays[edge] if edge >= 0 else None for edge in edges]
         if self.perturbation is not None:
             perturb_outputs(self.perturbation, node.op, values, inputs, first)
+        values = list(map(to_numpy, values))
         if not is_differentiable(values[0]):
             name = f"{node.op.name} to integers"
             self.decisions.append(Decision(name, node.op.inputs, inputs, edges, first, spot))
@@ -393,7 +390,8 @@ def perturb_outputs(
 
 
 def widens(op: Row, value: Array, read: Sequence[Any]) -> bool:
-    """Whether an output is a cast of the first value read, or of one of that dtype, to no fewer bytes."""
+    """Whether an output is a cast of the first value read, or of one of that dtype, to no fewer
+    bytes."""
     if op.name != "cast" or not read:
         return False
     source = np.dtype(getattr(read[0], "dtype", read[0]))

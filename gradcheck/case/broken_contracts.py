@@ -1,4 +1,4 @@
-"""Broken contracts as errors: returned values that are no gradients, and what Paddle raises then."""
+"""Broken contracts as errors: values that are not gradients, and what Paddle raises then."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from gradcheck.spec.model import BackendExpectation, Expect, Scenario
 class Case(BaseModel):
     """One scenario at one point of its matrix on one backend: what a process runs."""
 
-    # Only the processes of cases validate them; `list` and `show` need not wait for the validator to be built.
+    # Only the processes of cases validate them: `list` and `show` need not build the validator.
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants", defer_build=True)
 
     scenario: Scenario
@@ -69,7 +69,8 @@ class Case(BaseModel):
         return self.model_copy(update={"scenario": self.scenario.model_copy(update=kept)})
 
     def result(self, status: Status, message: str, **fields: Any) -> Result:
-        """A result of this case, for those who cannot or need not run it; `fields` are further ones of Result."""
+        """A result of this case, for those who cannot or need not run it; `fields` are further ones
+        of Result."""
         scenario = self.scenario
         return Result(
             name=self.name,

@@ -46,8 +46,8 @@ def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
     )
     outputs = problem.outputs or ()
     if [is_differentiable(output) for output in outputs] != [True]:
-        count = len(outputs)
-        return f"{expected} the function has {count} outputs that claim a gradient, not one floating one"
+        count = f"{len(outputs)} outputs that claim a gradient, not one floating one"
+        return f"{expected} the function has {count}"
     for size in (1, LARGER):
         given = cotangent(outputs[0], size, random)
         assert given is not None

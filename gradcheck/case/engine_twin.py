@@ -1,7 +1,9 @@
-"""A layer or function of the installed Paddle as one of the bundled engine: its own code, the engine behind its names.
+"""A layer or function of the installed Paddle as one of the bundled engine: its own code, the
+engine behind its names.
 
-The engine keeps account of what it computes (lines, operations, rounding), which Paddle does not. Where everything that
-the code names has a counterpart of the same dotted name, and the outputs agree, it may speak for the original.
+The engine keeps account of what it computes (lines, operations, rounding), which Paddle does not.
+Where everything that the code names has a counterpart of the same dotted name, and the outputs
+agree, it may speak for the original.
 """
 
 from __future__ import annotations
@@ -9,8 +11,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -35,7 +36,8 @@ class NoTwin(Exception):  # noqa: N818 - an answer, not an error
 def twin_of(
     original: TensorFunction, function: Any, inputs: Sequence[Any], world: WorldOf | None = None
 ) -> TensorFunction | None:
-    """The call of `function` on `inputs`, of which `original` was made, on the engine; None if there is none."""
+    """The call of `function` on `inputs`, of which `original` was made, on the engine; None if
+    there is none."""
 
     def make(engine: Backend) -> TensorFunction:
         function_, *inputs_ = Translation(original.backend, engine).whole([function, *inputs])
@@ -84,8 +86,9 @@ def speaking_for(
 
 
 def alike(a: Array, b: Array, epsilon: float) -> bool:
-    """Whether outputs are the same up to rounding: to half of the digits, beside the largest element; those without a
-    derivative to the last bit. `epsilon` is the spacing at 1 of the coarsest dtype on the way to them."""
+    """Whether outputs are the same up to rounding: to half of the digits, beside the largest
+    element; those without a derivative to the last bit. `epsilon` is the spacing at 1 of the
+    coarsest dtype on the way to them."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if not is_differentiable(a):
@@ -101,12 +104,14 @@ class Translation:
     def __init__(self, original: Backend, other: Backend) -> None:
         self.original, self.other = original, other
         self.known = dict(counterparts(original.paddle, other.paddle))
-        """By the id of the original. `kept` keeps those alive, so that no other object gets the id."""
+        """By the id of the original. `kept` keeps those alive, so that no other object gets the id.
+        """
         self.kept: list[Any] = []
         self.unfilled: list[tuple[FunctionType, FunctionType]] = []
 
     def whole(self, value: Any) -> Any:
-        """The counterpart of a value, with the functions that were made, and those that are made on the way, filled.
+        """The counterpart of a value, with the functions that were made, and those that are made on
+        the way, filled.
 
         Raises:
             NoTwin: there is none.
@@ -115,7 +120,7 @@ class Translation:
         while self.unfilled:
             old, new = self.unfilled.pop()
             names = names_in(old.__code__).variables & old.__globals__.keys()
-            new.__globals__.update({name: self.of(old.__globals__[name]) for name in names})
+            new.__globals__.update(self.items({name: old.__globals__[name] for name in names}))
             for cell, filled in zip(old.__closure__ or (), new.__closure__ or (), strict=True):
                 if cell_is_set(cell):
                     filled.cell_contents = self.of(cell.cell_contents)
@@ -126,8 +131,8 @@ class Translation:
         return found
 
     def of(self, value: Any) -> Any:
-        """The counterpart of a value; the value itself where it has nothing to do with the library. Functions are empty
-        still: they may refer to one another. Raises NoTwin."""
+        """The counterpart of a value; the value itself where it has nothing to do with the library.
+        Functions are empty still: they may refer to one another. Raises NoTwin."""
         if id(value) not in self.known:
             self.known[id(value)] = self.made(value)
             self.kept.append(value)
@@ -136,44 +141,59 @@ class Translation:
     def made(self, value: Any) -> Any:
         """As `of`, for what is not known yet."""
         if isinstance(value, self.original.paddle.Tensor):
-            return self.other.tensor(
-                self.original.array(value), None, stop_gradient=value.stop_gradient
-            )
+            array, is_stopped = self.original.array(value), value.stop_gradient
+            return self.other.tensor(array, None, stop_gradient=is_stopped)
         if isinstance(value, self.original.paddle.nn.Layer):
             return self.module(value)
         if isinstance(value, (staticmethod, classmethod)):
             return type(value)(self.of(value.__func__))
-        if isinstance(value, functools.partial):
-            keywords = {name: self.of(item) for name, item in value.keywords.items()}
-            return functools.partial(self.of(value.func), *map(self.of, value.args), **keywords)
-        if isinstance(value, BuiltinFunctionType) and inspect.isclass(
-            value.__self__
-        ):  # `apply` of a PyLayer
-            return getattr(self.of(value.__self__), value.__name__)
-        if isinstance(value, MethodType):
-            return MethodType(self.of(value.__func__), self.of(value.__self__))
-        if type(value) in (list, tuple):
-            items = [self.of(item) for item in value]
-            return value if all(map(operator.is_, items, value)) else type(value)(items)
-        if type(value) is dict:
-            pairs = {key: self.of(item) for key, item in value.items()}
-            return value if all(map(operator.is_, pairs.values(), value.values())) else pairs
+        if isinstance(value, (functools.partial, MethodType, BuiltinFunctionType)):
+            return self.bound(value)
+        if type(value) in (list, tuple, dict):
+            return self.container(value)
         if is_paddles_own(value):
             raise NoTwin(repr(value))
-        if "paddle" not in libraries_of(value) | referred(value):
+        libraries = libraries_of(value)
+        if "paddle" not in libraries | referred(value):
             return value
         if isinstance(value, FunctionType):
             return self.function(value)
         if inspect.isclass(value):
             return self.class_(value)
-        if "paddle" in libraries_of(value) or not hasattr(value, "__dict__"):
+        if "paddle" in libraries or not hasattr(value, "__dict__"):
             raise NoTwin(repr(value))
         made = object.__new__(self.of(type(value)))
-        made.__dict__.update({name: self.of(item) for name, item in vars(value).items()})
+        made.__dict__.update(self.items(vars(value)))
         return made
 
+    def items(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The counterparts of what has names."""
+        return {name: self.of(item) for name, item in values.items()}
+
+    def bound(self, value: Any) -> Any:
+        """A function with arguments, or a method, of the counterparts of both."""
+        if isinstance(value, functools.partial):
+            arguments = map(self.of, value.args)
+            return functools.partial(self.of(value.func), *arguments, **self.items(value.keywords))
+        if isinstance(value, MethodType):
+            return MethodType(self.of(value.__func__), self.of(value.__self__))
+        if inspect.isclass(value.__self__):  # `apply` of a PyLayer
+            return getattr(self.of(value.__self__), value.__name__)
+        if is_paddles_own(value):
+            raise NoTwin(repr(value))
+        return value
+
+    def container(self, value: Any) -> Any:
+        """A list, tuple or dict of the counterparts; the same one where these are the items."""
+        pairs = value if isinstance(value, dict) else dict(enumerate(value))
+        items = self.items(pairs)
+        if all(items[key] is item for key, item in pairs.items()):
+            return value
+        return items if isinstance(value, dict) else type(value)(items.values())
+
     def module(self, value: Any) -> Any:
-        """An ``nn.Layer`` with what it holds: of Paddle's own without sublayers, the code of its forward.
+        """An ``nn.Layer`` with what it holds: of Paddle's own without sublayers, the code of its
+        forward.
 
         Raises:
             NoTwin: it has hooks.
@@ -194,25 +214,20 @@ class Translation:
         for name in vars(value).keys() - vars(theirs()).keys():
             setattr(made, name, self.of(vars(value)[name]))
         for register in ("_parameters", "_buffers", "_sub_layers"):
-            vars(made)[register].update(
-                {n: self.of(item) for n, item in vars(value)[register].items()}
-            )
+            vars(made)[register].update(self.items(vars(value)[register]))
         made.training = value.training
         return made
 
     def class_(self, value: type) -> type:
-        """A class with the counterparts of its bases and its own attributes, but for what Paddle's metaclass adds."""
-        kept = {
+        """A class with the counterparts of its bases and its own attributes, but for what Paddle's
+        metaclass adds."""
+        own = {
             name: item
             for name, item in vars(value).items()
             if name not in ("__dict__", "__weakref__")
+            and not (inspect.isclass(item) and is_paddles_own(item))
         }
-        own = {
-            name: self.of(item)
-            for name, item in kept.items()
-            if not (inspect.isclass(item) and is_paddles_own(item))
-        }
-        return type(value.__name__, tuple(map(self.of, value.__bases__)), own)
+        return type(value.__name__, tuple(map(self.of, value.__bases__)), self.items(own))
 
     def function(self, value: FunctionType) -> FunctionType:
         """A function with the same code, its globals and closure still to be filled."""

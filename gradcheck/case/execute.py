@@ -159,8 +159,8 @@ class Run:
     ) -> ScenarioLayer:
         """The scenario's layer on a backend.
 
-        An imported one is what `counterpart` makes of it; of a static one, if `eager`, the functions
-        are called on Tensors.
+        An imported one is what `counterpart` makes of it; of a static one, if `eager`, the
+        functions are called on Tensors.
         """
         kind = WorldLayer if self.in_world else ScenarioLayer
         if is_static(self.scenario.layer):
@@ -186,7 +186,8 @@ class Run:
     def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.
 
-        Gradients that the backend refuses in the first are what the second finds: a broken contract.
+        Gradients that the backend refuses in the first are what the second finds: a broken
+        contract.
         """
         is_checked = self.expect.gradient != "unchecked"
         found: list[Finding] = []
@@ -297,7 +298,7 @@ class Run:
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: ScenarioLayer) -> GradientSummary:
-        """The gradient check; of second order too where that is asked for and the first is right."""
+        """The gradient check; of second order too if that is asked for and the first is right."""
         case, wanted = self.case, self.expect.gradient
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         if declared != "matches":  # that is said of the inputs alone

@@ -161,8 +161,8 @@ class TensorFunction:
         self.calls = self.new_calls()
         """The layers of the evaluations at these arrays."""
         self.closed_over: dict[str, Tensor] | None = None if self.closes_over else {}
-        """Leaves that the call reads beside its inputs, and that need a gradient: they are among the
-        inputs. None until they are known."""
+        """Leaves that the call reads beside its inputs, and that need a gradient: they are among
+        the inputs. None until they are known."""
         self.held: Sequence[Tensor] = ()
         """These, and others whose gradients a release may add to."""
         self.originals: dict[str, Tensor] = {}

@@ -75,17 +75,22 @@ def check_gradient(
     precision: Precision = "strict",
     seconds: float = np.inf,
 ) -> GradientSummary:
-    """Hold the vjp that `problem` claims against the differences and the tape, its behaviour against the contracts.
+    """Hold the vjp that `problem` claims against the differences and the tape, its behaviour
+    against the contracts.
 
     Args:
         seed: of the directions and cotangents.
-        rtol: widens the error bounds, relative to the largest entry of a gradient; never narrows them.
-        mode: ``probe`` compares projections alone where there is no tape; ``auto`` also every entry of the gradient
-            where there is one; ``full`` every entry of every Jacobian.
-        listed: wrong entries that the summary lists of an input at most; all that are found are counted.
-        effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full`` names every entry.
+        rtol: widens the error bounds, relative to the largest entry of a gradient; never narrows
+            them.
+        mode: ``probe`` compares projections alone where there is no tape; ``auto`` also every entry
+            of the gradient where there is one; ``full`` every entry of every Jacobian.
+        listed: wrong entries that the summary lists of an input at most; all that are found are
+            counted.
+        effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full``
+            names every entry.
         precision: ``loose`` lets a backward pass that is right but loses digits in its own dtypes.
-        seconds: how long the check may take before naming ends. The verdict stands before that and is never lost.
+        seconds: how long the check may take before naming ends. The verdict stands before that and
+            is never lost.
 
     Raises:
         Exception: whatever the layer raises.
@@ -122,8 +127,8 @@ def checked(problem: Problem, *options: Any) -> tuple[Check, Found]:
 def name_wrong(
     prober: Prober, probe: Probe, listed: int, thorough: bool
 ) -> tuple[Named, dict[str, Any]]:
-    """What is wrong about a gradient that a probe shows to be wrong, and what a summary says of it: why, and the
-    differences of the worst entry where these gave its value."""
+    """What is wrong about a gradient that a probe shows to be wrong, and what a summary says of it:
+    why, and the differences of the worst entry where these gave its value."""
     point, named, said = prober.point, Named(), dict[str, Any]()
     spent = point.spent.runs
     backward: Backward = point.vjp
@@ -214,7 +219,7 @@ def summary_of(
     )
 
 
-# --------------------------------------------------------------------------- a function of Tensors
+# ------------------------------ a function of Tensors
 SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.PASS)
 """What a case with several findings, or several points, is reported as: the first of these among
 them."""
@@ -273,7 +278,7 @@ def with_marks(summary: GradientSummary, *marks: str) -> GradientSummary:
     return summary.model_copy(update={"marks": (*summary.marks, *marks)})
 
 
-# --------------------------------------------------------------------------- what a scenario expects
+# ------------------------------ what a scenario expects
 class Finding(NamedTuple):
     """Something that was not as expected (or, a KINK, worth marking)."""
 
@@ -315,7 +320,7 @@ def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]
     return found
 
 
-# --------------------------------------------------------------------------- what backward is declared to be
+# ------------------------------ what backward is declared to be
 def as_expected(
     function: TensorFunction, settings: Settings, expect: Expectation
 ) -> GradientSummary:
@@ -364,7 +369,7 @@ def agrees(summary: GradientSummary) -> bool:
     return summary.verdict is Status.FAIL and summary.why.startswith(AGREES)
 
 
-# --------------------------------------------------------------------------- several points and dtypes
+# ------------------------------ several points and dtypes
 DTYPES = {
     "float64": "complex128",
     "float32": "complex64",

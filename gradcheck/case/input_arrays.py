@@ -69,30 +69,37 @@ def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
         case "integers":
             low, high = spec.limits
             values = random.integers(int(low), int(high), shape).astype(np.float64)
-        case "sorted" if shape:
-            values = np.sort(random.standard_normal(shape), -1)
         case "distinct":
             steps = random.permutation(count) - count // 2 + random.uniform(0.1, 0.4, count)
             values = steps.reshape(shape) / 8
         case "ties":
             values = random.choice([-1.5, -0.5, 0.5, 1.5], shape)
-        case "positive-definite":
-            factor = random.standard_normal(shape)
-            values = factor @ factor.swapaxes(-1, -2) / max(shape[-1], 1) + np.eye(shape[-1])
-        case "orthogonal":
-            size = max(shape[-2:])
-            values = np.linalg.qr(random.standard_normal((*shape[:-2], size, size)))[0]
-            values = values[..., : shape[-2], : shape[-1]]
-        case "one-hot" if count:
-            values = np.eye(shape[-1])[random.integers(0, shape[-1], shape[:-1])]
-        case "probabilities":
-            values = np.exp(random.standard_normal(shape))
-            values /= values.sum(-1, keepdims=True)
         case _:
-            values = random.standard_normal(shape)
+            values = draw_rows(spec.drawn, shape, random)
     if spec.near:
         centres = np.resize(np.asarray(spec.near, dtype=np.float64), values.size).reshape(shape)
         values = centres + 1e-3 * values
+    return values
+
+
+def draw_rows(kind: str, shape: tuple[int, ...], random: np.random.Generator) -> NumpyArray:
+    """Normal values, or what a `kind` makes of them along the last axes."""
+    match kind:
+        case "one-hot" if prod(shape):
+            return np.eye(shape[-1])[random.integers(0, shape[-1], shape[:-1])]
+        case "orthogonal":
+            size = max(shape[-2:])
+            square = np.linalg.qr(random.standard_normal((*shape[:-2], size, size)))[0]
+            return square[..., : shape[-2], : shape[-1]]
+    values = random.standard_normal(shape)
+    match kind:
+        case "sorted" if shape:
+            return np.sort(values, -1)
+        case "positive-definite":
+            return values @ values.swapaxes(-1, -2) / max(shape[-1], 1) + np.eye(shape[-1])
+        case "probabilities":
+            positive: NumpyArray = np.exp(values)
+            return positive / positive.sum(-1, keepdims=True)
     return values
 
 

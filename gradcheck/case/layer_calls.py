@@ -89,7 +89,7 @@ class LayerCalls:
     # ----------------------------------------------------------------- how forwards are called
     @contextmanager
     def watching_forwards(self) -> Iterator[None]:
-        """A block in which `ways` gets each call of a forward that is not part of another layer's."""
+        """A block in which `ways` gets each call of a forward outside of another layer's."""
         self.is_watching = True
         try:
             with wrapped_methods(self.base, {"forward": self.watched_forward}):
@@ -133,7 +133,7 @@ class LayerCalls:
 
     # ----------------------------------------------------------------- the ranks of a world
     def rows(self) -> list[tuple[str, bool, Way | None]]:
-        """Each layer by its name, as it can be sent: whether its backward ran, how it was called."""
+        """Each layer as it can be sent: its name, whether its backward ran, how it was called."""
         ran = self.ran()
         return [(key, key in ran, self.ways.get(key)) for key in {*ran, *self.ways}]
 
@@ -168,7 +168,8 @@ def any_needs_gradient(arguments: list[Any]) -> bool:
 
 
 Wrap = Callable[[type, Callable[..., Any], int], Callable[..., Any]]
-"""Makes what replaces a method of a class, given both and the context's place among its arguments."""
+"""Makes what replaces a method of a class, given both and the context's place among its arguments.
+"""
 
 
 @contextmanager

@@ -13,7 +13,8 @@ LAYER_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Z
 
 
 def is_file(spec: str) -> bool:
-    """Whether a scenario stands in a file: one that ``gradcheck check`` makes up is called as its layer."""
+    """Whether a scenario stands in a file: one that ``gradcheck check`` makes up is called as its
+    layer."""
     return LAYER_REFERENCE.fullmatch(Path(spec).name) is None
 
 

@@ -247,7 +247,7 @@ class Subject:
             self.follow_code(call, value, evaluating)
 
     def follow_module(self, module: Any, evaluating: bool) -> None:
-        """Follow the forward and the attributes of an ``nn.Layer``, or what a container contains."""
+        """Follow the forward and attributes of an ``nn.Layer``, or what a container contains."""
         for value in vars(module).values():
             if (layer := self.layer_of(value)) is not None:
                 self.add(layer, evaluating).is_held = True

@@ -175,8 +175,8 @@ class LayerContracts:
                 if self.needs_gradient(t)
             ]
             returned = forward(*args, **kwargs)
-            # An input that is returned is changed in place, and takes its place in the graph, unless
-            # it is marked otherwise.
+            # An input that is returned is changed in place, and takes its place in the graph,
+            # unless it is marked otherwise.
             marked = set(map(id, getattr(args[position], "not_inplace_tensors", None) or ()))
             allowed = {id(t) for t in self.tensors_in(returned)} - marked
             allowed |= set(map(id, self.inputs.values()))
@@ -246,7 +246,7 @@ class LayerContracts:
 def argument_names(
     forward: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """The arguments of a forward after its context, with the names that its signature gives them."""
+    """The arguments of a forward after its context, with the names of its parameters."""
     named = {**{f"number {k}": value for k, value in enumerate(args)}, **kwargs}
     with suppress(TypeError, ValueError):
         bound = inspect.signature(forward).bind(None, *args, **kwargs).arguments
@@ -255,7 +255,7 @@ def argument_names(
 
 
 def gives_less(returned: Any, arguments: Sequence[TensorArgument]) -> bool:
-    """Whether a backward returned too few gradients for its arguments, or None where one is needed."""
+    """Whether a backward returned too few gradients, or None where one is needed."""
     values = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     is_flat = isinstance(returned, list) and not any(isinstance(v, (list, tuple)) for v in values)
     if is_flat and len(arguments) == 1 and arguments[0].is_list:

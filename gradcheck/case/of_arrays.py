@@ -1,4 +1,5 @@
-"""A function of NumPy arrays, and its gradients written by hand, as a function of Tensors with a backward."""
+"""A function of NumPy arrays, and its gradients written by hand, as a function of Tensors with a
+backward."""
 
 from __future__ import annotations
 
@@ -38,64 +39,33 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
     for name, function in (("the function", forward), ("backward", backward)):
         if not callable(function):
             raise TypeError(f"{name} must be a function of arrays, not {function!r}")
-    paddle = backend.paddle
+    arrays = TensorArrays(backend)
+    called = str(getattr(forward, "__name__", "function"))
 
-    def is_tensor(value: Any) -> bool:
-        return isinstance(value, paddle.Tensor)
-
-    def array_of(value: Any) -> Any:
-        return value.numpy() if is_tensor(value) else value
-
-    def keep_up(tensors: Sequence[Any], arrays: Sequence[Any]) -> None:
-        """Write into Tensors what code has written into arrays, which are copies of theirs.
-
-        The caller's change as well then. Recorded arrays are of another type.
-        """
-        for tensor, array in zip(tensors, arrays, strict=True):
-            if is_tensor(tensor):
-                memory = backend.array(tensor)
-                if type(array) is type(memory) and not identical(array, memory):
-                    memory[...] = array
-
-    def tensor_of(value: Any) -> Any:
-        if value is None:
-            return None
-        return paddle.to_tensor(value if hasattr(value, "dtype") else np.asarray(value))
-
-    def result_of(found: Any) -> Any:
-        if isinstance(found, (tuple, list)):
-            return tuple(map(result_of, found))
-        if found is None or isinstance(found, (str, bytes, dict, set)):
-            kind = "None" if found is None else f"a {type(found).__name__}"
-            raise TypeError(
-                f"{OfArrays.__name__} returned {kind}: return an array, or a tuple or list of arrays"
-            )
-        return tensor_of(found)
-
-    class OfArrays(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
+    class OfArrays(backend.paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(ctx: Any, inputs: Callable[[], list[Any]], *given: Any) -> Any:
             """`given` are the values in `inputs`, which the engine would take for Tensors there."""
             ctx.given, ctx.names = given, [*flat_names("", inputs())]
-            ctx.arrays = [array_of(value) for value in given]
+            ctx.arrays = list(map(arrays.array, given))
             ctx.arguments = filled("", inputs(), dict(zip(ctx.names, ctx.arrays, strict=True)))
             found = forward(*ctx.arguments)
-            keep_up(given, ctx.arrays)
-            return result_of(found)
+            arrays.keep_up(given, ctx.arrays)
+            return arrays.result(found, called)
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:
-            gradients = [array_of(cotangent) for cotangent in cotangents]
+            gradients = list(map(arrays.array, cotangents))
             check_signature(backward, len(ctx.arguments), len(gradients))
             returned = flat_names("", backward(*ctx.arguments, *gradients))
-            keep_up([*ctx.given, *cotangents], [*ctx.arrays, *gradients])
-            are_tensors = dict(zip(ctx.names, map(is_tensor, ctx.given), strict=True))
-            return tuple(map(tensor_of, per_array(returned, are_tensors)))
+            arrays.keep_up([*ctx.given, *cotangents], [*ctx.arrays, *gradients])
+            are_tensors = dict(zip(ctx.names, map(arrays.is_tensor, ctx.given), strict=True))
+            return tuple(map(arrays.tensor, per_array(returned, are_tensors)))
 
     def of_arrays(*inputs: Any) -> Any:
         return OfArrays.apply(lambda: list(inputs), *flat_names("", list(inputs)).values())
 
-    OfArrays.__name__ = OfArrays.__qualname__ = str(getattr(forward, "__name__", "function"))
+    OfArrays.__name__ = OfArrays.__qualname__ = called
     # what it holds is looked through as the user's is
     OfArrays.__module__ = str(getattr(forward, "__module__", None))
     with suppress(TypeError, ValueError):  # of a builtin nothing is known
@@ -109,6 +79,55 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         first = [inspect.Parameter(name, only) for name in ("ctx", "inputs")]
         OfArrays.forward.__signature__ = inspect.Signature([*first, *places])  # type: ignore[attr-defined]
     return of_arrays
+
+
+class TensorArrays:
+    """Tensors of a backend as arrays that code may write into, and arrays as Tensors."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def is_tensor(self, value: Any) -> bool:
+        """Whether a value is a Tensor."""
+        return isinstance(value, self.backend.paddle.Tensor)
+
+    def array(self, value: Any) -> Any:
+        """A copy of a Tensor's values; anything else unchanged."""
+        return value.numpy() if self.is_tensor(value) else value
+
+    def tensor(self, value: Any) -> Any:
+        """An array or number as a Tensor; None for None."""
+        if value is None:
+            return None
+        return self.backend.paddle.to_tensor(
+            value if hasattr(value, "dtype") else np.asarray(value)
+        )
+
+    def keep_up(self, tensors: Sequence[Any], arrays: Sequence[Any]) -> None:
+        """Write into Tensors what code has written into arrays, which are copies of theirs.
+
+        The caller's change as well then. Recorded arrays are of another type.
+        """
+        for tensor, array in zip(tensors, arrays, strict=True):
+            if self.is_tensor(tensor):
+                memory = self.backend.array(tensor)
+                if type(array) is type(memory) and not identical(array, memory):
+                    memory[...] = array
+
+    def result(self, found: Any, name: str) -> Any:
+        """What a function of some name returned, as Tensors.
+
+        Raises:
+            TypeError: it is neither an array nor arrays.
+        """
+        if isinstance(found, (tuple, list)):
+            return tuple(self.result(item, name) for item in found)
+        if found is None or isinstance(found, (str, bytes, dict, set)):
+            kind = "None" if found is None else f"a {type(found).__name__}"
+            raise TypeError(
+                f"{name} returned {kind}: return an array, or a tuple or list of arrays"
+            )
+        return self.tensor(found)
 
 
 def check_signature(backward: Callable[..., Any], arguments: int, gradients: int) -> None:

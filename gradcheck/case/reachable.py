@@ -25,7 +25,8 @@ def unused_name(name: str, used: Collection[str]) -> str:
 
 
 def leaves_of(backend: Backend, function: Any) -> dict[str, Tensor]:
-    """The leaves with a gradient that the code of a function refers to, such as a layer's parameters.
+    """The leaves with a gradient that the code of a function refers to, such as a layer's
+    parameters.
 
     Their names are those of variables, attributes or parameters; the shape where there is none.
     """

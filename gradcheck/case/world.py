@@ -173,7 +173,7 @@ class OnRank:
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in self.outputs]
 
     def backward(self, cotangents: Sequence[Array | None]) -> list[Any]:
-        """The gradients of the inputs, None where there is none; then what was wrong with waiting."""
+        """The gradients of the inputs, None for none; then what was wrong with waiting."""
         backend = self.backend
         starts = starts_for(backend, list(map(backend.array, self.outputs)), cotangents)
         needed = [not t.stop_gradient for t in self.leaves]

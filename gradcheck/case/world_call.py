@@ -92,11 +92,10 @@ class WorldCall:
 
     def __call__(self, tensors: dict[str, Tensor]) -> Any:
         """The outputs of the world: its one output, or a list."""
-        if records_all():
-            found = self.recorded(tensors)
-        else:
-            found = self.layer.apply(list(tensors), *tensors.values())
-        return found[0] if isinstance(found, (list, tuple)) and len(found) == 1 else found
+        if not records_all():
+            return self.layer.apply(list(tensors), *tensors.values())
+        found = self.recorded(tensors)
+        return found[0] if len(found) == 1 else found
 
     def per_rank(self, parts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
         """The parts of each rank, by name."""
@@ -161,12 +160,12 @@ class WorldCall:
 
         class World(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
             @staticmethod
-            def forward(ctx: Any, names: list[str], *inputs: Tensor) -> tuple[Tensor, ...]:
+            def forward(ctx: Any, names: list[str], *inputs: Tensor) -> Any:
                 ctx.names = names
                 outputs, unclaimed = world.forward(dict(zip(names, inputs, strict=True)))
                 ctx.set_materialize_grads(False)
                 ctx.mark_non_differentiable(*unclaimed)
-                return tuple(outputs)
+                return tuple(outputs) if len(outputs) != 1 else outputs[0]
 
             @staticmethod
             def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
