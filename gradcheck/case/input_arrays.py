@@ -98,8 +98,8 @@ def draw_rows(kind: str, shape: tuple[int, ...], random: np.random.Generator) ->
         case "positive-definite":
             return values @ values.swapaxes(-1, -2) / max(shape[-1], 1) + np.eye(shape[-1])
         case "probabilities":
-            positive: NumpyArray = np.exp(values)
-            return positive / positive.sum(-1, keepdims=True)
+            values = np.exp(values)
+            values /= values.sum(-1, keepdims=True)
     return values
 
 

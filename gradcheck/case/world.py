@@ -160,8 +160,8 @@ class OnRank:
 
     def forward(
         self, arrays: dict[str, Array], needed: dict[str, bool], spared: Sequence[str] = ()
-    ) -> list[tuple[Array, bool]]:
-        """The outputs, and whether each claims a gradient. `spared`: see `Rank.spared`."""
+    ) -> list[Any]:
+        """The outputs, then whether each claims a gradient. `spared`: see `Rank.spared`."""
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
         unwaited()  # those of calls whose backward never ran
         current().begun.clear()
@@ -170,15 +170,16 @@ class OnRank:
         with self.backend.paddle.enable_grad(), watching:
             self.outputs = self.recorded(leaves)
         self.leaves = list(leaves.values())
-        return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in self.outputs]
+        claimed = [t.is_leaf or not t.stop_gradient for t in self.outputs]
+        return [list(map(self.backend.array, self.outputs)), claimed]
 
     def backward(self, cotangents: Sequence[Array | None]) -> list[Any]:
-        """The gradients of the inputs, None for none; then what was wrong with waiting."""
+        """The gradients of the inputs, None for none; then what was wrong about waiting."""
         backend = self.backend
         starts = starts_for(backend, list(map(backend.array, self.outputs)), cotangents)
         needed = [not t.stop_gradient for t in self.leaves]
         found = gradients_of(backend, self.outputs, starts, [*compress(self.leaves, needed)])
-        return [*map_present(backend.array, with_gaps(found, needed)), unwaited()]
+        return [map_present(backend.array, with_gaps(found, needed)), unwaited()]
 
     def begun(self) -> list[str]:
         """The calls since the latest forward began, in words, that were not waited for at once."""

@@ -6,10 +6,11 @@ Its inputs are those of all ranks, its outputs too; see `gradcheck.case.world`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,25 +192,27 @@ class WorldCall:
     def forward(self, inputs: dict[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """The outputs of the world, and those for which no rank claims a gradient."""
         needed = {name: not t.stop_gradient for name, t in inputs.items()}
-        arrays = {name: self.spread(name, self.backend.array(t)) for name, t in inputs.items()}
-        self.forward_rows = [(row, needed) for row in self.per_rank(arrays)]
-        found = self.each("forward", self.forward_rows)
-        self.note_read_early([a for ranks in found for a, _ in ranks], self.forward_again)
-        outputs, unclaimed, words = [], [], self.output_words(found)
+        values = {name: self.spread(name, self.backend.array(t)) for name, t in inputs.items()}
+        self.forward_rows = [(row, needed) for row in self.per_rank(values)]
+        arrays, claims = zip(*self.each("forward", self.forward_rows), strict=True)
+        self.note_read_early(chain(*arrays), self.forward_again)
+        words = self.output_words(arrays)
+        outputs, unclaimed = list[Tensor](), list[Tensor]()
         self.outputs = {}
-        for name, word, ranks in zip(
-            output_names(len(words)), words, zip(*found, strict=True), strict=True
-        ):
-            whole = self.gathered(name, word, [array for array, _ in ranks])
+        for name, word, ranks, claimed in zip(
+            output_names(len(words)), words, zip(*arrays, strict=True), zip(*claims, strict=True),
+            strict=True,
+        ):  # fmt: skip
+            whole = self.gathered(name, word, ranks)
             outputs.append(self.backend.tensor(whole, None, stop_gradient=True))
-            if not any(claims for _, claims in ranks):
+            if not any(claimed):
                 unclaimed.append(outputs[-1])
         return outputs, unclaimed
 
-    def forward_again(self, spared: Collection[str]) -> list[Array]:
+    def forward_again(self, spared: Collection[str]) -> Iterable[Array]:
         """What the ranks' forwards give where some calls are `spared`."""
         found = self.each("forward", [(*row, spared) for row in self.forward_rows])
-        return [array for ranks in found for array, _ in ranks]
+        return chain(*next(zip(*found, strict=True)))
 
     def spread(self, name: str, values: Array) -> list[Array]:
         """An input's values on each rank.
@@ -229,16 +232,14 @@ class WorldCall:
             )
         return [values[r : r + 1].reshape(values.shape[1:]) for r in range(self.size)]
 
-    def gathered(self, name: str, word: Any, ranks: list[Array]) -> Array:
+    def gathered(self, name: str, word: Any, ranks: Sequence[Array]) -> Array:
         """An output of the world, of those of the ranks."""
         output = self.outputs[name] = WorldOutput(word, [a.shape for a in ranks])
         if output.is_ranked:
             return np.stack(ranks)
         if output.is_flat:
             return np.concatenate([a.reshape(-1) for a in ranks])
-        other = self.differing_rank(ranks)
-        if other:
-            where = where_apart(name, ranks[0], ranks[other], other)
+        if where := self.disagreement(name, ranks):
             text = f"ranks disagree on {name}, which is replicated: {where}"
             raise Broken(Diagnosis.of("GC161", text))  # it is not one thing: without derivative
         return ranks[0]
@@ -247,67 +248,66 @@ class WorldCall:
         self, names: list[str], cotangents: Sequence[Tensor | None]
     ) -> list[Tensor | None]:
         """The gradients of the inputs of the world at its latest call."""
-        array, tensor = self.backend.array, self.backend.tensor
         parts = [
-            [None] * self.size if c is None else output.parts(array(c))
+            [None] * self.size if c is None else output.parts(self.backend.array(c))
             for output, c in zip(self.outputs.values(), cotangents, strict=True)
         ]
-        rows = [([part[rank] for part in parts],) for rank in range(self.size)]
-        found = self.each("backward", rows)
-        self.note_unwaited([ranks.pop() for ranks in found])
+        rows = [(list(row),) for row in zip(*parts, strict=True)]
+        gradients, unwaited = zip(*self.each("backward", rows), strict=True)
+        self.note_unwaited(unwaited)
 
-        def again(spared: Collection[str]) -> list[Array]:
+        def again(spared: Collection[str]) -> Iterable[Array | None]:
             self.forward_again(spared)
-            return [g for ranks in self.each("backward", rows) for g in ranks[:-1] if g is not None]
+            return chain(*next(zip(*self.each("backward", rows), strict=True)))
 
-        self.note_read_early([g for ranks in found for g in ranks if g is not None], again)
-        wholes = [
-            self.gradient(name, list(ranks))
-            for name, ranks in zip(names, zip(*found, strict=True), strict=True)
-        ]
+        self.note_read_early(chain(*gradients), again)
+        wholes = map(self.gradient, names, zip(*gradients, strict=True))
+        tensor = self.backend.tensor
         return map_present(lambda g: tensor(g, None, stop_gradient=True), wholes)
 
-    def gradient(self, name: str, ranks: list[Array | None]) -> Array | None:
+    def gradient(self, name: str, ranks: Sequence[Array | None]) -> Array | None:
         """The gradient of an input of the world, of those that the ranks give."""
         known = next((g for g in ranks if g is not None), None)
         if known is None:
             return None
         filled = self.by_rank[name] = [known * 0 if g is None else g for g in ranks]
         word = self.declared.of_input(name)
+        if word == "partial":
+            return sum(filled[1:], filled[0])
         if word == "split":
-            for rank, g in enumerate(filled):
-                if g.shape != filled[0].shape:
-                    where = where_apart(name, filled[0], g, rank)
+            for rank, gradient in enumerate(filled):
+                if gradient.shape != filled[0].shape:
+                    where = where_apart(name, filled[0], gradient, rank)
                     text = f"ranks return gradients of {name} that do not fit: {where}"
                     raise Broken(Diagnosis.of("GC137", text))
             return np.stack(filled)
-        if word == "partial":
-            return sum(filled[1:], filled[0])
-        other = self.differing_rank(filled)
-        if other:
-            where = where_apart(name, filled[0], filled[other], other)
+        if where := self.disagreement(name, filled):
             text = f"ranks disagree on the gradient of {name}, which is replicated: {where}"
             self.broken.setdefault(("GC162", name), Diagnosis.of("GC162", text, (name,)))
         return filled[0]
 
     # ----------------------------------------------------------------- broken contracts
-    def differing_rank(self, ranks: list[Array]) -> int:
-        """A rank that does not have the same as the first, up to the order of sums; 0 for none.
+    def disagreement(self, name: str, ranks: Sequence[Array]) -> str:
+        """Where a rank does not have the same as the first, up to the order of sums, in words.
 
-        What changes results changes those of each rank by itself: then they are not compared.
+        Empty for nowhere. What changes results changes those of each rank by itself: then they are
+        not compared.
         """
-        if watching:
-            return 0
-        return next((r for r, a in enumerate(ranks) if not same(ranks[0], a)), 0)
+        for rank, array in enumerate(() if watching else ranks):
+            if not same(ranks[0], array):
+                return where_apart(name, ranks[0], array, rank)
+        return ""
 
-    def note_unwaited(self, found: list[list[str]]) -> None:
+    def note_unwaited(self, found: Sequence[list[str]]) -> None:
         """Note the calls that were not waited for, per rank, in words."""
-        for text in sorted({text for ranks in found for text in ranks}):
-            who = ranks_text([rank for rank, ranks in enumerate(found) if text in ranks], self.size)
+        for text in sorted(set(chain(*found))):
+            who = ranks_text([rank for rank, texts in enumerate(found) if text in texts], self.size)
             self.broken.setdefault(("GC165", text), Diagnosis.of("GC165", f"on {who}, {text}"))
 
     def note_read_early(
-        self, arrays: Sequence[Array], again: Callable[[Collection[str]], list[Array]]
+        self,
+        arrays: Iterable[Array | None],
+        again: Callable[[Collection[str]], Iterable[Array | None]],
     ) -> None:
         """Note the calls whose result is read before it is waited for: then numbers are missing.
 
@@ -316,15 +316,14 @@ class WorldCall:
         """
         if watching or not missing(arrays):
             return
-        begun = {call for ranks in self.each("begun") for call in ranks}
+        begun = set(chain(*self.each("begun")))
         if not begun:
             return
         fewest = missing(again(begun))
-        known = [name for code, name in self.broken if code == "GC165"]
+        known = tuple(name for code, name in self.broken if code == "GC165")
         for call in sorted(begun):
-            if any(name.startswith(call) for name in known):
-                continue
-            if missing(again(begun - {call})) > fewest:
+            is_known = any(name.startswith(call) for name in known)
+            if not is_known and missing(again(begun - {call})) > fewest:
                 text = f"what {call} gives is read before it is waited for"
                 until = "until then it may be anything"
                 self.broken["GC165", call] = Diagnosis.of("GC165", f"{text}: {until}")
@@ -365,9 +364,11 @@ class WorldCall:
         return f"all of {match[1]}[rank {match[2]}]{rest}"
 
 
-def missing(arrays: Sequence[Array]) -> int:
+def missing(arrays: Iterable[Array | None]) -> int:
     """How many numbers are missing in arrays."""
-    return sum(int(np.isnan(a).sum()) for a in arrays if a.dtype.kind not in "iub")
+    return sum(
+        int(np.isnan(a).sum()) for a in arrays if a is not None and a.dtype.kind not in "iub"
+    )
 
 
 def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
