@@ -20,6 +20,10 @@ Array = Any
 """An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
 Tensor = Any
 Tensors = list[Tensor]
+Cotangents = Sequence[Array | None]
+"""One per output, None for an output that takes no part."""
+Gradients = list[Array | None]
+"""One per input, None where there is none."""
 
 Spot = tuple[CodeType, int]
 """Where code stands: a code object, and the offset of an instruction in it (a frame's ``f_lasti``).
@@ -46,9 +50,7 @@ class Computed(Protocol):
     def forward(self, arrays: Sequence[Array], /) -> list[Array]:
         """The outputs."""
 
-    def vjp(
-        self, arrays: Sequence[Array], cotangents: Sequence[Array | None], /
-    ) -> list[Array | None]:
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents, /) -> Gradients:
         """The gradients of the inputs."""
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from gradcheck.backends.base import Array, Computed, Recordable
+from gradcheck.backends.base import Array, Computed, Cotangents, Gradients, Recordable
 from gradcheck.backends.recording import (
     NOT_THE_USERS,
     Perturbation,
@@ -79,10 +79,10 @@ class Recomputation:
     def gradients(
         self,
         inputs: Sequence[Array],
-        cotangents: Sequence[Array | None],
+        cotangents: Cotangents,
         perturbation: Perturbation | None = None,
         own: bool = False,
-    ) -> list[Array | None]:
+    ) -> Gradients:
         """As `Problem.vjp`."""
         return self.run(self.vjp, perturbation, own, inputs, cotangents)  # type: ignore[no-any-return]
 

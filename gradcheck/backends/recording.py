@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Spot, is_differentiable
+from gradcheck.backends.base import Cotangents, Spot, is_differentiable
 from pylayer.array import XP, Array, to_numpy
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
@@ -64,7 +64,7 @@ class Step:
         """The rules of its inputs; that of a list comes once for each of its items."""
         return zip(self.node.op.vjps, self.node.plain_values(), self.node.shapes)  # noqa: B905
 
-    def pull(self, cotangents: Sequence[Array | None]) -> list[tuple[int, int, Array]]:
+    def pull(self, cotangents: Cotangents) -> list[tuple[int, int, Array]]:
         """The cotangents of its inputs, each with its position and number, in double precision.
 
         Constants have none.
@@ -76,7 +76,7 @@ class Step:
             if edge >= 0
         ]
 
-    def given(self, cotangents: Sequence[Array | None]) -> Any:
+    def given(self, cotangents: Cotangents) -> Any:
         """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
         if not isinstance(self.node, SeveralOutputs):
             return cotangents[0]
@@ -92,9 +92,7 @@ class Step:
             found |= dict(zip(vjp.reads, map(widened, values), strict=False))
         return found
 
-    def replaced(
-        self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]
-    ) -> Array:
+    def replaced(self, position: int, cotangents: Cotangents, values: Mapping[str, Array]) -> Array:
         """The cotangent of one input if its rule reads `values` in place of those of the call.
 
         The output is computed again where it is a function of the one value replaced.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from gradcheck.backends.base import Array, is_differentiable
+from gradcheck.backends.base import Array, Cotangents, is_differentiable
 from gradcheck.checking.precision import wide
 from gradcheck.checking.problem import Problem
 from gradcheck.result import Index
@@ -79,7 +79,7 @@ def cotangent(output: Array, size: int, random: np.random.Generator) -> Array | 
 
 
 def gradients(
-    problem: Problem, cotangents: Sequence[Array | None]
+    problem: Problem, cotangents: Cotangents
 ) -> Iterator[tuple[str, Array | None, Array]]:
     """The names of the inputs that need a gradient, what backward gives them, and the inputs."""
     found = problem.vjp(list(problem.inputs), cotangents)

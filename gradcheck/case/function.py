@@ -20,6 +20,8 @@ import numpy as np
 from gradcheck.backends.base import (
     Array,
     Backend,
+    Cotangents,
+    Gradients,
     Recordable,
     RecordableCall,
     Tensor,
@@ -211,9 +213,7 @@ class TensorFunction:
         """The inputs that take a gradient."""
         return [*compress(inputs.values(), self.needed)]
 
-    def starts(
-        self, cotangents: Sequence[Array | None], stop_gradient: bool
-    ) -> list[Tensor | None]:
+    def starts(self, cotangents: Cotangents, stop_gradient: bool) -> list[Tensor | None]:
         """Cotangents as Tensors."""
         tensor = self.backend.tensor
         return map_present(lambda c: tensor(c, None, stop_gradient=stop_gradient), cotangents)
@@ -377,9 +377,7 @@ class TensorFunction:
         """The outputs, computed in the grad mode in which users take gradients."""
         return [self.backend.array(t) for t in self.checked_outputs(self.bound(arrays))]
 
-    def vjp(
-        self, arrays: Sequence[Array], cotangents: Sequence[Array | None]
-    ) -> list[Array | None]:
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> Gradients:
         """The gradients of the inputs; None where none is needed or defined.
 
         Raises:
@@ -400,9 +398,7 @@ class TensorFunction:
                 raise NoGradient(f"a gradient {dtypes}", name)
         return gradients
 
-    def in_places(
-        self, gradients: Sequence[Tensor | None], present: Iterable[bool]
-    ) -> list[Array | None]:
+    def in_places(self, gradients: Sequence[Tensor | None], present: Iterable[bool]) -> Gradients:
         """Gradients as arrays, in the places of those that are present."""
         return map_present(self.backend.array, with_gaps(gradients, present))
 
@@ -465,9 +461,9 @@ class TensorFunction:
     def double_vjp(
         self,
         arrays: Sequence[Array],
-        cotangents: Sequence[Array | None],
-        second: Sequence[Array | None],
-    ) -> list[Array | None]:
+        cotangents: Cotangents,
+        second: Cotangents,
+    ) -> Gradients:
         """The gradients, of inputs and cotangents, of the first gradients times `second`."""
         inputs, starts = self.bound(arrays), self.starts(cotangents, False)
         wanted, given = self.wanted(inputs), [s for s in starts if s is not None]
@@ -484,7 +480,7 @@ class GradientFunction:
     active: list[bool]
     """Per output, whether it has a cotangent."""
 
-    def split(self, arrays: Sequence[Array]) -> tuple[Sequence[Array], list[Array | None]]:
+    def split(self, arrays: Sequence[Array]) -> tuple[Sequence[Array], Gradients]:
         """The inputs, and the cotangents of all outputs."""
         count = len(arrays) - sum(self.active)
         return arrays[:count], with_gaps(arrays[count:], self.active)
@@ -495,9 +491,7 @@ class GradientFunction:
         rows = zip(inputs, self.function.vjp(inputs, cotangents), strict=True)
         return [x * 0 if g is None else g for x, g in compress(rows, self.function.needed)]
 
-    def vjp(
-        self, arrays: Sequence[Array], cotangents: Sequence[Array | None]
-    ) -> list[Array | None]:
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> Gradients:
         """The second gradients."""
         return self.function.double_vjp(*self.split(arrays), cotangents)
 

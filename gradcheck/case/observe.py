@@ -7,11 +7,12 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Tensor, is_differentiable
+from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, is_differentiable
 from gradcheck.case.broken_contracts import NoGradient
 from gradcheck.case.layer_calls import Wrap, wrapped_methods
 from gradcheck.checking.problem import Observation
@@ -30,7 +31,7 @@ far more than rounding; a forward that insists on sums of 1 or orthogonal column
 """
 
 
-def observe(function: TensorFunction, cotangents: Sequence[Array | None]) -> Observation:
+def observe(function: TensorFunction, cotangents: Cotangents) -> Observation:
     """Run forward and backward once and compare inputs and cotangents before and after.
 
     Between the two forward runs at other values, as it does when the layer is used twice.
@@ -62,8 +63,8 @@ def observe(function: TensorFunction, cotangents: Sequence[Array | None]) -> Obs
         ]
         interrupted = function.run_elsewhere()
         needed = [not t.stop_gradient for t in inputs.values()]
-        wanted = [t for t in inputs.values() if not t.stop_gradient]
-        gradients = function.gradients(outputs, starts, wanted)
+        wanted = compress(inputs.values(), needed)
+        gradients = function.gradients(outputs, starts, [*wanted])
     if layers.dtype_without_derivatives:
         raise NoGradient(f"a gradient of dtype {layers.dtype_without_derivatives}")
     seen = {GAVE_LESS: layers.gave_less, GAVE_OTHER_SHAPES: layers.gave_other_shapes}
@@ -82,7 +83,7 @@ def observe(function: TensorFunction, cotangents: Sequence[Array | None]) -> Obs
 
 
 def starts_for(
-    backend: Backend, outputs: Sequence[Array], cotangents: Sequence[Array | None]
+    backend: Backend, outputs: Sequence[Array], cotangents: Cotangents
 ) -> list[Tensor | None]:
     """Cotangents as Tensors of the dtypes of the outputs."""
     return [
@@ -146,7 +147,7 @@ class LayerContracts:
         self.changed_by_backward: list[str] = []
         self.aliased: list[str] = []
         """The inputs whose memory a gradient shares."""
-        self.dtype_without_derivatives = ""
+        self.dtype_without_derivatives: Any = None
         """Of the first gradient of integers or booleans, if there was one."""
         self.gave_less = False
         """Whether a backward returned fewer gradients than the documents ask for."""
@@ -166,7 +167,7 @@ class LayerContracts:
             self.forward_calls[id(args[position])] = ForwardCall(
                 args[position],
                 [slot for value in values if (slot := self.tensor_argument(value))],
-                [tuple(t.shape) for value in values for t in self.tensors_in(value)],
+                [tuple(t.shape) for t in self.tensors_in(values)],
             )
             before = [
                 (name, t, self.array(t).copy())
@@ -196,11 +197,8 @@ class LayerContracts:
 
         @functools.wraps(backward)
         def watched(*args: Any) -> Any:
-            before = [
-                (t, self.array(t).copy())
-                for cotangent in args[position + 1 :]
-                for t in self.tensors_in(cotangent)
-            ]
+            cotangents = self.tensors_in(args[position + 1 :])
+            before = [(t, self.array(t).copy()) for t in cotangents]
             returned = backward(*args)
             if not all(identical(self.array(t), copy) for t, copy in before):
                 self.changed_by_backward = ["the incoming gradient"]
@@ -217,9 +215,8 @@ class LayerContracts:
             for name, t in self.inputs.items()
             if any(self.overlap(t, gradient) for gradient in gradients)
         ]
-        for gradient in map(self.array, gradients):
-            if not self.dtype_without_derivatives and not is_differentiable(gradient):
-                self.dtype_without_derivatives = str(gradient.dtype)
+        dtypes = (a.dtype for a in map(self.array, gradients) if not is_differentiable(a))
+        self.dtype_without_derivatives = self.dtype_without_derivatives or next(dtypes, None)
         if call is None:  # of a context that backward was called with directly
             return
         shapes = [tuple(gradient.shape) for gradient in gradients]

@@ -15,6 +15,8 @@ import numpy as np
 from gradcheck.backends.base import (
     Array,
     Backend,
+    Cotangents,
+    Gradients,
     Recordable,
     Tensor,
     flat_tensors,
@@ -86,7 +88,7 @@ class StaticLayer(ScenarioLayer):
         arrays: Sequence[Array],
         cotangents: Sequence[Array] = (),
         seconds: Sequence[Array] = (),
-    ) -> list[Array | None]:
+    ) -> Gradients:
         """A derivative: 0 for the outputs, 1 for the gradients, 2 for the gradients of those.
 
         Args:
@@ -182,9 +184,7 @@ class StaticLayer(ScenarioLayer):
         claimed = self.program(0, (), arrays).claimed
         return [*compress(self.run(0, (), arrays), claimed)]
 
-    def vjp(
-        self, arrays: Sequence[Array], cotangents: Sequence[Array | None]
-    ) -> list[Array | None]:
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> Gradients:
         active, given = present(cotangents)
         if not given:
             return [None] * len(arrays)
@@ -193,9 +193,9 @@ class StaticLayer(ScenarioLayer):
     def double_vjp(
         self,
         arrays: Sequence[Array],
-        cotangents: Sequence[Array | None],
-        second: Sequence[Array | None],
-    ) -> list[Array | None]:
+        cotangents: Cotangents,
+        second: Cotangents,
+    ) -> Gradients:
         active, given = present(cotangents)
         pairs = zip(compress(arrays, self.needed), second, strict=True)
         seconds = [x * 0 if c is None else c for x, c in pairs]

@@ -129,9 +129,7 @@ def mismatch(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[An
         values, wanted = np.asarray(to_numpy(got)), np.asarray(expected)
     except (TypeError, ValueError):
         return f"{wanted_text}{type_name(got)} {value_text(got)}"
-    if values.dtype == object:
-        return "" if got == expected else wanted_text + repr_of(got)
-    if "U" in (values.dtype.kind, wanted.dtype.kind):  # text among them: nothing is close to it
+    if {"O", "U"} & {values.dtype.kind, wanted.dtype.kind}:  # None or text: nothing is close to it
         is_same = values.tolist() == wanted.tolist()
         return "" if is_same else wanted_text + value_text(values)
     if values.shape != wanted.shape:

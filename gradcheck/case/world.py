@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
+from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, flat_tensors
 from gradcheck.case.function import Call, gradients_of, map_present, output_names, with_gaps
 from gradcheck.case.layer_calls import LayerCalls, Way
 from gradcheck.case.observe import starts_for
@@ -173,7 +173,7 @@ class OnRank:
         claimed = [t.is_leaf or not t.stop_gradient for t in self.outputs]
         return [list(map(self.backend.array, self.outputs)), claimed]
 
-    def backward(self, cotangents: Sequence[Array | None]) -> list[Any]:
+    def backward(self, cotangents: Cotangents) -> list[Any]:
         """The gradients of the inputs, None for none; then what was wrong about waiting."""
         backend = self.backend
         starts = starts_for(backend, list(map(backend.array, self.outputs)), cotangents)

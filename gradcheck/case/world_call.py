@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Tensor, is_differentiable
+from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, is_differentiable
 from gradcheck.case.broken_contracts import Broken
 from gradcheck.case.function import Call, NamespaceCall, TensorFunction, map_present, output_names
 from gradcheck.case.gradient_check import checked
@@ -265,7 +265,7 @@ class WorldCall:
         tensor = self.backend.tensor
         return map_present(lambda g: tensor(g, None, stop_gradient=True), wholes)
 
-    def gradient(self, name: str, ranks: Sequence[Array | None]) -> Array | None:
+    def gradient(self, name: str, ranks: Cotangents) -> Array | None:
         """The gradient of an input of the world, of those that the ranks give."""
         known = next((g for g in ranks if g is not None), None)
         if known is None:
@@ -410,7 +410,7 @@ class FunctionOfWorld(TensorFunction):
     @cached_property
     def evidence(
         self,
-    ) -> tuple[Tape, Sequence[Array | None], Sequence[WorldGradient | None]] | None:
+    ) -> tuple[Tape, Cotangents, Sequence[WorldGradient | None]] | None:
         """The recorded call, random cotangents, and what backward gives for these.
 
         None where not all was recorded.
