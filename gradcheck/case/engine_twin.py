@@ -60,12 +60,12 @@ def speaking_for(
             twin = make(
                 original.backend if bundled else BundledBackend("numpy", "cpu", install=False)
             )
-            if original.closed_over == {}:
+            if original.knows_leaves:
                 twin.close_over({})
             ours = twin.problem()
-            if original.closed_over is None:  # what the twin reads is known
+            if not original.knows_leaves:  # what the twin reads is known
                 leaves = original.leaves_named()
-                original.close_over({name: leaves[name] for name in twin.closed_over or ()})
+                original.close_over({name: leaves[name] for name in twin.closed_over})
             theirs = original.first_call
             assert ours.reruns is not None
             # NumPy code is recorded once it is known to take part.

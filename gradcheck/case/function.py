@@ -162,9 +162,10 @@ class TensorFunction:
         """What the user's code can be reached from."""
         self.calls = self.new_calls()
         """The layers of the evaluations at these arrays."""
-        self.closed_over: dict[str, Tensor] | None = None if self.closes_over else {}
+        self.closed_over: dict[str, Tensor] = {}
         """Leaves that the call reads beside its inputs, and that need a gradient: they are among
-        the inputs. None until they are known."""
+        the inputs, once they are known."""
+        self.knows_leaves = not self.closes_over
         self.held: Sequence[Tensor] = ()
         """These, and others whose gradients a release may add to."""
         self.originals: dict[str, Tensor] = {}
@@ -203,7 +204,7 @@ class TensorFunction:
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """One input as a leaf Tensor."""
-        if self.closed_over and name in self.closed_over:
+        if name in self.closed_over:
             leaf = self.closed_over[name]
             self.backend.share(leaf, self.backend.tensor(array, dtype, stop_gradient=True))
             return leaf
@@ -224,7 +225,7 @@ class TensorFunction:
         An error that the first evaluation does not raise is marked with the evaluation's number.
         """
         self.evaluations += 1
-        given = {n: t for n, t in tensors.items() if n not in (self.closed_over or ())}
+        given = {n: t for n, t in tensors.items() if n not in self.closed_over}
         try:
             with preserved_global_state(self.backend.paddle), self.backend.observing(self.calls):
                 return self.call(given)
@@ -271,13 +272,13 @@ class TensorFunction:
     @cached_property
     def first_call(self) -> FirstCall:
         """The call at the inputs, which shows what the function claims and closes over."""
-        if self.closed_over is None and not self.backend.records:
+        if not self.knows_leaves and not self.backend.records:
             self.close_over(self.leaves_named())  # what it reads is not known: what it refers to
         array, tensors = self.backend.array, self.tensors()
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
         others: list[weakref.ref[Tensor]] = []
         with self.calls.watching_forwards():
-            if self.closed_over is None:
+            if not self.knows_leaves:
                 returned, reached = self.backend.reached(lambda: self.called(tensors))
                 own = set(map(id, tensors.values()))
                 others = [weakref.ref(leaf) for leaf in reached if id(leaf) not in own]
@@ -291,7 +292,7 @@ class TensorFunction:
         arrays = [array(t) for t in outputs]
         needed = [not t.stop_gradient and is_differentiable(array(t)) for t in tensors.values()]
         unchecked = nothing_claimed(returned, arrays, claimed)
-        if self.closed_over is None:
+        if not self.knows_leaves:
             del returned, outputs  # a leaf that each call makes goes with what it was made for
             self.close_over(self.named(others))
         leaves = [self.arrays[name].copy() for name in self.arrays if name not in tensors]
@@ -301,7 +302,7 @@ class TensorFunction:
     # ----------------------------------------------------------------- leaves beside the inputs
     def know_leaves(self) -> None:
         """Have the leaves that the call reads among the inputs, if they are not yet."""
-        if self.closed_over is None:
+        if not self.knows_leaves:
             _ = self.first_call
 
     def leaves_named(self) -> dict[str, Tensor]:
@@ -328,7 +329,7 @@ class TensorFunction:
     def close_over(self, leaves: Mapping[str, Tensor]) -> None:
         """Have `leaves` among the inputs."""
         self.held = [*(leaves if self.backend.records else self.leaves_named()).values()]
-        self.closed_over = {}
+        self.knows_leaves = True
         for name, leaf in leaves.items():
             array = self.backend.array(leaf)
             if is_differentiable(array):
@@ -340,7 +341,7 @@ class TensorFunction:
 
     def restore(self) -> None:
         """Give the leaves that are among the inputs their own memory again."""
-        for name, leaf in (self.closed_over or {}).items():
+        for name, leaf in self.closed_over.items():
             self.backend.share(leaf, self.originals[name])
 
     def close(self) -> None:
@@ -418,7 +419,7 @@ class TensorFunction:
         """
         for scale in ELSEWHERE:
             arrays = {
-                name: array if name in (self.closed_over or ()) else values_elsewhere(array, scale)
+                name: array if name in self.closed_over else values_elsewhere(array, scale)
                 for name, array in self.arrays.items()
             }
             with suppress(Exception):

@@ -42,7 +42,7 @@ def observe(function: TensorFunction, cotangents: Cotangents) -> Observation:
     inputs, array = function.tensors(), function.backend.array
     values = {name: array(t).copy() for name, t in inputs.items()}
     versions = {name: t.inplace_version for name, t in inputs.items()}
-    given = [name for name in inputs if name not in (function.closed_over or ())]
+    given = [name for name in inputs if name not in function.closed_over]
     layers = LayerContracts(function, inputs)
 
     def changed() -> list[str]:
