@@ -1,5 +1,4 @@
-"""What a backend is: a module with Paddle's names, and the few things that differ between its
-implementations."""
+"""The protocol of a backend: a module with Paddle's names, and what differs beside it."""
 
 from __future__ import annotations
 
@@ -66,8 +65,7 @@ class Recordable(Computed, Protocol):
 
 
 class Backend(Protocol):
-    """An implementation of Paddle's API. Everything else is done through `paddle`, the same way for
-    all.
+    """An implementation of Paddle's API; everything else is done through `paddle`.
 
     Implementations derive from it; what has a body here is that of a release, which says nothing of
     what it computes.
@@ -142,8 +140,7 @@ class Backend(Protocol):
     def ranks(
         self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
     ) -> WorldRanks:
-        """The ranks of a world; `work`, called on each with its number, makes the object whose
-        methods it runs.
+        """The ranks of a world; `work`, given a rank's number, makes the object that it runs.
 
         Args:
             degrees: ranks along the axes of fleet's topology; none to leave it alone.
@@ -152,8 +149,7 @@ class Backend(Protocol):
 
 
 class BackendRow(NamedTuple):
-    """The class that a backend is, and what that is called with; what it needs, and how to get
-    that.
+    """The class of a backend with its arguments; what it needs, and how to get that.
 
     `distributions` are the packages that may bring it: their version is the backend's. `preload`
     are modules that a server imports before it forks the first case of the backend: they cost a

@@ -1,9 +1,8 @@
-"""Releases of a backend in environments of their own: other interpreters, with which their servers
-are started.
+"""Releases of a backend in environments of their own: other interpreters.
 
-``paddle@3.0.0`` is one of them. ``gradcheck backends add`` makes it in the user's cache folder; a
-project may name interpreters that exist already. Nothing of gradcheck is installed there: servers
-find it by path (`run.interpreter`).
+Their servers are started with these. ``paddle@3.0.0`` is one of them. ``gradcheck backends add``
+makes it in the user's cache folder; a project may name interpreters that exist already. Nothing of
+gradcheck is installed there: servers find it by path (`run.interpreter`).
 """
 
 from __future__ import annotations

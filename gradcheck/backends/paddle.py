@@ -30,11 +30,10 @@ class PaddleBackend(Backend):
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
         values: Any = np.ascontiguousarray(array) if array.ndim else array
         if values.dtype == ml_dtypes.bfloat16:  # Paddle takes its bits, as an array of uint16
-            values, dtype = np.asarray(values).view(np.uint16), dtype or "bfloat16"
-            if dtype != "bfloat16":
-                return self.tensor(
-                    np.asarray(array, np.float32), dtype, stop_gradient=stop_gradient
-                )
+            dtype = dtype or "bfloat16"
+            is_same = dtype == "bfloat16"
+            values = np.asarray(values)
+            values = values.view(np.uint16) if is_same else values.astype(np.float32)
         return self.paddle.to_tensor(values, dtype=dtype, stop_gradient=stop_gradient)
 
     def grad(
@@ -45,8 +44,7 @@ class PaddleBackend(Backend):
         held: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """As ``backward`` leaves them in the leaves; from ``paddle.grad`` where the graph of the
-        gradients is wanted.
+        """As ``backward`` leaves them in the leaves; by ``paddle.grad`` if a graph is wanted.
 
         Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's
         outputs, and in all releases in one within another, which is what a backward that calls
@@ -71,9 +69,8 @@ class PaddleBackend(Backend):
             elif leaf.grad is not None and not any(
                 self.overlap(leaf.grad, other) for other in (*inputs, *held)
             ):
-                leaf.clear_gradient(
-                    False
-                )  # it frees the memory, which may be that of a Tensor that backward returned
+                # it frees the memory, which may be that of a Tensor that backward returned
+                leaf.clear_gradient(False)
         return found
 
     def without_gradient(self, leaf: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -123,17 +120,13 @@ class PaddleBackend(Backend):
 
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
-        """``apply`` makes a context of a class of the layer's own, whose backward calls the
-        layer's."""
-        found, nn = (
-            getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None),
-            self.paddle.static.nn,
-        )
-        if not isinstance(found, type):  # the engine, in the place of a release
+        """See what Paddle calls: ``apply`` makes a context whose backward calls the layer's."""
+        context: Any = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None)
+        nn = self.paddle.static.nn
+        if not isinstance(context, type):  # the engine, in the place of a release
             with observing_layers(observer):
                 yield
             return
-        context: Any = found
         init, backward, static_pylayer = context.__init__, context.backward, nn.static_pylayer
 
         def applied(ctx: Any, *args: Any) -> None:

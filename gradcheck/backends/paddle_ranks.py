@@ -1,5 +1,4 @@
-"""Ranks on the installed Paddle: a process each, whose calls of `paddle.distributed` come together
-in this one.
+"""Ranks on the installed Paddle: a process each, whose calls meet in this one.
 
 Paddle's own backward is not for several threads, and its collectives on the CPU lack half of what
 layers call. So a rank is a fork of this process in which the names of `paddle.distributed` are
@@ -272,8 +271,7 @@ def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int],
 
 
 def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any, Any]:
-    """What is to be said of a call: its result, or what it raised, as far as that can be sent; and
-    the result itself.
+    """The answer to a call, its result or error as far as that can be sent; and the result itself.
 
     An object that is the rank's alone stays here.
     """

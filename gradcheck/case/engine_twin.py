@@ -1,9 +1,8 @@
-"""A layer or function of the installed Paddle as one of the bundled engine: its own code, the
-engine behind its names.
+"""A layer or function of the installed Paddle as one of the bundled engine.
 
-The engine keeps account of what it computes (lines, operations, rounding), which Paddle does not.
-Where everything that the code names has a counterpart of the same dotted name, and the outputs
-agree, it may speak for the original.
+It has its own code, with the engine behind its names. The engine keeps account of what it computes
+(lines, operations, rounding), which Paddle does not. Where everything that the code names has a
+counterpart of the same dotted name, and the outputs agree, it may speak for the original.
 """
 
 from __future__ import annotations

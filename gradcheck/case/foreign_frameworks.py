@@ -1,4 +1,4 @@
-"""Layers and arrays of frameworks whose backwards gradcheck does not run: they are refused by name.
+"""Layers and arrays of other frameworks, which are refused by name.
 
 A framework is told by the modules of classes and functions. None is imported.
 """

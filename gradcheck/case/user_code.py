@@ -1,5 +1,4 @@
-"""The user's code: imported by name, or compiled so that errors point into the spec; and where in
-it one arose."""
+"""The user's code: imported by name or compiled from a spec, and the places of its errors."""
 
 from __future__ import annotations
 
