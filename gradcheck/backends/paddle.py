@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -121,9 +121,9 @@ class PaddleBackend(Backend):
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
         """See what Paddle calls: ``apply`` makes a context whose backward calls the layer's."""
-        context: Any = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None)
-        nn = self.paddle.static.nn
-        if not isinstance(context, type):  # the engine, in the place of a release
+        found = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None)
+        context, nn = cast(Any, found), self.paddle.static.nn
+        if not isinstance(found, type):  # the engine, in the place of a release
             with observing_layers(observer):
                 yield
             return
