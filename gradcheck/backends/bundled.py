@@ -97,8 +97,9 @@ class BundledBackend(Backend):
             leaf.clear_grad(False)
         with as_releases():
             found = gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
+        own = set(map(id, held))
         for k, leaf in enumerate(inputs):
-            if any(leaf is one for one in held) and leaf.grad is not None:
+            if id(leaf) in own and leaf.grad is not None:
                 found[k] = leaf.grad.detach() if found[k] is None else found[k] + leaf.grad.detach()
         for leaf, gradient in zip(held, before, strict=True):
             leaf.grad = gradient

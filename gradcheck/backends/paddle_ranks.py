@@ -174,14 +174,15 @@ class RanksOfProcesses(WorldRanks):
 
     def answered(self) -> list[Any]:
         """What all ranks give in the end; until then their calls are answered."""
-        size, running = len(self.lines), dict(enumerate(self.lines))
+        size, running = len(self.lines), {line: k for k, line in enumerate(self.lines)}
         found: dict[int, Any] = {}
         errors: dict[int, BaseException] = {}
         waiting: dict[int, Call] = {}
         calls: dict[tuple[int, int], Call] = {}
         while running:
-            ready = wait(list(running.values()))
-            for number in [number for number, line in running.items() if line in ready]:
+            for line in wait([*running]):
+                assert isinstance(line, Connection)
+                number = running[line]
                 kind, value = self.heard(number)
                 if kind == "call":
                     calls[number, value.number] = value
@@ -195,7 +196,7 @@ class RanksOfProcesses(WorldRanks):
                         waiting[number] = calls[number, value]
                 else:
                     (errors if kind == "error" else found)[number] = value
-                    del running[number]
+                    del running[line]
             if waiting and len(waiting) == len(running):
                 for k, stop in stuck(waiting, errors, size).items():
                     waiting[k].error, waiting[k].done = stop, True

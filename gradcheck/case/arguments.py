@@ -32,8 +32,7 @@ def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
     What the inputs and the function are decides first (Tensors, a PyLayer class, an ``nn.Layer``);
     then the modules, classes and functions that the function's code refers to.
     """
-    installed = sys.modules.get("paddle")
-    if isinstance(installed, ModuleType) and installed.__name__ == "paddle":
+    if getattr(sys.modules.get("paddle"), "__name__", "") == "paddle":  # not the engine's facade
         own = {name for value in (function, *inputs) for name in libraries_of(value)}
         if "paddle" in (own or referred(function)):
             return load_backend("paddle")

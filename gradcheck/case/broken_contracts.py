@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from gradcheck.result import Diagnosis, GradientSummary, Status
 from gradcheck.support.foreign import text_of
@@ -41,9 +42,8 @@ class NoGradient(Broken):
 
 def leave_out_own_place(error: BaseException) -> None:
     """Take a place that is not the user's out of the notes of an error."""
-    notes = getattr(error, "__notes__", None)
-    if isinstance(notes, list):
-        notes[:] = [re.sub(f", {APPLIED}$", "", n) if isinstance(n, str) else n for n in notes]
+    with suppress(Exception):  # its notes may be anything
+        error.__notes__[:] = [re.sub(f", {APPLIED}$", "", note) for note in error.__notes__]
 
 
 def refused(error: BaseException) -> GradientSummary | None:

@@ -61,9 +61,8 @@ def difference(left: Value, right: Value, backends: tuple[str, str]) -> str:
         return ", ".join(f"{kind} on {name}" for kind, name in zip(kinds, backends, strict=True))
     if left.data == right.data:
         return ""
-    x, y = elements(left), elements(right)
     rtol = BACKENDS_RTOL.get(left.dtype, 0.0)
-    x, y = (wide(v) if left.dtype in BACKENDS_RTOL else v.astype(np.float64) for v in (x, y))
+    x, y = (wide(elements(value)) * 1.0 for value in (left, right))  # of integers and booleans too
     with np.errstate(all="ignore"):
         error = np.where(np.isnan(x) & np.isnan(y), 0.0, distance(x, y))
     scale = max(largest(x), largest(y))
