@@ -212,14 +212,15 @@ def make(
     uv = shutil.which("uv")
     version = "{}.{}".format(*sys.version_info)
     python, needs = str(python_in(target)), requirements(backend)
-    steps: list[Sequence[str]] = [
-        [uv, "venv", "--python", version, str(target)]
-        if uv
-        else [sys.executable, "-m", "venv", str(target)],
-        [uv, "pip", "install", "--python", python, *needs]
-        if uv
-        else [python, "-m", "pip", "--disable-pip-version-check", "install", *needs],
+    steps = [
+        [sys.executable, "-m", "venv", str(target)],
+        [python, "-m", "pip", "--disable-pip-version-check", "install", *needs],
     ]
+    if uv:
+        steps = [
+            [uv, "venv", "--python", version, str(target)],
+            [uv, "pip", "install", "--python", python, *needs],
+        ]
     try:
         for step in steps:
             say(" ".join(step))

@@ -59,8 +59,7 @@ def speaking_for(
             twin = make(
                 original.backend if bundled else BundledBackend("numpy", "cpu", install=False)
             )
-            if original.knows_leaves:
-                twin.close_over({})
+            twin.knows_leaves |= original.knows_leaves
             ours = twin.problem()
             if not original.knows_leaves:  # what the twin reads is known
                 leaves = original.leaves_named()

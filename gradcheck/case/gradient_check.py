@@ -19,7 +19,6 @@ import numpy as np
 
 from gradcheck.backends.base import is_differentiable
 from gradcheck.case.broken_contracts import refused
-from gradcheck.case.declared_backwards import AGREES, not_straight_through, not_zero
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.never_ran import CODE as NEVER_RAN
 from gradcheck.case.never_ran import refuse_foreign_layers, with_backwards_that_ran
@@ -34,6 +33,7 @@ from gradcheck.causes.entries import (
 )
 from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
+from gradcheck.checking.declared_backwards import AGREES, not_straight_through, not_zero
 from gradcheck.checking.point import Entry, OutOfTimeError
 from gradcheck.checking.precision import EPS, distance, finite, largest, wide
 from gradcheck.checking.probe import POWER, Found, Probe, Prober
@@ -107,9 +107,9 @@ def check_gradient(
             return summary_of(check, found, Named(found.wrong, exhaustive=found.exhaustive), listed)
         prober = found.prober or check.prober
         prober.point.spent.deadline = deadline
-        named, said = name_wrong(prober, found.probe, listed, effort == "full")
+        named, details = name_wrong(prober, found.probe, listed, effort == "full")
         named.exhaustive &= found.prober is None
-        return summary_of(check, found, named, listed, **said)
+        return summary_of(check, found, named, listed, **details)
 
 
 def checked(problem: Problem, *options: Any) -> tuple[Check, Found]:
@@ -129,27 +129,27 @@ def name_wrong(
 ) -> tuple[Named, dict[str, Any]]:
     """What is wrong about a gradient that a probe shows to be wrong, and what a summary says of it:
     why, and the differences of the worst entry where these gave its value."""
-    point, named, said = prober.point, Named(), dict[str, Any]()
+    point, named, details = prober.point, Named(), dict[str, Any]()
     spent = point.spent.runs
     backward: Backward = point.vjp
     budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
-    with marked_as_unfinished(said):
+    with marked_as_unfinished(details):
         named = Named.of(probe) if probe.wrong is not None else by_columns(prober, budget)
-        said["patterns"] = tuple(patterns(point, named))
+        details["patterns"] = tuple(patterns(point, named))
         found: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
         found = found or approximation(probe, EPS**0.5)  # no mistake of a formula is so small
         if not found:
             left = budget - (point.spent.runs - spent)
             found, backward = likely_causes(prober, named.inputs, probe, named.jacobians, left)
         found = found or approximation(probe, POWER)
-        said["diagnosis"] = tuple(found)
-    with marked_as_unfinished(said):
+        details["diagnosis"] = tuple(found)
+    with marked_as_unfinished(details):
         if probe.wrong is not None:
             named.entries = by_tape(prober, probe, listed, backward)
         named.entries = sorted(named.entries, key=lambda e: -absolute_error(e.analytic, e.numeric))
         if named.entries and probe.wrong is None:
-            said["scan"] = steps_of(prober, named.entries[0])
-    return named, said
+            details["scan"] = steps_of(prober, named.entries[0])
+    return named, details
 
 
 def approximation(probe: Probe, most: float) -> list[Diagnosis]:
@@ -176,22 +176,22 @@ def approximation(probe: Probe, most: float) -> list[Diagnosis]:
 
 
 @contextmanager
-def marked_as_unfinished(said: dict[str, Any]) -> Iterator[None]:
+def marked_as_unfinished(details: dict[str, Any]) -> Iterator[None]:
     """Note it if naming what is wrong ends early. The verdict stands, whatever happens."""
     try:
         yield
     except OutOfTimeError:
-        said["marks"] = (f"{UNFINISHED}: no time is left",)
+        details["marks"] = (f"{UNFINISHED}: no time is left",)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"
-        said["marks"] = (f"{UNFINISHED}: {described(error)} ({place})",)
+        details["marks"] = (f"{UNFINISHED}: {described(error)} ({place})",)
 
 
 def summary_of(
-    check: Check, found: Found, named: Named, listed: int, **said: Any
+    check: Check, found: Found, named: Named, listed: int, **details: Any
 ) -> GradientSummary:
-    """The result, with everything that was counted so far, and what else is said."""
+    """The result, with everything that was counted so far, and further `details`."""
     point, entries = check.point, list[Entry]()
     counts: dict[str, tuple[int, int]] = {}
     for number, k in enumerate(point.moved):
@@ -210,12 +210,12 @@ def summary_of(
         wrong_counts=counts,
         exhaustive=named.exhaustive,
         worst_error=max(worst, default=check.worst),
-        diagnosis=(*found.diagnosis, *said.pop("diagnosis", ())),
+        diagnosis=(*found.diagnosis, *details.pop("diagnosis", ())),
         certified=check.certified and found.verdict in GREEN,
-        marks=(*found.marks, *said.pop("marks", ())),
+        marks=(*found.marks, *details.pop("marks", ())),
         seed=check.seed,
         evaluations=point.spent.evaluations,
-        **said,
+        **details,
     )
 
 
