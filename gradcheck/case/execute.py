@@ -221,7 +221,7 @@ class Run:
         if found or self.expect.raises:
             return found
         for name, expected in self.expect.grads.items():
-            text = mismatch(gradients[name], expected, self.scenario.rtol, self.on_host)
+            text = mismatch(self.on_host(gradients[name]), expected, self.scenario.rtol)
             if text:
                 found.append(Finding(Status.FAIL, f"gradient of {name}: {text}"))
         return [*found, *self.check_values(), *self.check_calls()]
@@ -261,7 +261,7 @@ class Run:
             line = scenario.line_of(f"expect.values.{expression}")
             got = eval(compile_expression(expression, scenario.path, line), self.namespace)
             try:
-                text = mismatch(got, value, rtol, self.on_host)
+                text = mismatch(self.on_host(got), value, rtol)
             except Exception as error:  # of the value: it is asked for its shape, its elements, …
                 text = f"{expression} cannot be compared: {described(error)}"
                 found.append(Finding(Status.ERROR, text))

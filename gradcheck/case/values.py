@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -90,7 +90,7 @@ def left_by(
     """
     tensor_type, variable_type = backend.paddle.Tensor, backend.paddle.static.Variable
     for name, value in namespace.items():
-        if name.startswith("_") or (name in before and before[name] is value):
+        if name.startswith("_") or before.get(name) is value:
             continue
         items = [(name, value)]
         if isinstance(value, (list, tuple)):
@@ -112,20 +112,20 @@ def has_drawn(paddle: Any, seed: int) -> bool:
     return bool((now != paddle.rand([SAMPLE]).numpy()).any())
 
 
-def mismatch(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[Any], Any]) -> str:
+def mismatch(got: Any, expected: Any, rtol: float | None) -> str:
     """Why `got` is not what was expected, in one line; empty if it is.
 
     None, booleans and strings are compared by equality, also in lists, and numbers and lists of
     them elementwise, after their shapes: ``|got - expected| <= rtol * |expected|``, NaN equal to
-    NaN.
+    NaN. Values are in the host's memory.
     """
     if expected is None or isinstance(expected, (bool, str)):
-        return plain_mismatch(got, expected, to_numpy)
+        return plain_mismatch(got, expected)
     wanted_text = f"expected {value_text(expected)}, got "
     if got is None or isinstance(got, str):
         return wanted_text + repr_of(got)
     try:
-        values, wanted = np.asarray(to_numpy(got)), np.asarray(expected)
+        values, wanted = np.asarray(got), np.asarray(expected)
     except (TypeError, ValueError):
         return f"{wanted_text}{type_name(got)} {value_text(got)}"
     if {"O", "U"} & {values.dtype.kind, wanted.dtype.kind}:  # None or text: nothing is close to it
@@ -146,17 +146,14 @@ def mismatch(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[An
     return f"expected {wanted[index]!s}{where}, got {values[index]!s} (rtol {tolerance:g}, {share})"
 
 
-def plain_mismatch(got: Any, expected: bool | str | None, to_numpy: Callable[[Any], Any]) -> str:
+def plain_mismatch(got: Any, expected: bool | str | None) -> str:
     """Why `got` is not None, a boolean or a string that was expected."""
-    plain = got
     if isinstance(expected, str):
-        plain = text_of(got)
-    elif got is not None and not isinstance(got, (bool, str)):
-        plain = to_numpy(got)
-    if isinstance(plain, np.ndarray) and plain.dtype == bool and plain.size == 1:
-        plain = bool(plain)
-    is_same = type(plain) is type(expected) and plain == expected
-    return "" if is_same else f"expected {expected!r}, got {value_text(plain)}"
+        got = text_of(got)
+    elif isinstance(got, np.ndarray) and got.dtype == bool and got.size == 1:
+        got = bool(got)
+    is_same = type(got) is type(expected) and got == expected
+    return "" if is_same else f"expected {expected!r}, got {value_text(got)}"
 
 
 def value_text(value: Any) -> str:
