@@ -143,22 +143,23 @@ class Translation:
             return self.other.tensor(array, None, stop_gradient=is_stopped)
         if isinstance(value, self.original.paddle.nn.Layer):
             return self.module(value)
-        if isinstance(value, (staticmethod, classmethod)):
-            return type(value)(self.of(value.__func__))
-        if isinstance(value, (functools.partial, MethodType, BuiltinFunctionType)):
+        if isinstance(value, (staticmethod, classmethod, functools.partial, MethodType)):
             return self.bound(value)
+        if isinstance(value, BuiltinFunctionType) and inspect.isclass(value.__self__):
+            return getattr(self.of(value.__self__), value.__name__)  # `apply` of a PyLayer
         if type(value) in (list, tuple, dict):
             return self.container(value)
         if is_paddles_own(value):
             raise NoTwin(repr(value))
-        libraries = libraries_of(value)
-        if "paddle" not in libraries | referred(value):
+        if "paddle" not in libraries_of(value) | referred(value):
             return value
         if isinstance(value, FunctionType):
             return self.function(value)
-        if inspect.isclass(value):
-            return self.class_(value)
-        if "paddle" in libraries or not hasattr(value, "__dict__"):
+        return self.class_(value) if inspect.isclass(value) else self.instance(value)
+
+    def instance(self, value: Any) -> Any:
+        """An object of a class of the user's. Raises NoTwin for one of Paddle's."""
+        if "paddle" in libraries_of(value) or not hasattr(value, "__dict__"):
             raise NoTwin(repr(value))
         made = object.__new__(self.of(type(value)))
         made.__dict__.update(self.items(vars(value)))
@@ -169,17 +170,13 @@ class Translation:
         return {name: self.of(item) for name, item in values.items()}
 
     def bound(self, value: Any) -> Any:
-        """A function with arguments, or a method, of the counterparts of both."""
+        """What binds a function, or is around one, of the counterparts of what it holds."""
         if isinstance(value, functools.partial):
             arguments = map(self.of, value.args)
             return functools.partial(self.of(value.func), *arguments, **self.items(value.keywords))
         if isinstance(value, MethodType):
             return MethodType(self.of(value.__func__), self.of(value.__self__))
-        if inspect.isclass(value.__self__):  # `apply` of a PyLayer
-            return getattr(self.of(value.__self__), value.__name__)
-        if is_paddles_own(value):
-            raise NoTwin(repr(value))
-        return value
+        return type(value)(self.of(value.__func__))
 
     def container(self, value: Any) -> Any:
         """A list, tuple or dict of the counterparts; the same one where these are the items."""

@@ -117,6 +117,11 @@ def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple
     return status, messages
 
 
+def class_names(cls: type) -> set[str]:
+    """The names of a class and of its bases."""
+    return {base.__name__ for base in cls.__mro__}
+
+
 class Run:
     """One case while it runs; `started` is when, by ``time.perf_counter``."""
 
@@ -238,7 +243,7 @@ class Run:
                 raise
             phase = phase_of(error)
             where = with_place(described(error), error, self.scenario.path)
-            if expected.type not in {cls.__name__ for cls in type(error).__mro__}:
+            if expected.type not in class_names(type(error)):
                 text = f"expected {expected.type}, but the code raised {where}"
             elif expected.phase not in ("any", phase):
                 text = f"expected {expected.type} in {expected.phase}, but {phase} raised {where}"
@@ -286,8 +291,8 @@ class Run:
         if wanted is None:
             return []
         for warning in caught:
-            names = {cls.__name__ for cls in warning.category.__mro__}
-            if wanted.type in names and message_matches(wanted.message, text_of(warning.message)):
+            is_type = wanted.type in class_names(warning.category)
+            if is_type and message_matches(wanted.message, text_of(warning.message)):
                 return []
         given = "; ".join(f"{w.category.__name__}: {text_of(w.message)}" for w in caught) or "none"
         return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]

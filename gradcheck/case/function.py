@@ -403,7 +403,7 @@ class TensorFunction:
         """Gradients as arrays, in the places of those that are present."""
         return map_present(self.backend.array, with_gaps(gradients, present))
 
-    def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall | None:
+    def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
         """The leaves of a call at `arrays` that may be recorded, and that call."""
         tensors = self.bound(arrays)
         return [*tensors.values()], functools.partial(self.checked_outputs, tensors)
