@@ -256,7 +256,7 @@ class Recording(Watch):
         edges = [self.number_of(parent) for parent in node.parents]
         if max(edges, default=-1) < 0:
             return
-        values = list(out) if isinstance(node, SeveralOutputs) else [out]
+        values = as_list(out)
         (spot, called), first = self.spots(), len(self.arrays)
         inputs = [self.arrays[edge] if edge >= 0 else None for edge in edges]
         if self.perturbation is not None:
@@ -314,8 +314,7 @@ class PerturbingWatch(Watch):
         assert isinstance(node, OpNode)
         read: list[Any] = []
         if type(node.saved) is not PackedSaved:  # unpacking would run hooks of the user's
-            # outputs that are saved as well were not read
-            made = set(map(id, out)) if isinstance(out, (tuple, list)) else {id(out)}
+            made = set(map(id, as_list(out)))  # outputs that are saved as well were not read
             read = [v for values in node.values() for v in values if id(v) not in made]
         perturb_outputs(self.perturbation, node.op, out, read)
 
@@ -359,6 +358,11 @@ def arrays_of(inputs: Sequence[Any]) -> list[Any]:
     return [getattr(value, "array", value) for value in inputs]
 
 
+def as_list(out: Any) -> list[Any]:
+    """The outputs of an operation."""
+    return list(out) if isinstance(out, (tuple, list)) else [out]
+
+
 def on_host(value: Any) -> Any:
     """An array in NumPy's memory; anything else unchanged."""
     return to_numpy(value) if type(value) in XP else value
@@ -372,7 +376,7 @@ def perturb_outputs(
     An output that is one of the values `read`, or exactly widened from the first, is not fresh.
     None, a choice of which nothing is told, is not an output.
     """
-    for k, value in enumerate(out if isinstance(out, (tuple, list)) else [out]):
+    for k, value in enumerate(as_list(out)):
         if value is None or any(value is other for other in read) or widens(op, value, read):
             continue
         host = to_numpy(value)

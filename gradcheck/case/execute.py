@@ -216,7 +216,7 @@ class Run:
         """Call the layer once as its users do, take gradients, and look at what that gives."""
         gradients: dict[str, Any] = {}
         with self.expected_exception() as found:
-            with preserved_global_state(), self.backend.observing(self.calls):
+            with preserved_global_state(self.backend.paddle), self.backend.observing(self.calls):
                 gradients = layer.documented(self.expect.cotangent)
             if self.case.compared:
                 outputs = layer.documented_outputs

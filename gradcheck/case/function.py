@@ -44,19 +44,19 @@ Call = Callable[[dict[str, Tensor]], Any]
 
 
 @contextmanager
-def preserved_global_state(paddle: ModuleType | None = None) -> Iterator[None]:
+def preserved_global_state(paddle: ModuleType) -> Iterator[None]:
     """A block after which process-wide settings are as before, which a layer may change.
 
     They are NumPy's handling of errors, the filters of warnings, and static mode of a `paddle`: the
     layer's are in force while it runs, not while gradcheck computes.
     """
-    is_dynamic = paddle is None or paddle.in_dynamic_mode()
+    is_dynamic = paddle.in_dynamic_mode()
     filters = list(warnings.filters)
     try:
         with np.errstate():
             yield
     finally:
-        if paddle is not None and paddle.in_dynamic_mode() is not is_dynamic:
+        if paddle.in_dynamic_mode() is not is_dynamic:
             (paddle.disable_static if is_dynamic else paddle.enable_static)()
         if warnings.filters != filters:
             warnings.filters[:] = filters  # type: ignore[index]
