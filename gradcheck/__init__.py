@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcheck.api import Explored, GradientMismatch, assert_gradients, check, explore
     from gradcheck.case.user_code import engine
-    from gradcheck.case.world_call import partial, replicated
+    from gradcheck.case.world import partial, replicated
     from gradcheck.report.check_result import CheckResult
     from gradcheck.result import Diagnosis, Status
 

@@ -13,9 +13,9 @@ from typing import Any, TypedDict, Unpack, get_args
 import numpy as np
 
 from gradcheck.case.arguments import WorldOf, backend_of, tensor_function
+from gradcheck.case.broken_contracts import leave_out_own_place
 from gradcheck.case.engine_twin import twin_of
 from gradcheck.case.foreign_frameworks import refuse_layer
-from gradcheck.case.function import leave_out_own_place
 from gradcheck.case.gradient_check import (
     DTYPES,
     Effort,
@@ -23,16 +23,16 @@ from gradcheck.case.gradient_check import (
     Mode,
     Settings,
     as_expected,
+    evaluation_points,
     in_float32_if_it_must,
-    looks,
     worst,
 )
-from gradcheck.case.layer import mode as in_mode
 from gradcheck.case.of_arrays import function_of_arrays
+from gradcheck.case.static_layer import mode as in_mode
 from gradcheck.case.user_code import engine, import_anew, import_reference
-from gradcheck.case.world_call import Declared, without_marks
-from gradcheck.case.world_call import partial as partial
-from gradcheck.case.world_call import replicated as replicated
+from gradcheck.case.world import Declared, without_marks
+from gradcheck.case.world import partial as partial
+from gradcheck.case.world import replicated as replicated
 from gradcheck.checking.verdict import Precision
 from gradcheck.exploring.example_search import Search, checked_examples, nothing_checked, search
 from gradcheck.exploring.examples import Example
@@ -239,7 +239,7 @@ def check(
                 function.twin = twin_of(function, layer_or_function, inputs, declared)
             stack.enter_context(np.errstate(all="ignore"))
             stack.enter_context(as_releases())
-            looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
+            looked = evaluation_points(function, points, [str(dtype) for dtype in dtypes], seed)
             found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
     except Exception as error:
         leave_out_own_place(error)

@@ -1,4 +1,4 @@
-"""What a backend is: a module with Paddle's names, and the few things that differ between its implementations."""
+"""The protocol of a backend: a module with Paddle's names, and what differs beside it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,21 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from gradcheck.backends.recomputation import Recomputation
     from pylayer.watch.layers import LayerObserver
 
 Array = Any
 """An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
 Tensor = Any
 Tensors = list[Tensor]
+Cotangents = Sequence[Array | None]
+"""One per output, None for an output that takes no part."""
+Gradients = list[Array | None]
+"""One per input, None where there is none."""
 
 Spot = tuple[CodeType, int]
-"""Where code stands: a code object, and the offset of an instruction in it (a frame's ``f_lasti``)."""
+"""Where code stands: a code object, and the offset of an instruction in it (a frame's ``f_lasti``).
+"""
 
 
 class WorldRanks(Protocol):
@@ -30,16 +36,39 @@ class WorldRanks(Protocol):
         """What a method of each rank's own object gives for its arguments."""
 
     def apart(self, function: Callable[[], Any]) -> Any:
-        """What a function gives that belongs to no rank: no code of the user's stands behind what it computes."""
+        """What a function gives that belongs to no rank: no code of the user's stands behind what
+        it computes."""
 
     def close(self) -> None:
         """End what was started for them: nothing is asked of them any more."""
 
 
-class Backend(Protocol):
-    """An implementation of Paddle's API. Everything else is done through `paddle`, the same way for all.
+class Computed(Protocol):
+    """A function on arrays and its vjp; see `gradcheck.checking.problem.Problem`."""
 
-    Implementations derive from it; what has a body here is that of a release, which says nothing of what it computes.
+    def forward(self, arrays: Sequence[Array], /) -> list[Array]:
+        """The outputs."""
+
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents, /) -> Gradients:
+        """The gradients of the inputs."""
+
+
+RecordableCall = tuple[list[Tensor], Callable[[], list[Tensor]]]
+"""The leaves of a call that can be recorded, and that call."""
+
+
+class Recordable(Computed, Protocol):
+    """One whose call can be recorded as well."""
+
+    def recordable_call(self, arrays: Sequence[Array], /) -> RecordableCall | None:
+        """The call at some arrays; None if there is none."""
+
+
+class Backend(Protocol):
+    """An implementation of Paddle's API; everything else is done through `paddle`.
+
+    Implementations derive from it; what has a body here is that of a release, which says nothing of
+    what it computes.
     """
 
     name: str
@@ -50,23 +79,40 @@ class Backend(Protocol):
     """The module that ``import paddle`` gives in a scenario's code."""
 
     def tensor(self, array: Array, /, dtype: str | None, *, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's or the backend's."""
+        """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's
+        or the backend's."""
 
     def grad(
-        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor], create_graph: bool
+        self,
+        outputs: Tensors,
+        inputs: Tensors,
+        cotangents: Tensors,
+        held: Sequence[Tensor],
+        create_graph: bool,
     ) -> list[Tensor | None]:
         """As ``paddle.grad`` gives them for `inputs`; None where no output depends on one.
 
-        `held` are the leaves that need a gradient and were not made for this, be they among the inputs or not; their
-        ``grad`` stays as it is.
+        `held` are the leaves that need a gradient and were not made for this, be they among the
+        inputs or not; their ``grad`` stays as it is.
         """
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
         """Have a leaf stand for the values of another Tensor, in that one's memory and dtype."""
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
-        """What a call returns, and the leaves that need a gradient and that it computes with, if known."""
+        """What a call returns, and the leaves that need a gradient and that it computes with, if
+        known."""
         return call(), []
+
+    def recomputation(
+        self,
+        function: Recordable,
+        sources: Sequence[Any],
+        original: Computed | None = None,
+        takes_gradients: bool = False,
+    ) -> Recomputation | None:
+        """The function computed again, perturbed or recorded; None where the backend cannot."""
+        return None
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""
@@ -75,21 +121,26 @@ class Backend(Protocol):
     """Whether each rank of a world is a process of its own."""
 
     def observing(self, observer: LayerObserver) -> AbstractContextManager[None]:
-        """A block in which `observer` learns of the layers that are applied, and of those whose backward runs."""
+        """A block in which `observer` learns of the layers that are applied, and of those whose
+        backward runs."""
 
     def lacks(self, error: BaseException) -> str:
-        """The name of Paddle's that the backend does not have, if that is what an error was raised for; else empty."""
+        """The name of Paddle's that the backend does not have, if that is what an error was raised
+        for; else empty."""
         return ""
 
     def array(self, tensor: Tensor, /) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor in the memory of an array, where the backend can share it; else with a copy."""
+        """A leaf Tensor in the memory of an array, where the backend can share it; else with a
+        copy."""
         return self.tensor(array, None, stop_gradient=stop_gradient)
 
-    def ranks(self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> WorldRanks:
-        """The ranks of a world; `work`, called on each with its number, makes the object whose methods it runs.
+    def ranks(
+        self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
+    ) -> WorldRanks:
+        """The ranks of a world; `work`, given a rank's number, makes the object that it runs.
 
         Args:
             degrees: ranks along the axes of fleet's topology; none to leave it alone.
@@ -98,11 +149,11 @@ class Backend(Protocol):
 
 
 class BackendRow(NamedTuple):
-    """The class that a backend is, and what that is called with; what it needs, and how to get that.
+    """The class of a backend with its arguments; what it needs, and how to get that.
 
-    `distributions` are the packages that may bring it: their version is the backend's.
-    `preload` are modules that a server imports before it forks the first case of the backend: they cost a case nothing.
-    `warm_up`: a server may run it before it forks, which a device forbids.
+    `distributions` are the packages that may bring it: their version is the backend's. `preload`
+    are modules that a server imports before it forks the first case of the backend: they cost a
+    case nothing. `warm_up`: a server may run it before it forks, which a device forbids.
     """
 
     implementation: str
@@ -132,7 +183,8 @@ BACKENDS: dict[str, BackendRow] = {
 }  # fmt: skip
 """The table of backends, by the name that the command line and specs use.
 
-Where it has a version, as ``paddle@3.0.0``, it is a release in an environment of its own, see `backends.environments`.
+Where it has a version, as ``paddle@3.0.0``, it is a release in an environment of its own, see
+`backends.environments`.
 """
 
 
@@ -142,14 +194,18 @@ def kind_of(name: str) -> str:
 
 
 def version_of(name: str) -> str:
-    """The version of a backend: the one in its name, or else that of what is installed here; empty if none is."""
+    """The version of a backend: the one in its name, or else that of what is installed here; empty
+    if none is."""
     return name.partition("@")[2] or installed_version(*BACKENDS[name].distributions)
 
 
 @functools.cache
 def installed_version(*distributions: str) -> str:
     """The version of the first of some distributions that is installed; empty if none is."""
-    from importlib.metadata import PackageNotFoundError, version  # here: it takes as long as all else that this loads
+    from importlib.metadata import (
+        PackageNotFoundError,
+        version,
+    )  # here: it takes as long as all else that this loads
 
     for distribution in distributions:
         with suppress(PackageNotFoundError):
@@ -159,10 +215,15 @@ def installed_version(*distributions: str) -> str:
 
 @functools.cache  # asked once for every case, and what is installed does not change during a run
 def missing(name: str) -> str:
-    """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports nothing."""
+    """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports
+    nothing."""
     entry = BACKENDS[kind_of(name)]
     absent = [module for module in entry.needs if find_spec(module) is None]
-    return f'not installed: {", ".join(absent)}; pip install "gradcheck[{entry.extra}]"' if absent else ""
+    return (
+        f'not installed: {", ".join(absent)}; pip install "gradcheck[{entry.extra}]"'
+        if absent
+        else ""
+    )
 
 
 def load_backend(name: str) -> Backend:
@@ -199,5 +260,10 @@ def package_of(value: Any) -> str:
 
 
 def without_our_paths() -> dict[str, str]:
-    """The variables of this process, without those that would show another interpreter the packages of this one."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    """The variables of this process, without those that would show another interpreter the packages
+    of this one."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PYTHONHOME")
+    }

@@ -1,7 +1,8 @@
-"""Releases of a backend in environments of their own: other interpreters, with which their servers are started.
+"""Releases of a backend in environments of their own: other interpreters.
 
-``paddle@3.0.0`` is one of them. ``gradcheck backends add`` makes it in the user's cache folder; a project may name
-interpreters that exist already. Nothing of gradcheck is installed there: servers find it by path (`run.interpreter`).
+Their servers are started with these. ``paddle@3.0.0`` is one of them. ``gradcheck backends add``
+makes it in the user's cache folder; a project may name interpreters that exist already. Nothing of
+gradcheck is installed there: servers find it by path (`run.interpreter`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
-"""The backends that have releases to install: the package, and what it imports beside what it asks for.
+"""The backends that have releases to install: the package, and what it imports beside what it asks
+for.
 
 Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
 """
@@ -33,19 +35,23 @@ Paddle imports setuptools, which a new environment has no longer (Python 3.12, u
 WORKER_NEEDS = ("greenlet>=3", "ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.11")
 """What a server imports beside the backend itself."""
 
-BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (("paddle", "3.0", ("numpy<2", "setuptools<81")),)
+BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("paddle", "3.0", ("numpy<2", "setuptools<81")),
+)
 """What releases below a version of a backend need beside that.
 
-Paddle 2.6.2 is compiled against NumPy 1 and imports ``pkg_resources``, which setuptools had up to version 80; it
-accepts any version of both.
+Paddle 2.6.2 is compiled against NumPy 1 and imports ``pkg_resources``, which setuptools had up to
+version 80; it accepts any version of both.
 """
 
 FOLDER = "GRADCHECK_ENVIRONMENTS"
-"""Environment variable that names the folder of the environments, in place of that in the user's cache."""
+"""Environment variable that names the folder of the environments, in place of that in the user's
+cache."""
 COMPLETE = "gradcheck-environment"
 """The file that an environment has once everything is installed."""
 LOOK = 30.0
-"""Seconds that an interpreter has to say what is installed there: a question of file names, seen to take 0.1."""
+"""Seconds that an interpreter has to say what is installed there: a question of file names, seen to
+take 0.1."""
 
 _QUESTION = """
 import importlib.metadata as m, importlib.util as u, json, platform, sys
@@ -78,7 +84,8 @@ class NotMadeError(UserError):
 
 
 def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlace:
-    """Where a backend runs: here, in the interpreter that `configured` names, or in an environment that was made."""
+    """Where a backend runs: here, in the interpreter that `configured` names, or in an environment
+    that was made."""
     if "@" not in backend:
         return BackendPlace(backend, problem=missing(backend))
     if backend in configured:
@@ -86,12 +93,15 @@ def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlac
     made = folder_of(backend)
     if not (made / COMPLETE).is_file():
         state = "its environment was not finished" if made.exists() else "it has no environment"
-        return BackendPlace(backend, problem=f"{state}: `gradcheck backends add {backend}` makes it")
+        return BackendPlace(
+            backend, problem=f"{state}: `gradcheck backends add {backend}` makes it"
+        )
     return looked_at(backend, str(python_in(made)))
 
 
 def looked_at(backend: str, interpreter: str) -> BackendPlace:
-    """The place of a backend with an interpreter, which is asked what is installed there; nothing is imported."""
+    """The place of a backend with an interpreter, which is asked what is installed there; nothing
+    is imported."""
     kind, _, wanted = backend.partition("@")
     distributions = BACKENDS[kind].distributions
     question = json.dumps([distributions, [*_MODULES, *(set(BACKENDS[kind].needs) - {"pylayer"})]])
@@ -103,9 +113,13 @@ def looked_at(backend: str, interpreter: str) -> BackendPlace:
         )  # fmt: skip
         python, found, absent = json.loads(asked.stdout)
     except OSError as error:
-        return BackendPlace(backend, interpreter, f"{interpreter} cannot be started: {error.strerror or error}")
+        return BackendPlace(
+            backend, interpreter, f"{interpreter} cannot be started: {error.strerror or error}"
+        )
     except subprocess.TimeoutExpired:
-        return BackendPlace(backend, interpreter, f"{interpreter} does not answer within {LOOK:g} s")
+        return BackendPlace(
+            backend, interpreter, f"{interpreter} does not answer within {LOOK:g} s"
+        )
     except ValueError:
         last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
         why = f"{interpreter} is no Python that can be used (3.11 or later is): {last}"
@@ -128,7 +142,8 @@ def same_version(one: str, other: str) -> bool:
 
 # ------------------------------------------------------------------------------------ names
 def name_problem(backend: str) -> str:
-    """What is wrong with the name of a backend, in one line; empty if nothing is. The version must be exact."""
+    """What is wrong with the name of a backend, in one line; empty if nothing is. The version must
+    be exact."""
     kind, at, wanted = backend.partition("@")
     if kind not in BACKENDS or not at:
         joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
@@ -147,12 +162,14 @@ def name_problem(backend: str) -> str:
 def requirements(backend: str) -> list[str]:
     """What is installed for a backend with a version, as pip reads it."""
     kind, _, wanted = backend.partition("@")
-    older = [needs for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit)]
+    older = [
+        needs for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit)
+    ]
     package, *beside = DISTRIBUTIONS[kind]
     return [f"{package}=={wanted}", *WORKER_NEEDS, *beside, *itertools.chain(*older)]
 
 
-# ------------------------------------------------------------------------------------ environments that we make
+# ------------------------------ environments that we make
 def folder() -> Path:
     """Where environments are made: in the user's cache folder."""
     if named := os.environ.get(FOLDER):
@@ -177,11 +194,14 @@ def python_in(environment: Path) -> Path:
     return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def make(backend: str, say: Callable[[str], object], try_out: Callable[[BackendPlace], str]) -> BackendPlace:
+def make(
+    backend: str, say: Callable[[str], object], try_out: Callable[[BackendPlace], str]
+) -> BackendPlace:
     """Make the environment of a backend, in place of one that was not finished.
 
-    uv is used if it is there: it keeps what it downloads, and shares files between environments. `say` is told each
-    command; what the commands print, progress included, goes to stderr. `try_out` says what goes wrong with it.
+    uv is used if it is there: it keeps what it downloads, and shares files between environments.
+    `say` is told each command; what the commands print, progress included, goes to stderr.
+    `try_out` says what goes wrong with it.
 
     Raises:
         NotMadeError: a command failed, or the environment cannot be used.
@@ -192,19 +212,24 @@ def make(backend: str, say: Callable[[str], object], try_out: Callable[[BackendP
     uv = shutil.which("uv")
     version = "{}.{}".format(*sys.version_info)
     python, needs = str(python_in(target)), requirements(backend)
-    steps: list[Sequence[str]] = [
-        [uv, "venv", "--python", version, str(target)] if uv else [sys.executable, "-m", "venv", str(target)],
-        [uv, "pip", "install", "--python", python, *needs]
-        if uv
-        else [python, "-m", "pip", "--disable-pip-version-check", "install", *needs],
+    steps = [
+        [sys.executable, "-m", "venv", str(target)],
+        [python, "-m", "pip", "--disable-pip-version-check", "install", *needs],
     ]
+    if uv:
+        steps = [
+            [uv, "venv", "--python", version, str(target)],
+            [uv, "pip", "install", "--python", python, *needs],
+        ]
     try:
         for step in steps:
             say(" ".join(step))
             run_printing(step, backend)
         place = looked_at(backend, python)
         if problem := place.problem or try_out(place):
-            raise NotMadeError(f"{backend} was installed, but does not run, and is removed again: {problem}")
+            raise NotMadeError(
+                f"{backend} was installed, but does not run, and is removed again: {problem}"
+            )
     except BaseException:
         remove_environment(backend)
         raise
@@ -215,14 +240,16 @@ def make(backend: str, say: Callable[[str], object], try_out: Callable[[BackendP
 def run_printing(command: Sequence[str], backend: str) -> None:
     """Run a command that prints to stderr. Raises NotMadeError."""
     try:
-        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False).returncode
+        status = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False
+        ).returncode
     except OSError as error:
         raise NotMadeError(f"{command[0]} cannot be started: {error.strerror or error}") from None
     if status:
         version = "{}.{}".format(*sys.version_info)
         raise NotMadeError(
-            f"{backend} was not installed: {Path(command[0]).name} ended with status {status}, see above; the release "
-            f"may not exist, or not for Python {version} on this system"
+            f"{backend} was not installed: {Path(command[0]).name} ended with status {status}, see "
+            f"above; the release may not exist, or not for Python {version} on this system"
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -30,18 +30,25 @@ class PaddleBackend(Backend):
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
         values: Any = np.ascontiguousarray(array) if array.ndim else array
         if values.dtype == ml_dtypes.bfloat16:  # Paddle takes its bits, as an array of uint16
-            values, dtype = np.asarray(values).view(np.uint16), dtype or "bfloat16"
-            if dtype != "bfloat16":
-                return self.tensor(np.asarray(array, np.float32), dtype, stop_gradient=stop_gradient)
+            dtype = dtype or "bfloat16"
+            is_same = dtype == "bfloat16"
+            values = np.asarray(values)
+            values = values.view(np.uint16) if is_same else values.astype(np.float32)
         return self.paddle.to_tensor(values, dtype=dtype, stop_gradient=stop_gradient)
 
     def grad(
-        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor], create_graph: bool
+        self,
+        outputs: Tensors,
+        inputs: Tensors,
+        cotangents: Tensors,
+        held: Sequence[Tensor],
+        create_graph: bool,
     ) -> list[Tensor | None]:
-        """As ``backward`` leaves them in the leaves; from ``paddle.grad`` where the graph of the gradients is wanted.
+        """As ``backward`` leaves them in the leaves; by ``paddle.grad`` if a graph is wanted.
 
-        Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's outputs, and in all
-        releases in one within another, which is what a backward that calls ``paddle.grad`` comes to.
+        Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's
+        outputs, and in all releases in one within another, which is what a backward that calls
+        ``paddle.grad`` comes to.
 
         Raises:
             NotImplementedError: there is such a call, and the graph of the gradients is wanted.
@@ -51,18 +58,25 @@ class PaddleBackend(Backend):
         put_aside = [self.without_gradient(leaf) for leaf in held]
         self.paddle.autograd.backward(outputs, cotangents, retain_graph=True)
         own = {id(leaf) for leaf in held}
-        found = [leaf.grad.clone() if id(leaf) in own and leaf.grad is not None else leaf.grad for leaf in inputs]
+        found = [
+            leaf.grad.clone() if id(leaf) in own and leaf.grad is not None else leaf.grad
+            for leaf in inputs
+        ]
         for leaf, before in zip(held, put_aside, strict=True):
             if before is not None:
                 for gradient in (leaf.grad, before[0]):
                     self.share(gradient, before[1])
-            elif leaf.grad is not None and not any(self.overlap(leaf.grad, other) for other in (*inputs, *held)):
-                leaf.clear_gradient(False)  # it frees the memory, which may be that of a Tensor that backward returned
+            elif leaf.grad is not None and not any(
+                self.overlap(leaf.grad, other) for other in (*inputs, *held)
+            ):
+                # it frees the memory, which may be that of a Tensor that backward returned
+                leaf.clear_gradient(False)
         return found
 
     def without_gradient(self, leaf: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Have a leaf's gradient be zeros. Returns the gradient and a Tensor of the memory that it had, to be given
-        back: whoever holds the one has the other, and Paddle would write into it. None if the leaf has none."""
+        """Have a leaf's gradient be zeros. Returns the gradient and a Tensor of the memory that it
+        had, to be given back: whoever holds the one has the other, and Paddle would write into it.
+        None if the leaf has none."""
         gradient = leaf.grad
         if gradient is None:
             return None
@@ -77,8 +91,8 @@ class PaddleBackend(Backend):
     ) -> list[Tensor | None]:
         """The gradients, to be derived once more.
 
-        Those of `held` are asked for as well: ``paddle.grad`` tells a PyLayer that an argument nobody asked for needs
-        no gradient, and refuses the one that its backward gives.
+        Those of `held` are asked for as well: ``paddle.grad`` tells a PyLayer that an argument
+        nobody asked for needs no gradient, and refuses the one that its backward gives.
 
         Raises:
             NotImplementedError: see `grad`.
@@ -89,23 +103,30 @@ class PaddleBackend(Backend):
         with refusing_within(self.paddle.base.core.eager, "run_partial_grad", nested):
             try:
                 found: list[Tensor | None] = self.paddle.grad(
-                    outputs, [*inputs, *others], cotangents, retain_graph=True, create_graph=True, allow_unused=True
+                    outputs,
+                    [*inputs, *others],
+                    cotangents,
+                    retain_graph=True,
+                    create_graph=True,
+                    allow_unused=True,
                 )
                 return found[: len(inputs)]
             except OSError:  # what Paddle makes of an exception in a backward
                 if not nested:
                     raise
-        raise NotImplementedError("Paddle takes no second derivative of a backward that calls paddle.grad")
+        raise NotImplementedError(
+            "Paddle takes no second derivative of a backward that calls paddle.grad"
+        )
 
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
-        """``apply`` makes a context of a class of the layer's own, whose backward calls the layer's."""
-        found, nn = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None), self.paddle.static.nn
+        """See what Paddle calls: ``apply`` makes a context whose backward calls the layer's."""
+        found = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None)
+        context, nn = cast(Any, found), self.paddle.static.nn
         if not isinstance(found, type):  # the engine, in the place of a release
             with observing_layers(observer):
                 yield
             return
-        context: Any = found
         init, backward, static_pylayer = context.__init__, context.backward, nn.static_pylayer
 
         def applied(ctx: Any, *args: Any) -> None:
@@ -117,7 +138,9 @@ class PaddleBackend(Backend):
             return backward(ctx, *cotangents)
 
         @functools.wraps(static_pylayer)
-        def built(forward_fn: Any, inputs: Any, backward_fn: Any = None, *args: Any, **kwargs: Any) -> Any:
+        def built(
+            forward_fn: Any, inputs: Any, backward_fn: Any = None, *args: Any, **kwargs: Any
+        ) -> Any:
             if not callable(backward_fn):
                 return static_pylayer(forward_fn, inputs, backward_fn, *args, **kwargs)
 
@@ -155,7 +178,8 @@ class PaddleBackend(Backend):
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:
-    """The addresses at which a contiguous Tensor's memory begins and ends; the same one twice if it is not."""
+    """The addresses at which a contiguous Tensor's memory begins and ends; the same one twice if it
+    is not."""
     if not tensor.is_contiguous() or not tensor.size:
         return 0, 0
     start = tensor.data_ptr()
@@ -164,7 +188,8 @@ def extent(tensor: Tensor) -> tuple[int, int]:
 
 @contextmanager
 def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None]:
-    """Have a function of a module raise when it is called within itself, and note that in `refused`."""
+    """Have a function of a module raise when it is called within itself, and note that in
+    `refused`."""
     function, running = getattr(module, name), list[str]()
 
     def guarded(*args: Any, **kwargs: Any) -> Any:

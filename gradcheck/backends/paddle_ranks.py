@@ -1,8 +1,9 @@
-"""Ranks on the installed Paddle: a process each, whose calls of `paddle.distributed` come together in this one.
+"""Ranks on the installed Paddle: a process each, whose calls meet in this one.
 
-Paddle's own backward is not for several threads, and its collectives on the CPU lack half of what layers call. So a
-rank is a fork of this process in which the names of `paddle.distributed` are those of the bundled engine's ranks, which
-hand arrays over to this process; here they meet as those of the engine do, so that the same things are found out.
+Paddle's own backward is not for several threads, and its collectives on the CPU lack half of what
+layers call. So a rank is a fork of this process in which the names of `paddle.distributed` are
+those of the bundled engine's ranks, which hand arrays over to this process; here they meet as those
+of the engine do, so that the same things are found out.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class RankOfProcess(Rank):
         """What a call raised last."""
 
     def meant(self, error: BaseException) -> BaseException:
-        """An error, or the one of a call of which Paddle has kept the text alone, as of all that a backward raises."""
+        """An error, or the one of a call of which Paddle has kept the text alone, as of all that a
+        backward raises."""
         return self.failed if self.failed is not None and str(self.failed) in str(error) else error
 
     def issue(self, call: Call) -> None:
@@ -81,7 +83,8 @@ class RankOfProcess(Rank):
         call.results, call.error, call.done = results, error, True
 
     def asked(self) -> tuple[str, tuple[Any, ...]]:
-        """The next method to run, with its arguments; answers that nobody has waited for come before."""
+        """The next method to run, with its arguments; answers that nobody has waited for come
+        before."""
         while (message := self.line.recv())[0] == "answer":
             self.hear(message)
         return message[1], message[2]
@@ -117,7 +120,12 @@ class RanksOfProcesses(WorldRanks):
     """
 
     def __init__(
-        self, backend: Backend, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
+        self,
+        backend: Backend,
+        size: int,
+        degrees: Mapping[str, int],
+        same_random: bool,
+        work: Callable[[int], Any],
     ) -> None:
         self.meeting = Rendezvous()
         self.lines: list[Connection] = []
@@ -129,7 +137,8 @@ class RanksOfProcesses(WorldRanks):
             ours, theirs = Pipe()
             pid = os.fork()
             if not pid:
-                gc.freeze()  # of what programs left here, the end would wait for threads that this process has not
+                # of what programs left here, the end would wait for threads that are not here
+                gc.freeze()
                 for line in (ours, *self.lines):
                     line.close()
                 serve(RankOfProcess(number, size, backend, theirs), degrees, same_random, work)
@@ -165,38 +174,37 @@ class RanksOfProcesses(WorldRanks):
 
     def answered(self) -> list[Any]:
         """What all ranks give in the end; until then their calls are answered."""
-        size = len(self.lines)
-        found: list[Any] = [None] * size
+        size, running = len(self.lines), {line: k for k, line in enumerate(self.lines)}
+        found: dict[int, Any] = {}
         errors: dict[int, BaseException] = {}
-        ended: set[int] = set()
         waiting: dict[int, Call] = {}
         calls: dict[tuple[int, int], Call] = {}
-        while len(ended) < size:
-            for line in wait([self.lines[k] for k in range(size) if k not in ended]):
+        while running:
+            for line in wait([*running]):
                 assert isinstance(line, Connection)
-                number = self.lines.index(line)
+                number = running[line]
                 kind, value = self.heard(number)
                 if kind == "call":
                     calls[number, value.number] = value
-                    value.given = [EngineTensor(one) if isinstance(one, np.ndarray) else one for one in value.given]
+                    value.given = [
+                        EngineTensor(item) if isinstance(item, np.ndarray) else item
+                        for item in value.given
+                    ]
                     self.answer(self.meeting.add(value), waiting)
                 elif kind == "waits":
                     if not calls[number, value].done:
                         waiting[number] = calls[number, value]
                 else:
-                    ended.add(number)
-                    if kind == "error":
-                        errors[number] = value
-                    else:
-                        found[number] = value
-            if waiting and len(ended) + len(waiting) == size:
+                    (errors if kind == "error" else found)[number] = value
+                    del running[line]
+            if waiting and len(waiting) == len(running):
                 for k, stop in stuck(waiting, errors, size).items():
                     waiting[k].error, waiting[k].done = stop, True
                 self.answer(list(waiting.values()), waiting)
         if errors:
             self.meeting.clear()
             raise first_of(errors, size)
-        return found
+        return [found[number] for number in range(size)]
 
     def answer(self, calls: Sequence[Call], waiting: dict[int, Call]) -> None:
         """Send the results of calls to the ranks that made them."""
@@ -213,15 +221,21 @@ class RanksOfProcesses(WorldRanks):
         except (EOFError, ConnectionResetError):
             if number not in self.died:
                 status = os.waitstatus_to_exitcode(os.waitpid(self.pids[number], 0)[1])
-                how = f"died of {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+                how = (
+                    f"died of {signal.Signals(-status).name}"
+                    if status < 0
+                    else f"ended with status {status}"
+                )
                 self.died[number] = how
             error = RuntimeError(f"the process of rank {number} {self.died[number]}")
             error.frames_of_rank = []  # type: ignore[attr-defined]
             return "error", error
 
 
-# --------------------------------------------------------------------------- in the process of a rank
-def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> NoReturn:
+# ------------------------------ in the process of a rank
+def serve(
+    here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
+) -> NoReturn:
     """Be a rank: do what is asked for until nobody asks any more."""
     status = 1
     try:
@@ -251,12 +265,14 @@ def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int],
     topology.lay_out(degrees)
     if degrees:
         fleet = here.backend.paddle.distributed.fleet
-        fleet.fleet._hcg = fleet.base.topology._HYBRID_PARALLEL_GROUP = topology.get_hybrid_communicate_group()
+        fleet.fleet._hcg = fleet.base.topology._HYBRID_PARALLEL_GROUP = (
+            topology.get_hybrid_communicate_group()
+        )
     return work(here.number)
 
 
 def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any, Any]:
-    """What is to be said of a call: its result, or what it raised, as far as that can be sent; and the result itself.
+    """The answer to a call, its result or error as far as that can be sent; and the result itself.
 
     An object that is the rank's alone stays here.
     """
@@ -269,8 +285,11 @@ def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any,
 
 
 def sendable(error: BaseException) -> BaseException:
-    """An error that survives being sent, with the frames that it passed through as `frames_of_rank`."""
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    """An error that survives being sent, with the frames that it passed through as
+    `frames_of_rank`."""
+    frames = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
     with suppress(Exception):  # it may take no attributes
         error.frames_of_rank = frames  # type: ignore[attr-defined]
     try:
@@ -286,12 +305,18 @@ def sendable(error: BaseException) -> BaseException:
 
 
 FUNCTIONS = (
-    "P2POp all_gather all_gather_object all_reduce alltoall alltoall_single barrier batch_isend_irecv broadcast "
-    "broadcast_object_list gather irecv isend new_group recv reduce reduce_scatter scatter scatter_object_list send "
-    "wait"
+    "P2POp all_gather all_gather_object all_reduce alltoall alltoall_single barrier "
+    "batch_isend_irecv broadcast broadcast_object_list gather irecv isend new_group recv reduce "
+    "reduce_scatter scatter scatter_object_list send wait"
 )
-GROUPS = "Group ParallelEnv destroy_process_group get_group get_rank get_world_size init_parallel_env is_initialized"
-LAYOUT = "CommunicateTopology DistributedStrategy HybridCommunicateGroup get_hybrid_communicate_group init"
+GROUPS = (
+    "Group ParallelEnv destroy_process_group get_group get_rank get_world_size init_parallel_env "
+    "is_initialized"
+)
+LAYOUT = (
+    "CommunicateTopology DistributedStrategy HybridCommunicateGroup get_hybrid_communicate_group "
+    "init"
+)
 
 
 def speak(paddle: ModuleType) -> None:
@@ -299,32 +324,26 @@ def speak(paddle: ModuleType) -> None:
     distributed = paddle.distributed
     stream, of_groups = distributed.communication.stream, distributed.communication.group
     places = (distributed, of_groups, distributed.parallel, distributed.collective)
-    spoken = [
-        *((place, communication, FUNCTIONS) for place in (*places, stream)),
-        *((place, group, GROUPS) for place in places),
-        (distributed.fleet, topology, LAYOUT),
+    mp_ops = distributed.fleet.layers.mpu.mp_ops
+    rows: list[tuple[Any, str, Any]] = []
+    for place in (*places, stream):
+        rows += [(place, name, getattr(communication, name)) for name in FUNCTIONS.split()]
+    for place in places:
+        rows += [(place, name, getattr(group, name)) for name in GROUPS.split()]
+    rows += [(distributed.fleet, name, getattr(topology, name)) for name in LAYOUT.split()]
+    rows += [
+        (stream, "alltoall_single", communication.stream_alltoall_single),
+        (of_groups, "_get_global_group", group.world_group),
+        (distributed.collective, "_get_default_group", group.world_group),
+        (mp_ops, "_get_reduce_op", without_its_word(mp_ops._get_reduce_op)),
     ]
-    ours = {
-        id(getattr(place, name)): getattr(module, name)
-        for place, module, names in spoken
-        for name in names.split()
-        if hasattr(place, name)
-    }
-    """By the id of Paddle's object."""
-    if hasattr(stream, "alltoall_single"):
-        ours[id(stream.alltoall_single)] = communication.stream_alltoall_single
-    for place, name in ((of_groups, "_get_global_group"), (distributed.collective, "_get_default_group")):
-        if hasattr(place, name):
-            ours[id(getattr(place, name))] = group.world_group
-    own = distributed.fleet.layers.mpu.mp_ops
-    ours[id(own._get_reduce_op)] = without_its_word(own._get_reduce_op)
     if next(iter(signature(distributed.alltoall).parameters)).startswith("in_"):
         for name in ("alltoall", "alltoall_single"):
-            ours[id(getattr(distributed, name))] = input_first(getattr(communication, name))
-    for name, kernel in kernels(paddle).items():
-        setattr(paddle._C_ops, name, kernel)
-    for name, kernel in legacy_kernels(paddle).items():
-        setattr(paddle._legacy_C_ops, name, kernel)
+            rows.append((distributed, name, input_first(getattr(communication, name))))
+    # by the id of Paddle's object
+    ours = {id(getattr(place, name)): mine for place, name, mine in rows if hasattr(place, name)}
+    vars(paddle._C_ops).update(kernels(paddle))
+    vars(paddle._legacy_C_ops).update(legacy_kernels(paddle))
     distributed.fleet.fleet.get_hybrid_communicate_group = topology.get_hybrid_communicate_group
     for module in list(sys.modules.values()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
@@ -333,7 +352,8 @@ def speak(paddle: ModuleType) -> None:
 
 
 def without_its_word(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
-    """Paddle's function that gives its library's word for a reduction, giving back the word that it gets."""
+    """Paddle's function that gives its library's word for a reduction, giving back the word that it
+    gets."""
 
     def checked(*args: Any) -> Any:
         get_reduce_op(*args)
@@ -343,7 +363,7 @@ def without_its_word(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def input_first(exchange: Callable[..., Any]) -> Callable[..., Any]:
-    """An exchange as releases before 3.0 have it: what is sent comes first, then what is received."""
+    """An exchange as before 3.0: what is sent comes first, then what is received."""
 
     def exchanged(*given: Any, **named: Any) -> Any:
         return exchange(*given[1::-1], *given[2:], **named)
@@ -374,8 +394,12 @@ def kernels(paddle: ModuleType) -> Kernels:
 
     return {
         "c_identity": lambda tensor, *rest: paddle.assign(tensor),
-        "c_split": lambda tensor, rank, count, *rest: paddle.assign(paddle.split(tensor, count, -1)[rank]),
-        "c_concat": lambda tensor, rank, count, ring, *rest: gathered(tensor, group.get_group(ring)),
+        "c_split": lambda tensor, rank, count, *rest: paddle.assign(
+            paddle.split(tensor, count, -1)[rank]
+        ),
+        "c_concat": lambda tensor, rank, count, ring, *rest: gathered(
+            tensor, group.get_group(ring)
+        ),
         "mp_allreduce_sum": lambda tensor, ring, *rest: summed(tensor, group.get_group(ring)),
         "all_reduce_": reduced,
         "c_softmax_with_cross_entropy": cross_entropy_over_ranks(paddle).apply,
@@ -392,7 +416,8 @@ LEGACY = {
     "global_gather": ("ring_id",),
     "c_softmax_with_cross_entropy": ("ignore_index", "ring_id", "rank", "nranks"),
 }
-"""Those of ``paddle._legacy_C_ops``: the attributes in the order in which those of ``paddle._C_ops`` take them."""
+"""Those of ``paddle._legacy_C_ops``: the attributes in the order in which those of
+``paddle._C_ops`` take them."""
 
 
 def legacy_kernels(paddle: ModuleType) -> Kernels:
@@ -412,7 +437,9 @@ def by_names(kernel: Callable[..., Any], attributes: Sequence[str]) -> Callable[
     return called
 
 
-def rows_to_experts(paddle: ModuleType, there: Callable[..., Tensor], back: Callable[..., Tensor]) -> Any:
+def rows_to_experts(
+    paddle: ModuleType, there: Callable[..., Tensor], back: Callable[..., Tensor]
+) -> Any:
     """A kernel that exchanges rows `there`, and its gradient `back`."""
 
     class RowsToExperts(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
@@ -432,16 +459,23 @@ def rows_to_experts(paddle: ModuleType, there: Callable[..., Tensor], back: Call
 
 
 def cross_entropy_over_ranks(paddle: ModuleType) -> Any:
-    """A layer that gives the softmax of logits whose classes are spread over ranks, and the loss of each row.
+    """A layer that gives the softmax of logits whose classes are spread over ranks, and the loss of
+    each row.
 
-    The rank at place k of the group has the classes from k times its number of them on; a row whose label is to be
-    ignored has the loss 0. The softmax has no gradient, as in Paddle.
+    The rank at place k of the group has the classes from k times its number of them on; a row whose
+    label is to be ignored has the loss 0. The softmax has no gradient, as in Paddle.
     """
 
     class CrossEntropyOverRanks(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(
-            ctx: Any, logits: Tensor, label: Tensor, ignore_index: int, ring: int, rank: int, count: int
+            ctx: Any,
+            logits: Tensor,
+            label: Tensor,
+            ignore_index: int,
+            ring: int,
+            rank: int,
+            count: int,
         ) -> tuple[Tensor, Tensor]:
             members, classes = group.get_group(ring), logits.shape[-1]
             largest = logits.max(-1, keepdim=True)
@@ -449,9 +483,9 @@ def cross_entropy_over_ranks(paddle: ModuleType) -> Any:
             exponentials = paddle.exp(logits - largest)
             total = exponentials.sum(-1, keepdim=True)
             communication.all_reduce(total, group=members)
-            ctx.own = (label == paddle.arange(rank * classes, (rank + 1) * classes, dtype=label.dtype)).astype(
-                logits.dtype
-            )
+            ctx.own = (
+                label == paddle.arange(rank * classes, (rank + 1) * classes, dtype=label.dtype)
+            ).astype(logits.dtype)
             of_label = ((logits - largest) * ctx.own).sum(-1, keepdim=True)
             communication.all_reduce(of_label, group=members)
             ctx.counts = (label != ignore_index).astype(logits.dtype)

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from gradcheck.backends.base import kind_of, missing, version_of
-from gradcheck.case.naming import MEMORY, TIMEOUT, case_name
+from gradcheck.case.defaults import MEMORY, TIMEOUT
+from gradcheck.case.naming import case_name
 from gradcheck.result import Result, Status
 from gradcheck.spec.model import BackendExpectation, Expect, Scenario
 
@@ -15,7 +16,7 @@ from gradcheck.spec.model import BackendExpectation, Expect, Scenario
 class Case(BaseModel):
     """One scenario at one point of its matrix on one backend: what a process runs."""
 
-    # Only the processes of cases validate them; `list` and `show` need not wait for the validator to be built.
+    # Only the processes of cases validate them: `list` and `show` need not build the validator.
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants", defer_build=True)
 
     scenario: Scenario
@@ -52,10 +53,10 @@ class Case(BaseModel):
     @property
     def entry(self) -> BackendExpectation | None:
         """What the scenario says to be different on this version of the backend, if anything."""
-        if not self.scenario.backends:
-            return None
         kind = kind_of(self.backend)
-        return self.scenario.on(kind, version_of(self.backend)) if self.scenario.entries_of(kind) else None
+        if not self.scenario.entries_of(kind):  # the version need not be known
+            return None
+        return self.scenario.on(kind, version_of(self.backend))
 
     @property
     def expect(self) -> Expect:
@@ -68,7 +69,8 @@ class Case(BaseModel):
         return self.model_copy(update={"scenario": self.scenario.model_copy(update=kept)})
 
     def result(self, status: Status, message: str, **fields: Any) -> Result:
-        """A result of this case, for those who cannot or need not run it; `fields` are further ones of Result."""
+        """A result of this case, for those who cannot or need not run it; `fields` are further ones
+        of Result."""
         scenario = self.scenario
         return Result(
             name=self.name,
@@ -87,6 +89,7 @@ class Case(BaseModel):
         entry = self.entry
         if entry is not None and entry.skip is not None:
             return self.result(Status.SKIP, entry.skip.reason)
-        if reason := self.unavailable or ("" if self.interpreter else missing(self.backend)):
-            return self.result(Status.SKIP, reason)
-        return None
+        reason = self.unavailable
+        if not reason and not self.interpreter:
+            reason = missing(self.backend)
+        return self.result(Status.SKIP, reason) if reason else None

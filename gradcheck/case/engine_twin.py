@@ -1,7 +1,8 @@
-"""A layer or function of the installed Paddle as one of the bundled engine: its own code, the engine behind its names.
+"""A layer or function of the installed Paddle as one of the bundled engine.
 
-The engine keeps account of what it computes (lines, operations, rounding), which Paddle does not. Where everything that
-the code names has a counterpart of the same dotted name, and the outputs agree, it may speak for the original.
+It has its own code, with the engine behind its names. The engine keeps account of what it computes
+(lines, operations, rounding), which Paddle does not. Where everything that the code names has a
+counterpart of the same dotted name, and the outputs agree, it may speak for the original.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -22,7 +22,7 @@ from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.arguments import WorldOf, libraries_of, referred, tensor_function
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.names_in_code import cell_is_set, names_in
-from gradcheck.checking.precision import EPSILON, wide
+from gradcheck.checking.precision import EPSILON, distance, largest, wide
 
 UNKNOWN_EPSILON = EPSILON["bfloat16"]
 """The epsilon of the coarsest dtype on the way where that is not known."""
@@ -35,54 +35,65 @@ class NoTwin(Exception):  # noqa: N818 - an answer, not an error
 def twin_of(
     original: TensorFunction, function: Any, inputs: Sequence[Any], world: WorldOf | None = None
 ) -> TensorFunction | None:
-    """The call of `function` on `inputs`, of which `original` was made, on the engine; None if there is none."""
+    """The call of `function` on `inputs`, of which `original` was made, on the engine; None if
+    there is none."""
 
-    def made(engine: Backend) -> TensorFunction:
+    def make(engine: Backend) -> TensorFunction:
         function_, *inputs_ = Translation(original.backend, engine).whole([function, *inputs])
         return tensor_function(engine, function_, inputs_, world)
 
-    return speaking_for(original, made)
+    return speaking_for(original, make)
 
 
-def speaking_for(original: TensorFunction, made: Callable[[Backend], TensorFunction]) -> TensorFunction | None:
-    """What `made` gives for the engine; None if that raises, or the outputs are others than those of the original."""
-    with original.backend.paddle.set_grad_enabled(True):  # code of Paddle's may run on the engine's ranks, in turns
+def speaking_for(
+    original: TensorFunction, make: Callable[[Backend], TensorFunction]
+) -> TensorFunction | None:
+    """The function that `make` gives for the engine.
+
+    None if that raises, or its outputs are not those of the original.
+    """
+    # Code of Paddle's may run on the engine's ranks, in turns.
+    with original.backend.paddle.set_grad_enabled(True):
         try:
             bundled = original.backend.records
-            twin = made(original.backend if bundled else BundledBackend("numpy", "cpu", install=False))
-            if original.closed_over == {}:
-                twin.close_over({})
-            twin.first_call = twin.call_first()
-            if original.closed_over is None:  # what the twin reads is known
+            twin = make(
+                original.backend if bundled else BundledBackend("numpy", "cpu", install=False)
+            )
+            twin.knows_leaves |= original.knows_leaves
+            ours = twin.problem()
+            if not original.knows_leaves:  # what the twin reads is known
                 leaves = original.leaves_named()
-                original.close_over({name: leaves[name] for name in twin.closed_over or ()})
-            ours, theirs = twin.problem(), original.problem()
-            reruns = ours.reruns
-            assert reruns is not None
-            # NumPy code is recorded once it is known to take part
-            outputs = reruns.outputs(ours.inputs)
-            reruns.gradients(ours.inputs, [y * 0 if is_differentiable(y) else None for y in outputs])
-            recording = reruns.recording(ours.inputs, own=True)
-        except Exception:  # any error that the code raises on the engine alone says that there is no twin
+                original.close_over({name: leaves[name] for name in twin.closed_over})
+            theirs = original.first_call
+            assert ours.reruns is not None
+            # NumPy code is recorded once it is known to take part.
+            outputs = ours.reruns.outputs(ours.inputs)
+            zeros = [y * 0 if is_differentiable(y) else None for y in outputs]
+            ours.reruns.gradients(ours.inputs, zeros)
+            recording = ours.reruns.recording(ours.inputs, own=True)
+            assert recording is not None
+        except Exception:  # an error that the code raises on the engine alone: there is no twin
             return None
-    assert recording is not None
     on_the_way = [EPSILON.get(a.dtype.name, 0.0) for a in recording.arrays]
-    coarsest = UNKNOWN_EPSILON if recording.leaks or recording.error else max(on_the_way, default=0.0)
-    values, others = ours.outputs or [], theirs.outputs or []
-    same = twin.claimed == original.claimed and len(values) == len(others)
-    return twin if same and all(alike(a, b, coarsest) for a, b in zip(values, others, strict=True)) else None
+    is_known = not recording.leaks and not recording.error
+    coarsest = max(on_the_way, default=0.0) if is_known else UNKNOWN_EPSILON
+    if twin.first_call.claimed != theirs.claimed:
+        return None
+    rows = zip(twin.first_call.outputs, theirs.outputs, theirs.claimed, strict=True)
+    return twin if all(alike(a, b, coarsest) for a, b, claims in rows if claims) else None
 
 
 def alike(a: Array, b: Array, epsilon: float) -> bool:
-    """Whether outputs are the same up to rounding: to half of the digits, beside the largest element; those without a
-    derivative to the last bit. `epsilon` is the spacing at 1 of the coarsest dtype on the way to them."""
+    """Whether outputs are the same up to rounding: to half of the digits, beside the largest
+    element; those without a derivative to the last bit. `epsilon` is the spacing at 1 of the
+    coarsest dtype on the way to them."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if not is_differentiable(a):
         return bool((a == b).all())
     x, y = wide(a), wide(b)
-    close = abs(x - y) <= epsilon**0.5 * abs(y).max(initial=0.0, where=np.isfinite(abs(y)))
-    return bool((close | (x == y) | (np.isnan(x) & np.isnan(y))).all())
+    close = distance(x, y) <= epsilon**0.5 * largest(y)
+    return bool((close | (np.isnan(x) & np.isnan(y))).all())
 
 
 class Translation:
@@ -91,12 +102,14 @@ class Translation:
     def __init__(self, original: Backend, other: Backend) -> None:
         self.original, self.other = original, other
         self.known = dict(counterparts(original.paddle, other.paddle))
-        """By the id of the original. `kept` keeps those alive, so that no other object gets the id."""
+        """By the id of the original. `kept` keeps those alive, so that no other object gets the id.
+        """
         self.kept: list[Any] = []
         self.unfilled: list[tuple[FunctionType, FunctionType]] = []
 
     def whole(self, value: Any) -> Any:
-        """The counterpart of a value, with the functions that were made, and those that are made on the way, filled.
+        """The counterpart of a value, with the functions that were made, and those that are made on
+        the way, filled.
 
         Raises:
             NoTwin: there is none.
@@ -104,17 +117,20 @@ class Translation:
         found = self.of(value)
         while self.unfilled:
             old, new = self.unfilled.pop()
-            names = {name for name in names_in(old.__code__) if name in old.__globals__}
-            new.__globals__.update({name: self.of(old.__globals__[name]) for name in names})
+            names = names_in(old.__code__).variables & old.__globals__.keys()
+            new.__globals__.update(self.items({name: old.__globals__[name] for name in names}))
             for cell, filled in zip(old.__closure__ or (), new.__closure__ or (), strict=True):
                 if cell_is_set(cell):
                     filled.cell_contents = self.of(cell.cell_contents)
-            new.__defaults__, new.__kwdefaults__ = self.of(old.__defaults__), self.of(old.__kwdefaults__)
+            new.__defaults__, new.__kwdefaults__ = (
+                self.of(old.__defaults__),
+                self.of(old.__kwdefaults__),
+            )
         return found
 
     def of(self, value: Any) -> Any:
-        """The counterpart of a value; the value itself where it has nothing to do with the library. Functions are empty
-        still: they may refer to one another. Raises NoTwin."""
+        """The counterpart of a value; the value itself where it has nothing to do with the library.
+        Functions are empty still: they may refer to one another. Raises NoTwin."""
         if id(value) not in self.known:
             self.known[id(value)] = self.made(value)
             self.kept.append(value)
@@ -123,40 +139,56 @@ class Translation:
     def made(self, value: Any) -> Any:
         """As `of`, for what is not known yet."""
         if isinstance(value, self.original.paddle.Tensor):
-            return self.other.tensor(self.original.array(value), None, stop_gradient=value.stop_gradient)
+            array, is_stopped = self.original.array(value), value.stop_gradient
+            return self.other.tensor(array, None, stop_gradient=is_stopped)
         if isinstance(value, self.original.paddle.nn.Layer):
             return self.module(value)
-        if isinstance(value, (staticmethod, classmethod)):
-            return type(value)(self.of(value.__func__))
-        if isinstance(value, functools.partial):
-            keywords = {name: self.of(item) for name, item in value.keywords.items()}
-            return functools.partial(self.of(value.func), *map(self.of, value.args), **keywords)
-        if isinstance(value, BuiltinFunctionType) and inspect.isclass(value.__self__):  # `apply` of a PyLayer
-            return getattr(self.of(value.__self__), value.__name__)
-        if isinstance(value, MethodType):
-            return MethodType(self.of(value.__func__), self.of(value.__self__))
-        if type(value) in (list, tuple):
-            items = [self.of(item) for item in value]
-            return value if all(map(operator.is_, items, value)) else type(value)(items)
-        if type(value) is dict:
-            pairs = {key: self.of(item) for key, item in value.items()}
-            return value if all(map(operator.is_, pairs.values(), value.values())) else pairs
+        if isinstance(value, (staticmethod, classmethod, functools.partial, MethodType)):
+            return self.bound(value)
+        if isinstance(value, BuiltinFunctionType) and inspect.isclass(value.__self__):
+            return getattr(self.of(value.__self__), value.__name__)  # `apply` of a PyLayer
+        if type(value) in (list, tuple, dict):
+            return self.container(value)
         if is_paddles_own(value):
             raise NoTwin(repr(value))
         if "paddle" not in libraries_of(value) | referred(value):
             return value
         if isinstance(value, FunctionType):
             return self.function(value)
-        if inspect.isclass(value):
-            return self.class_(value)
+        return self.class_(value) if inspect.isclass(value) else self.instance(value)
+
+    def instance(self, value: Any) -> Any:
+        """An object of a class of the user's. Raises NoTwin for one of Paddle's."""
         if "paddle" in libraries_of(value) or not hasattr(value, "__dict__"):
             raise NoTwin(repr(value))
         made = object.__new__(self.of(type(value)))
-        made.__dict__.update({name: self.of(item) for name, item in vars(value).items()})
+        made.__dict__.update(self.items(vars(value)))
         return made
 
+    def items(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The counterparts of what has names."""
+        return {name: self.of(item) for name, item in values.items()}
+
+    def bound(self, value: Any) -> Any:
+        """What binds a function, or is around one, of the counterparts of what it holds."""
+        if isinstance(value, functools.partial):
+            arguments = map(self.of, value.args)
+            return functools.partial(self.of(value.func), *arguments, **self.items(value.keywords))
+        if isinstance(value, MethodType):
+            return MethodType(self.of(value.__func__), self.of(value.__self__))
+        return type(value)(self.of(value.__func__))
+
+    def container(self, value: Any) -> Any:
+        """A list, tuple or dict of the counterparts; the same one where these are the items."""
+        pairs = value if isinstance(value, dict) else dict(enumerate(value))
+        items = self.items(pairs)
+        if all(items[key] is item for key, item in pairs.items()):
+            return value
+        return items if isinstance(value, dict) else type(value)(items.values())
+
     def module(self, value: Any) -> Any:
-        """An ``nn.Layer`` with what it holds: of Paddle's own without sublayers, the code of its forward.
+        """An ``nn.Layer`` with what it holds: of Paddle's own without sublayers, the code of its
+        forward.
 
         Raises:
             NoTwin: it has hooks.
@@ -167,7 +199,9 @@ class Translation:
             raise NoTwin("an nn.Layer with hooks")
         made: Any
         if is_paddles_own(cls) and not value._sub_layers:
-            made = object.__new__(type(cls.__name__, (ours,), {"forward": self.function(cls.forward)}))
+            made = object.__new__(
+                type(cls.__name__, (ours,), {"forward": self.function(cls.forward)})
+            )
         else:
             made = object.__new__(self.of(cls))
         ours.__init__(made)
@@ -175,24 +209,29 @@ class Translation:
         for name in vars(value).keys() - vars(theirs()).keys():
             setattr(made, name, self.of(vars(value)[name]))
         for register in ("_parameters", "_buffers", "_sub_layers"):
-            vars(made)[register].update({n: self.of(item) for n, item in vars(value)[register].items()})
+            vars(made)[register].update(self.items(vars(value)[register]))
         made.training = value.training
         return made
 
     def class_(self, value: type) -> type:
-        """A class with the counterparts of its bases and its own attributes, but for what Paddle's metaclass adds."""
-        kept = {name: item for name, item in vars(value).items() if name not in ("__dict__", "__weakref__")}
+        """A class with the counterparts of its bases and its own attributes, but for what Paddle's
+        metaclass adds."""
         own = {
-            name: self.of(item) for name, item in kept.items() if not (inspect.isclass(item) and is_paddles_own(item))
+            name: item
+            for name, item in vars(value).items()
+            if name not in ("__dict__", "__weakref__")
+            and not (inspect.isclass(item) and is_paddles_own(item))
         }
-        return type(value.__name__, tuple(map(self.of, value.__bases__)), own)
+        return type(value.__name__, tuple(map(self.of, value.__bases__)), self.items(own))
 
     def function(self, value: FunctionType) -> FunctionType:
         """A function with the same code, its globals and closure still to be filled."""
         cells = tuple(CellType() for _ in value.__closure__ or ())
         beginning = {"__name__": value.__module__, "__builtins__": builtins_of(self.other)}
         code = value.__code__
-        if is_paddles_own(value):  # the user's line is the one that calls it, as with the engine's own code
+        if is_paddles_own(
+            value
+        ):  # the user's line is the one that calls it, as with the engine's own code
             code = code.replace(co_filename=str(self.other.paddle.nn.__file__))
         made = FunctionType(code, beginning, value.__name__, None, cells)
         made.__dict__.update(vars(value))

@@ -11,13 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcheck.backends.base import Backend, load_backend
+from gradcheck.case.broken_contracts import leave_out_own_place, refused
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.foreign_frameworks import ForeignFrameworkError
-from gradcheck.case.function import leave_out_own_place, output_names, refused, settings_of_its_own
-from gradcheck.case.gradient_check import SEVERITY, Expectation, Finding, Settings, as_expected, judge
-from gradcheck.case.layer import EagerStaticLayer, NoInputError, ScenarioLayer, StaticLayer, WrongCotangent
+from gradcheck.case.function import output_names, preserved_global_state
+from gradcheck.case.gradient_check import (
+    GREEN,
+    SEVERITY,
+    Expectation,
+    Finding,
+    Settings,
+    as_expected,
+    judge,
+)
+from gradcheck.case.input_arrays import NoInputError
+from gradcheck.case.layer import ScenarioLayer, WrongCotangent
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.never_ran import refuse_foreign_layers
+from gradcheck.case.static_layer import EagerStaticLayer, StaticLayer
 from gradcheck.case.user_code import (
     Namespace,
     compile_expression,
@@ -40,13 +51,15 @@ if TYPE_CHECKING:
 
 
 TIME_TO_NAME = 0.75
-"""Share of a case's time after which a wrong gradient is reported as far as it is known: the rest is for the report."""
+"""Share of a case's time after which a wrong gradient is reported as far as it is known: the rest
+is for the report."""
 
 
 def execute(case: Case) -> Result:
     """The result of `case`, run here and now: `run.server` gives each case a process of its own.
 
-    What the scenario's code raises becomes an ERROR with its place in the spec; only a bug of ours comes through.
+    What the scenario's code raises becomes an ERROR with its place in the spec; only a bug of ours
+    comes through.
     """
     scenario = case.scenario
     started = perf_counter()
@@ -63,20 +76,23 @@ def execute(case: Case) -> Result:
         except ForeignFrameworkError as error:
             return case.result(Status.ERROR, error.what, details=(error.recipe,))
         except NoInputError as error:
-            findings = [Finding(Status.ERROR, f"{error} (line {scenario.line_of('inputs')} of the spec)")]
+            text = f"{error} (line {scenario.line_of('inputs')} of the spec)"
+            findings = [Finding(Status.ERROR, text)]
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise
             leave_out_own_place(error)
-            if name := backend.lacks(error):
-                what = with_place(f"{name} is not part of the bundled engine", error, scenario.path, scenario.line)
+            name = backend.lacks(error)
+            what = f"{name} is not part of the bundled engine" if name else described(error)
+            what = with_place(what, error, scenario.path, scenario.line)
+            if name:
                 return case.result(Status.UNSUPPORTED, what, missing_name=name)
-            findings = [Finding(Status.ERROR, with_place(described(error), error, scenario.path, scenario.line))]
+            findings = [Finding(Status.ERROR, what)]
         finally:
             backend.paddle.disable_static()  # a program may have left it on
-    status = next((s for s in SEVERITY if any(f.status is s for f in findings)), Status.PASS)
-    messages = [f.message for f in sorted(findings, key=lambda f: SEVERITY.index(f.status))]
-    status, messages = with_known_failure(case, status, messages)
+    findings.sort(key=lambda finding: SEVERITY.index(finding.status))
+    status = findings[0].status if findings else Status.PASS
+    status, messages = with_known_failure(case, status, [f.message for f in findings])
     return case.result(
         status,
         messages[0] if messages else "",
@@ -88,13 +104,22 @@ def execute(case: Case) -> Result:
 
 
 def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple[Status, list[str]]:
-    """XFAIL and XPASS for a case whose scenario expects it to fail on this backend. ERROR stays ERROR."""
+    """XFAIL and XPASS for a case whose scenario expects it to fail on this backend.
+
+    ERROR stays ERROR.
+    """
     known = case.entry and case.entry.xfail
     if known and status is Status.FAIL:
         return Status.XFAIL, [known.reason, *messages]
-    if known and status in (Status.PASS, Status.KINK) and known.strict:
-        return Status.XPASS, [f"passes, but is expected to fail: {known.reason}. Remove the xfail.", *messages]
+    if known and known.strict and status in GREEN:
+        text = f"passes, but is expected to fail: {known.reason}. Remove the xfail."
+        return Status.XPASS, [text, *messages]
     return status, messages
+
+
+def class_names(cls: type) -> set[str]:
+    """The names of a class and of its bases."""
+    return {base.__name__ for base in cls.__mro__}
 
 
 class Run:
@@ -115,29 +140,33 @@ class Run:
         backend.paddle.seed(case.seed)
 
     def findings(self) -> tuple[list[Finding], GradientSummary | None]:
-        """Everything that is not as the scenario expects, and the summary of the gradient check if one was made."""
+        """Everything that is not as expected, and the summary of the gradient check if made."""
         gradient = None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             if self.scenario.script is not None:
                 found = self.run_script(self.scenario.script)
             else:
-                layer = self.made(self.backend, self.namespace)
-                # what backward returns is read as releases do where a gradient is looked at, else as the documents do
+                layer = self.make_layer(self.backend, self.namespace)
+                # Gradients that backward returns are read as releases do where they are looked at,
+                # otherwise as the documents do.
                 of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
                 with as_releases() if of_gradients else nullcontext():
                     found, gradient = self.run_and_check(layer)
         return [*found, *self.check_warnings(caught)], gradient
 
-    def made(
+    def make_layer(
         self,
         backend: Backend,
         namespace: Namespace,
         counterpart: Callable[[Any], Any] | None = None,
         eager: bool = False,
     ) -> ScenarioLayer:
-        """The scenario's layer on a backend; an imported one as what `counterpart` makes of it; of a static one, if
-        `eager`, the functions called on Tensors."""
+        """The scenario's layer on a backend.
+
+        An imported one is what `counterpart` makes of it; of a static one, if `eager`, the
+        functions are called on Tensors.
+        """
         kind = WorldLayer if self.in_world else ScenarioLayer
         if is_static(self.scenario.layer):
             kind = EagerStaticLayer if eager else StaticLayer
@@ -162,30 +191,32 @@ class Run:
     def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.
 
-        Gradients that the backend refuses in the first are what the second finds: a broken contract.
+        Gradients that the backend refuses in the first are what the second finds: a broken
+        contract.
         """
-        checked = self.expect.gradient != "unchecked"
+        is_checked = self.expect.gradient != "unchecked"
+        found: list[Finding] = []
         try:
             found = self.run_layer(layer)
-            if not checked or any(f.status is Status.ERROR for f in found):
+            if not is_checked or any(f.status is Status.ERROR for f in found):
                 return found, None
         except WrongCotangent as error:
             line = self.scenario.line_of("expect.cotangent")
             return [Finding(Status.ERROR, f"{error} (line {line} of the spec)")], None
         except Exception as error:
-            gradient = refused(error) if checked else None
+            gradient = refused(error) if is_checked else None
             if gradient is None:
                 refuse_foreign_layers(layer)
                 raise
-            return judge(gradient, self.expect), gradient
-        gradient = self.check(layer)
+        else:
+            gradient = self.check(layer)
         return [*found, *judge(gradient, self.expect)], gradient
 
     def run_layer(self, layer: ScenarioLayer) -> list[Finding]:
-        """Call the layer once as its users do, take gradients if there are any, and look at what that gives."""
+        """Call the layer once as its users do, take gradients, and look at what that gives."""
         gradients: dict[str, Any] = {}
         with self.expected_exception() as found:
-            with settings_of_its_own(), self.backend.observing(self.calls):
+            with preserved_global_state(self.backend.paddle), self.backend.observing(self.calls):
                 gradients = layer.documented(self.expect.cotangent)
             if self.case.compared:
                 outputs = layer.documented_outputs
@@ -194,12 +225,11 @@ class Run:
                 self.values = tuple(value_of(name, self.on_host(value)) for name, value in named)
         if found or self.expect.raises:
             return found
-        grads = [
-            Finding(Status.FAIL, f"gradient of {name}: {text}")
-            for name, expected in self.expect.grads.items()
-            if (text := mismatch(gradients[name], expected, self.scenario.rtol, self.on_host))
-        ]
-        return [*grads, *self.check_values(), *self.check_calls()]
+        for name, expected in self.expect.grads.items():
+            text = mismatch(self.on_host(gradients[name]), expected, self.scenario.rtol)
+            if text:
+                found.append(Finding(Status.FAIL, f"gradient of {name}: {text}"))
+        return [*found, *self.check_values(), *self.check_calls()]
 
     @contextmanager
     def expected_exception(self) -> Iterator[list[Finding]]:
@@ -213,12 +243,12 @@ class Run:
                 raise
             phase = phase_of(error)
             where = with_place(described(error), error, self.scenario.path)
-            if expected.type not in {cls.__name__ for cls in type(error).__mro__}:
+            if expected.type not in class_names(type(error)):
                 text = f"expected {expected.type}, but the code raised {where}"
             elif expected.phase not in ("any", phase):
                 text = f"expected {expected.type} in {expected.phase}, but {phase} raised {where}"
             elif not message_matches(expected.message, text_of(error)):
-                wanted = expected.message if isinstance(expected.message, str) else getattr(expected.message, "re", "")
+                wanted = getattr(expected.message, "re", expected.message)
                 text = f"expected a message with {wanted!r}, but got {where}"
         else:
             if expected is not None:
@@ -229,17 +259,17 @@ class Run:
     # ----------------------------------------------------------------- what it leaves
     def check_values(self) -> list[Finding]:
         """The expressions under `values`, evaluated in the namespace of the code that ran."""
-        found = []
+        found, scenario = [], self.scenario
         for expression, expected in self.expect.values.items():
-            value, rtol = getattr(expected, "value", expected), getattr(expected, "rtol", self.scenario.rtol)
-            code = compile_expression(
-                expression, self.scenario.path, self.scenario.line_of(f"expect.values.{expression}")
-            )
-            got = eval(code, self.namespace)
+            value = getattr(expected, "value", expected)
+            rtol = getattr(expected, "rtol", scenario.rtol)
+            line = scenario.line_of(f"expect.values.{expression}")
+            got = eval(compile_expression(expression, scenario.path, line), self.namespace)
             try:
-                text = mismatch(got, value, rtol, self.on_host)
-            except Exception as error:  # it asks the value, which is the scenario's, for its shape, its elements, …
-                found.append(Finding(Status.ERROR, f"{expression} cannot be compared: {described(error)}"))
+                text = mismatch(self.on_host(got), value, rtol)
+            except Exception as error:  # of the value: it is asked for its shape, its elements, …
+                text = f"{expression} cannot be compared: {described(error)}"
+                found.append(Finding(Status.ERROR, text))
                 continue
             if text:
                 found.append(Finding(Status.FAIL, f"{expression}: {text}"))
@@ -261,8 +291,8 @@ class Run:
         if wanted is None:
             return []
         for warning in caught:
-            names = {cls.__name__ for cls in warning.category.__mro__}
-            if wanted.type in names and message_matches(wanted.message, text_of(warning.message)):
+            is_type = wanted.type in class_names(warning.category)
+            if is_type and message_matches(wanted.message, text_of(warning.message)):
                 return []
         given = "; ".join(f"{w.category.__name__}: {text_of(w.message)}" for w in caught) or "none"
         return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]
@@ -273,27 +303,33 @@ class Run:
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: ScenarioLayer) -> GradientSummary:
-        """The gradient check; of second order too where the scenario or the run asks for it and the first is right."""
+        """The gradient check; of second order too if that is asked for and the first is right."""
         case, wanted = self.case, self.expect.gradient
-
-        def on(engine: Backend) -> ScenarioLayer:
-            own, translated = {**new_namespace(engine.paddle), **case.variables}, None
-            if engine is not self.backend:
-                own["__builtins__"], translated = builtins_of(engine), Translation(self.backend, engine).whole
-            return self.made(engine, own, translated, eager=True)
-
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         if declared != "matches":  # that is said of the inputs alone
             layer.close_over({})
         if self.backend.name == "paddle" or isinstance(layer, StaticLayer):
-            layer.twin = speaking_for(layer, on)
-        order = max(self.expect.order, case.order if wanted == "matches" and not self.in_world else 1)
+            layer.twin = speaking_for(layer, self.make_twin)
+        is_asked = wanted == "matches" and not self.in_world
         settings = Settings(
-            seed=case.seed, rtol=self.scenario.rtol, mode=case.mode, order=order,
-            effort=case.effort, precision=self.expect.precision,
+            seed=case.seed,
+            rtol=self.scenario.rtol,
+            mode=case.mode,
+            order=max(self.expect.order, case.order if is_asked else 1),
+            effort=case.effort,
+            precision=self.expect.precision,
             seconds=TIME_TO_NAME * case.timeout - (perf_counter() - self.started),
-        )  # fmt: skip
+        )
         try:
             return as_expected(layer, settings, declared)
         finally:
             layer.restore()
+
+    def make_twin(self, engine: Backend) -> ScenarioLayer:
+        """The layer on the engine, in place of Paddle where it is Paddle's."""
+        namespace = {**new_namespace(engine.paddle), **self.case.variables}
+        counterpart = None
+        if engine is not self.backend:
+            namespace["__builtins__"] = builtins_of(engine)
+            counterpart = Translation(self.backend, engine).whole
+        return self.make_layer(engine, namespace, counterpart, eager=True)

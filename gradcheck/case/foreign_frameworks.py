@@ -1,4 +1,4 @@
-"""Layers and arrays of frameworks whose backwards gradcheck does not run: they are refused by name.
+"""Layers and arrays of other frameworks, which are refused by name.
 
 A framework is told by the modules of classes and functions. None is imported.
 """
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 
 class Framework(NamedTuple):
-    """A framework: its name, how the names of its modules begin, and how its arrays and layers become NumPy's."""
+    """A framework: its name, how the names of its modules begin, and how its arrays and layers
+    become NumPy's."""
 
     name: str
     modules: tuple[str, ...]
@@ -25,31 +26,30 @@ class Framework(NamedTuple):
 
 
 WRITTEN_APART = "gradcheck.check(forward, x, backward=gradient)"
-"""The check of two functions of NumPy arrays that call any framework: ``forward(x)`` and ``gradient(x, dy)``."""
+"""The check of two functions of NumPy arrays that call any framework: ``forward(x)`` and
+``gradient(x, dy)``."""
 
+TORCH = (
+    "gradcheck.check(lambda x: {call}(torch.tensor(x)).detach().numpy(), x, backward=lambda x, g: "
+    "torch.autograd.grad({call}(t := torch.tensor(x, requires_grad=True)), t, "
+    "torch.tensor(g))[0].numpy())"
+)
+JAX = (
+    'jax.config.update("jax_enable_x64", True); gradcheck.check(lambda x: np.asarray({call}(x)), '
+    "x, backward=lambda x, g: np.asarray(jax.vjp({call}, x)[1](g)[0]))"
+)
+HIPS = "gradcheck.check({call}, x, backward=lambda x, g: autograd.make_vjp({call})(x)[0](g))"
+HIPS_MODULES = tuple(f"autograd.{n}" for n in ("tracer", "numpy", "scipy", "wrap_util", "extend"))
 FRAMEWORKS = (
-    Framework(
-        "PyTorch", ("torch",), "x.detach().numpy()",
-        "gradcheck.check(lambda x: {call}(torch.tensor(x)).detach().numpy(), x, backward=lambda x, g: "
-        "torch.autograd.grad({call}(t := torch.tensor(x, requires_grad=True)), t, torch.tensor(g))[0].numpy())",
-    ),
-    Framework(
-        "JAX", ("jax", "jaxlib"), "np.asarray(x)",
-        'jax.config.update("jax_enable_x64", True); gradcheck.check(lambda x: np.asarray({call}(x)), x, '
-        "backward=lambda x, g: np.asarray(jax.vjp({call}, x)[1](g)[0]))",
-    ),
-    Framework(
-        "HIPS autograd",
-        ("autograd.tracer", "autograd.numpy", "autograd.scipy", "autograd.wrap_util", "autograd.extend"),
-        "x._value",
-        "gradcheck.check({call}, x, backward=lambda x, g: autograd.make_vjp({call})(x)[0](g))",
-    ),
+    Framework("PyTorch", ("torch",), "x.detach().numpy()", TORCH),
+    Framework("JAX", ("jax", "jaxlib"), "np.asarray(x)", JAX),
+    Framework("HIPS autograd", HIPS_MODULES, "x._value", HIPS),
     Framework("TensorFlow", ("tensorflow", "tf_keras", "keras"), "x.numpy()", WRITTEN_APART),
     Framework("Chainer", ("chainer",), "x.array", WRITTEN_APART),
     Framework("MyGrad", ("mygrad",), "x.data", WRITTEN_APART),
     Framework("tinygrad", ("tinygrad",), "x.numpy()", WRITTEN_APART),
     Framework("MLX", ("mlx",), "np.array(x)", WRITTEN_APART),
-)  # fmt: skip
+)
 
 REFUSAL = "gradcheck does not run the backwards of "
 """How a refusal begins."""
@@ -64,7 +64,8 @@ class ForeignFrameworkError(TypeError):
 
 
 def framework_of(value: Any) -> Framework | None:
-    """The framework that a class, a function or an object is of; None if it is not one of the table."""
+    """The framework that a class, a function or an object is of; None if it is not one of the
+    table."""
     return next(filter(None, map(framework_of_module, modules_of(value))), None)
 
 
@@ -77,10 +78,12 @@ def framework_of_module(module: str) -> Framework | None:
 
 
 def modules_of(value: Any) -> Iterator[str]:
-    """The modules that define what a value is: those of its classes, of its code, of what it is bound to."""
+    """The modules that define what a value is: those of its classes, of its code, of what it is
+    bound to."""
     if isinstance(value, functools.partial):
         yield from modules_of(value.func)
-    elif isinstance(value, FunctionType):  # a decorator of a framework gives a function whose code is its own
+    elif isinstance(value, FunctionType):
+        # a decorator of a framework gives a function whose code is its own
         yield str(value.__globals__.get("__name__", ""))
     elif isinstance(value, MethodType):
         yield from modules_of(value.__self__)
@@ -100,8 +103,8 @@ def refuse_layer(value: Any) -> None:
     framework = framework_of(value)
     if framework is not None:
         what = (
-            f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it as functions of "
-            "NumPy arrays, such as"
+            f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it "
+            "as functions of NumPy arrays, such as"
         )
         raise ForeignFrameworkError(what, framework.recipe.format(call=call_of(value)))
 
@@ -112,18 +115,16 @@ def refuse_array(name: str, value: Any) -> None:
     Raises:
         TypeError: it is, or one in it is.
     """
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        for one in value:
-            refuse_array(name, one)
+    if isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            refuse_array(name, item)
         return
     framework = framework_of(value) if hasattr(value, "shape") else None
     if framework is not None:
         kind = type(value)
         raise TypeError(
-            f"{name} is a {kind.__module__}.{kind.__qualname__}, an array of {framework.name}: pass its values, "
-            f"{framework.values}"
+            f"{name} is a {kind.__module__}.{kind.__qualname__}, an array of {framework.name}: "
+            f"pass its values, {framework.values}"
         )
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from enum import StrEnum
+from enum import IntEnum
 from typing import Any
 
 from gradcheck.backends.base import package_of
@@ -17,22 +17,29 @@ LAYER_LIBRARIES = ("gradcheck", "paddle", "pylayer")
 """Packages whose layers are not the user's."""
 
 
-class Way(StrEnum):
-    """How the forward of a layer was called, outside of any other layer; what says most about its backward is last."""
+class Way(IntEnum):
+    """How the forward of a layer was called, outside of any other layer.
 
-    IDLE = "applied, and none of its inputs needs a gradient"
-    APPLIED = "applied"
-    DIRECT = "called by itself, not through apply"
+    What says most about its backward is last.
+    """
+
+    IDLE = 1
+    """Applied, and none of its inputs needs a gradient."""
+    APPLIED = 2
+    DIRECT = 3
+    """Called by itself, not through apply."""
 
 
 class LayerCalls:
-    """The layers that were applied in some evaluations, those whose backward ran, and how the others were called.
+    """The layers that evaluations applied, those whose backward ran, and how forwards were called.
 
-    A layer is a PyLayer class, or the `backward_fn` of a ``static_pylayer``.
+    A layer is a PyLayer class, or the `backward_fn` of a ``static_pylayer``. Its key is the class
+    that defines its backward, or that one's name.
 
     Args:
         base: the PyLayer of the backend.
-        by_name: whether classes of the same name are one layer: those that the ranks of a world have each.
+        by_name: whether classes of the same name are one layer: those that the ranks of a world
+            have each.
     """
 
     def __init__(self, base: type, by_name: bool = False) -> None:
@@ -53,24 +60,21 @@ class LayerCalls:
         if self.is_watching:
             self.latest = layer, context
         if not inspect.isclass(layer):  # a backward_fn: nobody calls it directly
-            self.ways[self.key(layer)] = Way.APPLIED
+            self.add_way(self.key(layer), Way.APPLIED)
 
     def pulled_back(self, layer: Any) -> None:
         """Note that the backward of a layer is about to run."""
         self.backwards[layer] += 1
 
     # ----------------------------------------------------------------- which layer is which
-    def owner(self, layer: Any) -> Any:
-        """The class that defines the backward of a layer; None if none of the user's does."""
-        if not inspect.isclass(layer):
-            return layer
-        owner = next((cls for cls in layer.__mro__ if "backward" in vars(cls)), None)
-        return None if owner is None or owner is self.base or package_of(owner) in LAYER_LIBRARIES else owner
-
     def key(self, layer: Any) -> Any:
-        """The owner of a layer's backward, or its name where layers are one by that."""
-        owner = self.owner(layer)
-        return owner if owner is None or not self.by_name else label(owner)
+        """What stands for a layer; None for one whose backward is a library's."""
+        owner = layer
+        if inspect.isclass(layer):
+            owner = next((cls for cls in layer.__mro__ if "backward" in vars(cls)), self.base)
+            if package_of(owner) in LAYER_LIBRARIES:
+                return None
+        return label(owner) if self.by_name and owner is not None else owner
 
     def ran(self) -> set[Any]:
         """The keys of the layers whose backward ran."""
@@ -78,12 +82,14 @@ class LayerCalls:
 
     def count(self, counter: Counter[Any]) -> int:
         """The sum of a counter over layers that are not gradcheck's or a library's."""
-        return sum(times for layer, times in counter.items() if package_of(layer) not in LAYER_LIBRARIES)
+        return sum(
+            times for layer, times in counter.items() if package_of(layer) not in LAYER_LIBRARIES
+        )
 
     # ----------------------------------------------------------------- how forwards are called
     @contextmanager
     def watching_forwards(self) -> Iterator[None]:
-        """A block in which `ways` gets each call of a forward that is not part of another layer's."""
+        """A block in which `ways` gets each call of a forward outside of another layer's."""
         self.is_watching = True
         try:
             with wrapped_methods(self.base, {"forward": self.watched_forward}):
@@ -91,9 +97,15 @@ class LayerCalls:
         finally:
             self.is_watching, self.latest = False, (None, None)
 
-    def watched_forward(self, owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
-        """The forward of a class, which notes how it is called; its context is the argument at `position`."""
-        if package_of(owner) in LAYER_LIBRARIES:  # a recomputation, a world: what counts are the layers in it
+    def watched_forward(
+        self, owner: type, forward: Callable[..., Any], position: int
+    ) -> Callable[..., Any]:
+        """The forward of a class, which notes how it is called.
+
+        Its context is the argument at `position`. Layers of libraries, such as a recomputation or
+        a world, are not watched: what counts are the layers in them.
+        """
+        if package_of(owner) in LAYER_LIBRARIES:
             return forward
 
         @functools.wraps(forward)
@@ -101,8 +113,11 @@ class LayerCalls:
             if inside_a_layer.get():
                 return forward(*args, **kwargs)
             (layer, context), self.latest = self.latest, (None, None)
-            is_applied = context is not None and len(args) > position and args[position] is context
-            self.note(layer if is_applied else owner, is_applied, [*args[position + 1 :], *kwargs.values()])
+            if context is None or not any(arg is context for arg in args[position : position + 1]):
+                self.add_way(self.key(owner), Way.DIRECT)
+            else:
+                is_needed = any_needs_gradient([*args[position + 1 :], *kwargs.values()])
+                self.add_way(self.key(layer), Way.APPLIED if is_needed else Way.IDLE)
             token = inside_a_layer.set(True)
             try:
                 return forward(*args, **kwargs)
@@ -111,33 +126,24 @@ class LayerCalls:
 
         return watched
 
-    def note(self, layer: type, is_applied: bool, arguments: list[Any]) -> None:
-        """Note a call of the forward of a layer."""
-        key = self.key(layer)
-        needed = False
-        with suppress(Exception):  # objects of the user's may raise at whatever they are asked
-            needed = any(getattr(value, "stop_gradient", True) is False for value in nested_items(arguments))
-        way = Way.DIRECT if not is_applied else Way.APPLIED if needed else Way.IDLE
-        if key is not None:
-            self.add_way(key, way)
-
-    def add_way(self, key: str, way: Way) -> None:
+    def add_way(self, key: Any, way: Way) -> None:
         """Add one way in which a layer was called: that which says most is kept."""
-        self.ways[key] = max(way, self.ways.get(key, way), key=[*Way].index)
+        if key is not None:
+            self.ways[key] = max(way, self.ways.get(key, way))
 
     # ----------------------------------------------------------------- the ranks of a world
-    def rows(self) -> list[tuple[str, bool, str]]:
-        """What is known of each layer by its name, as it can be sent: whether its backward ran, how it was called."""
+    def rows(self) -> list[tuple[str, bool, Way | None]]:
+        """Each layer as it can be sent: its name, whether its backward ran, how it was called."""
         ran = self.ran()
-        return [(key, key in ran, str(self.ways.get(key, ""))) for key in {*ran, *self.ways}]
+        return [(key, key in ran, self.ways.get(key)) for key in {*ran, *self.ways}]
 
-    def add_rows(self, rows: Iterable[tuple[str, bool, str]]) -> None:
+    def add_rows(self, rows: Iterable[tuple[str, bool, Way | None]]) -> None:
         """Add what a rank in another process knows."""
         for key, ran, way in rows:
             if ran:
                 self.backwards[key] += 1
             if way:
-                self.add_way(key, Way(way))
+                self.add_way(key, way)
 
 
 inside_a_layer: ContextVar[bool] = ContextVar("inside_a_layer", default=False)
@@ -149,22 +155,26 @@ def label(layer: Any) -> str:
     return layer if isinstance(layer, str) else f"{layer.__module__}.{layer.__qualname__}"
 
 
-def nested_items(values: Iterable[Any]) -> Iterator[Any]:
-    """Values, and those in lists and tuples among them."""
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            yield from nested_items(value)
-        else:
-            yield value
+def any_needs_gradient(arguments: list[Any]) -> bool:
+    """Whether a Tensor among arguments, or in lists and tuples among them, needs a gradient."""
+    with suppress(Exception):  # objects of the user's may raise at whatever they are asked
+        for value in arguments:
+            if isinstance(value, (list, tuple)):
+                if any_needs_gradient([*value]):
+                    return True
+            elif getattr(value, "stop_gradient", True) is False:
+                return True
+    return False
 
 
 Wrap = Callable[[type, Callable[..., Any], int], Callable[..., Any]]
-"""Makes what stands for a method of a class, given both and the position of the context among its arguments."""
+"""Makes what replaces a method of a class, given both and the context's place among its arguments.
+"""
 
 
 @contextmanager
 def wrapped_methods(base: type, wraps: dict[str, Wrap]) -> Iterator[None]:
-    """A block in which methods of all layers that are derived from `base` have something around them."""
+    """A block in which methods of all layers derived from `base` have something around them."""
     kept = [
         (layer, name, vars(layer)[name])
         for layer in subclasses(base)

@@ -6,8 +6,9 @@ import dis
 import functools
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 PADDLE_PACKAGES = ("pylayer", "paddle")
@@ -23,24 +24,52 @@ def is_installed(package: str) -> bool:
     return file is not None and "site-packages" in Path(file).parts
 
 
-def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """A function's code, and that of the functions within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from codes_in(constant)
+@dataclass
+class NamesInCode:
+    """The names that code reads, or that of a function within it."""
+
+    variables: set[str] = field(default_factory=set)
+    """Global ones."""
+    attributes: set[str] = field(default_factory=set)
+    modules: set[str] = field(default_factory=set)
+    """Those that it imports."""
 
 
-def names_in(code: CodeType) -> Iterator[str]:
-    """The global names and attributes that a function's code, or that of a function within it, uses."""
-    return (name for one in codes_in(code) for name in one.co_names)
+@functools.lru_cache(maxsize=1024)
+def names_in(code: CodeType) -> NamesInCode:
+    """The names that code reads."""
+    names = NamesInCode()
+    kinds = {
+        "LOAD_GLOBAL": names.variables,
+        "LOAD_NAME": names.variables,
+        "LOAD_ATTR": names.attributes,
+        "LOAD_METHOD": names.attributes,
+        "IMPORT_NAME": names.modules,
+    }
+    waiting = [code]
+    while waiting:
+        part = waiting.pop()
+        waiting += (constant for constant in part.co_consts if isinstance(constant, CodeType))
+        for step in dis.get_instructions(part):
+            if step.opname in kinds:
+                kinds[step.opname].add(step.argval)
+    return names
 
 
-def variables_and_attributes(code: CodeType) -> tuple[set[str], set[str]]:
-    """The global names, and the attributes, that code reads, or that of a function within it."""
-    steps = [(step.opname, step.argval) for one in codes_in(code) for step in dis.get_instructions(one)]
-    variables = {name for opname, name in steps if opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    return variables, {name for opname, name in steps if opname in ("LOAD_ATTR", "LOAD_METHOD")}
+def references_of_function(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The globals, imported modules, closure and defaults of a function, by their names."""
+    code = function.__code__
+    names = names_in(code)
+    spaces = ((names.variables, function.__globals__), (names.modules, sys.modules))
+    for wanted, space in spaces:
+        yield from ((name, space[name]) for name in sorted(wanted & space.keys()))
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        if cell_is_set(cell):
+            yield name, cell.cell_contents
+    defaults = function.__defaults__ or ()
+    positional = code.co_varnames[: code.co_argcount]
+    yield from zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
+    yield from (function.__kwdefaults__ or {}).items()
 
 
 def cell_is_set(cell: Any) -> bool:

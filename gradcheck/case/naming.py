@@ -1,4 +1,4 @@
-"""What cases and layers are called, and what a case may take by default. Loads nothing that a command waits for."""
+"""The names of cases and layers. Loads nothing that a command waits for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ LAYER_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Z
 
 
 def is_file(spec: str) -> bool:
-    """Whether a scenario stands in a file: one that ``gradcheck check`` makes up is called as its layer."""
+    """Whether a scenario stands in a file: one that ``gradcheck check`` makes up is called as its
+    layer."""
     return LAYER_REFERENCE.fullmatch(Path(spec).name) is None
 
 
@@ -26,9 +27,3 @@ def case_name(scenario: str, parameters: Mapping[str, Any], backend: str) -> str
     """``id@backend``, or ``id/dtype=float32@backend``: no brackets, no colons, no spaces."""
     point = ",".join(f"{key}={value}" for key, value in parameters.items())
     return f"{scenario}{'/' if point else ''}{point}@{backend}"
-
-
-TIMEOUT = 60.0
-"""Seconds."""
-MEMORY = 4 << 30
-"""Bytes."""

@@ -1,4 +1,5 @@
-"""A function of NumPy arrays, and its gradients written by hand, as a function of Tensors with a backward."""
+"""A function of NumPy arrays, and its gradients written by hand, as a function of Tensors with a
+backward."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Backend
-from gradcheck.case.function import NoGradient, identical
+from gradcheck.case.broken_contracts import NoGradient
+from gradcheck.case.observe import identical
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.support.display_paths import count
 
@@ -19,98 +21,149 @@ PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 
 def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callable[..., Any]:
-    """A function of the backend's Tensors that computes with plain arrays, its parameters those of `forward`.
+    """A function of the backend's Tensors that computes with arrays, its parameters `forward`'s.
 
     Args:
-        forward: takes arrays, also in lists, tuples and dicts, and whatever else it is given; returns an array, or a
-            tuple or list of them.
-        backward: ``backward(*arguments, *output_gradients)`` returns a gradient per array among the arguments, None for
-            none, also in lists and tuples; of one array the gradient itself will do.
+        forward: takes arrays, also in lists, tuples and dicts, and whatever else it is given;
+            returns an array, or a tuple or list of them.
+        backward: ``backward(*arguments, *output_gradients)`` returns a gradient per array among the
+            arguments, None for none, also in lists and tuples; of one array the gradient itself
+            will do.
 
     Raises:
-        TypeError: one of them cannot be called. From the function: `forward` returned something else; `backward` does
-            not take these arguments.
-        NoGradient: from its backward: it returned another number of gradients than there are arrays.
+        TypeError: one of them cannot be called. From the function: `forward` returned something
+            else; `backward` does not take these arguments.
+        NoGradient: from its backward: it returned another number of gradients than there are
+            arrays.
     """
     for name, function in (("the function", forward), ("backward", backward)):
         if not callable(function):
             raise TypeError(f"{name} must be a function of arrays, not {function!r}")
-    paddle = backend.paddle
-    try:
-        taken = inspect.signature(backward)
-    except (TypeError, ValueError):  # of a builtin nothing is known
-        taken = inspect.signature(lambda *arguments: None)
+    arrays = TensorArrays(backend)
+    called = str(getattr(forward, "__name__", "function"))
 
-    def see_that_it_takes(arguments: int, gradients: int) -> None:
-        """Raise TypeError unless `backward` takes so many arguments."""
-        try:
-            taken.bind(*range(arguments + gradients))
-        except TypeError as error:
-            raise TypeError(
-                f"backward is called with {arguments + gradients} arguments, those of the function ({arguments}) and "
-                f"the gradients of its outputs ({gradients}), but its signature is {taken}: {error}"
-            ) from None
-
-    def is_tensor(value: Any) -> bool:
-        return isinstance(value, paddle.Tensor)
-
-    def array_of(value: Any) -> Any:
-        return value.numpy() if is_tensor(value) else value
-
-    def keep_up(tensors: Sequence[Any], arrays: Sequence[Any]) -> None:
-        """Write into Tensors what code has written into arrays, which are copies of theirs, as it would into the
-        caller's. Recorded arrays are of another type."""
-        for tensor, array in zip(tensors, arrays, strict=True):
-            memory = backend.array(tensor) if is_tensor(tensor) else None
-            if memory is not None and type(array) is type(memory) and not identical(array, memory):
-                memory[...] = array
-
-    def tensor_of(value: Any) -> Any:
-        return value if value is None else paddle.to_tensor(value if hasattr(value, "dtype") else np.asarray(value))
-
-    def result_of(found: Any) -> Any:
-        if isinstance(found, (tuple, list)):
-            return tuple(map(result_of, found))
-        if found is None or isinstance(found, (str, bytes, dict, set)):
-            kind = "None" if found is None else f"a {type(found).__name__}"
-            raise TypeError(f"{OfArrays.__name__} returned {kind}: return an array, or a tuple or list of arrays")
-        return tensor_of(found)
-
-    class OfArrays(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
+    class OfArrays(backend.paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(ctx: Any, inputs: Callable[[], list[Any]], *given: Any) -> Any:
-            """`given` are the values in the `inputs`, which the engine would take for Tensors where they stand."""
+            """`given` are the values in `inputs`, which the engine would take for Tensors there."""
             ctx.given, ctx.names = given, [*flat_names("", inputs())]
-            ctx.arrays = [array_of(value) for value in given]
+            ctx.arrays = list(map(arrays.array, given))
             ctx.arguments = filled("", inputs(), dict(zip(ctx.names, ctx.arrays, strict=True)))
             found = forward(*ctx.arguments)
-            keep_up(given, ctx.arrays)
-            return result_of(found)
+            arrays.keep_up(given, ctx.arrays)
+            return arrays.result(found, called)
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:
-            gradients = [array_of(cotangent) for cotangent in cotangents]
-            see_that_it_takes(len(ctx.arguments), len(gradients))
-            named = flat_names("", backward(*ctx.arguments, *gradients))
-            keep_up([*ctx.given, *cotangents], [*ctx.arrays, *gradients])
-            alike = set(named) == set(ctx.names)  # laid out as the arguments are, dicts in any order
-            returned = [named[name] for name in ctx.names] if alike else [*named.values()]
-            wanted = sum(map(is_tensor, ctx.given))
-            if len(returned) == len(ctx.given) and wanted < len(returned):  # None for what is no array, too
-                returned = [g for g, value in zip(returned, ctx.given, strict=True) if is_tensor(value)]
-            if len(returned) != wanted:
-                raise NoGradient(f"{count(len(returned), 'gradient')} for {count(wanted, 'array')}")
-            return tuple(map(tensor_of, returned))
+            gradients = list(map(arrays.array, cotangents))
+            check_signature(backward, len(ctx.arguments), len(gradients))
+            returned = flat_names("", backward(*ctx.arguments, *gradients))
+            arrays.keep_up([*ctx.given, *cotangents], [*ctx.arrays, *gradients])
+            are_tensors = dict(zip(ctx.names, map(arrays.is_tensor, ctx.given), strict=True))
+            return tuple(map(arrays.tensor, per_array(returned, are_tensors)))
 
     def of_arrays(*inputs: Any) -> Any:
         return OfArrays.apply(lambda: list(inputs), *flat_names("", list(inputs)).values())
 
-    OfArrays.__name__ = OfArrays.__qualname__ = str(getattr(forward, "__name__", "function"))
-    OfArrays.__module__ = str(getattr(forward, "__module__", None))  # what it holds is looked through as the user's is
+    OfArrays.__name__ = OfArrays.__qualname__ = called
+    # what it holds is looked through as the user's is
+    OfArrays.__module__ = str(getattr(forward, "__module__", None))
     with suppress(TypeError, ValueError):  # of a builtin nothing is known
         signature = of_arrays.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
         only = inspect.Parameter.POSITIONAL_ONLY
-        places = [p.replace(kind=only, default=p.empty) for p in signature.parameters.values() if p.kind in PLACES]
+        places = [
+            p.replace(kind=only, default=p.empty)
+            for p in signature.parameters.values()
+            if p.kind in PLACES
+        ]
         first = [inspect.Parameter(name, only) for name in ("ctx", "inputs")]
         OfArrays.forward.__signature__ = inspect.Signature([*first, *places])  # type: ignore[attr-defined]
     return of_arrays
+
+
+class TensorArrays:
+    """Tensors of a backend as arrays that code may write into, and arrays as Tensors."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def is_tensor(self, value: Any) -> bool:
+        """Whether a value is a Tensor."""
+        return isinstance(value, self.backend.paddle.Tensor)
+
+    def array(self, value: Any) -> Any:
+        """A copy of a Tensor's values; anything else unchanged."""
+        return value.numpy() if self.is_tensor(value) else value
+
+    def tensor(self, value: Any) -> Any:
+        """An array or number as a Tensor; None for None."""
+        if value is None:
+            return None
+        return self.backend.paddle.to_tensor(
+            value if hasattr(value, "dtype") else np.asarray(value)
+        )
+
+    def keep_up(self, tensors: Sequence[Any], arrays: Sequence[Any]) -> None:
+        """Write into Tensors what code has written into arrays, which are copies of theirs.
+
+        The caller's change as well then. Recorded arrays are of another type.
+        """
+        for tensor, array in zip(tensors, arrays, strict=True):
+            if self.is_tensor(tensor):
+                memory = self.backend.array(tensor)
+                if type(array) is type(memory) and not identical(array, memory):
+                    memory[...] = array
+
+    def result(self, found: Any, name: str) -> Any:
+        """What a function of some name returned, as Tensors.
+
+        Raises:
+            TypeError: it is neither an array nor arrays.
+        """
+        if isinstance(found, (tuple, list)):
+            return tuple(self.result(item, name) for item in found)
+        if found is None or isinstance(found, (str, bytes, dict, set)):
+            kind = "None" if found is None else f"a {type(found).__name__}"
+            raise TypeError(
+                f"{name} returned {kind}: return an array, or a tuple or list of arrays"
+            )
+        return self.tensor(found)
+
+
+def check_signature(backward: Callable[..., Any], arguments: int, gradients: int) -> None:
+    """Raise TypeError unless `backward` takes so many arguments."""
+    try:
+        signature = inspect.signature(backward)
+    except (TypeError, ValueError):  # of a builtin nothing is known
+        return
+    try:
+        signature.bind(*range(arguments + gradients))
+    except TypeError as error:
+        raise TypeError(
+            f"backward is called with {arguments + gradients} arguments, those of the function "
+            f"({arguments}) and the gradients of its outputs ({gradients}), but its signature is "
+            f"{signature}: {error}"
+        ) from None
+
+
+def per_array(returned: dict[str, Any], are_tensors: dict[str, bool]) -> list[Any]:
+    """The gradients of the Tensors among arguments.
+
+    Args:
+        returned: flat, by their places. They are laid out as the arguments are, dicts in any order,
+            or come one after the other; with None for arguments that are no arrays, or without.
+        are_tensors: by argument.
+
+    Raises:
+        NoGradient: there is another number of them.
+    """
+    gradients = [*returned.values()]
+    if set(returned) == set(are_tensors):
+        gradients = [returned[name] for name in are_tensors]
+    wanted = sum(are_tensors.values())
+    if len(gradients) == len(are_tensors):
+        pairs = zip(gradients, are_tensors.values(), strict=True)
+        gradients = [gradient for gradient, is_tensor in pairs if is_tensor]
+    if len(gradients) != wanted:
+        raise NoGradient(f"{count(len(gradients), 'gradient')} for {count(wanted, 'array')}")
+    return gradients

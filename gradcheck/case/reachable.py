@@ -1,56 +1,53 @@
-"""What a function's code can reach: the objects that it refers to, and the leaves with a gradient among them."""
+"""What a function's code can reach: the objects that it refers to, and the leaves among them."""
 
 from __future__ import annotations
 
-import dis
 import functools
 import inspect
-import sys
-from collections.abc import Iterator
+import itertools
+from collections.abc import Collection, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from gradcheck.backends.base import Backend, Tensor, package_of
-from gradcheck.case.function import unnamed, unused_name
-from gradcheck.case.names_in_code import CLOSED, cell_is_set, codes_in, is_installed, names_in
+from gradcheck.case.names_in_code import CLOSED, is_installed, references_of_function
+
+
+def unnamed(leaf: Tensor) -> str:
+    """The name of a leaf that no variable has."""
+    return f"a leaf of shape {list(leaf.shape)}"
+
+
+def unused_name(name: str, used: Collection[str]) -> str:
+    """A name, with a number where it is taken."""
+    numbered = itertools.chain([name], (f"{name} ({k})" for k in itertools.count(2)))
+    return next(candidate for candidate in numbered if candidate not in used)
 
 
 def leaves_of(backend: Backend, function: Any) -> dict[str, Tensor]:
-    """The leaves that need a gradient and that the code of a function refers to, such as the parameters of a layer, by
-    the names of their variables, attributes or parameters; of those in lists the shape is the name."""
-    names: dict[int, tuple[str, Tensor]] = {}
+    """The leaves with a gradient that the code of a function refers to, such as a layer's
+    parameters.
+
+    Their names are those of variables, attributes or parameters; the shape where there is none.
+    """
+    names: dict[int, str] = {}
+    leaves: dict[int, Tensor] = {}
     for value in reachable(function):
-        for name, item in named_references(backend, value):
-            is_leaf = isinstance(item, backend.paddle.Tensor) and item.is_leaf and not item.stop_gradient
-            if is_leaf and not names.get(id(item), ("", None))[0]:
-                names[id(item)] = name, item
+        for name, item in references(value):
+            if isinstance(item, backend.paddle.Tensor) and item.is_leaf and not item.stop_gradient:
+                leaves[id(item)] = item
+                names[id(item)] = names.get(id(item)) or name
     found: dict[str, Tensor] = {}
-    for name, leaf in names.values():
-        found[unused_name(name or unnamed(leaf), found)] = leaf
+    for key, leaf in leaves.items():
+        found[unused_name(names[key] or unnamed(leaf), found)] = leaf
     return found
 
 
-def named_references(backend: Backend, value: Any) -> Iterator[tuple[str, Any]]:
-    """What a value refers to, with the names that it has there; an empty one for what has none."""
-    if isinstance(value, FunctionType):
-        yield from ((name, value.__globals__[name]) for name in names_in(value.__code__) if name in value.__globals__)
-        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
-        yield from ((name, cell.cell_contents) for name, cell in cells if cell_is_set(cell))
-        defaults = value.__defaults__ or ()
-        positional = value.__code__.co_varnames[: value.__code__.co_argcount]
-        yield from zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
-        yield from (value.__kwdefaults__ or {}).items()
-    elif isinstance(value, backend.paddle.nn.Layer):
-        yield from value.named_parameters()
-    elif isinstance(value, dict):
-        yield from ((key, item) for key, item in value.items() if isinstance(key, str))
-    elif not isinstance(value, (ModuleType, list, tuple)):
-        yield from getattr(value, "__dict__", {}).items()
-    yield from (("", item) for item in references(value))
-
-
 def reachable(function: Any) -> Iterator[Any]:
-    """A function and all that its code refers to, each once; of installed packages other than its own, no further."""
+    """A function and all that its code refers to, each once.
+
+    Installed packages other than the function's own are not followed.
+    """
     seen, waiting, home = dict[int, Any](), [function], package_of(function)
     while waiting:
         value = waiting.pop()
@@ -59,34 +56,30 @@ def reachable(function: Any) -> Iterator[Any]:
         seen[id(value)] = value
         yield value
         package = package_of(value)
-        looked_into = package not in CLOSED and (package == home or not is_installed(package))
-        if looked_into or isinstance(value, (functools.partial, list, tuple, dict)):
-            waiting += references(value)
+        is_followed = package not in CLOSED and (package == home or not is_installed(package))
+        if is_followed or isinstance(value, (functools.partial, list, tuple, dict)):
+            waiting += (item for _, item in references(value))
 
 
-def references(value: Any) -> Iterator[Any]:
-    """What a function's code names among its globals, closure and defaults; of a class its functions; of others both
-    their class's and what they hold."""
+def references(value: Any) -> Iterator[tuple[str, Any]]:
+    """The objects that a value refers to, with their names there; empty for those without one."""
     if isinstance(value, functools.partial):
-        yield from (value.func, *value.args, *value.keywords.values())
+        yield from (("", item) for item in (value.func, *value.args, *value.keywords.values()))
     elif isinstance(value, MethodType):
-        yield from (value.__func__, value.__self__)
+        yield from (("", value.__func__), ("", value.__self__))
     elif isinstance(value, BuiltinFunctionType):
-        yield value.__self__
+        yield "", value.__self__
     elif isinstance(value, FunctionType):
-        yield from (value.__globals__[name] for name in names_in(value.__code__) if name in value.__globals__)
-        steps = (step for one in codes_in(value.__code__) for step in dis.get_instructions(one))
-        imported = (step.argval for step in steps if step.opname == "IMPORT_NAME")
-        yield from (sys.modules[name] for name in imported if name in sys.modules)
-        yield from (cell.cell_contents for cell in value.__closure__ or () if cell_is_set(cell))
-        yield from (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+        yield from references_of_function(value)
     elif isinstance(value, (list, tuple)):
-        yield from value
+        yield from (("", item) for item in value)
     elif isinstance(value, dict):
-        yield from value.values()
+        yield from ((key if isinstance(key, str) else "", item) for key, item in value.items())
     elif inspect.isclass(value):
-        yield from (getattr(item, "__func__", item) for item in vars(value).values())
-        yield from value.__bases__
+        yield from ((name, getattr(item, "__func__", item)) for name, item in vars(value).items())
+        yield from (("", base) for base in value.__bases__)
     elif not isinstance(value, ModuleType):
-        yield type(value)
-        yield from getattr(value, "__dict__", {}).values()
+        if hasattr(type(value), "named_parameters"):  # an nn.Layer
+            yield from value.named_parameters()
+        yield "", type(value)
+        yield from getattr(value, "__dict__", {}).items()

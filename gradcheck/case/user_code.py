@@ -1,4 +1,4 @@
-"""The user's code: imported by name, or compiled so that errors point into the spec; and where in it one arose."""
+"""The user's code: imported by name or compiled from a spec, and the places of its errors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -29,17 +30,20 @@ def import_reference(reference: str, folder: Path | None = None) -> Any:
         ImportError: there is no such module or name, or the reference is not of this form.
     """
     if not all(reference.partition(":")):
-        raise ImportError(f"{reference!r} names nothing: write package.module:name, as layers.mine:Tanh")
+        raise ImportError(
+            f"{reference!r} names nothing: write package.module:name, as layers.mine:Tanh"
+        )
     sys.path[:0] = [str(root) for root in roots(folder) if str(root) not in sys.path]
     module_name, _, name = reference.partition(":")
-    value: Any = import_module(module_name)
-    for part in name.split("."):
-        try:
-            value = getattr(value, part)
-        except AttributeError as error:
-            near = hint(part, [one for one in dir(value) if not one.startswith("_")], "")
-            raise ImportError(f"module {module_name!r} has no {name!r}" + (near and f"; {near}")) from error
-    return value
+    module = import_module(module_name)
+    try:
+        return attrgetter(name)(module)
+    except AttributeError as error:
+        names = [known for known in dir(error.obj) if not known.startswith("_")]
+        near = hint(error.name or name, names, "")
+        raise ImportError(
+            f"module {module_name!r} has no {name!r}" + (near and f"; {near}")
+        ) from error
 
 
 under_way: set[str] = set()
@@ -47,17 +51,25 @@ under_way: set[str] = set()
 
 
 def import_anew(reference: str, folder: Path | None = None) -> Any:
-    """As `import_reference`, from modules of its own: what the user's code keeps in modules is as in a new process.
+    """As `import_reference`, from modules of its own: what the user's code keeps in modules is as
+    in a new process.
 
     `sys.modules` then has again what it had.
 
     Raises:
-        ImportError: also where a module waits for other ranks while it is imported, and these import it as well.
+        ImportError: also where a module waits for other ranks while it is imported, and these
+            import it as well.
     """
     if under_way:
-        raise ImportError(f"{reference} waits for other ranks while it is imported: wait in a function instead")
+        raise ImportError(
+            f"{reference} waits for other ranks while it is imported: wait in a function instead"
+        )
     package, places = reference.partition(":")[0].partition(".")[0], roots(folder)
-    own = {name: module for name, module in sys.modules.items() if is_projects(name, module, package, places)}
+    own = {
+        name: module
+        for name, module in sys.modules.items()
+        if is_projects(name, module, package, places)
+    }
     for name in own:
         del sys.modules[name]
     under_way.add(reference)
@@ -69,7 +81,7 @@ def import_anew(reference: str, folder: Path | None = None) -> Any:
 
 
 def is_projects(name: str, module: Any, package: str, places: Sequence[Path]) -> bool:
-    """Whether a module is of a package, or one of the user's below some folders and not installed."""
+    """Whether a module is of a package, or the user's below some folders and not installed."""
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
     if name == "__main__" or not file or file.endswith((".so", ".pyd")) or not is_users(file):
         return False
@@ -81,7 +93,8 @@ def is_projects(name: str, module: Any, package: str, places: Sequence[Path]) ->
 def engine() -> Iterator[None]:
     """A block in which ``import paddle`` gives the bundled engine, if no Paddle is installed.
 
-    What is imported in the block keeps the engine afterwards; ``import paddle`` itself is as before.
+    What is imported in the block keeps the engine afterwards; ``import paddle`` itself is as
+    before.
     """
     if "paddle" in sys.modules or find_spec("paddle") is not None:
         yield
@@ -106,7 +119,8 @@ ENGINES = frozenset({"pylayer", "paddle"})
 
 @functools.lru_cache(maxsize=8)
 def compiled(source: str, path: str, line: int, mode: str) -> CodeType:
-    """The code of a text that stands in the file `path` from `line` on; the ranks of a world run the same."""
+    """The code of a text that stands in the file `path` from `line` on; the ranks of a world run
+    the same."""
     return compile("\n" * (line - 1) + source, path, mode)
 
 
@@ -121,18 +135,20 @@ def compile_expression(expression: str, path: str, line: int) -> CodeType:
 
 
 def new_namespace(paddle: ModuleType) -> Namespace:
-    """What a layer's code finds without importing it: paddle, PyLayer and np, as the documents write them."""
+    """What a layer's code finds without importing it: paddle, PyLayer and np, as the documents
+    write them."""
     import numpy as np
 
     return {"__name__": "__main__", "paddle": paddle, "PyLayer": paddle.autograd.PyLayer, "np": np}
 
 
-# --------------------------------------------------------------------------- what was raised, and where
+# ------------------------------ what was raised, and where
 Frame = tuple[str, int]
 """A file and a line of it."""
 
 LIBRARIES = frozenset({"cupy", "decorator", "numpy", "paddle", "scipy"})
-"""Installed packages in which nobody looks for a mistake in a layer; Paddle wrapped its functions by `decorator`."""
+"""Installed packages in which nobody looks for a mistake in a layer; Paddle wrapped its functions
+by `decorator`."""
 IMPORTING = "<frozen importlib"
 """How the names of the files begin that Python imports with."""
 MOST_CALLS = 5
@@ -148,54 +164,66 @@ ROOTS = (
     ),
     *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")),
 )
-"""The folders of gradcheck, the engine and Python's own library. Found at once: else every case would find them."""
+"""The folders of gradcheck, the engine and Python's own library. Found at once: else every case
+would find them."""
 
 
 @functools.cache
 def is_users(file: str) -> bool:
-    """Whether a file is the user's: none of gradcheck, the engine, Python's own library or `LIBRARIES`."""
+    """Whether a file is the user's: none of gradcheck, the engine, Python's own library or
+    `LIBRARIES`."""
     path = Path(file)
     if file.startswith("<"):
         return False
     for folder in ("site-packages", "dist-packages"):
         if folder in path.parts:
-            below = path.parts[path.parts.index(folder) + 1 :]
-            return Path(below[0]).stem not in LIBRARIES | {"gradcheck", "pylayer"} if below else True
+            package = Path(path.parts[path.parts.index(folder) + 1]).stem
+            return package not in LIBRARIES | {"gradcheck", "pylayer"}
     return not any(path.is_relative_to(root) for root in ROOTS)
 
 
 def frames_of(error: BaseException) -> list[Frame]:
-    """The frames that an error passed through, the outermost first; last those in the process of a rank."""
-    here = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    """The frames that an error passed through, the outermost first; last those in the process of a
+    rank."""
+    here = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
     return [*here, *getattr(error, "frames_of_rank", ())]
 
 
 def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
-    """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called from line 7 of …``.
+    """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called
+    from line 7 of …``.
 
-    Of the frames in the file `spec` only the innermost is told, if there is such a file. Empty if none is the user's.
+    Of the frames in the file `spec` only the innermost is told, if there is such a file. Empty if
+    none is the user's.
     """
-    own = [(file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))]
+    own = [
+        (file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))
+    ]
     last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)
     here = f"{Path.cwd()}{os.sep}"
     told = [
-        f"line {line} of {'the spec' if file == spec else file.removeprefix(here)}" for file, line in own[last:][::-1]
+        f"line {line} of {'the spec' if file == spec else file.removeprefix(here)}"
+        for file, line in own[last:][::-1]
     ]
     return ", called from ".join(told[:MOST_CALLS])
 
 
 def with_place(what: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
-    """`what` an error says, and in parentheses where it came from; line `otherwise` of the spec if that is unknown."""
+    """`what` an error says, and in parentheses where it came from; line `otherwise` of the spec if
+    that is unknown."""
     unknown = f"line {otherwise} of the spec" if otherwise and is_file(spec) else ""
     where = place_of_frames(frames_of(error), spec) or unknown
     return f"{what} ({where})" if where else what
 
 
 def raised_by_scenario(path: str, error: BaseException) -> bool:
-    """Whether the code of the spec `path`, or the engine at its behest, raised the error: if not, we have a bug.
+    """Whether the code of the spec `path`, or the engine at its behest, raised the error: if not,
+    we have a bug.
 
-    What a rank in a process of its own raised brings the frames of that process along. A module that Python itself
-    cannot read, or take for source, is the user's.
+    What a rank in a process of its own raised brings the frames of that process along. A module
+    that Python itself cannot read, or take for source, is the user's.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     importing = bool(frames) and frames[-1].f_code.co_filename.startswith(IMPORTING)

@@ -1,45 +1,35 @@
-"""Values of a case: held against what is expected, as they travel with its result, and beside another backend's."""
+"""Values of a case: compared with what is expected, and with those of another backend."""
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from gradcheck.backends.base import Backend
+from gradcheck.case.defaults import BACKENDS_RTOL, RTOL
+from gradcheck.checking.precision import distance, largest, wide
 from gradcheck.result import Value
 from gradcheck.support.foreign import repr_of, text_of, type_name
 
 MOST_ELEMENTS = 4096
 """Elements of a Tensor that travel; of a larger one as many, evenly spaced."""
-ROUNDING_RTOL = {
-    np.dtype("float64"): 1e-12,
-    np.dtype("complex128"): 1e-12,
-    np.dtype("float32"): 16 * 2.0**-23,
-    np.dtype("complex64"): 16 * 2.0**-23,
-    np.dtype("float16"): 4 * 2.0**-10,
-    np.dtype(ml_dtypes.bfloat16): 4 * 2.0**-7,
-}
-"""How far two backends may lie apart, relative to the largest element of the Tensor, by its dtype.
-
-Of 2,083 Tensors of the bundled scenarios on five releases none lay further from the engine's than 1.4e-14 in float64,
-3.7e-7 (3 spacings at 1) in float32, and 2.3e-2 (3 spacings) in bfloat16.
-"""
 
 
 def value_of(name: str, array: Any) -> Value:
     """The value of an array in the host's memory, or of None."""
     if array is None:
         return Value(name=name)
-    flat = np.asarray(array).reshape(-1)
+    values = np.asarray(array)
+    flat = values.reshape(-1)
     if flat.size > MOST_ELEMENTS:
         flat = flat[np.linspace(0, flat.size - 1, MOST_ELEMENTS).astype(int)]
     data = base64.b64encode(np.ascontiguousarray(flat).tobytes()).decode()
-    return Value(name=name, dtype=np.asarray(array).dtype.name, shape=np.asarray(array).shape, data=data)
+    return Value(name=name, dtype=values.dtype.name, shape=values.shape, data=data)
 
 
 def elements(value: Value) -> np.ndarray[Any, Any]:
@@ -48,103 +38,102 @@ def elements(value: Value) -> np.ndarray[Any, Any]:
     return np.frombuffer(base64.b64decode(value.data), dtype)
 
 
-def differences(ours: Sequence[Value], theirs: Sequence[Value], names: tuple[str, str]) -> list[str]:
-    """In what the values of one backend differ from those of another, a line for each; `names` are the backends'."""
-    one, other = ({value.name: value for value in values} for values in (ours, theirs))
-    found = (difference(name, one, other, names) for name in dict.fromkeys([*one, *other]))
-    return [line for line in found if line]
+def differences(
+    ours: Sequence[Value], theirs: Sequence[Value], backends: tuple[str, str]
+) -> list[str]:
+    """The differences between the values of two backends, in lines."""
+    left, right = ({value.name: value for value in values} for values in (ours, theirs))
+    found = []
+    for name in dict.fromkeys([*left, *right]):
+        if name not in left or name not in right:
+            found.append(f"{name}: there is none on {backends[name in left]}")
+        elif text := difference(left[name], right[name], backends):
+            found.append(f"{name}: {text}")
+    return found
 
 
-def difference(name: str, one: Mapping[str, Value], other: Mapping[str, Value], backends: tuple[str, str]) -> str:
-    """In what one value differs; empty if in nothing that its dtype's rounding does not explain."""
-    if name not in one or name not in other:
-        return f"{name}: there is none on {backends[name in one]}"
-    a, b = one[name], other[name]
-    if (a.dtype, a.shape) != (b.dtype, b.shape):
-        kinds = [f"{v.dtype} of shape {list(v.shape)}" if v.dtype else "none" for v in (a, b)]
-        return f"{name}: {kinds[0]} on {backends[0]}, {kinds[1]} on {backends[1]}"
-    if a.data == b.data:
+def difference(left: Value, right: Value, backends: tuple[str, str]) -> str:
+    """The difference between two values; empty if their dtype's rounding explains it."""
+    if (left.dtype, left.shape) != (right.dtype, right.shape):
+        kinds = (
+            f"{v.dtype} of shape {list(v.shape)}" if v.dtype else "none" for v in (left, right)
+        )
+        return ", ".join(f"{kind} on {name}" for kind, name in zip(kinds, backends, strict=True))
+    if left.data == right.data:
         return ""
-    x, y = elements(a), elements(b)
-    rtol = ROUNDING_RTOL.get(x.dtype, 0.0)
-    wide = np.complex128 if x.dtype.kind == "c" else np.float64
-    x, y = x.astype(wide), y.astype(wide)
+    rtol = BACKENDS_RTOL.get(left.dtype, 0.0)
+    x, y = (wide(elements(value)) * 1.0 for value in (left, right))  # of integers and booleans too
     with np.errstate(all="ignore"):
-        error = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, abs(x - y))
-    finite = np.concatenate([abs(side[np.isfinite(side)]) for side in (x, y)])
-    largest = float(finite.max(initial=0.0))
-    wrong = ~(error <= rtol * largest)
+        error = np.where(np.isnan(x) & np.isnan(y), 0.0, distance(x, y))
+    scale = max(largest(x), largest(y))
+    wrong = error > rtol * scale
     if not wrong.any():
         return ""
-    worst = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
-    values = f"{x[worst]:.8g} on {backends[0]}, {y[worst]:.8g} on {backends[1]}"
+    worst = int(np.argmax(error))
     share = f"{int(wrong.sum())} of {wrong.size} elements differ"
-    relative = f"by up to {error[worst] / largest:.1e} of the largest, bar {rtol:.0e}" if largest else ""
-    return f"{name}: {values} ({', '.join(filter(None, [share, relative]))})"
+    if scale:
+        share += f", by up to {error[worst] / scale:.1e} of the largest, bar {rtol:.0e}"
+    return f"{x[worst]:.8g} on {backends[0]}, {y[worst]:.8g} on {backends[1]} ({share})"
 
 
 SAMPLE = 4
 """Random numbers by which the state of a generator is told from another: of 24 bits each."""
 
 
-def left_by(namespace: Mapping[str, Any], before: Mapping[str, Any], backend: Backend) -> Iterator[tuple[str, Any]]:
-    """Names of a program and the Tensors and arrays they hold, as ``y``, ``x.grad`` of a leaf, ``outs[1]``.
+def left_by(
+    namespace: Mapping[str, Any], before: Mapping[str, Any], backend: Backend
+) -> Iterator[tuple[str, Any]]:
+    """Names of a program and the Tensors and arrays they hold, as ``y``, ``x.grad``, ``outs[1]``.
 
-    `before` are the names that the program was given; what these still hold is not its own, nor what has an underscore
-    in front. Lists and tuples are looked into once.
+    `before` are the names that the program was given; what these still hold is not its own, nor
+    what has an underscore in front. Lists and tuples are looked into once.
     """
+    tensor_type, variable_type = backend.paddle.Tensor, backend.paddle.static.Variable
     for name, value in namespace.items():
-        if name.startswith("_") or (name in before and before[name] is value):
+        if name.startswith("_") or before.get(name) is value:
             continue
-        several = value if isinstance(value, (list, tuple)) else ()
-        for place, one in [(name, value), *((f"{name}[{at}]", one) for at, one in enumerate(several))]:
+        items = [(name, value)]
+        if isinstance(value, (list, tuple)):
+            items += [(f"{name}[{k}]", item) for k, item in enumerate(value)]
+        for place, item in items:
             # isinstance says of Paddle's eager Tensors that they are Variables
-            if isinstance(one, np.ndarray) and one.dtype.kind in "biufc":
-                yield place, one
-            elif isinstance(one, backend.paddle.Tensor) and not issubclass(type(one), backend.paddle.static.Variable):
-                yield place, one
-                if one.is_leaf and one.grad is not None:
-                    yield f"{place}.grad", one.grad
+            if isinstance(item, tensor_type) and not issubclass(type(item), variable_type):
+                yield place, item
+                if item.is_leaf and item.grad is not None:
+                    yield f"{place}.grad", item.grad
+            elif isinstance(item, np.ndarray) and item.dtype.kind in "biufc":
+                yield place, item
 
 
 def has_drawn(paddle: Any, seed: int) -> bool:
-    """Whether the generator is no longer as `seed` made it: what is computed from its numbers differs by backend."""
+    """Whether the generator is no longer as `seed` made it: its numbers differ by backend."""
     now = paddle.rand([SAMPLE]).numpy()
     paddle.seed(seed)
     return bool((now != paddle.rand([SAMPLE]).numpy()).any())
 
 
-RTOL = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-6, "complex64": 1e-6, "float64": 1e-12, "complex128": 1e-12}
-"""Relative tolerance for a value of a dtype, where the scenario gives none: a few units in its last place."""
-
-
-def mismatch(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[Any], Any]) -> str:
+def mismatch(got: Any, expected: Any, rtol: float | None) -> str:
     """Why `got` is not what was expected, in one line; empty if it is.
 
-    None, booleans and strings are compared by equality, also in lists, and numbers and lists of them elementwise, after
-    their shapes: ``|got - expected| <= rtol * |expected|``, NaN equal to NaN.
+    None, booleans and strings are compared by equality, also in lists, and numbers and lists of
+    them elementwise, after their shapes: ``|got - expected| <= rtol * |expected|``, NaN equal to
+    NaN. Values are in the host's memory.
     """
     if expected is None or isinstance(expected, (bool, str)):
-        plain = got if got is None or isinstance(got, (bool, str)) else to_numpy(got)
-        if isinstance(plain, np.ndarray) and plain.dtype == bool and plain.size == 1:
-            plain = bool(plain)
-        if isinstance(expected, str) and not isinstance(plain, str):
-            plain = text_of(got)
-        same = type(plain) is type(expected) and plain == expected
-        return "" if same else f"expected {expected!r}, got {value_text(plain)}"
+        return plain_mismatch(got, expected)
+    wanted_text = f"expected {value_text(expected)}, got "
     if got is None or isinstance(got, str):
-        return f"expected {value_text(expected)}, got {repr_of(got)}"
+        return wanted_text + repr_of(got)
     try:
-        values, wanted = np.asarray(to_numpy(got)), np.asarray(expected)
+        values, wanted = np.asarray(got), np.asarray(expected)
     except (TypeError, ValueError):
-        return f"expected {value_text(expected)}, got {type_name(got)} {value_text(got)}"
-    if values.dtype == object:
-        return "" if got == expected else f"expected {value_text(expected)}, got {repr_of(got)}"
-    if "U" in (values.dtype.kind, wanted.dtype.kind):  # text among them: nothing is close to it
-        same = values.tolist() == wanted.tolist()
-        return "" if same else f"expected {value_text(expected)}, got {value_text(values)}"
+        return f"{wanted_text}{type_name(got)} {value_text(got)}"
+    if {"O", "U"} & {values.dtype.kind, wanted.dtype.kind}:  # None or text: nothing is close to it
+        is_same = values.tolist() == wanted.tolist()
+        return "" if is_same else wanted_text + value_text(values)
     if values.shape != wanted.shape:
-        return f"expected shape {list(wanted.shape)}, got {list(values.shape)}: {value_text(values)}"
+        shapes = f"expected shape {list(wanted.shape)}, got {list(values.shape)}"
+        return f"{shapes}: {value_text(values)}"
     tolerance = RTOL.get(values.dtype.name, 0.0) if rtol is None else rtol
     if values.dtype.name == "bfloat16":
         values = values.astype(np.float32)
@@ -155,6 +144,16 @@ def mismatch(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[An
     where = f" at {list(index)}" if index else ""
     share = f"{(~close).sum()} of {close.size} differ"
     return f"expected {wanted[index]!s}{where}, got {values[index]!s} (rtol {tolerance:g}, {share})"
+
+
+def plain_mismatch(got: Any, expected: bool | str | None) -> str:
+    """Why `got` is not None, a boolean or a string that was expected."""
+    if isinstance(expected, str):
+        got = text_of(got)
+    elif isinstance(got, np.ndarray) and got.dtype == bool and got.size == 1:
+        got = bool(got)
+    is_same = type(got) is type(expected) and got == expected
+    return "" if is_same else f"expected {expected!r}, got {value_text(got)}"
 
 
 def value_text(value: Any) -> str:

@@ -32,9 +32,9 @@ class Observation:
     """Whether forward ran at other values between the two."""
 
 
-class Reruns(Protocol):
-    """The function computed again, casts to fewer digits left out, with a `change` of every result
-    on the way; with `own`, casts and all as the user runs it."""
+class Recomputation(Protocol):
+    """The function computed again, casts to fewer digits left out, with a `change` of every result on the way; with
+    `own`, casts and all as the user runs it."""
 
     left_out: set[str]
     """The names of the dtypes of casts that were left out so far."""
@@ -95,7 +95,7 @@ class Problem:
     """Runs forward and backward once, with these cotangents, and looks at what they change."""
     outputs: Sequence[Array] | None = None
     """What forward gives for `inputs`, if that is known."""
-    reruns: Reruns | None = None
+    reruns: Recomputation | None = None
     """None where no results can be changed on the way: code that nothing sees."""
     order: int = 1
     """2 if the function is itself a gradient, and its vjp a double backward."""

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from gradcheck.backends.base import BACKENDS
-from gradcheck.case.naming import MEMORY, TIMEOUT
+from gradcheck.case.defaults import MEMORY, TIMEOUT
 from gradcheck.commands import shared_options as options
 from gradcheck.commands.errors import INTERRUPTED
 from gradcheck.commands.run_cases import run_scenarios

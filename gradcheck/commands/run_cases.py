@@ -21,8 +21,8 @@ import click
 from gradcheck import __version__
 from gradcheck.backends.environments import BackendPlace
 from gradcheck.case.case import Case
+from gradcheck.case.defaults import MEMORY, TIMEOUT
 from gradcheck.case.foreign_frameworks import REFUSAL
-from gradcheck.case.naming import MEMORY, TIMEOUT
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE, stop_for_bug
 from gradcheck.commands.permission import permission_of, require_permission

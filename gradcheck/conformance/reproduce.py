@@ -102,7 +102,7 @@ def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str
 
 def input_lines(case: Case) -> Iterator[str]:
     """The inputs as Tensors, with the values that the scenario has."""
-    from gradcheck.case.layer import make_input  # here: it brings the engine along
+    from gradcheck.case.input_arrays import make_input  # here: it brings the engine along
 
     random = np.random.default_rng(case.seed)
     for name, written in case.scenario.inputs.items():

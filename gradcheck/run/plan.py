@@ -8,7 +8,8 @@ from typing import Literal
 
 from gradcheck.backends.environments import BackendPlace
 from gradcheck.case.case import Case
-from gradcheck.case.naming import MEMORY, TIMEOUT, points
+from gradcheck.case.defaults import MEMORY, TIMEOUT
+from gradcheck.case.naming import points
 from gradcheck.spec.model import SpecFile
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gradcheck.case.layer import make_input
+from gradcheck.case.input_arrays import make_input
 from gradcheck.spec.model import Input
 
 

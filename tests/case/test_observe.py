@@ -13,7 +13,7 @@ import pytest
 import gradcheck
 import pylayer.paddle as paddle
 from gradcheck.case.execute import execute
-from gradcheck.case.gradient_check import GAVE_LESS
+from gradcheck.case.observe import GAVE_LESS
 from gradcheck.result import Result, Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read

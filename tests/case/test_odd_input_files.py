@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gradcheck.case.execute import execute
-from gradcheck.case.layer import NoInputError, loaded
+from gradcheck.case.input_arrays import NoInputError, loaded
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
@@ -72,9 +72,10 @@ def test_a_file_of_another_kind_is_refused_at_once(tmp_path, make, what, name, k
             os.kill(writer, 9)
             os.waitpid(writer, 0)
     assert result.status is Status.ERROR
-    assert result.message == f"{name} is {what}: 'from' reads a file of np.save or np.savez (line 7 of the spec)"
+    reads = "'from' reads a file of np.save or np.savez (line 7 of the spec)"
+    assert result.message == f"{name} is not a regular file: {reads}"
 
 
 def test_a_device_is_none_either():
-    with pytest.raises(NoInputError, match=r"^null is a device: 'from' reads"):
+    with pytest.raises(NoInputError, match=r"^null is not a regular file: 'from' reads"):
         loaded(Path("/dev"), "null", None)

@@ -9,7 +9,7 @@ import pytest
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.case.gradient_check import GAVE_OTHER_SHAPES
+from gradcheck.case.observe import GAVE_OTHER_SHAPES
 from gradcheck.result import Status
 
 PyLayer: Any = paddle.autograd.PyLayer

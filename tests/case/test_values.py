@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from gradcheck.case.values import MOST_ELEMENTS, ROUNDING_RTOL, differences, elements, value_of
+from gradcheck.case.defaults import BACKENDS_RTOL
+from gradcheck.case.values import MOST_ELEMENTS, differences, elements, value_of
 from gradcheck.result import Value
 
 NAMES = ("numpy", "paddle@3.0.0")
@@ -26,12 +27,12 @@ def test_what_travels_is_what_was_there(array):
     assert compared(array, array) == []
 
 
-@pytest.mark.parametrize("dtype", [*ROUNDING_RTOL], ids=str)
+@pytest.mark.parametrize("dtype", [*map(np.dtype, BACKENDS_RTOL)], ids=str)
 def test_a_difference_counts_if_rounding_does_not_explain_it(dtype):
     one = np.array([1.0, -4.0, 0.0]).astype(dtype)
     step = np.zeros(3)
     for factor, differs in ((0.5, False), (4.0, True)):
-        step[2] = factor * ROUNDING_RTOL[dtype] * 4  # relative to the largest element
+        step[2] = factor * BACKENDS_RTOL[dtype.name] * 4  # relative to the largest element
         other = (one.astype(np.complex128 if dtype.kind == "c" else np.float64) + step).astype(dtype)
         assert bool(compared(one, other)) == differs
 

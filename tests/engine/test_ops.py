@@ -6,7 +6,7 @@ An operation without a sample of arguments fails here, so that one without a che
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
-from gradcheck.case.function import Reruns
+from gradcheck.backends.recomputation import Recomputation
 from gradcheck.case.gradient_check import check_gradient
 from gradcheck.checking.problem import Problem
 from gradcheck.result import Status
@@ -63,6 +63,16 @@ def leaves(arrays: Sequence[Any]) -> list[Tensor]:
     return [Tensor(np.array(a), None, False) for a in arrays]
 
 
+class Function(NamedTuple):
+    """A function whose call cannot be recorded."""
+
+    forward: Any
+    vjp: Any
+
+    def recordable_call(self, arrays: Any) -> None:
+        return None
+
+
 def first_order(call: Call) -> Problem:
     def forward(inputs: Any) -> list[Any]:
         return [o.array for o in call([Tensor(np.array(a)) for a in inputs])]
@@ -81,7 +91,7 @@ def first_order(call: Call) -> Problem:
         output_names=[f"out{k}" for k in range(count)],
         forward=forward,
         vjp=vjp,
-        reruns=Reruns([], forward, vjp),
+        reruns=Recomputation(Function(forward, vjp), []),
     )
 
 
@@ -111,7 +121,7 @@ def second_order(call: Call) -> Problem:
 
     names = [*first.names, *(f"g{k}" for k in range(len(cotangents)))]
     inputs = [*first.inputs, *cotangents]
-    outputs, reruns = [f"dx{k}" for k in range(n)], Reruns([], forward, vjp)
+    outputs, reruns = [f"dx{k}" for k in range(n)], Recomputation(Function(forward, vjp), [])
     return Problem(names, inputs, [True] * len(inputs), outputs, forward, vjp, reruns=reruns)
 
 

@@ -17,7 +17,7 @@ from snippets import first, scipy_code, second, third
 from snippets.run import function_of, inputs, on_tensors, prelude, snippets, tape_of, told
 
 import pylayer.paddle as paddle
-from gradcheck.backends.bundled import Moving, Recording, recorded
+from gradcheck.backends.bundled import PerturbingWatch, Recording, recorded
 from gradcheck.checking.kinks import kinks
 from gradcheck.checking.tape import Tape
 from pylayer.watch import watched
@@ -191,7 +191,7 @@ def test_numpy_code_that_is_not_recorded_can_be_moved_operation_by_operation() -
         return np.exp(x) * 2 * (x > 0)
 
     leaks: list[str] = []
-    with watched(Moving(move, leaks)), paddle.no_grad(), recording_numpy(Code([f]), exact=False):
+    with watched(PerturbingWatch(move, leaks)), paddle.no_grad(), recording_numpy(Code([f]), exact=False):
         found = on_tensors(f)(leaf([1.0]))
     assert moved[:2] == ["exp", "multiply"]
     assert leaks == []

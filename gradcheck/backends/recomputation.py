@@ -1,0 +1,173 @@
+"""A function on arrays computed again on the bundled engine: plain, perturbed, or recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from gradcheck.backends.base import Array, Computed, Cotangents, Gradients, Recordable
+from gradcheck.backends.recording import (
+    NOT_THE_USERS,
+    Perturbation,
+    PerturbingWatch,
+    Recording,
+    recorded,
+)
+from pylayer.watch import watched
+from pylayer.watch.casts import casts_left_out
+from pylayer.watch.numpy_recording import Code, recording_numpy
+
+
+@dataclass(eq=False)
+class Half:
+    """The forward of a function, or its vjp."""
+
+    compute: Callable[..., Any]
+    original: Callable[..., Any] | None = None
+    """The user's own, where `compute` is that of the function's twin on the engine."""
+    was_watched: bool = False
+    """Whether it is known what it hands to NumPy code."""
+    makes_casts: bool | None = None
+    """Whether casts are left out in it; None until a plain run of a twin's needs to know."""
+    refuses_recorded_numpy: bool = False
+    """Whether it raises where NumPy code is recorded, as code for a C extension does."""
+
+
+class Recomputation:
+    """A function computed again, perturbed or recorded.
+
+    A perturbation changes the result of every operation on the way. Casts to fewer digits are left
+    out, but for `own` runs: those are as the user runs the function.
+
+    Args:
+        function: on the engine.
+        sources: what the user's code can be reached from, of which NumPy code is recorded.
+        original: the user's function, where `function` is its twin. It runs where nothing is to be
+            changed and the twin leaves no cast out.
+        takes_gradients: whether `function` takes gradients itself.
+    """
+
+    def __init__(
+        self,
+        function: Recordable,
+        sources: Sequence[Any],
+        original: Computed | None = None,
+        takes_gradients: bool = False,
+    ) -> None:
+        self.function, self.takes_gradients = function, takes_gradients
+        self.code = Code(sources, NOT_THE_USERS)
+        self.forward, self.vjp = Half(function.forward), Half(function.vjp)
+        if original is not None:
+            self.forward.original, self.vjp.original = original.forward, original.vjp
+        self.uses_numpy = False
+        """Whether the function was seen to hand values to NumPy code."""
+        self.leaks: list[str] = []
+        """What the last watched run handed to code that nothing sees."""
+        self.left_out = set[str]()
+        """The dtypes of the casts that were left out so far."""
+        self.left_out_last = set[str]()
+        """Those of the last run."""
+
+    def outputs(
+        self, inputs: Sequence[Array], perturbation: Perturbation | None = None
+    ) -> list[Array]:
+        """As `Problem.forward`."""
+        return self.run(self.forward, perturbation, False, inputs)  # type: ignore[no-any-return]
+
+    def gradients(
+        self,
+        inputs: Sequence[Array],
+        cotangents: Cotangents,
+        perturbation: Perturbation | None = None,
+        own: bool = False,
+    ) -> Gradients:
+        """As `Problem.vjp`."""
+        return self.run(self.vjp, perturbation, own, inputs, cotangents)  # type: ignore[no-any-return]
+
+    def recording(
+        self,
+        inputs: Sequence[Array],
+        perturbation: Perturbation | None = None,
+        own: bool = False,
+        lines: bool = False,
+    ) -> Recording | None:
+        """The call, operation by operation, with the lines of the user's code if wanted.
+
+        None where the function gives no call that can be recorded.
+        """
+        recordable = self.function.recordable_call(inputs)
+        if recordable is None:
+            return None
+        leaves, call = recordable
+        code = self.code if self.uses_numpy else None
+        with self.casts(own):
+            found = recorded(call, leaves, lines, perturbation, code, self.takes_gradients)[0]
+        if found.leaks and not self.uses_numpy:
+            self.uses_numpy = True
+            return self.recording(inputs, perturbation, own, lines)
+        return found
+
+    # ----------------------------------------------------------------- forward or vjp
+    def run(self, half: Half, perturbation: Perturbation | None, own: bool, *given: Any) -> Any:
+        """The values that one half gives."""
+        if perturbation is None:
+            if half.original is not None and (own or not self.leaves_casts_out(half, *given)):
+                return half.original(*given)
+            if half.was_watched and (own or not (self.left_out and self.uses_numpy)):
+                with self.casts(own):
+                    return half.compute(*given)
+        half.was_watched = True
+        if self.uses_numpy:
+            return self.watch(half, perturbation, own, True, *given)
+        found = self.watch(half, perturbation, own, False, *given)
+        if not self.leaks:
+            return found
+        # The first run that hands values to NumPy code: what is done there is seen in one more.
+        self.uses_numpy = True
+        in_numpy = self.watch(half, perturbation, own, True, *given)
+        is_changed = perturbation is not None or (self.left_out and not own)
+        return in_numpy if is_changed else found
+
+    def leaves_casts_out(self, half: Half, *given: Any) -> bool:
+        """Whether casts are left out in a twin's half, which one run of it shows."""
+        if half.makes_casts is None:
+            self.watch(half, None, False, self.uses_numpy, *given)
+            half.makes_casts = bool(self.left_out_last)
+        return half.makes_casts
+
+    def watch(
+        self,
+        half: Half,
+        perturbation: Perturbation | None,
+        own: bool,
+        in_numpy: bool,
+        *given: Any,
+    ) -> Any:
+        """One watched run, NumPy code recorded if `in_numpy`.
+
+        It is left as it is where recording it raises what it does not raise otherwise.
+        """
+        in_numpy = in_numpy and not half.refuses_recorded_numpy
+        self.leaks.clear()
+        numpy = recording_numpy(self.code, False) if in_numpy else nullcontext()
+        try:
+            with self.casts(own), watched(PerturbingWatch(perturbation, self.leaks)), numpy:
+                return half.compute(*given)
+        except Exception:
+            if not in_numpy:
+                raise
+        found = self.watch(half, perturbation, own, False, *given)
+        half.refuses_recorded_numpy = True
+        return found
+
+    @contextmanager
+    def casts(self, own: bool) -> Iterator[None]:
+        """A block in which casts to fewer digits are left out, and noted; made if `own`."""
+        self.left_out_last = set[str]()
+        try:
+            with nullcontext() if own else casts_left_out(self.left_out_last):
+                yield
+        finally:
+            self.left_out |= self.left_out_last

@@ -1,0 +1,444 @@
+"""Runs of a call on the bundled engine, recorded or perturbed, and the pull back of what is
+recorded.
+
+What is checked may run on a device; what checks it is NumPy's: arrays come to the host where they
+leave this file.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pylayer
+from gradcheck.backends.base import Cotangents, Spot, is_differentiable
+from pylayer.tape.grad_mode import enable_grad
+from pylayer.tape.graph import Node, Output
+from pylayer.tape.node import OpNode, PackedSaved, SeveralOutputs, apply_rule, parent_of, unbroadcast
+from pylayer.tape.vjp import Row, Vjp, raw_ops
+from pylayer.tensor.array import XP, Array, to_numpy
+from pylayer.tensor.tensor import Tensor
+from pylayer.watch import Watch, watched
+from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
+
+NARROW = {
+    "float16": "float64",
+    "bfloat16": "float64",
+    "float32": "float64",
+    "complex64": "complex128",
+}
+"""The dtypes in which nothing is pulled back, and what is taken for them."""
+Perturbation = Callable[[str, Array, int], None]
+"""Changes the fresh output of an operation in place, given its name, the output, and that one's
+number on the tape, or -1 where nothing is recorded."""
+Rule = tuple[Vjp, Sequence[Any], Sequence[int] | None]
+"""The vjp of an input, what it reads, and the input's shape."""
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One operation of a recording."""
+
+    name: str
+    values: list[Array]
+    """Its outputs."""
+    first: int
+    """The number of the first of them."""
+    edges: list[int]
+    """The numbers of its inputs, -1 for a constant."""
+    node: OpNode
+    spot: Spot | None
+    called: Spot | None
+    """Where the user's code calls the function that the spot is in, if it does."""
+
+    def rules(self) -> Iterator[Rule]:
+        """The rules of its inputs; that of a list comes once for each of its items."""
+        return zip(self.node.op.vjps, self.node.plain_values(), self.node.shapes)  # noqa: B905
+
+    def pull(self, cotangents: Cotangents) -> list[tuple[int, int, Array]]:
+        """The cotangents of its inputs, each with its position and number, in double precision.
+
+        Constants have none.
+        """
+        given = self.given(cotangents)
+        return [
+            (k, edge, pulled(vjp, given, [widened(v) for v in values], shape))
+            for k, (edge, (vjp, values, shape)) in enumerate(zip(self.edges, self.rules()))  # noqa: B905
+            if edge >= 0
+        ]
+
+    def given(self, cotangents: Cotangents) -> Any:
+        """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
+        if not isinstance(self.node, SeveralOutputs):
+            return cotangents[0]
+        return [
+            widened(np.zeros_like(v)) if c is None else c
+            for c, v in zip(cotangents, self.values, strict=True)
+        ]
+
+    def operands(self) -> dict[str, Any]:
+        """The values that its rules read, by the name of the argument; ``out`` is the output."""
+        found: dict[str, Any] = {}
+        for vjp, values, _ in self.rules():
+            found |= dict(zip(vjp.reads, map(widened, values), strict=False))
+        return found
+
+    def replaced(self, position: int, cotangents: Cotangents, values: Mapping[str, Array]) -> Array:
+        """The cotangent of one input if its rule reads `values` in place of those of the call.
+
+        The output is computed again where it is a function of the one value replaced.
+        """
+        vjp, saved, shape = next(islice(self.rules(), position, None))
+        read = {**dict(zip(vjp.reads, map(widened, saved), strict=False)), **values}
+        if self.node.op.arguments == tuple(values) and "out" in read:
+            read["out"] = self.node.op.kernels[np.ndarray](*values.values())
+        return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], shape)
+
+    def again(self, cotangent: Array) -> Array | None:
+        """The operation itself on a cotangent in place of its first input; None where it fails."""
+        arguments = self.operands()
+        rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
+        try:
+            return self.node.op.kernels[np.ndarray](cotangent, **rest)
+        except (ValueError, TypeError, IndexError):
+            return None
+
+
+def pulled(vjp: Vjp, given: Any, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
+    """What a rule makes of the cotangent of the output, summed to the shape of the input."""
+    ops = raw_ops[np.ndarray]
+    gradient = np.asarray(apply_rule(vjp, given, ops, values))
+    if not bool(np.isfinite(gradient).all()):
+        gradient = without_flow(gradient, given)
+    if shape is not None and gradient.shape != tuple(shape):
+        gradient = unbroadcast(ops, gradient, tuple(shape))
+    return gradient
+
+
+def without_flow(gradient: Array, given: Any) -> Array:
+    """A gradient with 0 in place of NaN where nothing flows: 0 times a slope that is not finite.
+
+    Where cotangents and gradient do not fit elementwise, the gradient is as it is.
+    """
+    try:
+        nothing = np.broadcast_to(given == 0, gradient.shape)
+    except ValueError:
+        return gradient
+    return np.where(nothing & np.isnan(gradient), 0.0, gradient)
+
+
+def widened(value: Any) -> Any:
+    """Arrays in double precision, on the host, and dtypes to cast to; anything else unchanged."""
+    if type(value) in XP:
+        return to_numpy(value).astype(in_double(value.dtype), copy=False)
+    if type(value) in (list, tuple):
+        return type(value)(widened(v) for v in value)
+    if isinstance(value, np.dtype):
+        return in_double(value)
+    return value
+
+
+@functools.cache
+def in_double(dtype: Any) -> Any:
+    """The dtype of double precision for a floating one, or the same."""
+    return np.dtype(NARROW.get(dtype.name, dtype))
+
+
+NOT_THE_USERS = tuple(
+    f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1])
+)
+"""The folders of engine and harness: an operation that is called from there is not on the line of
+the layer."""
+
+
+class InputNode(Node):
+    """An input, as a result that code may change in place."""
+
+    label = "input"
+
+
+class Decision(NamedTuple):
+    """A choice made by values: a comparison, the truth of a value, a sort, a cast to an integer."""
+
+    name: str
+    arguments: Sequence[str]
+    inputs: list[Any]
+    """What it read, arrays and numbers, by the names in `arguments`."""
+    edges: list[int]
+    at: int
+    """How many values there were before it."""
+    spot: Spot | None
+
+
+class Recording(Watch):
+    """A call as it was computed, and the watch that notes it.
+
+    Values are numbered: the inputs first, then the outputs of each operation. They are noted on the
+    host.
+
+    Args:
+        lines: whether to note where in the user's code operations stand.
+        perturbation: changes the output of each operation.
+        backwards: whether the call takes gradients, of which everything is recorded.
+    """
+
+    records = True
+
+    def __init__(
+        self,
+        inputs: Sequence[Tensor],
+        lines: bool,
+        perturbation: Perturbation | None,
+        backwards: bool,
+    ) -> None:
+        self.lines, self.perturbation, self.backwards = lines, perturbation, backwards
+        self.numbers: dict[tuple[Any, int], int] = {}
+        """By node and the place of the output among the node's. Outputs of PyLayers that keep their
+        backward have the number of what they are made by."""
+        self.inputs = len(inputs)
+        self.arrays: list[Array] = [to_numpy(tensor.array) for tensor in inputs]
+        """The values, by number."""
+        self.steps: list[Step] = []
+        self.decisions: list[Decision] = []
+        self.layers: list[type] = []
+        """The PyLayers whose forward was recorded in place of their backward."""
+        self.outputs: Sequence[Array] = ()
+        self.ends: Sequence[int] = ()
+        """The numbers of the outputs, -1 where one does not depend on the inputs."""
+        self.taken_out: list[tuple[int, str]] = []
+        """How many values there were, and what took one out."""
+        self.leaks: Sequence[str] = ()
+        """What took values out of the graph, which may have found their way into an output."""
+        self.error: Exception | None = None
+        """What the call raised while it was recorded, if it did."""
+        for number, tensor in enumerate(inputs):
+            if not tensor.stop_gradient:
+                tensor.node = InputNode((), ())
+                self.numbers[tensor.node, 0] = number
+
+    def end(self, outputs: Sequence[Tensor]) -> None:
+        """Note what the call returned."""
+        self.outputs = [to_numpy(tensor.array) for tensor in outputs]
+        self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
+        # A value that is taken out after the last operation cannot be part of the result.
+        last = max(self.ends) if self.ends and min(self.ends) >= 0 else len(self.arrays)
+        self.leaks = [text for at, text in self.taken_out if last >= at]
+
+    def number_of(self, parent: Any) -> int:
+        """The number of the value that a gradient goes to; -1 where there is none."""
+        key = (parent.parents[0], parent.index) if type(parent) is Output else (parent, 0)
+        return self.numbers.get(key, -1)
+
+    def spots(self) -> tuple[Spot | None, Spot | None]:
+        """Where the user's code is, and the code that called it, if wanted."""
+        frame = users_frame(sys._getframe(1)) if self.lines else None
+        return spot_of(frame), spot_of(frame and users_frame(frame.f_back))
+
+    def chose(self, name: str, arguments: Sequence[str], inputs: Sequence[Any]) -> None:
+        """Note a decision if it was made on something that depends on the inputs."""
+        edges = [self.number_of(parent_of(value)) for value in inputs]
+        if any(edge >= 0 for edge in edges):
+            arrays, spot = list(map(on_host, arrays_of(inputs))), self.spots()[0]
+            self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), spot))
+
+    # ----------------------------------------------------------------- what the engine tells
+    def made(self, node: Node, out: Any) -> None:
+        assert isinstance(node, OpNode)
+        edges = [self.number_of(parent) for parent in node.parents]
+        if max(edges, default=-1) < 0:
+            return
+        values = as_list(out)
+        (spot, called), first = self.spots(), len(self.arrays)
+        inputs = [self.arrays[edge] if edge >= 0 else None for edge in edges]
+        if self.perturbation is not None:
+            perturb_outputs(self.perturbation, node.op, values, inputs, first)
+        values = list(map(to_numpy, values))
+        if not is_differentiable(values[0]):
+            name = f"{node.op.name} to integers"
+            self.decisions.append(Decision(name, node.op.inputs, inputs, edges, first, spot))
+            return
+        for k in range(len(values)):
+            self.numbers[node, k] = first + k
+        self.steps.append(Step(node.op.name, values, first, edges, node, spot, called))
+        self.arrays += values
+
+    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+        if self.perturbation is not None:
+            perturb_outputs(self.perturbation, op, out, arrays_of(inputs))
+        self.chose(op.name, op.arguments, inputs)
+
+    def decided(self, tensor: Tensor) -> None:
+        self.chose("bool", ("x",), (tensor,))
+
+    def left(self, tensor: Tensor, how: str) -> None:
+        if self.backwards and how == RECORDED_WALK:
+            return
+        if self.number_of(parent_of(tensor)) >= 0 and is_differentiable(tensor.array):
+            frame = users_frame(sys._getframe(1))
+            where = "" if frame is None else f" in line {frame.f_lineno}"
+            self.taken_out.append((len(self.arrays), f"{how}{where}"))
+
+    def applied(self, layer: type) -> None:
+        self.layers.append(layer)
+
+    def stands_for(self, output: Output, made_by: Any) -> None:
+        self.numbers[output.parents[0], output.index] = self.number_of(made_by)
+
+
+RECORDED_WALK = "grad(create_graph=True)"
+WALKS = ("grad()", RECORDED_WALK, "backward()")
+"""What takes values off a tape and computes with operations of its own, which are perturbed."""
+
+
+@dataclass(eq=False)
+class PerturbingWatch(Watch):
+    """The watch that lets everything run as it would, and perturbs the output of each operation."""
+
+    perturbation: Perturbation | None
+    """None to perturb nothing."""
+    leaks: list[str]
+    """What handed values to code outside of the graph is added to these."""
+
+    def made(self, node: Node, out: Any) -> None:
+        if self.perturbation is None:
+            return
+        assert isinstance(node, OpNode)
+        read: list[Any] = []
+        if type(node.saved) is not PackedSaved:  # unpacking would run hooks of the user's
+            made = set(map(id, as_list(out)))  # outputs that are saved as well were not read
+            read = [v for values in node.values() for v in values if id(v) not in made]
+        perturb_outputs(self.perturbation, node.op, out, read)
+
+    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+        if self.perturbation is not None:
+            perturb_outputs(self.perturbation, op, out, arrays_of(inputs))
+
+    def left(self, tensor: Tensor, how: str) -> None:
+        if how not in WALKS and is_differentiable(tensor.array):
+            self.leaks.append(how)
+
+
+class Reaching(Watch):
+    """The watch that notes the leaves with a gradient that are computed with.
+
+    Those inside the forward of a PyLayer count too.
+    """
+
+    def __init__(self) -> None:
+        self.leaves: dict[int, Tensor] = {}
+
+    def note(self, values: Sequence[Any]) -> None:
+        for value in values:
+            if isinstance(value, (list, tuple)):
+                self.note(value)
+            elif isinstance(value, Tensor) and value.is_leaf and not value.stop_gradient:
+                self.leaves[id(value)] = value
+
+    def made(self, node: Node, out: Any) -> None:
+        self.note(node.parents)
+
+    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+        self.note(inputs)
+
+    def left(self, tensor: Tensor, how: str) -> None:
+        self.note([tensor])
+
+
+def arrays_of(inputs: Sequence[Any]) -> list[Any]:
+    """The arrays of Tensors among the arguments of an operation; others unchanged."""
+    return [getattr(value, "array", value) for value in inputs]
+
+
+def as_list(out: Any) -> list[Any]:
+    """The outputs of an operation."""
+    return list(out) if isinstance(out, (tuple, list)) else [out]
+
+
+def on_host(value: Any) -> Any:
+    """An array in NumPy's memory; anything else unchanged."""
+    return to_numpy(value) if type(value) in XP else value
+
+
+def perturb_outputs(
+    perturbation: Perturbation, op: Row, out: Any, read: Sequence[Any], number: int = -1
+) -> None:
+    """Perturb the fresh outputs of an operation; `number` is that of the first on the tape.
+
+    An output that is one of the values `read`, or exactly widened from the first, is not fresh.
+    None, a choice of which nothing is told, is not an output.
+    """
+    for k, value in enumerate(as_list(out)):
+        if value is None or any(value is other for other in read) or widens(op, value, read):
+            continue
+        host = to_numpy(value)
+        if host is not value:
+            # A broadcast view, of which NumPy says that it is not to be written, has one element in
+            # many places.
+            axes = zip(value.shape, value.strides, strict=True)
+            repeats = any(n > 1 and not step for n, step in axes)
+            host.flags.writeable = not repeats and getattr(value.flags, "writeable", True)
+        perturbation(op.name, host, number + k if number >= 0 else -1)
+        if host is not value and host.flags.writeable:
+            value[...] = XP[type(value)].asarray(host)
+
+
+def widens(op: Row, value: Array, read: Sequence[Any]) -> bool:
+    """Whether an output is a cast of the first value read, or of one of that dtype, to no fewer
+    bytes."""
+    if op.name != "cast" or not read:
+        return False
+    source = np.dtype(getattr(read[0], "dtype", read[0]))
+    return source.itemsize <= value.dtype.itemsize  # type: ignore[no-any-return]
+
+
+def recorded(
+    call: Callable[[], Sequence[Tensor]],
+    inputs: Sequence[Tensor],
+    lines: bool,
+    perturbation: Perturbation | None = None,
+    numpy: Code | None = None,
+    backwards: bool = False,
+) -> tuple[Recording, bool]:
+    """A call with the leaves `inputs`, and whether it changed one in place; see `Recording`.
+
+    What the call raises is the recording's `error`. NumPy code that can be reached from `numpy` is
+    recorded as well.
+    """
+    found = Recording(inputs, lines, perturbation, backwards)
+    outputs: Sequence[Tensor] = ()
+    numpy_code = recording_numpy(numpy or Code(()), perturbation is None)
+    with watched(found) as moved, enable_grad(), numpy_code:
+        try:
+            outputs = call()
+        except Exception as problem:  # whatever the layer raises where it is recorded
+            found.error = problem
+        found.end(outputs)
+    return found, bool(moved)
+
+
+def spot_of(frame: FrameType | None) -> Spot | None:
+    """What a frame is about to do."""
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the recorded call, from one on, whose code is the user's."""
+    while frame is not None and frame.f_code is not recorded.__code__:
+        if not is_library_file(frame.f_code.co_filename):
+            return frame
+        frame = frame.f_back
+    return None  # beyond it is who asked for the check
+
+
+def is_library_file(path: str) -> bool:
+    """Whether a file of code belongs to the engine, the harness, NumPy, SciPy or Python itself."""
+    return path.endswith(".py") and not is_users(path, NOT_THE_USERS)

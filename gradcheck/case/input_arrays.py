@@ -1,0 +1,137 @@
+"""The values of a scenario's inputs: given, drawn, or read from files."""
+
+from __future__ import annotations
+
+import zipfile
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradcheck.checking.precision import NumpyArray
+from gradcheck.spec.model import Input
+
+HERE = Path()
+MOST_INPUT_BYTES = 2**30
+"""Of a file: as much as an input may take."""
+
+
+class NoInputError(ValueError):
+    """A file does not have the values of an input; the message says why."""
+
+
+def make_input(
+    spec: Input, dtype: str, random: np.random.Generator, folder: Path = HERE
+) -> NumpyArray:
+    """The values of an input of `dtype`, in float64, int64, bool or complex128.
+
+    The backend casts them. `near` shifts the drawn values, scaled to 1e-3, to the given points in
+    turn. Complex inputs draw both parts. The rows of an expanded input are its first. Files lie
+    below the `folder` of the spec.
+
+    Raises:
+        NoInputError: a file does not have the values.
+    """
+    kind = np.dtype("float32" if dtype == "bfloat16" else dtype).kind
+    is_drawn = spec.from_ is None and spec.values is None
+    if spec.from_ is not None:
+        values = loaded(folder, spec.from_, spec.key)
+        if values.dtype.kind == "c" and kind != "c":
+            raise NoInputError(
+                f"{spec.from_} holds complex numbers: give the input 'dtype: complex128'"
+            )
+    elif spec.values is not None:
+        values = np.array(spec.values)
+    else:
+        values = draw(spec, random)
+        values = values + 1j * draw(spec, random) if kind == "c" else values
+    if spec.layout == "expanded" and values.ndim and len(values):
+        if not is_drawn and not (values == values[:1]).all():
+            raise NoInputError(
+                "an input with 'layout: expanded' must have equal rows along its first axis"
+            )
+        values = np.repeat(values[:1], len(values), 0)
+    return values.astype({"f": np.float64, "c": np.complex128, "b": np.bool_}.get(kind, np.int64))
+
+
+def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
+    """Values of the input's shape as its `init` says."""
+    shape = tuple(int(size) for size in spec.shape or ())
+    count = prod(shape)
+    match spec.drawn:
+        case "zeros" | "ones":
+            values = np.full(shape, float(spec.drawn == "ones"))
+        case "uniform":
+            values = random.uniform(*spec.limits, shape)
+        case "linspace":
+            values = np.linspace(*spec.limits, count).reshape(shape)
+        case "integers":
+            low, high = spec.limits
+            values = random.integers(int(low), int(high), shape).astype(np.float64)
+        case "distinct":
+            steps = random.permutation(count) - count // 2 + random.uniform(0.1, 0.4, count)
+            values = steps.reshape(shape) / 8
+        case "ties":
+            values = random.choice([-1.5, -0.5, 0.5, 1.5], shape)
+        case _:
+            values = draw_rows(spec.drawn, shape, random)
+    if spec.near:
+        centres = np.resize(np.asarray(spec.near, dtype=np.float64), values.size).reshape(shape)
+        values = centres + 1e-3 * values
+    return values
+
+
+def draw_rows(kind: str, shape: tuple[int, ...], random: np.random.Generator) -> NumpyArray:
+    """Normal values, or what a `kind` makes of them along the last axes."""
+    match kind:
+        case "one-hot" if prod(shape):
+            return np.eye(shape[-1])[random.integers(0, shape[-1], shape[:-1])]
+        case "orthogonal":
+            size = max(shape[-2:])
+            square = np.linalg.qr(random.standard_normal((*shape[:-2], size, size)))[0]
+            return square[..., : shape[-2], : shape[-1]]
+    values = random.standard_normal(shape)
+    match kind:
+        case "sorted" if shape:
+            return np.sort(values, -1)
+        case "positive-definite":
+            return values @ values.swapaxes(-1, -2) / max(shape[-1], 1) + np.eye(shape[-1])
+        case "probabilities":
+            values = np.exp(values)
+            values /= values.sum(-1, keepdims=True)
+    return values
+
+
+def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
+    """The array in a file below the folder of a spec.
+
+    Raises:
+        NoInputError: there is no such file there, it is too large, or it holds no array of numbers.
+    """
+    file = folder / name
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise NoInputError(f"{name} leads out of the spec's folder: copy the file there")
+    if file.exists() and not file.is_file():  # opening a pipe would wait for a writer
+        raise NoInputError(
+            f"{name} is not a regular file: 'from' reads a file of np.save or np.savez"
+        )
+    found: Any = None
+    try:
+        size = file.stat().st_size
+        if size <= MOST_INPUT_BYTES:
+            found = np.load(file, allow_pickle=False)
+            found = found if key is None else found[key]
+    except OSError as error:
+        raise NoInputError(f"{file}: {error.strerror or error}") from None
+    except KeyError:
+        has = ", ".join(found.files) or "nothing"
+        raise NoInputError(f"{name} has no {key!r}: it has {has}") from None
+    except (ValueError, EOFError, zipfile.BadZipFile, TypeError, IndexError) as error:
+        text = f"{name} is no file that np.save or np.savez has written: {error}"
+        raise NoInputError(text) from None
+    if size > MOST_INPUT_BYTES:
+        raise NoInputError(f"{name} has {size / 2**30:.1f} GiB, at most 1 GiB is allowed")
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "fciub":
+        raise NoInputError(f"{name} holds no array of numbers")
+    return found

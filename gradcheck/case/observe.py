@@ -1,0 +1,265 @@
+"""One forward and backward of a function, and what they do beside giving their results."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import compress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, is_differentiable
+from gradcheck.case.broken_contracts import NoGradient
+from gradcheck.case.layer_calls import Wrap, wrapped_methods
+from gradcheck.checking.problem import Observation
+
+if TYPE_CHECKING:
+    from gradcheck.case.function import TensorFunction
+
+GAVE_LESS = "the documents ask for one gradient per Tensor input"
+"""Marks a verdict on a backward that left gradients out, or returned None for one: it was read as
+releases read it."""
+GAVE_OTHER_SHAPES = "a gradient between two layers has another shape than the input"
+"""Marks a verdict on layers that hand a gradient of another shape on, which releases ignore."""
+ELSEWHERE = (7 / 8, 1.0)
+"""Factors of the inputs of a forward at other values: below 1, so that they stay in (−1, 1), and by
+far more than rounding; a forward that insists on sums of 1 or orthogonal columns takes the second.
+"""
+
+
+def observe(function: TensorFunction, cotangents: Cotangents) -> Observation:
+    """Run forward and backward once and compare inputs and cotangents before and after.
+
+    Between the two forward runs at other values, as it does when the layer is used twice.
+
+    Raises:
+        NoGradient: a backward on the way returned integers or booleans.
+    """
+    inputs, array = function.tensors(), function.backend.array
+    values = {name: array(t).copy() for name, t in inputs.items()}
+    versions = {name: t.inplace_version for name, t in inputs.items()}
+    given = [name for name in inputs if name not in function.closed_over]
+    layers = LayerContracts(function, inputs)
+
+    def changed() -> list[str]:
+        return [name for name in given if not identical(array(inputs[name]), values[name])]
+
+    wraps: dict[str, Wrap] = {"forward": layers.watch_forward, "backward": layers.watch_backward}
+    with wrapped_methods(function.backend.paddle.autograd.PyLayer, wraps):
+        outputs = function.checked_outputs(inputs)
+        arrays = [array(out).copy() for out in outputs]
+        starts = starts_for(function.backend, arrays, cotangents)
+        by_forward = changed()
+        # An operation in place says that the change is meant; where a gradient is taken that makes
+        # no difference.
+        in_place = [
+            name
+            for name in by_forward
+            if inputs[name].stop_gradient and inputs[name].inplace_version != versions[name]
+        ]
+        interrupted = function.run_elsewhere()
+        needed = [not t.stop_gradient for t in inputs.values()]
+        wanted = compress(inputs.values(), needed)
+        gradients = function.gradients(outputs, starts, [*wanted])
+    if layers.dtype_without_derivatives:
+        raise NoGradient(f"a gradient of dtype {layers.dtype_without_derivatives}")
+    seen = {GAVE_LESS: layers.gave_less, GAVE_OTHER_SHAPES: layers.gave_other_shapes}
+    function.marks = [mark for mark, is_seen in seen.items() if is_seen]
+    not_meant = [name for name in by_forward if name not in in_place]
+    late = [name for name in changed() if name not in by_forward]
+    return Observation(
+        changed_by_forward=tuple(dict.fromkeys([*not_meant, *layers.changed_by_forward])),
+        changed_in_place=tuple(in_place),
+        changed_by_backward=tuple(dict.fromkeys([*late, *layers.changed_by_backward])),
+        aliased=tuple(layers.aliased),
+        outputs=arrays,
+        gradients=function.in_places(gradients, needed),
+        interrupted=interrupted,
+    )
+
+
+def starts_for(
+    backend: Backend, outputs: Sequence[Array], cotangents: Cotangents
+) -> list[Tensor | None]:
+    """Cotangents as Tensors of the dtypes of the outputs."""
+    return [
+        None if c is None else backend.tensor(c, out.dtype.name, stop_gradient=True)
+        for out, c in zip(outputs, cotangents, strict=True)
+    ]
+
+
+def values_elsewhere(array: Array, scale: float) -> Array:
+    """The elements of `array`, each at the next place of every axis, times `scale`.
+
+    Signs, ranges and a symmetric positive-definite matrix stay what they are, so that forward takes
+    these values too; other masks, sums and norms follow from them.
+    """
+    if not is_differentiable(array):
+        return array
+    rolled = np.roll(array, 1, axis=tuple(range(array.ndim))) if array.ndim else array
+    other = rolled * array.dtype.type(scale)
+    return array + array.dtype.type(1 / 8) if identical(other, array) else other
+
+
+def identical(a: Array, b: Array) -> bool:
+    """Whether two arrays are equal, NaN being equal to itself."""
+    return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+@dataclass(frozen=True)
+class TensorArgument:
+    """An argument of a forward that is a Tensor, or a list with such."""
+
+    is_list: bool
+    needed: list[bool]
+    """Per Tensor, whether it needs a gradient."""
+
+
+@dataclass(frozen=True)
+class ForwardCall:
+    """The call of a layer's forward that a backward belongs to."""
+
+    context: Any
+    """Kept so that no other context gets its id."""
+    arguments: list[TensorArgument]
+    shapes: list[tuple[int, ...]]
+    """Of all Tensors among the arguments."""
+
+
+class LayerContracts:
+    """What PyLayers are seen to do with their arguments, cotangents and gradients.
+
+    Args:
+        inputs: of the function that the layers are in.
+    """
+
+    def __init__(self, function: TensorFunction, inputs: dict[str, Tensor]) -> None:
+        self.tensors_in, self.inputs = function.outputs, inputs
+        self.array, self.overlap = function.backend.array, function.backend.overlap
+        self.forward_calls: dict[int, ForwardCall] = {}
+        """By the id of the context."""
+        self.changed_by_forward: list[str] = []
+        """Arguments that a forward changed, and did not return."""
+        self.changed_by_backward: list[str] = []
+        self.aliased: list[str] = []
+        """The inputs whose memory a gradient shares."""
+        self.dtype_without_derivatives: Any = None
+        """Of the first gradient of integers or booleans, if there was one."""
+        self.gave_less = False
+        """Whether a backward returned fewer gradients than the documents ask for."""
+        self.gave_other_shapes = False
+        """Whether a backward returned a gradient of another shape than its input."""
+
+    def watch_forward(
+        self, owner: type, forward: Callable[..., Any], position: int
+    ) -> Callable[..., Any]:
+        """The forward of a layer, watched; its context is the argument at `position`."""
+
+        @functools.wraps(forward)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if len(args) <= position:
+                return forward(*args, **kwargs)
+            values = [*args[position + 1 :], *kwargs.values()]
+            self.forward_calls[id(args[position])] = ForwardCall(
+                args[position],
+                [slot for value in values if (slot := self.tensor_argument(value))],
+                [tuple(t.shape) for t in self.tensors_in(values)],
+            )
+            before = [
+                (name, t, self.array(t).copy())
+                for name, value in argument_names(forward, args[position + 1 :], kwargs)
+                for t in self.tensors_in(value)
+                if self.needs_gradient(t)
+            ]
+            returned = forward(*args, **kwargs)
+            # An input that is returned is changed in place, and takes its place in the graph,
+            # unless it is marked otherwise.
+            marked = set(map(id, getattr(args[position], "not_inplace_tensors", None) or ()))
+            allowed = {id(t) for t in self.tensors_in(returned)} - marked
+            allowed |= set(map(id, self.inputs.values()))
+            self.changed_by_forward += [
+                f"argument {name} of {owner.__name__}"
+                for name, t, copy in before
+                if id(t) not in allowed and not identical(self.array(t), copy)
+            ]
+            return returned
+
+        return watched
+
+    def watch_backward(
+        self, owner: type, backward: Callable[..., Any], position: int
+    ) -> Callable[..., Any]:
+        """The backward of a layer, watched; its context is the argument at `position`."""
+
+        @functools.wraps(backward)
+        def watched(*args: Any) -> Any:
+            cotangents = self.tensors_in(args[position + 1 :])
+            before = [(t, self.array(t).copy()) for t in cotangents]
+            returned = backward(*args)
+            if not all(identical(self.array(t), copy) for t, copy in before):
+                self.changed_by_backward = ["the incoming gradient"]
+            self.note_gradients(returned, self.forward_calls.get(id(args[position])))
+            return returned
+
+        return watched
+
+    def note_gradients(self, returned: Any, call: ForwardCall | None) -> None:
+        """Note what is not as it should be about what a backward returned."""
+        gradients = self.tensors_in(returned)
+        self.aliased = self.aliased or [
+            name
+            for name, t in self.inputs.items()
+            if any(self.overlap(t, gradient) for gradient in gradients)
+        ]
+        dtypes = (a.dtype for a in map(self.array, gradients) if not is_differentiable(a))
+        self.dtype_without_derivatives = self.dtype_without_derivatives or next(dtypes, None)
+        if call is None:  # of a context that backward was called with directly
+            return
+        shapes = [tuple(gradient.shape) for gradient in gradients]
+        self.gave_less |= gives_less(returned, call.arguments)
+        self.gave_other_shapes |= len(shapes) == len(call.shapes) and shapes != call.shapes
+
+    def needs_gradient(self, tensor: Tensor) -> bool:
+        """Whether a Tensor takes a gradient."""
+        return not tensor.stop_gradient and is_differentiable(self.array(tensor))
+
+    def tensor_argument(self, value: Any) -> TensorArgument | None:
+        """An argument as backward is to return a gradient for it; None if it holds no Tensor.
+
+        Tensors in dicts, or deeper in lists, get none.
+        """
+        is_list = isinstance(value, (list, tuple))
+        items = value if is_list else [value]
+        tensors = [
+            t for t in items if not isinstance(t, (list, tuple, dict)) and self.tensors_in(t)
+        ]
+        return TensorArgument(is_list, list(map(self.needs_gradient, tensors))) if tensors else None
+
+
+def argument_names(
+    forward: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """The arguments of a forward after its context, with the names of its parameters."""
+    named = {**{f"number {k}": value for k, value in enumerate(args)}, **kwargs}
+    with suppress(TypeError, ValueError):
+        bound = inspect.signature(forward).bind(None, *args, **kwargs).arguments
+        named = dict([*bound.items()][1:])
+    yield from named.items()
+
+
+def gives_less(returned: Any, arguments: Sequence[TensorArgument]) -> bool:
+    """Whether a backward returned too few gradients, or None where one is needed."""
+    values = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    is_flat = isinstance(returned, list) and not any(isinstance(v, (list, tuple)) for v in values)
+    if is_flat and len(arguments) == 1 and arguments[0].is_list:
+        values = [returned]
+    for value, argument in zip(values, arguments, strict=False):
+        gradients = value if isinstance(value, (list, tuple)) else [value] * len(argument.needed)
+        for gradient, needed in zip(gradients, argument.needed, strict=False):
+            if gradient is None and needed:
+                return True
+    return len(values) < len(arguments)

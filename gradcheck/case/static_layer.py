@@ -1,0 +1,250 @@
+"""A scenario's layer in static mode: its programs, run by an Executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from itertools import compress
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcheck.backends.base import (
+    Array,
+    Backend,
+    Cotangents,
+    Gradients,
+    Recordable,
+    Tensor,
+    flat_tensors,
+    is_differentiable,
+)
+from gradcheck.backends.bundled import Recomputation
+from gradcheck.case.function import (
+    Call,
+    FirstCall,
+    NamespaceCall,
+    TensorFunction,
+    nothing_claimed,
+    with_gaps,
+)
+from gradcheck.case.layer import ScenarioLayer, fitting_cotangent
+from gradcheck.checking.problem import Observation, Problem
+from pylayer.static.pylayer_op import running_eagerly
+
+if TYPE_CHECKING:
+    from gradcheck.case.case import Case
+
+InputTypes = tuple[tuple[tuple[int, ...], str], ...]
+"""Shapes and dtypes of the inputs."""
+
+
+class Program(NamedTuple):
+    """A program built for one signature."""
+
+    program: Any
+    feeds: list[str]
+    """The names of what is fed."""
+    fetches: list[Any]
+    """The Variables that are fetched, None where there is no gradient."""
+    claimed: list[bool]
+    """Per output, whether it claims a gradient."""
+
+
+class StaticLayer(ScenarioLayer):
+    """The layer in static mode, its gradients those that ``paddle.static.gradients`` gives."""
+
+    closes_over = False
+    default_call = "paddle.static.nn.static_pylayer(forward_fn, [{inputs}], backward_fn)"
+
+    def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
+        found = super().load_call(case)
+        self.namespace.setdefault("backward_fn", None)
+        self.programs: dict[Any, Program] = {}
+        """Those that were built, by signature, order and active outputs."""
+        self.executor = self.backend.paddle.static.Executor()
+        """One for all runs: it keeps what it compiled."""
+        return found
+
+    def program(self, order: int, active: Sequence[bool], arrays: Sequence[Array]) -> Program:
+        """The program of a derivative at inputs of these shapes and dtypes; see `run`."""
+        signature = tuple((tuple(a.shape), a.dtype.name) for a in arrays)
+        key = signature, order, tuple(active)
+        if key not in self.programs:
+            paddle = self.backend.paddle
+            main = paddle.static.Program()
+            building = paddle.static.program_guard(main, paddle.static.Program())
+            with mode(paddle, static=True), building, self.backend.observing(self.calls):
+                self.programs[key] = Program(main, *self.built(*key))
+        return self.programs[key]
+
+    def run(
+        self,
+        order: int,
+        active: Sequence[bool],
+        arrays: Sequence[Array],
+        cotangents: Sequence[Array] = (),
+        seconds: Sequence[Array] = (),
+    ) -> Gradients:
+        """A derivative: 0 for the outputs, 1 for the gradients, 2 for the gradients of those.
+
+        Args:
+            active: per output that claims a gradient, whether it takes part in a gradient.
+            cotangents: of the active outputs.
+            seconds: of the first gradients.
+        """
+        program, feeds, fetches, _ = self.program(order, active, arrays)
+        values = dict(zip(self.inputs, arrays, strict=True))
+        values |= {f"cotangent_{k}": value for k, value in enumerate(cotangents)}
+        values |= {f"second_{k}": value for k, value in enumerate(seconds)}
+        feed = {name: values[name] for name in feeds}
+        is_present, wanted = present(fetches)
+        with mode(self.backend.paddle, static=True):
+            found = self.executor.run(program, feed=feed, fetch_list=wanted)
+        tensor = self.backend.tensor
+        tensors = [tensor(value, value.dtype.name, stop_gradient=True) for value in found]
+        return self.in_places(tensors, is_present)
+
+    def built(
+        self, signature: InputTypes, order: int, active: Sequence[bool]
+    ) -> tuple[list[str], list[Any], list[bool]]:
+        """What is fed and fetched of the program that is being built; see `Program`."""
+
+        def fed(name: str, shape: Sequence[int], dtype: Any, stop_gradient: bool) -> Any:
+            variable = self.backend.paddle.static.data(name, list(shape), dtype)
+            variable.stop_gradient = stop_gradient
+            return variable
+
+        inputs = {}
+        for (name, spec), (shape, dtype) in zip(self.inputs.items(), signature, strict=True):
+            is_real = dtype.startswith(("float", "bfloat", "complex"))
+            inputs[name] = fed(name, shape, dtype, spec.stop_gradient or not is_real)
+        outputs = self.outputs(self.call(inputs))
+        claimed = [not output.stop_gradient for output in outputs]
+        if order == 0:
+            return list(inputs), outputs, claimed
+        ends = [*compress(compress(outputs, claimed), active)]
+        starts = [
+            fed(f"cotangent_{k}", out.shape, out.dtype, order == 1) for k, out in enumerate(ends)
+        ]
+        wanted = [v for v in inputs.values() if not v.stop_gradient]
+        first = static_gradients(self.backend, ends, wanted, starts)
+        feeds = [*inputs, *(start.name for start in starts)]
+        if order == 1:
+            return feeds, first, claimed
+        firsts, seconds = [], []
+        for k, gradient in enumerate(first):
+            if gradient is not None and not gradient.stop_gradient:
+                firsts.append(gradient)
+                seconds.append(fed(f"second_{k}", gradient.shape, gradient.dtype, True))
+        found = static_gradients(self.backend, firsts, [*wanted, *starts], seconds)
+        return [*feeds, *(second.name for second in seconds)], found, claimed
+
+    def outputs(self, returned: Any) -> list[Any]:
+        """The Variables among what the call returned."""
+        return flat_tensors(returned, lambda value: hasattr(value, "stop_gradient"))
+
+    @cached_property
+    def first_call(self) -> FirstCall:
+        """The outputs at the inputs, and the claims of the program that gives them."""
+        arrays = [self.backend.array(t) for t in self.tensors().values()]
+        pairs = zip(self.inputs.values(), arrays, strict=True)
+        needed = [not spec.stop_gradient and is_differentiable(x) for spec, x in pairs]
+        claimed = self.program(0, (), arrays).claimed
+        outputs: list[Array] = self.run(0, (), arrays)
+        unchecked = nothing_claimed(outputs, outputs, claimed)
+        return FirstCall(arrays, outputs, claimed, needed, unchecked)
+
+    def documented(self, cotangent: Any) -> dict[str, Any]:
+        """Run forward and gradients once; `out` in the namespace becomes the outputs' values."""
+        first = self.first_call
+        outs = self.documented_outputs = first.outputs
+        self.namespace["out"] = outs[0] if len(outs) == 1 else outs
+        starts = [np.ones_like(out) for out in compress(outs, first.claimed)]
+        if not starts or not any(first.needed):
+            return dict.fromkeys(self.inputs)
+        if cotangent is not None:
+            starts[0] = fitting_cotangent(cotangent, starts[0].shape).astype(starts[0].dtype)
+        return dict(zip(self.inputs, self.vjp(first.inputs, starts), strict=True))
+
+    # ------------------------------ as the gradient check sees it
+    def problem(self) -> Problem:
+        return replace(super().problem(), observe=lambda cotangents: Observation())
+
+    def recomputation(
+        self, part: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
+    ) -> Recomputation | None:
+        """By the twin alone: an Executor's run is not recorded."""
+        return super().recomputation(part, takes_gradients) if self.twin else None
+
+    def forward(self, arrays: Sequence[Array]) -> list[Array]:
+        claimed = self.program(0, (), arrays).claimed
+        return [*compress(self.run(0, (), arrays), claimed)]
+
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> Gradients:
+        active, given = present(cotangents)
+        if not given:
+            return [None] * len(arrays)
+        return with_gaps(self.run(1, active, arrays, given), self.needed)
+
+    def double_vjp(
+        self,
+        arrays: Sequence[Array],
+        cotangents: Cotangents,
+        second: Cotangents,
+    ) -> Gradients:
+        active, given = present(cotangents)
+        pairs = zip(compress(arrays, self.needed), second, strict=True)
+        seconds = [x * 0 if c is None else c for x, c in pairs]
+        found = self.run(2, active, arrays, given, seconds)
+        return with_gaps(found, [*self.needed, *(True for _ in given)])
+
+
+class EagerStaticLayer(ScenarioLayer):
+    """The functions of a static layer, called as those of a PyLayer: they can be recorded."""
+
+    closes_over = False
+    default_call = StaticLayer.default_call
+
+    def called(self, tensors: dict[str, Tensor]) -> Any:
+        with mode(self.backend.paddle, static=False), running_eagerly():
+            return super().called(tensors)
+
+
+def present(values: Sequence[Any]) -> tuple[list[bool], list[Any]]:
+    """Whether each of some values is not None, and those that are not."""
+    flags = [value is not None for value in values]
+    return flags, [*compress(values, flags)]
+
+
+def static_gradients(
+    backend: Backend, outputs: list[Any], inputs: list[Any], cotangents: list[Any]
+) -> list[Any]:
+    """As ``paddle.static.gradients`` gives them.
+
+    Before 3.0 Paddle finds no cotangents that are given for the outputs of a static_pylayer: there
+    they come from the sum of the products of both.
+    """
+    gradients: Callable[..., list[Any]] = backend.paddle.static.gradients
+    if backend.name == "paddle" and int(backend.paddle.__version__.partition(".")[0]) < 3:
+        pairs = zip(outputs, cotangents, strict=True)
+        return gradients([(out * cotangent).sum() for out, cotangent in pairs], inputs)
+    return gradients(outputs, inputs, cotangents)
+
+
+@contextmanager
+def mode(paddle: ModuleType, static: bool) -> Iterator[None]:
+    """Static or dynamic mode within the ``with`` block."""
+    switch: tuple[Callable[[], None], Callable[[], None]] = (
+        paddle.disable_static,
+        paddle.enable_static,
+    )
+    before = switch[not paddle.in_dynamic_mode()]
+    switch[static]()
+    try:
+        yield
+    finally:
+        before()

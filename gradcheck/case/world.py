@@ -1,0 +1,247 @@
+"""What is declared of a world of ranks, and the part of a rank in it.
+
+Tensors are declared to be *split*, *replicated* or *partial*. A split input holds values of each
+rank's own, along a first axis that the function has more than the layer; a replicated one is one
+thing that all ranks hold; a partial one as well, but the gradients of the ranks add up to its
+derivative. A replicated output counts once in the loss, and every rank gets its cotangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, flat_tensors
+from gradcheck.case.function import Call, gradients_of, map_present, output_names, with_gaps
+from gradcheck.case.layer_calls import LayerCalls, Way
+from gradcheck.case.observe import starts_for
+from gradcheck.spec.containers import inside
+from gradcheck.spec.literals import Stands
+from pylayer.distributed.rank import current
+
+
+class WorldArgument(NamedTuple):
+    """An argument, and what it stands for in a world."""
+
+    value: Any
+    stands: Stands
+
+
+def replicated(value: Any) -> WorldArgument:
+    """An argument of a check in a world that all ranks have.
+
+    It is moved on all of them at once, and its gradient, complete, is claimed by every rank alike.
+    """
+    return WorldArgument(value, "replicated")
+
+
+def partial(value: Any) -> WorldArgument:
+    """An argument of a check in a world that all ranks have, its gradients adding up.
+
+    Their sum is the derivative: that of a weight which the trainer sums over the ranks later.
+    """
+    return WorldArgument(value, "partial")
+
+
+def without_marks(name: str, value: Any, stands: dict[str, Stands], mark: Stands = "split") -> Any:
+    """An argument as the layer gets it, lists and dicts included.
+
+    What arrays in it are marked to stand for is added to `stands`, by their names.
+    """
+    if isinstance(value, WorldArgument):
+        return without_marks(name, value.value, stands, value.stands)
+    if isinstance(value, dict):
+        return {
+            key: without_marks(inside(name, key), one, stands, mark) for key, one in value.items()
+        }
+    if type(value) in (list, tuple):
+        return type(value)(
+            without_marks(inside(name, k), one, stands, mark) for k, one in enumerate(value)
+        )
+    if mark != "split":
+        stands[name] = mark
+    return value
+
+
+OTHER_WORDS: Mapping[Stands, Sequence[Stands]] = {
+    "split": ("replicated",),
+    "replicated": ("partial", "split"),
+    "partial": ("replicated",),
+}
+"""The other words for an input, with a gradient of the same kind."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A world, and what the Tensors of a layer stand for in it.
+
+    Args:
+        size: the number of ranks.
+        inputs: by name; those not named are split.
+        outputs: one word for all outputs, or one for each.
+        degrees: ranks along the axes of fleet's topology, such as ``{"mp": 4}``; none to leave it
+            to the layer.
+        same_random: whether all ranks draw the same random numbers.
+    """
+
+    size: int
+    inputs: Mapping[str, Stands] = field(default_factory=dict)
+    outputs: Sequence[Stands] = ("split",)
+    degrees: Mapping[str, int] = field(default_factory=dict)
+    same_random: bool = False
+
+    def of_input(self, name: str) -> Stands:
+        """What an input stands for."""
+        return self.inputs.get(name, "split")
+
+    def of_outputs(self, count: int) -> list[Stands]:
+        """What each of the outputs stands for.
+
+        Raises:
+            ValueError: words are given for another number of outputs.
+        """
+        if len(self.outputs) == 1:
+            return list(self.outputs) * count
+        if len(self.outputs) != count:
+            raise ValueError(
+                f"outputs says what {len(self.outputs)} Tensors stand for, "
+                f"but the layer returns {count}"
+            )
+        return list(self.outputs)
+
+    def neighbours(self, names: Sequence[str], count: int) -> Iterator[tuple[Declared, str, str]]:
+        """Declarations that differ in one word, that word's text, and its input; empty for outputs.
+
+        Args:
+            names: of the inputs.
+            count: of the outputs.
+        """
+        for k, name in enumerate(output_names(count)):
+            words = self.of_outputs(count)
+            words[k] = "replicated" if words[k] == "split" else "split"
+            yield replace(self, outputs=tuple(words)), f"{name} is {words[k]}", ""
+        for name in names:
+            for word in OTHER_WORDS[self.of_input(name)]:
+                inputs = {**self.inputs, name: word}
+                yield replace(self, inputs=inputs), f"{name} is {word}", name
+
+
+class OnRank:
+    """One rank, which runs the layer, and backward from its outputs.
+
+    Args:
+        call: of the layer, on this rank.
+        leaf: makes an input of an array.
+    """
+
+    def __init__(
+        self, backend: Backend, call: Call, leaf: Callable[[str, Array, bool], Tensor]
+    ) -> None:
+        self.backend, self.call, self.leaf = backend, call, leaf
+        self.calls: LayerCalls | None = None
+        """The layers of this rank, if it is a process of its own."""
+        if backend.ranks_are_processes:
+            self.calls = LayerCalls(backend.paddle.autograd.PyLayer, by_name=True)
+            self.blocks = ExitStack()  # left when the process ends
+            self.blocks.enter_context(backend.observing(self.calls))
+        self.leaves: list[Tensor] = []
+        """Of the latest call, as are the `outputs`; gradients of these may be asked for."""
+        self.outputs: list[Tensor] = []
+
+    def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
+        """The outputs, as part of the graph that the inputs are in."""
+        tensor_type = self.backend.paddle.Tensor
+        return flat_tensors(self.call(tensors), lambda value: isinstance(value, tensor_type))
+
+    def forward(
+        self, arrays: dict[str, Array], needed: dict[str, bool], spared: Sequence[str] = ()
+    ) -> list[Any]:
+        """The outputs, then whether each claims a gradient. `spared`: see `Rank.spared`."""
+        leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
+        unwaited()  # those of calls whose backward never ran
+        current().begun.clear()
+        current().spared = spared
+        watching = self.calls.watching_forwards() if self.calls else nullcontext()
+        with self.backend.paddle.enable_grad(), watching:
+            self.outputs = self.recorded(leaves)
+        self.leaves = list(leaves.values())
+        claimed = [t.is_leaf or not t.stop_gradient for t in self.outputs]
+        return [list(map(self.backend.array, self.outputs)), claimed]
+
+    def backward(self, cotangents: Cotangents) -> list[Any]:
+        """The gradients of the inputs, None for none; then what was wrong about waiting."""
+        backend = self.backend
+        starts = starts_for(backend, list(map(backend.array, self.outputs)), cotangents)
+        needed = [not t.stop_gradient for t in self.leaves]
+        found = gradients_of(backend, self.outputs, starts, [*compress(self.leaves, needed)])
+        return [map_present(backend.array, with_gaps(found, needed)), unwaited()]
+
+    def begun(self) -> list[str]:
+        """The calls since the latest forward began, in words, that were not waited for at once."""
+        return sorted(current().begun)
+
+    def layer_rows(self) -> list[tuple[str, bool, Way | None]]:
+        """The layers that this rank alone knows of; see `LayerCalls.rows`."""
+        return self.calls.rows() if self.calls else []
+
+
+def unwaited() -> list[str]:
+    """On a rank: its calls that nobody has waited for, or not in time, in words.
+
+    They are forgotten.
+    """
+    here = current()
+    until = {True: "its result may be anything", False: "what it takes must stay as it is"}
+    tasks = {task.call.told(False): until[bool(task.targets)] for task in here.unwaited}
+    changed = {call.told(False) for call in here.overwritten}
+    here.unwaited.clear()
+    here.overwritten.clear()
+    return [
+        *(f"{call} is never waited for: until then {what}" for call, what in tasks.items()),
+        *(f"what {call} takes is changed before it is waited for" for call in changed),
+    ]
+
+
+def rank_ends(shapes: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:
+    """Where arrays of these shapes end that lie behind one another."""
+    return np.cumsum([int(np.prod(shape)) for shape in shapes])
+
+
+@dataclass(frozen=True)
+class WorldOutput:
+    """An output of a world, of those of the ranks."""
+
+    stands: Stands
+    shapes: list[tuple[int, ...]]
+    """Per rank."""
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether its first axis is that of the ranks."""
+        return self.stands == "split" and len(set(self.shapes)) == 1
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the elements of the ranks lie behind one another, as their shapes differ."""
+        return self.stands == "split" and len(set(self.shapes)) > 1
+
+    def parts(self, whole: Array) -> Sequence[Array]:
+        """Each rank's part of an array of the output's shape."""
+        if self.stands != "split":
+            return [whole.copy() for _ in self.shapes]
+        if self.is_ranked:
+            return whole  # type: ignore[no-any-return]
+        pairs = zip(np.split(whole, rank_ends(self.shapes)[:-1]), self.shapes, strict=True)
+        return [part.reshape(shape) for part, shape in pairs]
+
+    def place(self, index: int) -> tuple[int, tuple[int, ...]]:
+        """The rank that has an element of a flat output, and the index in its Tensor."""
+        ends = rank_ends(self.shapes)
+        rank = int(np.searchsorted(ends, index, "right"))
+        offset = index - (ends[rank - 1] if rank else 0)
+        return rank, tuple(int(i) for i in np.unravel_index(offset, self.shapes[rank]))

@@ -1,0 +1,122 @@
+"""Backwards that are declared not to be the derivative: where they are not what they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gradcheck.backends.base import Array, Cotangents, is_differentiable
+from gradcheck.checking.precision import wide
+from gradcheck.checking.problem import Problem
+from gradcheck.result import Index
+
+AGREES = "expected a backward that is not the derivative, but here it is"
+"""Begins the reason of a failure that another point may put right: there the two may differ."""
+LARGER = 64
+"""How much larger the second cotangent is that is passed through: a backward that clips shows at
+some size."""
+SMALL_MOVE, LARGE_MOVE = 2.0**-20, 2.0**-14
+"""Two small moves, relative to an input's element, by which steps are told from slopes."""
+FLAT = 2.0**-36
+"""A change of an output, relative to the largest, between what rounding (2⁻⁵²) and a slope of 1
+(`SMALL_MOVE`) make."""
+
+
+def not_zero(problem: Problem, random: np.random.Generator) -> str:
+    """The first element of a gradient that is not zero, in words; empty if there is none."""
+    for size in (1, LARGER):
+        given = [cotangent(a, size, random) for a in problem.outputs or ()]
+        for name, gradient, _ in gradients(problem, given):
+            place = None if gradient is None else first(wide(gradient) != 0)
+            if gradient is not None and place is not None:
+                value = f"the gradient of {problem.element(name, place)} is {gradient[place]:.8g}"
+                return f"expected a gradient of zeros (expect='zero'), but {value}"
+    return ""
+
+
+def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
+    """Why backward does not pass the cotangent of a function in steps; empty if it does.
+
+    It is the first element of a gradient that is not the cotangent's, or of the output that follows
+    its input.
+    """
+    expected = (
+        "expected backward to pass the cotangent on unchanged (expect='straight-through'), but"
+    )
+    outputs = problem.outputs or ()
+    if [is_differentiable(output) for output in outputs] != [True]:
+        count = f"{len(outputs)} outputs that claim a gradient, not one floating one"
+        return f"{expected} the function has {count}"
+    for size in (1, LARGER):
+        given = cotangent(outputs[0], size, random)
+        assert given is not None
+        for name, gradient, x in gradients(problem, [given]):
+            if gradient is None or given.shape != x.shape:
+                got = "none" if gradient is None else f"one of shape {list(x.shape)}"
+                shape = list(given.shape)
+                return f"{expected} {name} gets {got}, where the cotangent has shape {shape}"
+            place = first(wide(gradient) != wide(given))
+            if place is not None:
+                got = f"the gradient of {problem.element(name, place)} is {gradient[place]:.8g}"
+                return f"{expected} {got}, the cotangent {given[place]:g}"
+    place, has_steps = sloping_element(problem, random)
+    if place is not None:
+        return (
+            "expected a function in steps (expect='straight-through'), but "
+            f"{problem.element(problem.output_names[0], place)} follows its inputs with a slope: "
+            "what backward passes on is not its derivative"
+        )
+    return "" if has_steps else f"{AGREES} (expect='straight-through')"
+
+
+def cotangent(output: Array, size: int, random: np.random.Generator) -> Array | None:
+    """Multiples of 1/8 up to 2 in size, times `size`: every floating dtype holds them exactly."""
+    if not is_differentiable(output):
+        return None
+    eighths = random.integers(1, 17, output.shape) * random.choice([-1, 1], output.shape)
+    return (wide(output) * 0 + size * eighths / 8).astype(output.dtype)
+
+
+def gradients(
+    problem: Problem, cotangents: Cotangents
+) -> Iterator[tuple[str, Array | None, Array]]:
+    """The names of the inputs that need a gradient, what backward gives them, and the inputs."""
+    found = problem.vjp(list(problem.inputs), cotangents)
+    rows = zip(problem.names, found, problem.inputs, problem.differentiable, strict=True)
+    return ((name, gradient, x) for name, gradient, x, needed in rows if needed)
+
+
+def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[Index | None, bool]:
+    """The first element of the output with a slope other than 1, and whether any is in steps.
+
+    The outputs at two small moves, one 64 times the other, are held against those at the point. In
+    steps they do not change, or jump by as much for both; along a slope they change in proportion.
+    Where a function that is in steps elsewhere is the identity, as a threshold that lets large
+    values through, the cotangent is passed on rightly.
+    """
+    inputs, moves = [wide(x) for x in problem.inputs], list[Array]()
+    for x, needed in zip(inputs, problem.differentiable, strict=True):
+        # every element with a random sign, zeros as far as the largest
+        size = np.where(x == 0, abs(x).max(initial=0.0) or 1.0, abs(x))
+        moves.append(size * random.choice([-1.0, 1.0], x.shape) if needed else np.zeros(x.shape))
+
+    def output(t: float) -> Array:
+        there = [x + t * d if d.any() else x for x, d in zip(inputs, moves, strict=True)]
+        return wide(problem.forward(there)[0])
+
+    try:
+        start = wide(problem.forward(inputs)[0])
+        near, far = output(SMALL_MOVE) - start, output(LARGE_MOVE) - start
+    except Exception:  # it takes its own dtype alone, in which a move so small may be none
+        return None, True
+    same = sum(SMALL_MOVE * d for d in moves if d.any())
+    is_identity = abs(near - same) <= SMALL_MOVE * abs(same)
+    is_proportional = abs(near * (LARGE_MOVE / SMALL_MOVE) - far) <= abs(far) / 2
+    slopes = is_proportional & (abs(near) > FLAT * abs(start).max())
+    return first(slopes & ~is_identity), not bool(is_identity.all())
+
+
+def first(chosen: Array) -> Index | None:
+    """The index of the first element that is chosen."""
+    return next((tuple(map(int, index)) for index in np.argwhere(np.asarray(chosen))), None)
