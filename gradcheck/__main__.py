@@ -30,11 +30,17 @@ def main(name: str = "gradcheck") -> None:
     Until a run begins, and after it, Ctrl-C ends the process on the spot: there is nothing to put away, and an
     exception could come out of the middle of any import. While it lasts, `commands.run_cases` decides.
     """
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # code of others; looking for it takes 8 ms
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as after nohup
+    os.environ.setdefault(
+        "PYDANTIC_DISABLE_PLUGINS", "__all__"
+    )  # code of others; looking for it takes 8 ms
+    if (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ):  # not where it is ignored, as after nohup
         signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
     if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or the system tells no exit status of a process started here
+        signal.signal(
+            signal.SIGCHLD, signal.SIG_DFL
+        )  # or the system tells no exit status of a process started here
     from gradcheck.commands import main as command
 
     command(prog_name=name)

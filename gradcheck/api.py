@@ -59,7 +59,9 @@ WORDS = {
 """The words that an option may be."""
 
 
-def validate_options(order: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, **words: Any) -> None:
+def validate_options(
+    order: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, **words: Any
+) -> None:
     """Accept the options of `check`.
 
     Raises:
@@ -80,12 +82,16 @@ def validate_options(order: Any, seed: Any, rtol: Any, points: Any, dtypes: Any,
             text = f"rtol must be a number of at least 0 and below 1, or None, not {rtol!r}"
             raise ValueError(text) if is_number else TypeError(text)
     if isinstance(dtypes, str) or not isinstance(dtypes, Sequence):
-        raise TypeError(f"dtypes must be a list of names such as ['float64', 'float32'], not {dtypes!r}")
+        raise TypeError(
+            f"dtypes must be a list of names such as ['float64', 'float32'], not {dtypes!r}"
+        )
     for dtype in dtypes:
         one_of("each of dtypes", dtype)
 
 
-def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]) -> WorldOf | None:
+def declared_world(
+    world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]
+) -> WorldOf | None:
     """What is declared of a world, once it is known what its inputs stand for; None without a world.
 
     Raises:
@@ -94,7 +100,9 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
     """
     words: Any = [outputs] if isinstance(outputs, str) else outputs
     if not isinstance(words, Sequence):
-        raise TypeError(f"outputs must be 'split' or 'replicated', or a list of these words, not {outputs!r}")
+        raise TypeError(
+            f"outputs must be 'split' or 'replicated', or a list of these words, not {outputs!r}"
+        )
     for word in words:
         one_of("outputs", word)
     one_of("random", random)
@@ -110,12 +118,16 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
     for axis in degrees:
         one_of("each axis of world", axis)
     sizes = list(degrees.values()) if degrees else [world]
-    numbers = [whole_number("world", size, "a number of ranks, or of ranks by axis") for size in sizes]
+    numbers = [
+        whole_number("world", size, "a number of ranks, or of ranks by axis") for size in sizes
+    ]
     for number in (*numbers, prod(numbers)):
         if not 1 <= number <= MOST_RANKS:
             raise ValueError(f"world must be 1 to {MOST_RANKS} ranks, not {number!r}")
     if order == 2:
-        raise ValueError("order must be 1 in a world of ranks: second derivatives are not checked there")
+        raise ValueError(
+            "order must be 1 in a world of ranks: second derivatives are not checked there"
+        )
     return lambda stands: Declared(prod(sizes), stands, tuple(words), degrees, random == "same")
 
 
@@ -133,7 +145,9 @@ def one_of(name: str, value: Any) -> None:
     """Accept one of the words that an option may be. Raises TypeError and ValueError."""
     allowed = WORDS[name]
     if not isinstance(value, str) or value not in allowed:
-        text = f"{name} must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, not {value!r}"
+        text = (
+            f"{name} must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, not {value!r}"
+        )
         raise ValueError(text) if isinstance(value, str) else TypeError(text)
 
 
@@ -240,11 +254,16 @@ def check(
             stack.enter_context(np.errstate(all="ignore"))
             stack.enter_context(as_releases())
             looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
-            found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
+            found = worst(
+                looked,
+                lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)),
+            )
     except Exception as error:
         leave_out_own_place(error)
         if isinstance(error, TypeError) and "__array_ufunc__" in str(error) and backward is None:
-            error.add_note("a function of NumPy arrays is checked with the gradients written for it: backward=…")
+            error.add_note(
+                "a function of NumPy arrays is checked with the gradients written for it: backward=…"
+            )
         raise
     return CheckResult.of(found)
 
@@ -273,7 +292,9 @@ class Options(TypedDict, total=False):
     random: str
 
 
-def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Unpack[Options]) -> CheckResult:
+def assert_gradients(
+    layer_or_function: Any, *inputs: Any, **options: Unpack[Options]
+) -> CheckResult:
     """As `check`, for tests.
 
     Raises:
@@ -311,7 +332,11 @@ class Explored:
             return f"wrong at {self.where}: {self.result.said()}"
         if not self.checked:
             return self._undecided
-        others = f", of which {self.tried - self.checked} had no verdict" if self.tried > self.checked else ""
+        others = (
+            f", of which {self.tried - self.checked} had no verdict"
+            if self.tried > self.checked
+            else ""
+        )
         return f"nothing wrong in {count(self.tried, 'example')}{others}"
 
     def __str__(self) -> str:
@@ -367,5 +392,13 @@ def explore(
             return Status.ERROR, described(error)
         return found.verdict, found.said()
 
-    found = search(look, words, seconds=seconds, examples=examples, seed=seed, dtypes=dtypes, layouts=("contiguous",))
+    found = search(
+        look,
+        words,
+        seconds=seconds,
+        examples=examples,
+        seed=seed,
+        dtypes=dtypes,
+        layouts=("contiguous",),
+    )
     return Explored(found, None if found.smallest is None else at(found.smallest))

@@ -95,16 +95,22 @@ def load_project(start: Path | None = None) -> Project:
     try:
         config = Config.model_validate(table)
     except ValidationError as error:
-        why = {str(one["loc"][0]): str(one.get("ctx", {}).get("error", "")) for one in error.errors()}
+        why = {
+            str(one["loc"][0]): str(one.get("ctx", {}).get("error", "")) for one in error.errors()
+        }
         mistakes = [
             f"{_mistake(key, table[key])}{reason and f': {shortened(reason)}'}"
             for key, reason in islice(why.items(), MOST_MISTAKES)
         ]
         mistakes += [f"has {len(why) - MOST_MISTAKES} more mistakes"] * (len(why) > MOST_MISTAKES)
-        raise ConfigError("\n".join(f"{file}: [tool.gradcheck] {one}" for one in mistakes)) from None
+        raise ConfigError(
+            "\n".join(f"{file}: [tool.gradcheck] {one}" for one in mistakes)
+        ) from None
     root = file.parent
     paths = tuple(str(root / path) for path in config.paths)
-    interpreters = {name: str(root / os.path.expanduser(path)) for name, path in config.environments.items()}
+    interpreters = {
+        name: str(root / os.path.expanduser(path)) for name, path in config.environments.items()
+    }
     config = config.model_copy(update={"paths": paths, "environments": interpreters})
     return Project(config, file, table)
 

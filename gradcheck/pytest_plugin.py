@@ -40,7 +40,9 @@ class ScenarioFailed(Exception):  # noqa: N818 - what is raised for pytest, and 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The settings of the ini file."""
     backends = "Backends to run scenarios on (default: those of [tool.gradcheck], or numpy)."
-    engine = "Whether ``import paddle`` finds gradcheck's engine in all tests if no Paddle is installed."
+    engine = (
+        "Whether ``import paddle`` finds gradcheck's engine in all tests if no Paddle is installed."
+    )
     parser.addini("gradcheck_backends", backends, "args")
     parser.addini("gradcheck_engine", engine, "bool", False)
 
@@ -85,7 +87,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
 def is_no_bug(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
     """Whether an error arose in the user's code, or in what the user gives to gradcheck or the engine."""
     last = str(excinfo.traceback[-1].frame.f_globals.get("__name__", ""))
-    return last.partition(".")[0] != "gradcheck" or last in ("gradcheck.api", "gradcheck.case.arguments")
+    return last.partition(".")[0] != "gradcheck" or last in (
+        "gradcheck.api",
+        "gradcheck.case.arguments",
+    )
 
 
 class SpecCollector(pytest.File):
@@ -113,7 +118,9 @@ class SpecCollector(pytest.File):
         if problem := next(filter(None, map(name_problem, wanted)), ""):
             raise self.CollectError(problem)
         for case in plan([spec], wanted):
-            yield CaseItem.from_parent(self, name=case.name, case=case, environments=config.environments)
+            yield CaseItem.from_parent(
+                self, name=case.name, case=case, environments=config.environments
+            )
 
 
 class CaseItem(pytest.Item):
@@ -134,7 +141,9 @@ class CaseItem(pytest.Item):
         from gradcheck.result import Status
 
         place = place_for(self.config, self.case.backend, self.environments)
-        case = self.case.model_copy(update={"interpreter": place.interpreter, "unavailable": place.problem})
+        case = self.case.model_copy(
+            update={"interpreter": place.interpreter, "unavailable": place.problem}
+        )
         result = runner_of(self.config).submit(case).result()
         if result.output:
             self.add_report_section("call", "stdout", result.output)
@@ -145,7 +154,9 @@ class CaseItem(pytest.Item):
         if not result.status.green:
             raise ScenarioFailed(result)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
+    def repr_failure(
+        self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
         """The panel that the command shows. Its first line goes into pytest's summary, behind the test's name."""
         if isinstance(excinfo.value, ScenarioFailed):
             from gradcheck.report.result_text import failure_block, place

@@ -62,7 +62,8 @@ class _Record(BaseModel):
         if not isinstance(given, dict):
             return given
         return {
-            k: v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for k, v in given.items()
+            k: v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v
+            for k, v in given.items()
         }
 
 
@@ -223,9 +224,14 @@ class GradientSummary(_Record):
         """As the summary of the derivative of a gradient that is right itself."""
         if self.verdict is not Status.FAIL:
             return self
-        cause = Diagnosis.of("GC140", "the first derivative is right, the derivative of the gradient is not")
+        cause = Diagnosis.of(
+            "GC140", "the first derivative is right, the derivative of the gradient is not"
+        )
         known = ("text", "detail")
-        told = (d.model_copy(update={k: of_gradient(getattr(d, k)) for k in known}) for d in self.diagnosis)
+        told = (
+            d.model_copy(update={k: of_gradient(getattr(d, k)) for k in known})
+            for d in self.diagnosis
+        )
         return self.model_copy(update={"diagnosis": (cause, *told)})
 
     def headline(self) -> str:
@@ -233,10 +239,16 @@ class GradientSummary(_Record):
         wrong, right = list[str](), list[str]()
         for name, (n, total) in self.wrong_counts.items():
             least = "" if self.exhaustive or n == total else "at least "
-            slices = next((f" ({text})" for text in self.patterns if text.startswith(f"all of {name}[")), "")
-            (wrong if n else right).append(f"{name}: {least}{n} of {total} entries wrong{slices}" if n else name)
+            slices = next(
+                (f" ({text})" for text in self.patterns if text.startswith(f"all of {name}[")), ""
+            )
+            (wrong if n else right).append(
+                f"{name}: {least}{n} of {total} entries wrong{slices}" if n else name
+            )
         if wrong:
-            found = f"gradient of {'; '.join(wrong)}" + (f"; {', '.join(right)} right" if right else "")
+            found = f"gradient of {'; '.join(wrong)}" + (
+                f"; {', '.join(right)} right" if right else ""
+            )
         elif self.verdict is Status.FAIL and not self.diagnosis and not self.why:
             entries = "" if self.unfinished else "; no single entry is outside of its own bar"
             found = f"the gradient is wrong along a random direction{entries}"

@@ -20,7 +20,9 @@ from gradcheck.spec.input_words import InputWord, input_word
 from gradcheck.support.suggest import hint
 
 
-def inputs_from(call: str, mapping: Any, keywords: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def inputs_from(
+    call: str, mapping: Any, keywords: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the inputs of a call that takes them as a mapping, or, as `dict` does, as keywords.
 
     No option is ever a text, and every input is one, so an input that has the name of an option is noticed here.
@@ -35,7 +37,9 @@ def inputs_from(call: str, mapping: Any, keywords: Mapping[str, Any], options: M
     for name, value in options.items():
         if isinstance(value, str):
             said = f"{call}{{{name!r}: {value!r}, …}})"
-            raise TypeError(f"{name} is an option here, and not a text; an input of that name stands in a dict: {said}")
+            raise TypeError(
+                f"{name} is an option here, and not a text; an input of that name stands in a dict: {said}"
+            )
     if mapping is None:
         if not keywords:
             raise TypeError(f"there are no inputs: give them as a dict, {call}{{'x': 'B T C'}})")
@@ -44,7 +48,9 @@ def inputs_from(call: str, mapping: Any, keywords: Mapping[str, Any], options: M
         raise TypeError(f"the inputs must be a dict, {call}{{'x': 'B T C'}}), not {mapping!r}")
     for name in keywords:
         known = hint(name, options, f"the options are {', '.join(options)}")
-        raise TypeError(f"{name} is not an option: {known} (an input stands in the dict, with the others)")
+        raise TypeError(
+            f"{name} is not an option: {known} (an input stands in the dict, with the others)"
+        )
     if not mapping:
         raise TypeError(f"there are no inputs: {call}{{'x': 'B T C'}})")
     return dict(mapping)
@@ -60,17 +66,26 @@ def words_by_input(inputs: Mapping[str, str]) -> dict[str, InputWord]:
     for name, text in inputs.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError(f"{name} must be a text such as 'B T C', not {text!r}")
-    return {name: input_word(f"{name}={'x'.join(text.split()) or 'scalar'}", True) for name, text in inputs.items()}
+    return {
+        name: input_word(f"{name}={'x'.join(text.split()) or 'scalar'}", True)
+        for name, text in inputs.items()
+    }
 
 
 def arrays_of(example: Example) -> dict[str, np.ndarray[Any, Any]]:
     """The values of an example, in its dtypes; bfloat16 ones in float32."""
     kinds = {"bfloat16": "float32"}
-    return {name: one.values.astype(kinds.get(one.dtype, one.dtype)) for name, one in example.inputs.items()}
+    return {
+        name: one.values.astype(kinds.get(one.dtype, one.dtype))
+        for name, one in example.inputs.items()
+    }
 
 
 def inputs(
-    shapes: Mapping[str, str] | None = None, *, dtypes: Sequence[str] = ("float64", "float32"), **keywords: str
+    shapes: Mapping[str, str] | None = None,
+    *,
+    dtypes: Sequence[str] = ("float64", "float32"),
+    **keywords: str,
 ) -> Any:
     """A strategy of inputs: a dict of arrays by name.
 

@@ -11,25 +11,66 @@ from typing import Any
 import click
 
 from gradcheck import __version__
-from gradcheck.commands.errors import INTERRUPTED, Refused, advised, drop_unwritten, prepare_streams, refusal, stop_for
+from gradcheck.commands.errors import (
+    INTERRUPTED,
+    Refused,
+    advised,
+    drop_unwritten,
+    prepare_streams,
+    refusal,
+    stop_for,
+)
 from gradcheck.support.escape import safe
 from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
 
 COMMANDS = {
-    "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the project's)."),
-    "check": ("gradcheck.commands.check:check", "Check one layer of a module of yours, without a spec file."),
-    "explore": ("gradcheck.commands.explore:explore", "Look for sizes and values at which a layer is wrong."),
-    "new": ("gradcheck.commands.check:new", "Write a commented scenario for a layer, from its signature."),
-    "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
-    "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
-    "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
+    "run": (
+        "gradcheck.commands.run:run",
+        "Run scenarios and check their gradients (default: the project's).",
+    ),
+    "check": (
+        "gradcheck.commands.check:check",
+        "Check one layer of a module of yours, without a spec file.",
+    ),
+    "explore": (
+        "gradcheck.commands.explore:explore",
+        "Look for sizes and values at which a layer is wrong.",
+    ),
+    "new": (
+        "gradcheck.commands.check:new",
+        "Write a commented scenario for a layer, from its signature.",
+    ),
+    "init": (
+        "gradcheck.commands.init:init",
+        "Lay out a project: specs, schema, settings, workflow.",
+    ),
+    "replay": (
+        "gradcheck.commands.replay:replay",
+        "Run a failed case of the last run again, in full detail.",
+    ),
+    "validate": (
+        "gradcheck.commands.validate:validate",
+        "Check spec files without running anything in them.",
+    ),
     "list": ("gradcheck.commands.listing:list_all", "List scenarios, rules, codes or backends."),
-    "show": ("gradcheck.commands.show:show", "Show a scenario, a rule or a diagnosis code in full."),
-    "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
+    "show": (
+        "gradcheck.commands.show:show",
+        "Show a scenario, a rule or a diagnosis code in full.",
+    ),
+    "compare": (
+        "gradcheck.commands.compare:compare",
+        "Show what has changed from one JSON report to another.",
+    ),
     "explain": ("gradcheck.commands.show:explain", "Explain a diagnosis code such as GC104."),
-    "backends": ("gradcheck.commands.backends:backends", "What scenarios can run on; add releases of Paddle."),
-    "matrix": ("gradcheck.commands.matrix:matrix", "Show what each release of Paddle does with each rule."),
+    "backends": (
+        "gradcheck.commands.backends:backends",
+        "What scenarios can run on; add releases of Paddle.",
+    ),
+    "matrix": (
+        "gradcheck.commands.matrix:matrix",
+        "Show what each release of Paddle does with each rule.",
+    ),
     "schema": ("gradcheck.commands.init:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""

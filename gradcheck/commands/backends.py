@@ -69,7 +69,9 @@ def remove(names: tuple[str, ...]) -> None:
         except OSError as error:
             raise UserError(str(error)) from None
         if not there:
-            raise UserError(f"{name} has no environment in {folder()}; `gradcheck backends` lists what there is")
+            raise UserError(
+                f"{name} has no environment in {folder()}; `gradcheck backends` lists what there is"
+            )
         click.echo(f"{name}: {safe(str(folder_of(name)))} is removed")
 
 
@@ -111,7 +113,10 @@ _IN_CASE = re.compile(rf"@(({'|'.join(BACKENDS)})(@[^@]+)?)$")
 
 
 def chosen_backends(
-    names: Sequence[str], ids: Sequence[str] = (), config: Config | None = None, required: bool = True
+    names: Sequence[str],
+    ids: Sequence[str] = (),
+    config: Config | None = None,
+    required: bool = True,
 ) -> dict[str, BackendPlace]:
     """Those of ``-b``, or of the case names among `ids`, or of the configuration, or numpy; commas separate as well.
 

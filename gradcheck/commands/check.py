@@ -63,7 +63,9 @@ def layer_named(
 @options.mode_option
 @options.effort_option
 @click.option("--seed", type=options.SEED, help="Seed of inputs and directions.")
-@click.option("--timeout", type=options.TIME_LIMIT, metavar="SECONDS", help="Time limit (default: 60).")
+@click.option(
+    "--timeout", type=options.TIME_LIMIT, metavar="SECONDS", help="Time limit (default: 60)."
+)
 @options.report_option
 @options.screen_options
 def check(
@@ -91,8 +93,15 @@ def check(
 @click.command()
 @layer_options
 @world_options
-@click.option("-o", "--output", metavar="FILE", help="Where to write it (default: stdout); never over another file.")
-def new(reference: str, inputs: tuple[str, ...], call: str, world: InWorld, output: str | None) -> None:
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Where to write it (default: stdout); never over another file.",
+)
+def new(
+    reference: str, inputs: tuple[str, ...], call: str, world: InWorld, output: str | None
+) -> None:
     """Write a commented scenario for a layer of a module of yours, from its signature. Nothing is imported."""
     text = draft(signature_of(reference), input_words(inputs), call=call, world=world)
     if output is None:

@@ -47,7 +47,9 @@ def change_between(left: Result | None, right: Result | None) -> tuple[bool, str
     """Whether the second result of a case is a new failure, and how it differs from the first; empty if it does not."""
     if left is not None and right is not None and left.status is right.status:
         new = [] if left.status.green else KnownFailure.of(left).new_in(right)
-        return bool(new), f"{left.status} → {right.status} ({one_line(', '.join(new))} as well)" if new else ""
+        return bool(
+            new
+        ), f"{left.status} → {right.status} ({one_line(', '.join(new))} as well)" if new else ""
     is_new = right is not None and not right.status.green and (left is None or left.status.green)
     was, now = (str(result.status) if result else "absent" for result in (left, right))
     return is_new, f"{was} → {now}"
@@ -60,10 +62,16 @@ def by_name(path: str) -> dict[str, Result]:
         if "format" not in report.model_fields_set:
             raise ValueError("every field of a report has a default, but it says what it is")
     except OSError as error:
-        writes = f"; `gradcheck run --report json:{path}` writes one" if isinstance(error, FileNotFoundError) else ""
+        writes = (
+            f"; `gradcheck run --report json:{path}` writes one"
+            if isinstance(error, FileNotFoundError)
+            else ""
+        )
         raise UserError(f"{path}: {error.strerror or error}{writes}") from None
     except FileTooLargeError as error:
         raise UserError(f"{path}: {error}") from None
     except (ValueError, RecursionError, ValidationError):
-        raise UserError(f"{path}: this is no report; `gradcheck run --report json:{path}` writes one") from None
+        raise UserError(
+            f"{path}: this is no report; `gradcheck run --report json:{path}` writes one"
+        ) from None
     return {result.name: result for result in report.results}

@@ -24,8 +24,14 @@ USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
 ADVICE = (
     (r"is not a valid float range\.", "is not a number."),
     (r"is not a valid integer range\.", "is not a whole number."),
-    (r"(Got unexpected extra argument \((\w+=[^)]+)\))", r"\1: an input stands behind -i, as in -i \2"),
-    (r"(.*'--format'.* '(json|html)' is not one of '(auto|table)'.*)", r"\1 A report is written by --report \2:PATH."),
+    (
+        r"(Got unexpected extra argument \((\w+=[^)]+)\))",
+        r"\1: an input stands behind -i, as in -i \2",
+    ),
+    (
+        r"(.*'--format'.* '(json|html)' is not one of '(auto|table)'.*)",
+        r"\1 A report is written by --report \2:PATH.",
+    ),
 )
 
 
@@ -33,9 +39,15 @@ def advised(error: click.ClickException) -> click.ClickException:
     """An error, with advice where it is one that is often made."""
     if not isinstance(error, click.UsageError):
         return error
-    message = one_line(error.format_message())  # click shows some of what was given as it is, with what steers
+    message = one_line(
+        error.format_message()
+    )  # click shows some of what was given as it is, with what steers
     if isinstance(error, click.NoSuchOption) and error.ctx is not None and error.ctx.parent is None:
-        run = error.ctx.command.get_command(error.ctx, "run") if isinstance(error.ctx.command, click.Group) else None
+        run = (
+            error.ctx.command.get_command(error.ctx, "run")
+            if isinstance(error.ctx.command, click.Group)
+            else None
+        )
         if run is not None and any(error.option_name in option.opts for option in run.params):
             message += f" Options stand behind their command: gradcheck run {error.option_name}"
     for said, better in ADVICE:
@@ -75,13 +87,17 @@ def refusal(error: OSError) -> Refused | None:
         return Refused("")
     if error.errno == errno.ENOENT and not has_current_folder():
         return Refused("the current folder does not exist any more: go to another one")
-    if error.errno == errno.ENOENT and error.filename is None:  # no usable folder for temporary files
+    if (
+        error.errno == errno.ENOENT and error.filename is None
+    ):  # no usable folder for temporary files
         return Refused(reason)
     if error.errno not in REFUSALS:
         return None
     if error.filename is not None:
         return Refused(f"{ascii(error.filename)[:LONGEST_FILE_NAME]}: {reason}")
-    return Refused(f"the output could not be written: {reason}" if error.errno in NO_ROOM else reason)
+    return Refused(
+        f"the output could not be written: {reason}" if error.errno in NO_ROOM else reason
+    )
 
 
 def has_current_folder() -> bool:
@@ -108,7 +124,9 @@ def prepare_streams() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as this process is there
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-        raise Refused("stdout is closed, so nothing can be shown: write >/dev/null if that is meant")
+        raise Refused(
+            "stdout is closed, so nothing can be shown: write >/dev/null if that is meant"
+        )
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors=HANDLER)  # type: ignore[union-attr]
 
@@ -130,8 +148,13 @@ def stop_for(error: Exception) -> NoReturn:
     """Leave after an exception: it is a bug of ours, unless another's package is missing. Raises SystemExit: always."""
     import traceback
 
-    if isinstance(error, ModuleNotFoundError) and (error.name or "gradcheck").split(".")[0] not in OUR_PACKAGES:
-        click.echo(f"gradcheck: the package {error.name} is missing: pip install {error.name}", err=True)
+    if (
+        isinstance(error, ModuleNotFoundError)
+        and (error.name or "gradcheck").split(".")[0] not in OUR_PACKAGES
+    ):
+        click.echo(
+            f"gradcheck: the package {error.name} is missing: pip install {error.name}", err=True
+        )
         sys.exit(USAGE)
     stop_for_bug("".join(traceback.format_exception(error)))
 
@@ -149,7 +172,9 @@ def stop_for_bug(report: str) -> NoReturn:
         f"arguments: {sys.argv[1:]}\n\n{report}"
     )
     with suppress(OSError):
-        click.echo(f"gradcheck: this is a bug in gradcheck. Please report it {keep(text)}", err=True)
+        click.echo(
+            f"gradcheck: this is a bug in gradcheck. Please report it {keep(text)}", err=True
+        )
     sys.exit(BUG)
 
 

@@ -16,7 +16,13 @@ from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.check import layer_named, layer_options
 from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.permission import permission_of, require_permission
-from gradcheck.commands.run_cases import drafted_cases, exit_code, make_executor, make_screen, run_all
+from gradcheck.commands.run_cases import (
+    drafted_cases,
+    exit_code,
+    make_executor,
+    make_screen,
+    run_all,
+)
 from gradcheck.commands.shared_options import SEED, ScreenOptions, allow_code_option, color_option
 from gradcheck.commands.specs import new_spec, place_in_file, read_specs, write_spec
 from gradcheck.config import load_project
@@ -50,15 +56,31 @@ HOLDS_AT_INPUTS = {"grads", "values", "calls", "warns", "raises", "differs", "co
 @click.command()
 @layer_options
 @click.argument("scenario", required=False, metavar="[ID]")
-@click.option("-b", "--backend", default="numpy", metavar="NAME", help="Where it runs (default: numpy).")
-@click.option("--seconds", type=click.FloatRange(1, 86_400), default=30.0, show_default=True, help="How long to look.")
-@click.option("--examples", type=click.IntRange(1), default=10_000, show_default=True, help="How many to try at most.")
+@click.option(
+    "-b", "--backend", default="numpy", metavar="NAME", help="Where it runs (default: numpy)."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1, 86_400),
+    default=30.0,
+    show_default=True,
+    help="How long to look.",
+)
+@click.option(
+    "--examples",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    help="How many to try at most.",
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of what is drawn.")
 @click.option(
     "--dtype", "dtypes", multiple=True, metavar="NAME", type=click.Choice(get_args(DType)),
     help="Of inputs (default: float64 and float32).",
 )  # fmt: skip
-@click.option("--save", metavar="FILE", help="Write what is found as a scenario; never over another file.")
+@click.option(
+    "--save", metavar="FILE", help="Write what is found as a scenario; never over another file."
+)
 @allow_code_option
 @color_option
 def explore(
@@ -86,7 +108,9 @@ def explore(
     """
     if scenario is not None or place_in_file(reference) is not None:
         if inputs or call or save or dtypes:
-            raise UserError("-i, --call, --dtype and --save are for a layer: the scenario has its own inputs")
+            raise UserError(
+                "-i, --call, --dtype and --save are for a layer: the scenario has its own inputs"
+            )
         name = reference if scenario is None else f"{reference}::{scenario}"
         case = case_to_explore(name, backend, seed, allow_code)
         explore_scenario(case, seconds, examples, seed, color)
@@ -97,12 +121,16 @@ def explore(
             help = f"check it at one point: gradcheck check {reference} -i …"
             raise InputWordError(f"--input {word.name}: explore draws no complex numbers; {help}")
     if not words:
-        raise InputWordError(f"give the inputs: {' '.join(f'-i {name}=BxC' for name in signature.needed)}")
+        raise InputWordError(
+            f"give the inputs: {' '.join(f'-i {name}=BxC' for name in signature.needed)}"
+        )
     file = None if save is None else new_spec("--save", save)
     places = chosen_backends((backend,))
 
     def case_of(example: Example) -> Case:
-        return drafted_cases(example_text(signature, example, call), signature, places, seed=seed)[0]
+        return drafted_cases(example_text(signature, example, call), signature, places, seed=seed)[
+            0
+        ]
 
     with make_executor() as pool:
         case_of(plainest_example(words))  # what no example can make right is said at once
@@ -121,7 +149,12 @@ def explore(
         raise SystemExit(0 if checked_examples(found) else NOTHING_SELECTED)
     screen = make_screen(ScreenOptions(color=color), shlex.join(["gradcheck", *sys.argv[1:]]))
     results, interrupted = run_all([case_of(found.smallest)], make_executor(), screen)
-    text = example_text(signature, found.smallest, call, f"Found by gradcheck explore, seed {seed}: {found.smallest}")
+    text = example_text(
+        signature,
+        found.smallest,
+        call,
+        f"Found by gradcheck explore, seed {seed}: {found.smallest}",
+    )
     if file is None:
         click.echo(safe(text), nl=False)
     else:
@@ -179,7 +212,12 @@ def explore_scenario(case: Case, seconds: float, examples: int, seed: int, color
 
 
 def searched(
-    words: Mapping[str, InputWord], look: Try, seconds: float, examples: int, seed: int, dtypes: Sequence[str]
+    words: Mapping[str, InputWord],
+    look: Try,
+    seconds: float,
+    examples: int,
+    seed: int,
+    dtypes: Sequence[str],
 ) -> Search:
     """The search, with a line on how it goes where somebody looks on."""
     with Console(stderr=True).status("explore", spinner="line") as line:
@@ -194,7 +232,11 @@ def searched(
 
 def progress(search: Search) -> str:
     """Where a search stands, in one line."""
-    failing = f"a failure with {count(search.smallest.numbers, 'number')}" if search.smallest else "no failure so far"
+    failing = (
+        f"a failure with {count(search.smallest.numbers, 'number')}"
+        if search.smallest
+        else "no failure so far"
+    )
     return f"explore: {count(search.tried, 'example')}, {failing}, {max(search.left, 0):.0f} s left"
 
 

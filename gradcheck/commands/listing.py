@@ -30,10 +30,19 @@ SUBJECTS = ("rules", "codes", "backends")
 @click.argument("names", nargs=-1, metavar="[rules|codes|backends] [PATH|ID]...")
 @bundled_option
 @selection_options
-@click.option("--uncovered", is_flag=True, help="Of rules: those that no scenario cites, and scenarios that cite none.")
+@click.option(
+    "--uncovered",
+    is_flag=True,
+    help="Of rules: those that no scenario cites, and scenarios that cite none.",
+)
 @click.option("--json", "as_json", is_flag=True, help="As a JSON list, for programs.")
 def list_all(
-    names: tuple[str, ...], bundled: bool, keywords: str | None, tags: str | None, uncovered: bool, as_json: bool
+    names: tuple[str, ...],
+    bundled: bool,
+    keywords: str | None,
+    tags: str | None,
+    uncovered: bool,
+    as_json: bool,
 ) -> None:
     """List scenarios: id, title, tags, and where each stands; or rules, codes or backends.
 
@@ -46,7 +55,9 @@ def list_all(
     if uncovered and subject != "rules":
         raise UserError("--uncovered is for rules: gradcheck list rules --uncovered")
     if subject and names[1:]:
-        raise UserError(f"`gradcheck list {subject}` takes no names; `gradcheck show {names[1]}` shows one")
+        raise UserError(
+            f"`gradcheck list {subject}` takes no names; `gradcheck show {names[1]}` shows one"
+        )
     if not subject:
         rows = [row_of(scenario) for scenario in selected_scenarios(names, bundled, keywords, tags)]
     elif uncovered:
@@ -96,7 +107,9 @@ def rule_rows() -> list[dict[str, Any]]:
     rows = []
     for rule, document in iterate_rules(load_catalogue()):
         number = len(scenarios_citing(rule, scenarios))
-        rows.append({"rule": rule.id, "says": rule.says, "document": document.document, "scenarios": number})
+        rows.append(
+            {"rule": rule.id, "says": rule.says, "document": document.document, "scenarios": number}
+        )
     return rows
 
 
@@ -104,9 +117,15 @@ def uncovered_rules() -> list[dict[str, Any]]:
     """Return a row for each rule that no scenario cites, and for each scenario that cites none."""
     scenarios = bundled_scenarios()
     rules = list(iterate_rules(load_catalogue()))
-    missing = [f"{rule.id}: no scenario cites it" for rule, _ in rules if not scenarios_citing(rule, scenarios)]
+    missing = [
+        f"{rule.id}: no scenario cites it"
+        for rule, _ in rules
+        if not scenarios_citing(rule, scenarios)
+    ]
     ids = {rule.id for rule, _ in rules}
-    missing += [f"{scenario.id}: cites no rule" for scenario in scenarios if ids.isdisjoint(scenario.tags)]
+    missing += [
+        f"{scenario.id}: cites no rule" for scenario in scenarios if ids.isdisjoint(scenario.tags)
+    ]
     return [{"uncovered": text} for text in missing]
 
 

@@ -22,7 +22,14 @@ from gradcheck.commands.specs import read_bundled
 from gradcheck.config import load_project
 from gradcheck.conformance.behaviour import result_as_pinned
 from gradcheck.conformance.catalogue import load_catalogue
-from gradcheck.conformance.matrix_formats import TEXT_WIDTH, as_badges, as_html, as_json, as_markdown, as_text
+from gradcheck.conformance.matrix_formats import (
+    TEXT_WIDTH,
+    as_badges,
+    as_html,
+    as_json,
+    as_markdown,
+    as_text,
+)
 from gradcheck.conformance.reproduce import NoProgramError, write_program
 from gradcheck.conformance.table import RuleMatrix, build_matrix
 from gradcheck.report.plain import PlainScreen
@@ -43,8 +50,14 @@ class ProgressOnly(PlainScreen):
 
 
 @click.command()
-@backends_option("The columns, as of `gradcheck run`; by default the engine and every release of Paddle that is here.")
-@click.option("--pinned", is_flag=True, help="Run nothing: show what the bundled scenarios pin, of any release.")
+@backends_option(
+    "The columns, as of `gradcheck run`; by default the engine and every release of Paddle that is here."
+)
+@click.option(
+    "--pinned",
+    is_flag=True,
+    help="Run nothing: show what the bundled scenarios pin, of any release.",
+)
 @click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json"]), default="table", show_default=True,
     help="The form of what is printed.",
@@ -53,8 +66,16 @@ class ProgressOnly(PlainScreen):
     "--report", "reports", multiple=True, metavar="FORMAT:PATH",
     help="Write html, markdown or json to a file, or badges, an endpoint of shields.io for each column, to a folder.",
 )  # fmt: skip
-@click.option("-j", "--jobs", metavar="N", default="auto", help="Cases at a time; auto (the default) is one per core.")
-def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[str, ...], jobs: str) -> None:
+@click.option(
+    "-j",
+    "--jobs",
+    metavar="N",
+    default="auto",
+    help="Cases at a time; auto (the default) is one per core.",
+)
+def matrix(
+    backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[str, ...], jobs: str
+) -> None:
     """Show what each backend does with each rule of the documents.
 
     The bundled scenarios are run on all of them, about a minute for each. Where releases differ comes first.
@@ -74,14 +95,18 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
     else:
         places = chosen_backends(chosen, config=config)
         cases = plan(specs, list(places), places=places)
-        results, interrupted = run_all(cases, make_executor(jobs=number_of_jobs(jobs)), ProgressOnly())
+        results, interrupted = run_all(
+            cases, make_executor(jobs=number_of_jobs(jobs)), ProgressOnly()
+        )
         status = exit_code(results, interrupted)
         if interrupted:  # there is no whole matrix
             raise SystemExit(status)
         made = f"Run on {date.today()} with gradcheck {__version__}, Python {python_version()}, {system()} {machine()}."
     found = build_matrix(load_catalogue(), cases, results, made)
     width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns if sys.stdout.isatty() else TEXT_WIDTH
-    click.echo(as_text(found, width) if layout == "table" else FILES[layout](found, cases), nl=False)
+    click.echo(
+        as_text(found, width) if layout == "table" else FILES[layout](found, cases), nl=False
+    )
     for name, path in files:
         texts = {path: FILES[name](found, cases)} if name in FILES else as_badges(found, path)
         for file, text in texts.items():
@@ -102,7 +127,9 @@ FILES: dict[str, Callable[[RuleMatrix, Sequence[Case]], str]] = {
 
 def write_programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
     """Return by scenario the programs that show a deviation, for the scenarios that have one."""
-    by_scenario = {case.scenario.id: case for case in reversed(cases)}  # the first point of its matrix
+    by_scenario = {
+        case.scenario.id: case for case in reversed(cases)
+    }  # the first point of its matrix
     programs = {}
     for note in (note for row in matrix.rows for note in row.notes):
         for scenario in note.scenarios:
@@ -117,7 +144,9 @@ def write_worst_programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str,
     programs = write_programs(matrix, cases)
     worst = {}
     for finding in matrix.grave:
-        first = next((scenario for scenario in finding.note.scenarios if scenario in programs), None)
+        first = next(
+            (scenario for scenario in finding.note.scenarios if scenario in programs), None
+        )
         if first is not None:
             worst[first] = programs[first]
     return worst

@@ -36,13 +36,17 @@ class Permission(NamedTuple):
         """Whether code of a spec file may run: a project speaks for the files inside it."""
         if self.for_all or self.project.file is None or not self.project.config.allow_code:
             return self.for_all
-        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.project.file.parent))
+        return Path(os.path.realpath(path)).is_relative_to(
+            os.path.realpath(self.project.file.parent)
+        )
 
     def summary(self) -> str:
         """Return in one line what the project and the environment set; empty if they set nothing."""
         parts = [f"code allowed by {VARIABLE}"] if self.by_variable else []
         if self.project.file is not None:
-            parts.append(f"{shown_path(str(self.project.file))} sets {', '.join(self.project.table)}")
+            parts.append(
+                f"{shown_path(str(self.project.file))} sets {', '.join(self.project.table)}"
+            )
         return " · ".join(parts)
 
 
@@ -59,7 +63,9 @@ def require_permission(cases: Sequence[Case], permission: Permission) -> None:
     """
     bundled = bundled_specs().resolve()
     scenarios = {id(case.scenario): case.scenario for case in cases if case.not_run() is None}
-    outside = [one for one in scenarios.values() if not Path(one.path).resolve().is_relative_to(bundled)]
+    outside = [
+        one for one in scenarios.values() if not Path(one.path).resolve().is_relative_to(bundled)
+    ]
     refused = [
         f"{shown_path(scenario.path)}:{line}: {scenario.id} would run {what}"
         for scenario in outside
@@ -72,7 +78,9 @@ def require_permission(cases: Sequence[Case], permission: Permission) -> None:
         click.echo(text, err=True)
     if len(refused) > REFUSALS_SHOWN:
         click.echo(f"and {len(refused) - REFUSALS_SHOWN} more", err=True)
-    how = "or for this project with `allow-code = true` under [tool.gradcheck] in its pyproject.toml"
+    how = (
+        "or for this project with `allow-code = true` under [tool.gradcheck] in its pyproject.toml"
+    )
     if permission.project.config.allow_code:
         how = "the project allows only the files inside its folder"
     raise UserError(
@@ -85,7 +93,10 @@ def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
     for key in ("layer", "script"):
         code = getattr(scenario, key)
         if isinstance(code, str):
-            yield scenario.line_of(key), f"its {key}, {count(len(code.splitlines()), 'line')} of Python"
+            yield (
+                scenario.line_of(key),
+                f"its {key}, {count(len(code.splitlines()), 'line')} of Python",
+            )
     if reference := getattr(scenario.layer, "ref", ""):
         yield scenario.line_of("layer"), f"what importing {reference} runs"
     if scenario.call is not None:
@@ -97,4 +108,7 @@ def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
             expectations += [(f"backends.{name}.{key}", expect) for key, expect in places if expect]
     for place, expect in expectations:
         for expression in expect.values:
-            yield scenario.line_of(f"{place}.values.{expression}"), f"the expression {one_line(expression)[:100]}"
+            yield (
+                scenario.line_of(f"{place}.values.{expression}"),
+                f"the expression {one_line(expression)[:100]}",
+            )

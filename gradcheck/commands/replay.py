@@ -48,7 +48,9 @@ def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
     spec, case = case_of(record, seed, permission)
     require_permission([case], permission)
     click.echo(f"# {shown_path(record.result.path)}\n{safe(source(case.scenario, spec))}\n")
-    screen = make_screen(ScreenOptions("plain", verbose=True), f"--seed {case.seed}" + " --allow-code" * allow_code)
+    screen = make_screen(
+        ScreenOptions("plain", verbose=True), f"--seed {case.seed}" + " --allow-code" * allow_code
+    )
     results, interrupted = run_all([case], Runner(1), screen, settings=permission.summary())
     for result in results:
         for line in uncut_lines(result):
@@ -65,18 +67,26 @@ def chosen_record(records: Sequence[journal.Record], name: str | None) -> journa
         id, file = ids[0], specs[0].path
     elif name is not None and Path(name).is_file():
         id, file = None, name
-    in_file = [one for one in in_order if not file or os.path.realpath(one.result.path) == os.path.realpath(file)]
+    in_file = [
+        one
+        for one in in_order
+        if not file or os.path.realpath(one.result.path) == os.path.realpath(file)
+    ]
     fitting = [one for one in in_file if id in (None, one.result.name, one.result.scenario)]
     failed = [one for one in fitting if not one.result.status.green]
     if failed or (name and fitting):
         return (failed or fitting)[-1]
     if name:
         known = [known for one in records for known in (one.result.name, one.result.scenario)]
-        raise UserError(f"the last run has no case {name!r}; {hint(name, known, f'`gradcheck run {name}` runs it')}")
+        raise UserError(
+            f"the last run has no case {name!r}; {hint(name, known, f'`gradcheck run {name}` runs it')}"
+        )
     raise UserError("nothing failed in the last run; name a case to replay it all the same")
 
 
-def case_of(record: journal.Record, seed: int | None, permission: Permission) -> tuple[SpecFile, Case]:
+def case_of(
+    record: journal.Record, seed: int | None, permission: Permission
+) -> tuple[SpecFile, Case]:
     """The recorded case and its spec file, read as that is now."""
     result = record.result
     if not Path(result.path).is_file():  # and a folder is not searched, whatever the record names
@@ -84,7 +94,9 @@ def case_of(record: journal.Record, seed: int | None, permission: Permission) ->
     specs, _ = read_specs([result.path])
     used = record.seed if seed is None else seed
     at = chosen_backends((result.backend,), config=permission.project.config)
-    cases = plan(specs, list(at), seed=used, timeout=record.timeout, memory=record.memory, places=at)
+    cases = plan(
+        specs, list(at), seed=used, timeout=record.timeout, memory=record.memory, places=at
+    )
     found = next((case for case in cases if case.name == result.name), None)
     if found is None:
         raise UserError(f"{result.name} is no longer in {result.path}")
@@ -102,5 +114,8 @@ def uncut_lines(result: Result) -> list[str]:
             for one in result.gradient.wrong
         ]
     if result.output.strip():
-        lines += ["what it printed:", *(f"  {line}" for line in result.output.rstrip("\n").split("\n"))]
+        lines += [
+            "what it printed:",
+            *(f"  {line}" for line in result.output.rstrip("\n").split("\n")),
+        ]
     return [part for line in lines for part in safe(line).split("\n")]

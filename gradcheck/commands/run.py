@@ -33,24 +33,40 @@ from gradcheck.support.user_error import UserError
 )
 @options.bundled_option
 @options.selection_options
-@click.option("-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core.")
+@click.option(
+    "-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core."
+)
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
 @click.option("--max-fail", type=click.IntRange(1), metavar="N", help="Stop after N failures.")
 @options.mode_option
 @options.order_option
 @options.effort_option
-@click.option("--seed", type=options.SEED, help="Seed of all cases, in place of the scenarios' own.")
+@click.option(
+    "--seed", type=options.SEED, help="Seed of all cases, in place of the scenarios' own."
+)
 @click.option(
     "--timeout", type=options.TIME_LIMIT, metavar="SECONDS",
     help=f"Time limit of a case, in place of the scenarios' own (default: {TIMEOUT:g}).",
 )  # fmt: skip
 @click.option(
-    "--memory", metavar="SIZE", help=f"Memory limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)})."
+    "--memory",
+    metavar="SIZE",
+    help=f"Memory limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)}).",
 )
 @click.option("--lf", is_flag=True, help="Only the cases that failed in the last run.")
-@click.option("--watch", is_flag=True, help="Run again whenever a spec file or a Python file changes, until Ctrl-C.")
-@click.option("--resume", is_flag=True, help="Go on with the last run: only cases that have no result yet are run.")
-@click.option("--shard", "part", metavar="I/N", help="Only part I of N; a case is always in the same one.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Run again whenever a spec file or a Python file changes, until Ctrl-C.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the last run: only cases that have no result yet are run.",
+)
+@click.option(
+    "--shard", "part", metavar="I/N", help="Only part I of N; a case is always in the same one."
+)
 @click.option(
     "--executor",
     default="local",
@@ -59,15 +75,25 @@ from gradcheck.support.user_error import UserError
 )
 @options.allow_code_option
 @click.option(
-    "--baseline", metavar="FILE", help="Known failures, which count as expected while nothing new is wrong in them."
+    "--baseline",
+    metavar="FILE",
+    help="Known failures, which count as expected while nothing new is wrong in them.",
 )
-@click.option("--baseline-update", is_flag=True, help="Write the failures of this run into FILE as well.")
+@click.option(
+    "--baseline-update", is_flag=True, help="Write the failures of this run into FILE as well."
+)
 @click.option("--baseline-prune", is_flag=True, help="Remove from FILE what no longer fails.")
-@click.option("--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP.")
+@click.option(
+    "--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP."
+)
 @options.report_option
 @options.screen_options
 @click.option(
-    "--durations", type=click.IntRange(0), default=0, metavar="N", help="Show the N slowest cases at the end."
+    "--durations",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Show the N slowest cases at the end.",
 )
 def run(watch: bool, **asked: Any) -> None:
     """Run scenarios and check their gradients.
@@ -86,7 +112,9 @@ def run(watch: bool, **asked: Any) -> None:
     if watch:
         raise SystemExit(run_at_changes(asked["names"]))
     if asked["lf"] and asked["resume"]:
-        raise UserError("--lf runs failed cases again, and --resume takes them over: use one of them")
+        raise UserError(
+            "--lf runs failed cases again, and --resume takes them over: use one of them"
+        )
     run_scenarios(**asked)
 
 
@@ -107,7 +135,9 @@ def run_at_changes(names: Sequence[str]) -> int:
     try:
         import watchfiles  # optional: nothing else needs it
     except ImportError:
-        raise UserError('--watch needs the package watchfiles: pip install "gradcheck[watch]"') from None
+        raise UserError(
+            '--watch needs the package watchfiles: pip install "gradcheck[watch]"'
+        ) from None
     project = load_project()
     folder = project_root()
     named = [Path(name) for name in (*filter(is_path, names), *project.config.paths)]
@@ -115,7 +145,9 @@ def run_at_changes(names: Sequence[str]) -> int:
     quiet = watchfiles.DefaultFilter()  # leaves .git, .venv, __pycache__ and the like out
     changed: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
 
-    def look() -> None:  # in a thread of its own, so that nothing that changes during a run is missed
+    def look() -> (
+        None
+    ):  # in a thread of its own, so that nothing that changes during a run is missed
         for changes in watchfiles.watch(
             *places, watch_filter=lambda kind, path: path.endswith(SUFFIXES) and quiet(kind, path)
         ):
@@ -127,7 +159,10 @@ def run_at_changes(names: Sequence[str]) -> int:
         run_once()
         while True:
             paths = changed.get()
-            click.echo(f"gradcheck: {', '.join(sorted(safe(shown_path(path)) for path in paths))} changed", err=True)
+            click.echo(
+                f"gradcheck: {', '.join(sorted(safe(shown_path(path)) for path in paths))} changed",
+                err=True,
+            )
             run_once()
     except KeyboardInterrupt:
         return INTERRUPTED

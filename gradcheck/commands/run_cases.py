@@ -26,7 +26,12 @@ from gradcheck.case.naming import MEMORY, TIMEOUT
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE, stop_for_bug
 from gradcheck.commands.permission import permission_of, require_permission
-from gradcheck.commands.shared_options import ScreenOptions, number_of_jobs, report_files, shard_numbers
+from gradcheck.commands.shared_options import (
+    ScreenOptions,
+    number_of_jobs,
+    report_files,
+    shard_numbers,
+)
 from gradcheck.commands.specs import is_path, read_specs
 from gradcheck.config import load_project
 from gradcheck.report.files import rendered
@@ -95,7 +100,10 @@ def run_scenarios(
     red = [one.result for one in last.records if not one.result.status.green]
     failed = {name: result.path for result in red for name in result.cases}
     if lf and not bundled and not any(map(is_path, names)):
-        names = (*names, *(path for path in dict.fromkeys(failed.values()) if not Path(path).is_dir()))
+        names = (
+            *names,
+            *(path for path in dict.fromkeys(failed.values()) if not Path(path).is_dir()),
+        )
     specs, ids = read_specs(names, project, bundled=bundled)
     in_cases = [*ids, *(failed if lf else ())]
     places = chosen_backends(backends, in_cases, config, require_backend)
@@ -111,7 +119,9 @@ def run_scenarios(
     cases = select(everything, ids, keywords, tags)
     cases = shard(cases, *shard_numbers(part)) if part else cases
     files = report_files(reports)
-    at_a_time = number_of_jobs(jobs) if jobs else min(number_of_jobs(config.jobs), number_of_jobs("auto"))
+    at_a_time = (
+        number_of_jobs(jobs) if jobs else min(number_of_jobs(config.jobs), number_of_jobs("auto"))
+    )
     if lf:
         cases = last_failed(cases, failed)
     if not cases:
@@ -122,7 +132,9 @@ def run_scenarios(
     if last.skipped:
         click.echo(f"gradcheck: {journal.skipped_message(last.skipped)}", err=True)
     if resume:
-        click.echo(f"gradcheck: {len(known)} of {len(cases)} results are there from the last run", err=True)
+        click.echo(
+            f"gradcheck: {len(known)} of {len(cases)} results are there from the last run", err=True
+        )
     asked = {
         f"--seed {seed}": seed is not None,
         f"--mode {mode}": mode != "auto",
@@ -141,7 +153,11 @@ def run_scenarios(
             baseline=known_failures,
         )  # fmt: skip
     except RunnerError as error:
-        kept = f"; {record.problem}" if record.problem else "; what had finished is kept: add --resume to go on"
+        kept = (
+            f"; {record.problem}"
+            if record.problem
+            else "; what had finished is kept: add --resume to go on"
+        )
         raise UserError(f"{error}{kept}") from None
     for line in slowest(results, durations):
         click.echo(line)
@@ -169,8 +185,13 @@ class Beginning(NamedTuple):
 
 def slowest(results: Sequence[Result], number: int) -> list[str]:
     """The slowest of the cases, a line each."""
-    ran = sorted((one for one in results if not one.beside and one.seconds), key=lambda one: -one.seconds)[:number]
-    return [*(["slowest:"] if ran else []), *(f"  {one.seconds:6.2f} s  {safe(one.name)}" for one in ran)]
+    ran = sorted(
+        (one for one in results if not one.beside and one.seconds), key=lambda one: -one.seconds
+    )[:number]
+    return [
+        *(["slowest:"] if ran else []),
+        *(f"  {one.seconds:6.2f} s  {safe(one.name)}" for one in ran),
+    ]
 
 
 def last_failed(cases: Sequence[Case], failed: Mapping[str, str]) -> list[Case]:
@@ -209,9 +230,13 @@ def drafted_cases(
     Raises UserError: the layer cannot be checked with what is given; the mistakes are in no file of the user's.
     """
     try:
-        spec = read_bytes(text.encode(), str(Path.cwd() / signature.reference))  # modules are looked for from there
+        spec = read_bytes(
+            text.encode(), str(Path.cwd() / signature.reference)
+        )  # modules are looked for from there
     except SpecError as error:
-        said = "; ".join("; ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
+        said = "; ".join(
+            "; ".join(filter(None, [one.message, one.help])) for one in error.diagnostics
+        )
         raise UserError(f"{signature.reference}: {said}") from None
     scenario = spec.scenarios[0].model_copy(update={"line": signature.line, "column": 1})
     spec = spec.model_copy(update={"scenarios": (scenario,)})
@@ -225,7 +250,9 @@ SHOW_CURSOR = b"\x1b[?25h\n"
 """What makes a terminal show its cursor (DECTCEM)."""
 
 
-def make_executor(executor: str = "local", jobs: int = 1, limited: bool = True) -> Runner | DaskExecutor:
+def make_executor(
+    executor: str = "local", jobs: int = 1, limited: bool = True
+) -> Runner | DaskExecutor:
     """Return what runs the cases: processes here, or a cluster, on which `jobs` counts only if it is a limit.
 
     Raises RunnerError: no cluster answers.
@@ -235,7 +262,9 @@ def make_executor(executor: str = "local", jobs: int = 1, limited: bool = True) 
 
         return DaskExecutor(executor.partition(":")[2], jobs if limited else None)
     if START not in START_METHODS:
-        raise UserError(f"GRADCHECK_START={START}: write {' or '.join(START_METHODS)}, or remove it")
+        raise UserError(
+            f"GRADCHECK_START={START}: write {' or '.join(START_METHODS)}, or remove it"
+        )
     return Runner(jobs)
 
 
@@ -283,7 +312,10 @@ def run_all(
         click.echo(line, err=True)
     if side_by_side.compared:
         what = count(side_by_side.compared, "pair")
-        click.echo(f"gradcheck: outputs and gradients of {what} of cases compared across backends", err=True)
+        click.echo(
+            f"gradcheck: outputs and gradients of {what} of cases compared across backends",
+            err=True,
+        )
     return results, run.stopped
 
 
@@ -305,13 +337,17 @@ def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune
     """Say which known failures have been mended, and write the baseline anew where that was asked for."""
     if baseline.mended and not (update or prune):
         names = ", ".join(baseline.mended[:5]) + (", …" if len(baseline.mended) > 5 else "")
-        click.echo(f"gradcheck: no longer failing: {safe(names)}; --baseline-prune removes them", err=True)
+        click.echo(
+            f"gradcheck: no longer failing: {safe(names)}; --baseline-prune removes them", err=True
+        )
     if update or prune:
         try:
             baseline.write(results, prune=not update)
         except OSError as error:
             raise UserError(f"--baseline {baseline.path}: {error.strerror or error}") from None
-        click.echo(f"gradcheck: {baseline.path}: {count(len(baseline.known), 'known failure')}", err=True)
+        click.echo(
+            f"gradcheck: {baseline.path}: {count(len(baseline.known), 'known failure')}", err=True
+        )
 
 
 def leave_at_once(number: int, frame: object) -> None:
@@ -357,8 +393,12 @@ def make_screen(options: ScreenOptions, again_options: str) -> PlainScreen | Ric
 
     # Without a colour system rich writes no escape sequence at all; its own look at NO_COLOR would leave bold and dim.
     system = ("auto" if terminal else "standard") if colored else None
-    console = OpenConsole(color_system=system, force_terminal=colored or None, no_color=False, highlight=False)  # type: ignore[arg-type]
-    progress = OpenConsole(stderr=True, color_system="auto" if colored else None, no_color=False, highlight=False)
+    console = OpenConsole(
+        color_system=system, force_terminal=colored or None, no_color=False, highlight=False
+    )  # type: ignore[arg-type]
+    progress = OpenConsole(
+        stderr=True, color_system="auto" if colored else None, no_color=False, highlight=False
+    )
     return RichScreen(console, progress, verbose=verbose, quiet=quiet, again_options=again_options)
 
 
@@ -373,14 +413,21 @@ def header(cases: Sequence[Case], jobs: int) -> str:
 
 
 def write_reports(
-    files: Sequence[tuple[str, Path]], cases: Sequence[Case], results: Sequence[Result], began: Beginning, again: str
+    files: Sequence[tuple[str, Path]],
+    cases: Sequence[Case],
+    results: Sequence[Result],
+    began: Beginning,
+    again: str,
 ) -> None:
     """Write the reports that were asked for, by format and path; on GitHub Actions tell it, too.
 
     `again` are the options with which one of the cases runs again as it ran here. One that cannot be written costs
     none of the others. Raises SystemExit: one could not be written.
     """
-    wanted: list[tuple[str, Path | None]] = [*files, *[("github", None)] * bool(os.environ.get("GITHUB_ACTIONS"))]
+    wanted: list[tuple[str, Path | None]] = [
+        *files,
+        *[("github", None)] * bool(os.environ.get("GITHUB_ACTIONS")),
+    ]
     if not wanted:
         return
     report = Report(
@@ -421,7 +468,9 @@ def matrix_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | 
     """Return the matrix of a run over several backends, for its page."""
     if len({case.backend for case in cases}) < 2:
         return None
-    from gradcheck.conformance.matrix_formats import make_page_part  # not loaded for a user's own layers
+    from gradcheck.conformance.matrix_formats import (
+        make_page_part,
+    )  # not loaded for a user's own layers
 
     return make_page_part(cases, results)
 
@@ -433,13 +482,18 @@ def tell_github(report: Report) -> None:
         log.write(rendered("github", report))
         log.flush()
     if page:
-        with suppress(OSError), open(page, "a", encoding="utf-8", errors="backslashreplace") as file:
+        with (
+            suppress(OSError),
+            open(page, "a", encoding="utf-8", errors="backslashreplace") as file,
+        ):
             file.write(rendered("markdown", report))
 
 
 def exit_code(results: Sequence[Result], interrupted: bool) -> int:
     """What the run exits with; after a bug of ours, whose report is left in a file, it does so at once."""
-    bugs = [f"{result.name}\n{result.internal_error}" for result in results if result.internal_error]
+    bugs = [
+        f"{result.name}\n{result.internal_error}" for result in results if result.internal_error
+    ]
     if bugs:
         stop_for_bug("\n\n".join(bugs))
     if interrupted:

@@ -29,7 +29,9 @@ def begun(words: Iterable[str], typed: str) -> list[CompletionItem]:
 ID = re.compile(r"^\s*- (?:id: |\{id: )([\w.-]+)", re.MULTILINE)
 
 
-def scenarios(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+def scenarios(
+    context: click.Context, parameter: click.Parameter, typed: str
+) -> list[CompletionItem]:
     """Ids of the project's scenarios and of gradcheck's own; and files, which the shell completes by itself."""
     from gradcheck.commands.specs import find_specs
     from gradcheck.support.pyproject import ConfigError
@@ -46,14 +48,18 @@ def scenarios(context: click.Context, parameter: click.Parameter, typed: str) ->
     return [*begun(ids, typed), CompletionItem(typed, type="file")]
 
 
-def codes_and_scenarios(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+def codes_and_scenarios(
+    context: click.Context, parameter: click.Parameter, typed: str
+) -> list[CompletionItem]:
     """Codes of diagnoses, in small letters or capitals, and ids of scenarios."""
     from gradcheck.codes import CODES
 
     return begun(CODES, typed.upper()) or scenarios(context, parameter, typed)
 
 
-def complete_backends(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+def complete_backends(
+    context: click.Context, parameter: click.Parameter, typed: str
+) -> list[CompletionItem]:
     """Backends, and releases that have an environment; the last of those that commas separate."""
     from gradcheck.backends.base import BACKENDS
     from gradcheck.backends.environments import made_environments
@@ -62,7 +68,9 @@ def complete_backends(context: click.Context, parameter: click.Parameter, typed:
     return begun((before + name for name in [*BACKENDS, *made_environments()]), typed)
 
 
-def complete_reports(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+def complete_reports(
+    context: click.Context, parameter: click.Parameter, typed: str
+) -> list[CompletionItem]:
     """Formats of reports, each with its colon."""
     return begun((f"{name}:" for name in list_formats()), typed)
 
@@ -96,7 +104,13 @@ def all_of(*options: Decorator) -> Decorator:
 def backends_option(help: str) -> Decorator:
     """The option ``-b``, which `help` explains."""
     return click.option(
-        "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=complete_backends, help=help
+        "-b",
+        "--backend",
+        "backends",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_backends,
+        help=help,
     )
 
 
@@ -104,9 +118,18 @@ bundled_option = click.option(
     "--bundled", is_flag=True, help="The specs that come with gradcheck, in place of the project's."
 )
 selection_options = all_of(
-    click.option("-k", "keywords", metavar="EXPR", help="Only cases whose names fit, as in 'tanh and not float32'."),
     click.option(
-        "-t", "--tag", "tags", metavar="EXPR", help="Only scenarios whose tags fit, as in 'apply and not slow'."
+        "-k",
+        "keywords",
+        metavar="EXPR",
+        help="Only cases whose names fit, as in 'tanh and not float32'.",
+    ),
+    click.option(
+        "-t",
+        "--tag",
+        "tags",
+        metavar="EXPR",
+        help="Only scenarios whose tags fit, as in 'apply and not slow'.",
     ),
 )
 mode_option = click.option(
@@ -114,7 +137,10 @@ mode_option = click.option(
     help="How much of every Jacobian is compared: projections, also the entries of a diagonal one, or all entries.",
 )  # fmt: skip
 order_option = click.option(
-    "--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of every gradient that is checked as well."
+    "--order",
+    type=click.IntRange(1, 2),
+    default=1,
+    help="2: the derivative of every gradient that is checked as well.",
 )
 effort_option = click.option(
     "--effort", type=click.Choice(["usual", "full"]), default="usual", show_default=True,
@@ -163,10 +189,14 @@ allow_code_option = click.option(
 def check_executor(executor: str) -> None:
     """See that there is such an executor."""
     if executor != "local" and not re.fullmatch("dask:.+", executor):
-        raise UserError(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
+        raise UserError(
+            f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786"
+        )
 
 
-def report_files(texts: Sequence[str], formats: Collection[str] = (), in_folder: str = "") -> list[tuple[str, Path]]:
+def report_files(
+    texts: Sequence[str], formats: Collection[str] = (), in_folder: str = ""
+) -> list[tuple[str, Path]]:
     """Return `report_file` of each text; no two may be written to one place.
 
     `formats` are the formats that there are; by default those of the reports of a run.
@@ -184,7 +214,9 @@ def report_file(text: str, formats: Collection[str], in_folder: str = "") -> tup
     """The format and the path in ``FORMAT:PATH``; of the format `in_folder` the path is a folder."""
     name, _, path = text.partition(":")
     if name not in formats or not path:
-        otherwise = f"write FORMAT:PATH, such as json:results.json; the formats are {', '.join(formats)}"
+        otherwise = (
+            f"write FORMAT:PATH, such as json:results.json; the formats are {', '.join(formats)}"
+        )
         suffix = Path(text).suffix.removeprefix(".") if not path else ""
         near = hint(name, formats if path else (), otherwise)
         meant = f"did you mean {suffix}:{text}?" if suffix in formats else near
@@ -203,7 +235,11 @@ def report_file(text: str, formats: Collection[str], in_folder: str = "") -> tup
 def number_of_jobs(jobs: str | int) -> int:
     """How many cases run at a time: `jobs` is ``auto``, or a number from 1 on."""
     if jobs == "auto":
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     if not re.fullmatch("[0-9]{1,9}", str(jobs)) or int(jobs) < 1:
         raise UserError(f"-j {jobs}: write a number from 1 on, or auto")
     return int(jobs)

@@ -12,7 +12,13 @@ import click
 from gradcheck.codes import CODES, explained
 from gradcheck.commands.shared_options import codes_and_scenarios
 from gradcheck.commands.specs import bundled_scenarios, read_specs, scenario_of
-from gradcheck.conformance.catalogue import Document, Rule, iterate_rules, load_catalogue, scenarios_citing
+from gradcheck.conformance.catalogue import (
+    Document,
+    Rule,
+    iterate_rules,
+    load_catalogue,
+    scenarios_citing,
+)
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
 from gradcheck.spec.model import Scenario, SpecFile
@@ -25,10 +31,16 @@ from gradcheck.support.user_error import UserError
 
 @click.command()
 @click.argument(
-    "names", nargs=-1, required=True, metavar="[PATH]... ID|RULE|CODE...", shell_complete=codes_and_scenarios
+    "names",
+    nargs=-1,
+    required=True,
+    metavar="[PATH]... ID|RULE|CODE...",
+    shell_complete=codes_and_scenarios,
 )
 @click.option(
-    "--reproduce", is_flag=True, help="Print a program that shows without gradcheck what releases do instead."
+    "--reproduce",
+    is_flag=True,
+    help="Print a program that shows without gradcheck what releases do instead.",
 )
 def show(names: tuple[str, ...], reproduce: bool) -> None:
     """Show scenarios as their files have them, rules with their quotes, diagnosis codes with cause and fix.
@@ -83,7 +95,11 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
             continue
         if digits := re.fullmatch(r"(?:GC)?([0-9OIL]{1,4})", name.upper()):
             code = "GC" + digits[1].translate(str.maketrans("OIL", "011"))
-            near = f"did you mean {code}?" if code in CODES else f"the codes are {min(CODES)} to {max(CODES)}"
+            near = (
+                f"did you mean {code}?"
+                if code in CODES
+                else f"the codes are {min(CODES)} to {max(CODES)}"
+            )
             raise UserError(f"there is no code {name!r}; {near}; `gradcheck list codes` lists them")
     specs, ids = read_specs(names)
     if not ids:
@@ -116,7 +132,9 @@ def show_scenario(scenario: Scenario, spec: SpecFile, known: dict[str, Scenario]
     show_layer(scenario, spec)
     chain: Scenario | None = scenario
     while chain is not None:
-        click.echo(f"# {shown_path(chain.path)}:{chain.line}:{chain.column}\n{safe(source(chain, spec))}")
+        click.echo(
+            f"# {shown_path(chain.path)}:{chain.line}:{chain.column}\n{safe(source(chain, spec))}"
+        )
         chain = known.get(chain.extends or "")
 
 
@@ -137,7 +155,9 @@ def show_layer(scenario: Scenario, spec: SpecFile) -> None:
 def source(scenario: Scenario, spec: SpecFile) -> str:
     """The scenario's lines in its file, without what introduces the next one; of a case, what it shares before it."""
     lines = read_text(Path(scenario.path), scenario.path).lines
-    starts = sorted({line for other in spec.scenarios for line in (other.line, other.begins)} | {len(lines) + 1})
+    starts = sorted(
+        {line for other in spec.scenarios for line in (other.line, other.begins)} | {len(lines) + 1}
+    )
 
     def block(first: int, column: int) -> list[str]:
         found = lines[first - 1 : next(line for line in starts if line > first) - 1]

@@ -43,10 +43,14 @@ def read_specs(
     """
     for name in names:
         if LAYER_REFERENCE.fullmatch(name):
-            raise UserError(f"{name} is no spec file or id; `gradcheck check {name}` checks that layer")
+            raise UserError(
+                f"{name} is no spec file or id; `gradcheck check {name}` checks that layer"
+            )
         if name.endswith(".py") and Path(name).is_file():
             module = ".".join(Path(name).with_suffix("").parts)
-            raise UserError(f"{name} is no spec file; `gradcheck check {module}:LAYER` checks a layer of it")
+            raise UserError(
+                f"{name} is no spec file; `gradcheck check {module}:LAYER` checks a layer of it"
+            )
         if Path(name).suffix not in SPEC_SUFFIXES and Path(name).is_file():
             raise UserError(f"{name} is no spec file: these are named <topic>.grad.yaml")
     places = [place for name in names if (place := place_in_file(name)) is not None]
@@ -60,7 +64,9 @@ def read_specs(
     ids += [id_at(file, at, specs) for file, at in places]
     known = {scenario.id for spec in specs for scenario in spec.scenarios}
     for name in ids:
-        if name not in known and (near := next(filter(os.path.isfile, (f"{name}.yaml", f"{name}.grad.yaml")), None)):
+        if name not in known and (
+            near := next(filter(os.path.isfile, (f"{name}.yaml", f"{name}.grad.yaml")), None)
+        ):
             raise UserError(f"no file, folder or scenario is called {name!r}; did you mean {near}?")
     if not paths and not bundled and not {scenario_of(name) for name in ids} <= known:
         specs += [without(spec, known) for spec in read_bundled()]
@@ -81,7 +87,9 @@ def place_in_file(name: str) -> tuple[str, str] | None:
 def id_at(file: str, at: str, specs: Sequence[SpecFile]) -> str:
     """The id that is named, or that of the scenario on a line of a file, as in ``FILE::ID`` and ``FILE:LINE``."""
     here = os.path.realpath(located(file))
-    scenarios = [one for spec in specs if os.path.realpath(spec.path) == here for one in spec.scenarios]
+    scenarios = [
+        one for spec in specs if os.path.realpath(spec.path) == here for one in spec.scenarios
+    ]
     if not at.isdigit():
         if scenario_of(at) not in {one.id for one in scenarios}:
             ids = [one.id for one in scenarios]
@@ -114,7 +122,9 @@ def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[
     except SpecError as error:
         for diagnostic in error.diagnostics:
             click.echo(diagnostic.render(), err=True)
-        click.echo(f"{count(len(error.diagnostics), 'mistake')} in spec files; nothing was run", err=True)
+        click.echo(
+            f"{count(len(error.diagnostics), 'mistake')} in spec files; nothing was run", err=True
+        )
         raise SystemExit(USAGE) from None
 
 
@@ -127,7 +137,9 @@ def find_specs(
     its root. Raises ConfigError: the settings cannot be used.
     """
     if bundled and paths:
-        raise UserError(f"--bundled takes the specs that come with gradcheck, and {paths[0]} is not one of them")
+        raise UserError(
+            f"--bundled takes the specs that come with gradcheck, and {paths[0]} is not one of them"
+        )
     if bundled:
         return bundled_files(), []
     if paths:
@@ -191,7 +203,9 @@ def new_spec(option: str, name: str) -> Path:
     file = Path(name)
     if not name.endswith(".grad.yaml"):
         stem = re.sub(r"(\.grad)?\.ya?ml$", "", name)
-        raise UserError(f"{option} {name}: spec files are named <topic>.grad.yaml: write {stem}.grad.yaml")
+        raise UserError(
+            f"{option} {name}: spec files are named <topic>.grad.yaml: write {stem}.grad.yaml"
+        )
     if not file.absolute().parent.is_dir():
         raise UserError(f"{option} {name}: there is no folder {file.parent}: make it first")
     if file.exists():

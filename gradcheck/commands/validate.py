@@ -43,7 +43,11 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
     for name in [*map(str, files), *("-" for path in paths if path == "-")]:
         results[name] = []
         try:
-            text = read_text(Path(name), name) if name != "-" else decode(sys.stdin.buffer.read(MAX_BYTES + 1), "-")
+            text = (
+                read_text(Path(name), name)
+                if name != "-"
+                else decode(sys.stdin.buffer.read(MAX_BYTES + 1), "-")
+            )
             given[name] = given_in(interpret(text))
         except SpecError as error:
             results[name] = error.diagnostics
@@ -55,7 +59,9 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
     context.exit(USAGE if any(results.values()) else 0)
 
 
-def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
+def show_text(
+    results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context
+) -> None:
     """Each mistake with its line, a line for each file, and the sum."""
     color = context.color if context.color is not None else sys.stdout.isatty()
     for path, mistakes in results.items():
@@ -63,7 +69,9 @@ def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], cont
             click.echo(mistake.render(color), color=color)
         if len(mistakes) > _MOST_SHOWN:
             click.echo(f"{escape(path)}: and {len(mistakes) - _MOST_SHOWN} more errors")
-        verdict = count(len(mistakes), "error") if mistakes else f"ok, {count(counts[path], 'scenario')}"
+        verdict = (
+            count(len(mistakes), "error") if mistakes else f"ok, {count(counts[path], 'scenario')}"
+        )
         click.echo(f"{escape(path)}: {verdict}")
     total = sum(map(len, results.values()))
     scenarios = count(sum(counts.values()), "scenario")
@@ -74,18 +82,26 @@ def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], cont
     )
 
 
-def show_json(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
+def show_json(
+    results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context
+) -> None:
     """An object for each file: its path, how many scenarios it has, its mistakes."""
     import json  # here: text does without
 
     files = [
-        {"path": path, "scenarios": counts.get(path, 0), "errors": [asdict(one) for one in mistakes]}
+        {
+            "path": path,
+            "scenarios": counts.get(path, 0),
+            "errors": [asdict(one) for one in mistakes],
+        }
         for path, mistakes in results.items()
     ]
     click.echo(json.dumps(files, indent=1))
 
 
-def show_github(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
+def show_github(
+    results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context
+) -> None:
     """An annotation for each mistake; past `without_commands`, which takes commands out of what is printed."""
     from gradcheck.report.github import command
 
@@ -93,4 +109,7 @@ def show_github(results: dict[str, list[Diagnostic]], counts: dict[str, int], co
     for mistakes in results.values():
         for one in mistakes:
             said = " ".join(filter(None, [one.message, one.help and f"({one.help})"]))
-            print(command(one.path, max(one.line, 1), max(one.column, 1), "gradcheck validate", said), file=stream)
+            print(
+                command(one.path, max(one.line, 1), max(one.column, 1), "gradcheck validate", said),
+                file=stream,
+            )

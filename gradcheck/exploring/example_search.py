@@ -34,7 +34,9 @@ class FoundError(Exception):
     """An example fails."""
 
 
-NOT_INSTALLED = 'explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"'
+NOT_INSTALLED = (
+    'explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"'
+)
 """What is said of the ImportError of `search`."""
 DECIDED = (Status.PASS, Status.KINK, Status.FAIL)
 """Statuses of examples whose gradient was checked. All others say why theirs was not."""
@@ -148,7 +150,9 @@ def search(
         look()
     except FoundError:
         pass
-    except hypothesis.errors.HypothesisException:  # time was up while it was shrinking: then nothing fails again
+    except (
+        hypothesis.errors.HypothesisException
+    ):  # time was up while it was shrinking: then nothing fails again
         if found.smallest is None:
             raise
     if found.smallest is not None:
@@ -172,16 +176,24 @@ def nothing_checked(search: Search) -> str:
 
 def outcome_lines(search: Search, words: Mapping[str, InputWord]) -> list[str]:
     """What was tried, and what came of it."""
-    names = {Status.KINK: "beside a kink", Status.INCONCLUSIVE: "undecided", Status.UNSUPPORTED: "unsupported"}
+    names = {
+        Status.KINK: "beside a kink",
+        Status.INCONCLUSIVE: "undecided",
+        Status.UNSUPPORTED: "unsupported",
+    }
     parts = [f"{search.counts[Status.PASS]} right"]
-    parts += [f"{search.counts[status]} {name}" for status, name in names.items() if search.counts[status]]
+    parts += [
+        f"{search.counts[status]} {name}" for status, name in names.items() if search.counts[status]
+    ]
     raised = search.tried - sum(search.counts[s] for s in (Status.PASS, Status.FAIL, *names))
     parts += [f"{raised} raised"] if raised else []
     parts += [f"{search.counts[Status.FAIL]} wrong"] if search.counts[Status.FAIL] else []
     letters = sorted({letter for word in words.values() for letter in word.letters})
     sizes = f" (sizes {', '.join(letters)} from 0 to 33)" if letters else ""
     lines = [f"explore: {count(search.tried, 'example')}{sizes}: {', '.join(parts)}"]
-    lines += [f"  no verdict at {example}: {said}" for said, example in list(search.reasons.items())[:3]]
+    lines += [
+        f"  no verdict at {example}: {said}" for said, example in list(search.reasons.items())[:3]
+    ]
     if search.smallest is not None:
         lines.append(f"  smallest that is wrong: {search.smallest}")
     return lines
@@ -191,10 +203,16 @@ def outcome_lines(search: Search, words: Mapping[str, InputWord]) -> list[str]:
 def make_small(found: Search, words: Mapping[str, InputWord]) -> None:
     """Make the smallest failure smaller, as long as it fails: sizes, what is unusual about it, then its numbers: fewer
     digits (what is not 0 does not become it, as layers have kinks there), and plain ones."""
-    while found.smallest is not None and any(found.fails(build(words, one)) for one in plainer(found.smallest.recipe)):
+    while found.smallest is not None and any(
+        found.fails(build(words, one)) for one in plainer(found.smallest.recipe)
+    ):
         pass
     assert found.smallest is not None
-    names = [n for n, one in found.smallest.inputs.items() if one.values.dtype.kind == "f" and not one.alias_of]
+    names = [
+        n
+        for n, one in found.smallest.inputs.items()
+        if one.values.dtype.kind == "f" and not one.alias_of
+    ]
     for places, name in product((0, 1, 2, 3), names):
         values = found.smallest.inputs[name].values
         near = values.round(places)
@@ -221,7 +239,9 @@ def plainer(recipe: Recipe) -> Iterator[Recipe]:
         if layout != "contiguous":
             yield recipe._replace(layouts={**recipe.layouts, name: "contiguous"})
     for name in recipe.aliases:
-        yield recipe._replace(aliases={other: of for other, of in recipe.aliases.items() if other != name})
+        yield recipe._replace(
+            aliases={other: of for other, of in recipe.aliases.items() if other != name}
+        )
     kinds = list(KINDS_OF_VALUES)
     for name, kind in recipe.kinds.items():
         for other in kinds[: kinds.index(kind)]:
@@ -231,7 +251,8 @@ def plainer(recipe: Recipe) -> Iterator[Recipe]:
 def with_values(example: Example, name: str, values: NumpyArray) -> Example:
     """The example with other values of one input, and of those in its memory."""
     changed = {
-        key: one._replace(values=values) if name in (key, one.alias_of) else one for key, one in example.inputs.items()
+        key: one._replace(values=values) if name in (key, one.alias_of) else one
+        for key, one in example.inputs.items()
     }
     return example._replace(inputs=changed)
 
@@ -241,14 +262,18 @@ def input_words_of(case: Case) -> dict[str, InputWord]:
     """Return what the search needs to know of the inputs of a case: sizes that ``sizes`` names with a capital letter
     are free, and of inputs whose values are not drawn the sizes alone count.
     """
-    fixed = {name: size for name, size in case.scenario.sizes.items() if not FREE_SIZE.fullmatch(name)}
+    fixed = {
+        name: size for name, size in case.scenario.sizes.items() if not FREE_SIZE.fullmatch(name)
+    }
     words: dict[str, InputWord] = {}
     for name, written in case.scenario.inputs.items():
         one = written.at({**fixed, **case.parameters})
         if not one.alias_of:
             (low, high), value = one.range or (None, None), None if is_drawn(one) else 0.0
             sizes = np.shape(one.values) if one.values is not None else one.shape or ()
-            words[name] = InputWord(name, sizes, one.dtype, one.below, one.stop_gradient, "split", low, high, value)
+            words[name] = InputWord(
+                name, sizes, one.dtype, one.below, one.stop_gradient, "split", low, high, value
+            )
     return words
 
 

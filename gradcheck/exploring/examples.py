@@ -64,7 +64,11 @@ class Example(NamedTuple):
         how = sorted({f"{one.dtype}" for one in self.inputs.values() if one.word.is_floating})
         layouts = sorted({one.layout for one in self.inputs.values()} - {"contiguous"})
         kinds = [f"{name} {kind}" for name, kind in self.recipe.kinds.items() if kind != "normal"]
-        aliases = [f"{name} in the memory of {one.alias_of}" for name, one in self.inputs.items() if one.alias_of]
+        aliases = [
+            f"{name} in the memory of {one.alias_of}"
+            for name, one in self.inputs.items()
+            if one.alias_of
+        ]
         return ", ".join(filter(None, [sizes, *how, *layouts, *kinds, *aliases]))
 
 
@@ -105,12 +109,16 @@ KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], Numpy
     "small": lambda shape, random: 1e-3 * normal(shape, random),
     "far from 0": lambda shape, random: 100.0 + normal(shape, random),
     "zeros": lambda shape, random: np.zeros(shape),
-    "subnormal": lambda shape, random: random.choice([-1.0, 1.0], shape) * random.uniform(0.125, 0.75, shape),
+    "subnormal": lambda shape, random: (
+        random.choice([-1.0, 1.0], shape) * random.uniform(0.125, 0.75, shape)
+    ),
 }
 """What floating values may be like, the plainest first; subnormal ones in units of `SMALLEST`."""
 
 
-def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: RandomGenerator, dtype: str) -> NumpyArray:
+def values_of(
+    word: InputWord, shape: tuple[int, ...], kind: str, random: RandomGenerator, dtype: str
+) -> NumpyArray:
     """Values of an input that fit into a dtype: of a kind, in its range, or what its word says."""
     if word.value is not None:
         return np.full(shape, word.value)
@@ -139,7 +147,9 @@ def build(words: Mapping[str, InputWord], recipe: Recipe) -> Example:
     def shape(word: InputWord) -> tuple[int, ...]:
         return tuple(at[size] if isinstance(size, str) else size for size in word.sizes or ())
 
-    while max(at.values(), default=0) > 1 and any(prod(shape(word)) > MOST_NUMBERS for word in words.values()):
+    while max(at.values(), default=0) > 1 and any(
+        prod(shape(word)) > MOST_NUMBERS for word in words.values()
+    ):
         at = {letter: max(1, size // 2) if size else 0 for letter, size in at.items()}
     random = np.random.default_rng(recipe.numbers)
     inputs: dict[str, Drawn] = {}
@@ -166,7 +176,9 @@ SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
 """What a free size is drawn from: small ones mostly, none at all, and those around powers of two, where blocks end."""
 
 
-def drawn(words: Mapping[str, InputWord], dtypes: Sequence[str], layouts: Sequence[str] = get_args(Layout)) -> Any:
+def drawn(
+    words: Mapping[str, InputWord], dtypes: Sequence[str], layouts: Sequence[str] = get_args(Layout)
+) -> Any:
     """The strategy of `gradcheck.exploring.examples.Example` for some inputs.
 
     Args:
@@ -189,17 +201,33 @@ def drawn(words: Mapping[str, InputWord], dtypes: Sequence[str], layouts: Sequen
             for name, word in words.items()
             if word.is_floating and word.low is None and word.value is None
         }
-        laid = {name: draw(st.sampled_from(list(layouts))) for name, word in words.items() if len(word.sizes or ()) > 1}
-        first: dict[InputWord, str] = {}  # of inputs of the same word, which could lie in the same memory
-        alike = {n: first.setdefault(word._replace(name=""), n) for n, word in words.items() if word.is_floating}
+        laid = {
+            name: draw(st.sampled_from(list(layouts)))
+            for name, word in words.items()
+            if len(word.sizes or ()) > 1
+        }
+        first: dict[
+            InputWord, str
+        ] = {}  # of inputs of the same word, which could lie in the same memory
+        alike = {
+            n: first.setdefault(word._replace(name=""), n)
+            for n, word in words.items()
+            if word.is_floating
+        }
         several = len(layouts) > 1
-        shared = {n: other for n, other in alike.items() if several and n != other and draw(st.integers(0, 7)) == 0}
+        shared = {
+            n: other
+            for n, other in alike.items()
+            if several and n != other and draw(st.integers(0, 7)) == 0
+        }
         return build(words, Recipe(sizes, dtype, kinds, laid, draw(st.integers(0, 2**16)), shared))
 
     return example()
 
 
-def scenario_text(example: Example, reference: str, identity: str, call: str = "", title: str = "") -> str:
+def scenario_text(
+    example: Example, reference: str, identity: str, call: str = "", title: str = ""
+) -> str:
     """A spec file with the one scenario."""
     lines = ["schema: gradcheck/v1", "scenarios:", f"  - id: {identity}"]
     if title:
@@ -220,7 +248,9 @@ def input_text(one: Drawn) -> str:
         parts.append(f"layout: {{aliased: {one.alias_of}}}")
     else:
         parts.append(
-            f"values: {json.dumps(one.values.tolist())}" if one.values.size else f"shape: {list(one.values.shape)}"
+            f"values: {json.dumps(one.values.tolist())}"
+            if one.values.size
+            else f"shape: {list(one.values.shape)}"
         )
         if one.dtype != "float64":
             parts.append(f"dtype: {one.dtype}")

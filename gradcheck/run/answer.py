@@ -78,7 +78,9 @@ def bounded(data: dict[str, Any]) -> dict[str, Any]:
 def ends_of(traceback: str) -> str:
     """Return a traceback, or where it begins and what it ends with."""
     half = MOST_TEXT // 2 - 5
-    return traceback if len(traceback) <= MOST_TEXT else f"{traceback[:half]}\n…\n{traceback[-half:]}"
+    return (
+        traceback if len(traceback) <= MOST_TEXT else f"{traceback[:half]}\n…\n{traceback[-half:]}"
+    )
 
 
 def cut(text: str, most: int) -> str:
@@ -99,7 +101,11 @@ def result_of(case: Case, outcome: Outcome) -> Result:
             return Result.model_validate_json(outcome.answer).model_copy(update={"output": output})
         except ValidationError as error:
             where = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
-            return case.result(Status.CRASH, f"the process sent something that is not a result: {where}", output=output)
+            return case.result(
+                Status.CRASH,
+                f"the process sent something that is not a result: {where}",
+                output=output,
+            )
     messages = {
         "time": f"ran longer than {case.timeout:g} s and was stopped",
         "memory": f"used more than {shown_size(case.memory)} of memory and was stopped",

@@ -48,7 +48,9 @@ def run_case_here(text: str, version: str, execute: str = EXECUTE) -> str:
     Raises RuntimeError: another version of gradcheck is installed there.
     """
     if version != __version__:
-        raise RuntimeError(f"the cluster has gradcheck {__version__}, this machine {version}: install the same version")
+        raise RuntimeError(
+            f"the cluster has gradcheck {__version__}, this machine {version}: install the same version"
+        )
     return runner_here(execute).submit(Case.model_validate_json(text)).result().model_dump_json()
 
 
@@ -78,11 +80,15 @@ class DaskExecutor:
             client: Any = Client
             self.client: Any = client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
-            raise RunnerError(f"--executor dask:{address}: no scheduler answers there ({error})") from None
+            raise RunnerError(
+                f"--executor dask:{address}: no scheduler answers there ({error})"
+            ) from None
         try:
             self.client.wait_for_workers(1, timeout=WORKERS)
         except TimeoutError:
-            raise RunnerError(f"--executor dask:{address}: no worker has come after {WORKERS:g} s") from None
+            raise RunnerError(
+                f"--executor dask:{address}: no worker has come after {WORKERS:g} s"
+            ) from None
         threads = sum(self.client.nthreads().values())
         self.slots = min(threads, jobs or threads)
         self.cluster = self.client.get_executor(pure=False)
@@ -96,7 +102,10 @@ class DaskExecutor:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
         with suppress(Exception):  # the scheduler may be lost
@@ -118,7 +127,9 @@ class DaskExecutor:
                 elif alone_since is None:
                     alone_since = time.monotonic()
                 elif time.monotonic() - alone_since >= ALONE:
-                    error = RunnerError(f"--executor dask:{self.address}: there has been no worker for {ALONE:g} s")
+                    error = RunnerError(
+                        f"--executor dask:{self.address}: there has been no worker for {ALONE:g} s"
+                    )
                     for future in list(self.waiting):
                         self.settle(future, error)
 
@@ -139,7 +150,9 @@ class DaskExecutor:
         with self.lock:
             self.waiting.add(future)
         try:
-            sent = self.cluster.submit(run_case_here, case.model_dump_json(), __version__, self.execute)
+            sent = self.cluster.submit(
+                run_case_here, case.model_dump_json(), __version__, self.execute
+            )
         except Exception as error:  # whatever Dask raises when it has no scheduler any more
             self.settle(future, self.failure(error))
         else:
@@ -158,5 +171,9 @@ class DaskExecutor:
     def failure(self, error: BaseException) -> RunnerError:
         """Return what to say of an error of the cluster's."""
         lost = self.client.status != "running"
-        reason = "the scheduler was lost" if lost else f"the cluster failed: {str(error) or type(error).__name__}"
+        reason = (
+            "the scheduler was lost"
+            if lost
+            else f"the cluster failed: {str(error) or type(error).__name__}"
+        )
         return RunnerError(f"--executor dask:{self.address}: {reason}")

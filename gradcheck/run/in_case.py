@@ -54,7 +54,9 @@ def run_case(execute: Execute, text: bytes, answer: int, output: int) -> NoRetur
         os.close(output)
         sys.stdout, sys.stderr = line_writer(1), line_writer(2)
         case = Case.model_validate_json(text)
-        if case.backend != "cupy":  # CUDA reserves far more than it uses; what it uses is watched all the same
+        if (
+            case.backend != "cupy"
+        ):  # CUDA reserves far more than it uses; what it uses is watched all the same
             limit_own_memory(case.memory)
         random.seed(case.seed)
         np.random.seed(case.seed)
@@ -75,7 +77,9 @@ def run_case(execute: Execute, text: bytes, answer: int, output: int) -> NoRetur
 
 def line_writer(descriptor: int) -> TextIO:
     """Open a descriptor for text; every line is written at once, so that a crash loses none."""
-    return open(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    return open(
+        descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
+    )
 
 
 def execute_safely(execute: Execute, case: Case) -> Result:

@@ -50,7 +50,9 @@ for name, folder in ours.items():
 def our_packages() -> dict[str, str]:
     """The folders of gradcheck and of the engine, by name."""
     found = {name: find_spec(name) for name in ("gradcheck", "pylayer")}
-    return {name: os.path.dirname(spec.origin) for name, spec in found.items() if spec and spec.origin}
+    return {
+        name: os.path.dirname(spec.origin) for name, spec in found.items() if spec and spec.origin
+    }
 
 
 def users_folders() -> list[str]:
@@ -68,4 +70,8 @@ def users_folders() -> list[str]:
 def environment(interpreter: str = "") -> dict[str, str]:
     """The environment of a server: this one's, with one thread per case and the same hashes in every run."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**threads, "PYTHONHASHSEED": "0", **(without_our_paths() if interpreter else os.environ)}
+    return {
+        **threads,
+        "PYTHONHASHSEED": "0",
+        **(without_our_paths() if interpreter else os.environ),
+    }

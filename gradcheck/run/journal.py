@@ -70,7 +70,9 @@ def read_journal(path: Path = JOURNAL_PATH) -> JournalContents:
                 records.pop(record.result.name, None)
                 records[record.result.name] = record
     except FileNotFoundError:
-        raise UserError(f"no last run is recorded in this folder ({path}): `gradcheck run` records one") from None
+        raise UserError(
+            f"no last run is recorded in this folder ({path}): `gradcheck run` records one"
+        ) from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
     return JournalContents(list(records.values()), skipped)
@@ -116,7 +118,9 @@ class Journal:
             if os.write(self.descriptor, line) < len(line):
                 raise OSError("the disk is full")
         except OSError as error:
-            self.problem = f"{self.path}: {error.strerror or error}; results from here on are not recorded"
+            self.problem = (
+                f"{self.path}: {error.strerror or error}; results from here on are not recorded"
+            )
             self.close()
 
     def close(self) -> None:

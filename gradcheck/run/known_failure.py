@@ -45,14 +45,18 @@ class KnownFailure(BaseModel):
         for name, outputs in wrong_gradients(result.gradient).items():
             if name not in self.wrong:
                 new.append(f"gradient of {name}")
-            elif others := [one for one in outputs if self.wrong[name] and one not in self.wrong[name]]:
+            elif others := [
+                one for one in outputs if self.wrong[name] and one not in self.wrong[name]
+            ]:
                 new.append(f"gradient of {name} through {', '.join(others)}")
         return new
 
 
 def broken_codes(gradient: GradientSummary) -> tuple[str, ...]:
     """The codes in a summary that say that something is wrong, rather than why."""
-    return tuple(sorted({cause.code for cause in gradient.diagnosis if says_what_is_wrong(cause.code)}))
+    return tuple(
+        sorted({cause.code for cause in gradient.diagnosis if says_what_is_wrong(cause.code)})
+    )
 
 
 def wrong_gradients(gradient: GradientSummary) -> dict[str, tuple[str, ...]]:
@@ -63,7 +67,9 @@ def wrong_gradients(gradient: GradientSummary) -> dict[str, tuple[str, ...]]:
     for name, (count, _) in gradient.wrong_counts.items():
         entries = [entry for entry in gradient.wrong if entry.input == name]
         all_listed = gradient.exhaustive and len({entry.index for entry in entries}) == count
-        known = {entry.output for entry in entries} if all_listed and len(entries) < MOST_LISTED else ()
+        known = (
+            {entry.output for entry in entries} if all_listed and len(entries) < MOST_LISTED else ()
+        )
         if count:
             found[name] = tuple(sorted(known))
     return found

@@ -14,7 +14,9 @@ def parse_size(text: str) -> int:
 
     Raises ValueError: it is not a size of at least 1 MiB.
     """
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(
+        r"(\d{1,15}(?:\.\d{1,6})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE
+    )
     size = int(float(match[1]) * UNITS[match[2].upper()]) if match else 0
     if not 1 << 20 <= size < 1 << 60:
         raise ValueError(f"{text!r} is not a size: write one of at least 1M, such as 512M or 2G")
@@ -42,4 +44,7 @@ def limit_own_memory(extra: int) -> None:
     present = int(re.search(r"^VmData:\s+(\d+) kB", status, re.MULTILINE)[1]) << 10  # type: ignore[index]
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     wanted = present + extra
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_DATA,
+        (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard),
+    )

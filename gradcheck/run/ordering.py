@@ -31,7 +31,9 @@ OnDone = Callable[[Case, Result, bool], None]
 class OrderedRun:
     """One run of cases on an executor; `stop` ends it at once."""
 
-    def __init__(self, executor: Executor, on_done: OnDone = lambda case, result, known: None) -> None:
+    def __init__(
+        self, executor: Executor, on_done: OnDone = lambda case, result, known: None
+    ) -> None:
         self.executor, self.on_done = executor, on_done
         self.cases: Sequence[Case] = ()
         self.waiting: dict[Future[Result], int] = {}
@@ -43,7 +45,9 @@ class OrderedRun:
         self.stopped = True
         self.executor.stop()
 
-    def results(self, cases: Sequence[Case], known: Mapping[str, Result] | None = None) -> Iterator[Result]:
+    def results(
+        self, cases: Sequence[Case], known: Mapping[str, Result] | None = None
+    ) -> Iterator[Result]:
         """Yield the results in the order of `cases`, each as soon as it and all before it are there.
 
         Results that are `known` by name are taken over. After `stop`: those that had finished, without the gaps.

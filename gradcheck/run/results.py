@@ -68,7 +68,9 @@ class SideBySide:
         sound = [one for one in group if one.status in COMPARED and one.values]
         if len(sound) < 2:
             return
-        from gradcheck.case.values import differences  # it needs NumPy, which is not imported where nothing is compared
+        from gradcheck.case.values import (
+            differences,
+        )  # it needs NumPy, which is not imported where nothing is compared
 
         for other in sound[1:]:
             self.compared += 1
@@ -123,14 +125,18 @@ class Baseline:
             content = json.loads(read_limited(path, MOST_BASELINE_BYTES))
             if content["format"] not in (BASELINE_FORMAT, STATUSES_ALONE):
                 raise ValueError
-            return cls(path, {name: known_failure(value) for name, value in content["failures"].items()})
+            return cls(
+                path, {name: known_failure(value) for name, value in content["failures"].items()}
+            )
         except OSError as error:
             hint = "" if path.exists() else "; --baseline-update writes one"
             raise UserError(f"--baseline {path}: {error.strerror or error}{hint}") from None
         except FileTooLargeError as error:
             raise UserError(f"--baseline {path}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise UserError(f"--baseline {path}: this is no baseline; --baseline-update writes one") from None
+            raise UserError(
+                f"--baseline {path}: this is no baseline; --baseline-update writes one"
+            ) from None
 
     def judged(self, result: Result) -> Result:
         """`result` as an XFAIL if it is a failure that is known, and nothing new is wrong in it; else as it is."""
@@ -151,19 +157,32 @@ class Baseline:
         Cases that are not among `results` stay as they are.
         """
         found = {result.name: result for result in results}
-        kept = {name: known for name, known in self.known.items() if name not in found or self._fails(found[name])}
+        kept = {
+            name: known
+            for name, known in self.known.items()
+            if name not in found or self._fails(found[name])
+        }
         if not prune:
-            kept |= {name: KnownFailure.of(result) for name, result in found.items() if not result.status.green}
+            kept |= {
+                name: KnownFailure.of(result)
+                for name, result in found.items()
+                if not result.status.green
+            }
             for name in kept.keys() & found.keys():
                 if found[name].status is Status.XFAIL:  # known, and held as it fails now
                     kept[name] = KnownFailure.of(found[name], kept[name].status)
-        failures = {name: known.model_dump(mode="json", exclude_none=True) for name, known in sorted(kept.items())}
+        failures = {
+            name: known.model_dump(mode="json", exclude_none=True)
+            for name, known in sorted(kept.items())
+        }
         text = json.dumps({"format": BASELINE_FORMAT, "failures": failures}, indent=1)
         write_whole(self.path, text + "\n")
         self.known = kept
 
     def _fails(self, result: Result) -> bool:
-        return not result.status.green or (result.status is Status.XFAIL and result.name in self.known)
+        return not result.status.green or (
+            result.status is Status.XFAIL and result.name in self.known
+        )
 
 
 def known_failure(value: Any) -> KnownFailure:

@@ -21,7 +21,15 @@ import psutil
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import Outcome, Stopped, how_it_ended, result_of
-from gradcheck.run.interpreter import EXECUTE, LENGTH_BYTES, READY, START, START_LIMIT, environment, python
+from gradcheck.run.interpreter import (
+    EXECUTE,
+    LENGTH_BYTES,
+    READY,
+    START,
+    START_LIMIT,
+    environment,
+    python,
+)
 from gradcheck.support.user_error import UserError
 
 OUTPUT_KEPT = 16_000
@@ -74,7 +82,13 @@ class Server:
         self.connection, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [*python("gradcheck.run.server", interpreter), execute, backend, start, str(theirs.fileno())],
+                [
+                    *python("gradcheck.run.server", interpreter),
+                    execute,
+                    backend,
+                    start,
+                    str(theirs.fileno()),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=self.log,
                 stderr=self.log,
@@ -108,7 +122,9 @@ class Server:
         """
         started, text = time.perf_counter(), case.model_dump_json().encode()
         with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as output:
-            with suppress(BrokenPipeError, ConnectionResetError):  # `receive` says how the server ended
+            with suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # `receive` says how the server ended
                 header = len(text).to_bytes(LENGTH_BYTES, "big")
                 socket.send_fds(self.connection, [header], [answer.fileno(), output.fileno()])
                 self.connection.sendall(text)
@@ -229,7 +245,10 @@ class Runner:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
         self.threads.shutdown(cancel_futures=True)

@@ -33,7 +33,10 @@ C = TypeVar("C", bound=Selectable)
 
 
 def select(
-    cases: Iterable[C], ids: Iterable[str] = (), keywords: str | None = None, tags: str | None = None
+    cases: Iterable[C],
+    ids: Iterable[str] = (),
+    keywords: str | None = None,
+    tags: str | None = None,
 ) -> list[C]:
     """The cases that `ids`, the expression `keywords` (``-k``) and the expression `tags` (``-t``) all select.
 
@@ -101,7 +104,9 @@ def nothing_selected(keywords: str | None, cases: Iterable[Selectable]) -> str:
     said = ["nothing is selected"]
     for word in _Expression(keywords or "", "-k").words():
         if not any(word.lower() in name for name in names):
-            said.append(f"no case has {word!r} in its name; {hint(word.lower(), known, '`gradcheck list` shows them')}")
+            said.append(
+                f"no case has {word!r} in its name; {hint(word.lower(), known, '`gradcheck list` shows them')}"
+            )
     return ": ".join([said[0], "; ".join(said[1:])]).removesuffix(": ")
 
 

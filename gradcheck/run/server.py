@@ -56,7 +56,9 @@ def signal_when_children_end() -> socket.socket:
     readable, written = socket.socketpair()
     for end in (readable, written):
         end.setblocking(False)
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)  # a handler, so that Python writes to the socket
+    signal.signal(
+        signal.SIGCHLD, lambda number, frame: None
+    )  # a handler, so that Python writes to the socket
     signal.set_wakeup_fd(written.detach())
     return readable
 

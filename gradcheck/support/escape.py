@@ -59,7 +59,9 @@ def display_width(text: str) -> int:
     """Columns that `text` takes on a terminal: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
-    return sum(0 if is_mark(one) else 1 + (unicodedata.east_asian_width(one) in "WF") for one in text)
+    return sum(
+        0 if is_mark(one) else 1 + (unicodedata.east_asian_width(one) in "WF") for one in text
+    )
 
 
 class WithoutCommands:

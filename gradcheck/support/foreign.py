@@ -31,7 +31,9 @@ def described(error: BaseException) -> str:
     """An error in one line: its type and message, and its notes, as far as it has such."""
     notes = getattr(error, "__notes__", ())
     notes = [text_of(note) for note in notes] if isinstance(notes, (list, tuple)) else []
-    return " · ".join([f"{type_name(error)}: {text_of(error)}{attribute_meant(error)}".strip(), *notes])
+    return " · ".join(
+        [f"{type_name(error)}: {text_of(error)}{attribute_meant(error)}".strip(), *notes]
+    )
 
 
 def attribute_meant(error: BaseException) -> str:
@@ -39,6 +41,8 @@ def attribute_meant(error: BaseException) -> str:
     if type(error) is not AttributeError or "did you mean" in text_of(error).lower():
         return ""
     with suppress(Exception):  # what an object of the user's says of itself
-        near = nearest(str(error.name), [name for name in dir(error.obj) if not name.startswith("_")])
+        near = nearest(
+            str(error.name), [name for name in dir(error.obj) if not name.startswith("_")]
+        )
         return f"; did you mean {near}?" if near else ""
     return ""

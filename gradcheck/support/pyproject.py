@@ -35,7 +35,9 @@ def root_of(start: Path) -> Path:
     """Return the root of the project of `start`: the folder of `nearest_file`, or that with ``.git``, or `start`."""
     if file := nearest_file(start):
         return file.parent
-    return next((folder for folder in (start, *start.parents) if os.path.lexists(folder / ".git")), start)
+    return next(
+        (folder for folder in (start, *start.parents) if os.path.lexists(folder / ".git")), start
+    )
 
 
 def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
@@ -50,7 +52,9 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
     tool = content_of(file).get("tool", {})
     table = tool.get("gradcheck", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
-        raise ConfigError(f"{file}: tool.gradcheck must be a table: write [tool.gradcheck] and the keys below it")
+        raise ConfigError(
+            f"{file}: tool.gradcheck must be a table: write [tool.gradcheck] and the keys below it"
+        )
     return (file, table) if table else None
 
 
@@ -60,7 +64,11 @@ def content_of(file: Path) -> dict[str, Any]:
         return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror or error}") from None
-    except (FileTooLargeError, ValueError, RecursionError) as error:  # a date such as 2020-13-01 is a ValueError
+    except (
+        FileTooLargeError,
+        ValueError,
+        RecursionError,
+    ) as error:  # a date such as 2020-13-01 is a ValueError
         raise ConfigError(f"{file}: {shortened(str(error))}") from None
 
 

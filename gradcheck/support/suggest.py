@@ -35,8 +35,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return folded[(swapped or longer)[0]]
 
     def nearness(other: str) -> float:
-        begin = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
-        return difflib.SequenceMatcher(None, name, other).ratio() + BEGIN * begin / max(len(name), 1)
+        begin = sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False))
+        )
+        return difflib.SequenceMatcher(None, name, other).ratio() + BEGIN * begin / max(
+            len(name), 1
+        )
 
     near = max(difflib.get_close_matches(name, folded, 5), key=nearness, default="")
     return folded[near] if near else ""
