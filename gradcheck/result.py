@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from math import isfinite
+from math import inf, isfinite, isnan
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -73,9 +73,9 @@ def element(name: str, index: tuple[int, ...]) -> str:
 
 
 def absolute_error(analytic: float, numeric: float) -> float:
-    """|analytic − numeric|; inf where one is not finite."""
+    """Return |analytic − numeric|; inf where one is not finite."""
     error = abs(analytic - numeric)
-    return error if error == error else float("inf")
+    return inf if isnan(error) else error
 
 
 class _JacobianEntry(_Record):
@@ -220,41 +220,42 @@ class GradientSummary(_Record):
         """Whether not all that is wrong was named."""
         return any(mark.startswith(UNFINISHED) for mark in self.marks)
 
-    def second(self) -> GradientSummary:
-        """As the summary of the derivative of a gradient that is right itself."""
+    def of_second_order(self) -> GradientSummary:
+        """Return the summary of the derivative of a gradient, which is right itself."""
         if self.verdict is not Status.FAIL:
             return self
-        cause = Diagnosis.of(
-            "GC140", "the first derivative is right, the derivative of the gradient is not"
-        )
-        known = ("text", "detail")
-        told = (
-            d.model_copy(update={k: of_gradient(getattr(d, k)) for k in known})
-            for d in self.diagnosis
-        )
-        return self.model_copy(update={"diagnosis": (cause, *told)})
+        text = "the first derivative is right, the derivative of the gradient is not"
+        causes = [
+            cause.model_copy(
+                update={"text": of_gradient(cause.text), "detail": of_gradient(cause.detail)}
+            )
+            for cause in self.diagnosis
+        ]
+        return self.model_copy(update={"diagnosis": (Diagnosis.of("GC140", text), *causes)})
 
     def headline(self) -> str:
-        """Which gradients are wrong, and which are right, in one line; or the first broken contract; and where."""
-        wrong, right = list[str](), list[str]()
-        for name, (n, total) in self.wrong_counts.items():
-            least = "" if self.exhaustive or n == total else "at least "
-            slices = next(
-                (f" ({text})" for text in self.patterns if text.startswith(f"all of {name}[")), ""
-            )
-            (wrong if n else right).append(
-                f"{name}: {least}{n} of {total} entries wrong{slices}" if n else name
-            )
-        if wrong:
-            found = f"gradient of {'; '.join(wrong)}" + (
-                f"; {', '.join(right)} right" if right else ""
-            )
-        elif self.verdict is Status.FAIL and not self.diagnosis and not self.why:
-            entries = "" if self.unfinished else "; no single entry is outside of its own bar"
-            found = f"the gradient is wrong along a random direction{entries}"
-        else:
-            found = self.diagnosis[0].text if self.diagnosis else self.why
-        return f"{found} (at {self.where})" if self.where else found
+        """Return one line: the gradients that are wrong and right, or the first broken contract."""
+        return f"{self._finding()} (at {self.where})" if self.where else self._finding()
+
+    def _finding(self) -> str:
+        parts = [self._part(name) for name, (wrong, _) in self.wrong_counts.items() if wrong]
+        right = [name for name, (wrong, _) in self.wrong_counts.items() if not wrong]
+        if parts:
+            parts += [f"{', '.join(right)} right"] if right else []
+            return f"gradient of {'; '.join(parts)}"
+        if self.diagnosis:
+            return self.diagnosis[0].text
+        if self.why or self.verdict is not Status.FAIL:
+            return self.why
+        entries = "" if self.unfinished else "; no single entry is outside of its own bar"
+        return f"the gradient is wrong along a random direction{entries}"
+
+    def _part(self, name: str) -> str:
+        """``x: 2 of 6 entries wrong (all of x[:, 3])``."""
+        wrong, total = self.wrong_counts[name]
+        at_least = "" if self.exhaustive or wrong == total else "at least "
+        slices = [f" ({text})" for text in self.patterns if text.startswith(f"all of {name}[")]
+        return f"{name}: {at_least}{wrong} of {total} entries wrong{''.join(slices[:1])}"
 
 
 class Result(_Record):

@@ -1,11 +1,14 @@
-"""Options that several commands have, what a shell completes of them, and what their values mean. Loads no model."""
+"""Options that several commands have: what a shell completes of them, and what their values mean.
+
+Loads no model.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,15 +17,16 @@ import click
 from click.shell_completion import CompletionItem
 
 from gradcheck.report.files import FORMATS, list_formats
+from gradcheck.run.limits import parse_size
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-# ----------------------------------------------------------------------------------------- what a shell completes
+# ------------------------------------------------------------------------- what a shell completes
 def begun(words: Iterable[str], typed: str) -> list[CompletionItem]:
-    """Those of `words` that begin as what is typed does."""
+    """Return the words that begin with what is typed."""
     return [CompletionItem(word) for word in words if word.startswith(typed)]
 
 
@@ -32,18 +36,17 @@ ID = re.compile(r"^\s*- (?:id: |\{id: )([\w.-]+)", re.MULTILINE)
 def scenarios(
     context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Ids of the project's scenarios and of gradcheck's own; and files, which the shell completes by itself."""
+    """Ids of scenarios, the project's and gradcheck's own; the shell itself completes files."""
     from gradcheck.commands.specs import find_specs
     from gradcheck.support.pyproject import ConfigError
     from gradcheck.support.resources import bundled_files
 
+    files = bundled_files()
+    with suppress(ConfigError):
+        files = [*find_specs(())[0], *files]
     ids: dict[str, None] = {}
-    try:
-        files = find_specs(())[0]
-    except ConfigError:
-        files = []
-    for file in [*files, *bundled_files()]:
-        with suppress(OSError, ValueError):  # `gradcheck validate` says what is wrong with it
+    for file in files:
+        with suppress(OSError, ValueError):  # `gradcheck validate` reports what is wrong with it
             ids |= dict.fromkeys(ID.findall(file.read_text(encoding="utf-8")))
     return [*begun(ids, typed), CompletionItem(typed, type="file")]
 
@@ -75,11 +78,11 @@ def complete_reports(
     return begun((f"{name}:" for name in list_formats()), typed)
 
 
-# ----------------------------------------------------------------------------------------------- the options
+# ------------------------------------------------------------------------------------- the options
 def as_one(argument: str, made: Any, *options: Decorator) -> Decorator:
     """Options that a command gets as one argument: a named tuple `made` of their values."""
 
-    def given(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_one(**values: Any) -> Any:
             one = made(**{name: values.pop(name) for name in made._fields})
@@ -87,18 +90,18 @@ def as_one(argument: str, made: Any, *options: Decorator) -> Decorator:
 
         return all_of(*options)(with_one)
 
-    return given
+    return decorate
 
 
 def all_of(*options: Decorator) -> Decorator:
     """Several options, in the order in which help shows them."""
 
-    def given(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             command = option(command)
         return command
 
-    return given
+    return decorate
 
 
 def backends_option(help: str) -> Decorator:
@@ -185,42 +188,71 @@ allow_code_option = click.option(
 )  # fmt: skip
 
 
-# ---------------------------------------------------------- what values mean, or a UserError that says what to write
-def check_executor(executor: str) -> None:
-    """See that there is such an executor."""
-    if executor != "local" and not re.fullmatch("dask:.+", executor):
+# ------------------------------------------ values, or a UserError that says what to write
+def read_executor(context: click.Context, parameter: click.Parameter, text: str) -> str:
+    """Return the executor that ``--executor`` names."""
+    if not re.fullmatch("local|dask:.+", text):
         raise UserError(
-            f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786"
+            f"--executor {text}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786"
         )
+    return text
+
+
+def read_size(context: click.Context, parameter: click.Parameter, text: str) -> int:
+    """Return the bytes that ``--memory`` means."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UserError(f"--memory {error}") from None
+
+
+def read_shard(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int]:
+    """Return the two numbers of ``I/N``, the first from 1 to the second."""
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    number, total = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= number <= total:
+        raise UserError(f"--shard {text}: write I/N, such as 1/4 to 4/4")
+    return number, total
+
+
+def number_of_jobs(jobs: str | int) -> int:
+    """Return how many cases run at a time: `jobs` is ``auto``, or a number from 1 on."""
+    if jobs == "auto":
+        return cores()
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", str(jobs)):
+        raise UserError(f"-j {jobs}: write a number from 1 on, or auto")
+    return int(jobs)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def report_files(
-    texts: Sequence[str], formats: Collection[str] = (), in_folder: str = ""
+    texts: Sequence[str], formats: Sequence[str] = (), in_folder: str = ""
 ) -> list[tuple[str, Path]]:
-    """Return `report_file` of each text; no two may be written to one place.
+    """Return the format and the path of each ``FORMAT:PATH``; no two may have one path.
 
-    `formats` are the formats that there are; by default those of the reports of a run.
+    `formats` are the formats that there are, by default those of the reports of a run; of the
+    format `in_folder` the path is a folder.
     """
-    if texts and not formats:
-        formats = list_formats()
-    files = [report_file(text, formats, in_folder) for text in texts]
-    for text, (_, path) in zip(texts, files, strict=True):
-        if [other for _, other in files].count(path) > 1:
+    files: dict[Path, str] = {}
+    for text in texts:
+        name, path = report_file(text, formats or list_formats(), in_folder)
+        if path in files:
             raise UserError(f"--report {text}: another report is written to {path}, too")
-    return files
+        files[path] = name
+    return [(name, path) for path, name in files.items()]
 
 
-def report_file(text: str, formats: Collection[str], in_folder: str = "") -> tuple[str, Path]:
-    """The format and the path in ``FORMAT:PATH``; of the format `in_folder` the path is a folder."""
+def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str, Path]:
+    """Return the format and the path of a ``FORMAT:PATH``."""
     name, _, path = text.partition(":")
     if name not in formats or not path:
-        otherwise = (
-            f"write FORMAT:PATH, such as json:results.json; the formats are {', '.join(formats)}"
-        )
-        suffix = Path(text).suffix.removeprefix(".") if not path else ""
-        near = hint(name, formats if path else (), otherwise)
-        meant = f"did you mean {suffix}:{text}?" if suffix in formats else near
-        raise UserError(f"--report {text}: {meant}")
+        raise UserError(f"--report {text}: {meant_report(text, formats)}")
     file = Path(path)
     if path == "-":
         raise UserError(f"--report {text}: name a file; stdout is /dev/stdout")
@@ -232,22 +264,12 @@ def report_file(text: str, formats: Collection[str], in_folder: str = "") -> tup
     return name, file
 
 
-def number_of_jobs(jobs: str | int) -> int:
-    """How many cases run at a time: `jobs` is ``auto``, or a number from 1 on."""
-    if jobs == "auto":
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-    if not re.fullmatch("[0-9]{1,9}", str(jobs)) or int(jobs) < 1:
-        raise UserError(f"-j {jobs}: write a number from 1 on, or auto")
-    return int(jobs)
-
-
-def shard_numbers(text: str) -> tuple[int, int]:
-    """The two numbers of ``I/N``, the first from 1 to the second."""
-    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
-    if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise UserError(f"--shard {text}: write I/N, such as 1/4 to 4/4")
-    return int(match[1]), int(match[2])
+def meant_report(text: str, formats: Sequence[str]) -> str:
+    """Return what to write in place of a ``--report`` without a known format or a path."""
+    name, _, path = text.partition(":")
+    known = ", ".join(formats)
+    otherwise = f"write FORMAT:PATH, such as json:results.json; the formats are {known}"
+    if path:
+        return hint(name, formats, otherwise)
+    suffix = Path(text).suffix.removeprefix(".")
+    return f"did you mean {suffix}:{text}?" if suffix in formats else otherwise
