@@ -31,7 +31,6 @@ from gradcheck.commands.run_cases import (
     write_reports,
 )
 from gradcheck.commands.specs import new_spec, write_spec
-from gradcheck.exploring.examples import letters_of
 from gradcheck.exploring.words import inputs_of_words
 from gradcheck.run.plan import plan
 from gradcheck.spec.diagnostic import SpecError
@@ -80,17 +79,13 @@ def scenario_of_layer(
     world: InWorld = InWorld(),  # noqa: B008 - it does not change
     order: int = 1,
 ) -> dict[str, Any]:
-    """Return the scenario of a named layer as a spec file has it. Free sizes begin as 2."""
-    optional = {
-        "call": call,
-        "sizes": dict.fromkeys(letters_of(inputs), 2),
-        "expect": {"order": order} if order > 1 else {},
-    }
+    """Return the scenario of a named layer as a spec file has it."""
     return {
         "id": identity_of(signature.reference),
         "layer": {"ref": signature.reference},
         "inputs": {name: written_input(spec) for name, spec in inputs.items()},
-        **{key: value for key, value in optional.items() if value},
+        **({"call": call} if call else {}),
+        **({"expect": {"order": order}} if order > 1 else {}),
         **(yaml.safe_load("\n".join(world.lines())) or {}),
     }
 

@@ -24,7 +24,7 @@ from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.permission import permission_of, require_permission
 from gradcheck.commands.run_cases import exit_code, make_executor, make_screen, run_all
 from gradcheck.commands.shared_options import SEED, ScreenOptions, allow_code_option, color_option
-from gradcheck.commands.specs import new_spec, place_in_file, read_specs, write_spec
+from gradcheck.commands.specs import new_spec, parse_target, read_specs, write_spec
 from gradcheck.config import load_project
 from gradcheck.exploring.example_search import NOT_INSTALLED, Search, outcome_lines, search
 from gradcheck.exploring.examples import (
@@ -33,6 +33,7 @@ from gradcheck.exploring.examples import (
     input_text,
     inputs_of,
     is_drawn,
+    letters_of,
     scenario_text,
 )
 from gradcheck.exploring.words import inputs_of_words
@@ -112,7 +113,7 @@ def explore(**given: Any) -> None:
     that do not say what they are.
     """
     asked = ExploreOptions(**given)
-    if asked.scenario is not None or place_in_file(asked.reference) is not None:
+    if asked.scenario is not None or parse_target(asked.reference).is_place:
         case = case_in_file(asked)
         smallest = explored_case(asked, case)
         for name, spec in smallest.inputs.items():
@@ -155,6 +156,7 @@ def case_of_layer(asked: ExploreOptions, signature: Signature) -> Case:
     require_world(inputs, InWorld())
     scenario = scenario_of_layer(signature, inputs, call=asked.call)
     scenario["id"] = f"{scenario['id']}-explored"
+    scenario["sizes"] = dict.fromkeys(letters_of(inputs), 2)
     return cases_of_layer(signature, scenario, chosen_backends((asked.backend,)), seed=asked.seed)[
         0
     ]

@@ -46,34 +46,34 @@ def list_all(
 ) -> None:
     """List scenarios: id, title, tags, and where each stands; or rules, codes or backends.
 
-    Without a PATH, the scenarios of the project: of the files that [tool.gradcheck] names, or else of all *.grad.yaml
-    files below its root. An ID that the project has not may be one of gradcheck's own. `list rules` has the rules of
-    the documents with the number of bundled scenarios that assert each; with --uncovered the exit status is 1 if there
-    is anything to print.
+    Without a PATH, the scenarios of the project: of the files that [tool.gradcheck] names, or else
+    of all *.grad.yaml files below its root. An ID that the project has not may be one of
+    gradcheck's own. `list rules` has the rules of the documents with the number of bundled
+    scenarios that assert each; with --uncovered the exit status is 1 if there is anything to print.
     """
-    subject = names[0] if names and names[0] in SUBJECTS else ""
+    subject = names[0] if names and names[0] in SUBJECTS else "scenarios"
     if uncovered and subject != "rules":
         raise UserError("--uncovered is for rules: gradcheck list rules --uncovered")
-    if subject and names[1:]:
+    if subject != "scenarios" and names[1:]:
         raise UserError(
             f"`gradcheck list {subject}` takes no names; `gradcheck show {names[1]}` shows one"
         )
-    if not subject:
-        rows = [row_of(scenario) for scenario in selected_scenarios(names, bundled, keywords, tags)]
-    elif uncovered:
-        rows = uncovered_rules()
-    elif subject == "rules":
-        rows = rule_rows()
-    elif subject == "codes":
-        rows = [{"code": code, "title": row.title} for code, row in CODES.items()]
-    else:
-        config = load_project().config
-        rows = [{"backend": a, "version": b, "state": c} for a, b, c in backend_rows(config)]
+    match subject:
+        case "scenarios":
+            scenarios = selected_scenarios(names, bundled, keywords, tags)
+            rows = [row_of(scenario) for scenario in scenarios]
+        case "rules":
+            rows = uncovered_rules() if uncovered else rule_rows()
+        case "codes":
+            rows = [{"code": code, "title": row.title} for code, row in CODES.items()]
+        case _:
+            fields = ("backend", "version", "state")
+            places = backend_rows(load_project().config)
+            rows = [dict(zip(fields, place, strict=True)) for place in places]
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     else:
-        for line in aligned([columns_of(row) for row in rows]):
-            click.echo(line)
+        print_table([columns_of(row) for row in rows])
     raise SystemExit(int(uncovered and bool(rows)))
 
 
@@ -104,28 +104,25 @@ def row_of(scenario: Scenario) -> dict[str, Any]:
 def rule_rows() -> list[dict[str, Any]]:
     """Return what is listed of each rule."""
     scenarios = bundled_scenarios()
-    rows = []
-    for rule, document in iterate_rules(load_catalogue()):
-        number = len(scenarios_citing(rule, scenarios))
-        rows.append(
-            {"rule": rule.id, "says": rule.says, "document": document.document, "scenarios": number}
-        )
-    return rows
+    return [
+        {
+            "rule": rule.id,
+            "says": rule.says,
+            "document": document.document,
+            "scenarios": len(scenarios_citing(rule, scenarios)),
+        }
+        for rule, document in iterate_rules(load_catalogue())
+    ]
 
 
 def uncovered_rules() -> list[dict[str, Any]]:
     """Return a row for each rule that no scenario cites, and for each scenario that cites none."""
-    scenarios = bundled_scenarios()
-    rules = list(iterate_rules(load_catalogue()))
-    missing = [
-        f"{rule.id}: no scenario cites it"
-        for rule, _ in rules
-        if not scenarios_citing(rule, scenarios)
-    ]
-    ids = {rule.id for rule, _ in rules}
-    missing += [
-        f"{scenario.id}: cites no rule" for scenario in scenarios if ids.isdisjoint(scenario.tags)
-    ]
+    rules = rule_rows()
+    ids = {row["rule"] for row in rules}
+    missing = [f"{row['rule']}: no scenario cites it" for row in rules if not row["scenarios"]]
+    for scenario in bundled_scenarios():
+        if ids.isdisjoint(scenario.tags):
+            missing.append(f"{scenario.id}: cites no rule")
     return [{"uncovered": text} for text in missing]
 
 
@@ -140,7 +137,8 @@ def columns_of(row: dict[str, Any]) -> tuple[str, str]:
     return name, "  ".join(safe(one) for one in rest)
 
 
-def aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a line for each row, the second column below itself."""
+def print_table(rows: Sequence[tuple[str, str]]) -> None:
+    """Print a line for each row, the second column below itself."""
     width = max((len(name) for name, _ in rows), default=0)
-    return [f"{name:<{width}}  {rest}".rstrip() for name, rest in rows]
+    for name, rest in rows:
+        click.echo(f"{name:<{width}}  {rest}".rstrip())

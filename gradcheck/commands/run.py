@@ -27,7 +27,7 @@ from gradcheck.commands.run_cases import (
     write_reports,
 )
 from gradcheck.commands.shared_options import number_of_jobs
-from gradcheck.commands.specs import is_path, read_specs
+from gradcheck.commands.specs import parse_target, read_specs
 from gradcheck.config import Config, Project, load_project
 from gradcheck.result import Result
 from gradcheck.run import journal
@@ -251,7 +251,7 @@ def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str
     `failed` are the cases of ``--lf`` with their files. Raises UserError: there are none.
     """
     config, names = project.config, asked.names
-    if not asked.bundled and not any(map(is_path, names)):
+    if not asked.bundled and not any(parse_target(name).path for name in names):
         names = (*names, *dict.fromkeys(failed.values()))
     specs, ids = read_specs(names, project, bundled=asked.bundled)
     places = chosen_backends(asked.backends, [*ids, *failed], config, asked.require_backend)

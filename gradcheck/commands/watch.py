@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from gradcheck.commands.errors import INTERRUPTED
-from gradcheck.commands.specs import is_path, project_root
+from gradcheck.commands.specs import parse_target, project_root
 from gradcheck.config import load_project
 from gradcheck.run.interpreter import python
 from gradcheck.support.display_paths import shown_path
@@ -38,8 +38,9 @@ def run_at_changes(names: Sequence[str]) -> int:
         raise UserError(
             '--watch needs the package watchfiles: pip install "gradcheck[watch]"'
         ) from None
-    paths = [*filter(is_path, names), *load_project().config.paths]
-    existing = [path for path in {project_root(), *map(Path, paths)} if path.exists()]
+    paths = {project_root(), *map(Path, load_project().config.paths)}
+    paths |= {Path(target.path) for target in map(parse_target, names) if target.path}
+    existing = [path for path in paths if path.exists()]
     is_relevant = watchfiles.DefaultFilter()  # leaves .git, .venv, __pycache__ and the like out
     changed: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
 
