@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, get_args
 
 import click
@@ -43,7 +41,7 @@ from gradcheck.run.select import select_ids
 from gradcheck.spec.draft import InWorld, Signature, signature_of
 from gradcheck.spec.input_words import InputWordError
 from gradcheck.spec.literals import DType
-from gradcheck.spec.model import Input, Scenario
+from gradcheck.spec.model import Scenario
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError

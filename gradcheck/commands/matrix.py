@@ -15,7 +15,7 @@ from gradcheck import __version__
 from gradcheck.backends.base import missing
 from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
-from gradcheck.commands.backends import check_backend, chosen_backends, split_names
+from gradcheck.commands.backends import chosen_backends, require_backend, split_names
 from gradcheck.commands.run_cases import exit_code, make_executor, run_all
 from gradcheck.commands.shared_options import backends_option, number_of_jobs, report_files
 from gradcheck.commands.specs import read_bundled
@@ -88,7 +88,7 @@ def matrix(
     chosen = split_names(backends) or installed_backends()
     if pinned:
         for name in chosen:
-            check_backend(name)
+            require_backend(name)
         cases = plan(specs, chosen)
         results: Sequence[Result] = [result_as_pinned(case) for case in cases]
         status, made = 0, None
