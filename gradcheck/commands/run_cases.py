@@ -22,7 +22,8 @@ import click
 
 from gradcheck import __version__
 from gradcheck.case.case import Case
-from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE, stop_for_bug
+from gradcheck.commands.bugs import stop_for_bug
+from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE
 from gradcheck.commands.shared_options import ScreenOptions
 from gradcheck.report.files import rendered
 from gradcheck.report.record import PagePart, Report, versions
