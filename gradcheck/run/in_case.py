@@ -43,8 +43,8 @@ def prepare_process(execute_name: str, backend: str, warm_up: bool) -> Execute:
     return execute
 
 
-def run_case(execute: Execute, text: bytes, answer: int, output: int) -> NoReturn:
-    """Run a case, write its result to the descriptor `answer` as JSON, and end this process."""
+def run_case(execute: Execute, request: int, answer: int, output: int) -> NoReturn:
+    """Run a case, which is in a file as JSON, write its result likewise, and end this process."""
     status, pid = 1, os.getpid()
     try:
         if os.getpgid(0) != pid:
@@ -53,10 +53,9 @@ def run_case(execute: Execute, text: bytes, answer: int, output: int) -> NoRetur
         os.dup2(output, 2)
         os.close(output)
         sys.stdout, sys.stderr = line_writer(1), line_writer(2)
-        case = Case.model_validate_json(text)
-        if (
-            case.backend != "cupy"
-        ):  # CUDA reserves far more than it uses; what it uses is watched all the same
+        with open(request, "rb") as file:
+            case = Case.model_validate_json(file.read())
+        if case.backend != "cupy":  # CUDA reserves far more than it uses, which is watched
             limit_own_memory(case.memory)
         random.seed(case.seed)
         np.random.seed(case.seed)

@@ -19,8 +19,6 @@ On macOS a process that has used the system's libraries must not go on after a f
 
 READY = b"ready\n"
 """What a server sends first: the imports succeeded."""
-LENGTH_BYTES = 8
-"""Of a request's length, big-endian."""
 START_LIMIT = 300.0
 """Seconds that a process has to be ready: importing a backend for the first time, from a slow disk, takes a minute."""
 
