@@ -30,7 +30,7 @@ from gradcheck.report.record import PagePart, Report, versions
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run.interpreter import START, START_METHODS
 from gradcheck.run.journal import Journal
-from gradcheck.run.ordering import OrderedRun
+from gradcheck.run.ordering import Executor
 from gradcheck.run.results import NO_BASELINE, Baseline, Results, SideBySide
 from gradcheck.run.runner import Runner
 from gradcheck.support.display_paths import count
@@ -106,10 +106,11 @@ def run_all(
             settings.record.append(case, result)
         screen.count(result)
 
-    run, side_by_side = OrderedRun(executor, on_done), SideBySide()
-    shown = screen.running(header(cases, executor.slots), len(cases), settings.shown, run.at_work)
-    with stopped_by_signals(run), shown, executor:
-        for plain_result in side_by_side.beside(run.results(cases, settings.known)):
+    side_by_side, heading = SideBySide(), header(cases, executor.slots)
+    shown = screen.running(heading, len(cases), settings.shown, executor.at_work)
+    with stopped_by_signals(executor), shown, executor:
+        ordered = executor.results(cases, settings.known, on_done)
+        for plain_result in side_by_side.beside(ordered):
             result = settings.baseline.judged(plain_result)
             results.append(result)
             screen.show(result)
@@ -118,6 +119,7 @@ def run_all(
             failures += not result.status.green
             if failures == settings.max_failures:
                 break
+        interrupted = executor.stopped
     screen.finish(results, time.perf_counter() - started, missing_results(cases, results))
     for line in missing_names(results):
         click.echo(line, err=True)
@@ -127,7 +129,7 @@ def run_all(
             f"gradcheck: outputs and gradients of {pairs} of cases compared across backends",
             err=True,
         )
-    return results, run.stopped
+    return results, interrupted
 
 
 def missing_names(results: Sequence[Result]) -> list[str]:
@@ -151,14 +153,14 @@ def leave_at_once(number: int, frame: object) -> None:
 
 
 @contextmanager
-def stopped_by_signals(run: OrderedRun) -> Iterator[None]:
+def stopped_by_signals(executor: Executor) -> Iterator[None]:
     """Have the first signal end the run in order, and a second one the command at once."""
     before: dict[int, Any] = {}
 
     def stop(number: int, frame: object) -> None:
         for each in before:
             signal.signal(each, leave_at_once)
-        run.stop()
+        executor.stop()
 
     for number in STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background

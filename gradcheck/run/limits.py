@@ -1,10 +1,14 @@
-"""How much memory a case may take: how sizes are written, the limit that the system holds, and what is really used."""
+"""The memory of a case: how sizes are written, the limit that the system holds, what is used."""
 
 from __future__ import annotations
 
 import re
+import resource
 import sys
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -32,19 +36,30 @@ def shown_size(size: int) -> str:
 
 
 def limit_own_memory(extra: int) -> None:
-    """Let this process allocate `extra` bytes more than it has: beyond that MemoryError is raised. Linux only.
+    """Let this process allocate `extra` bytes more than it has; beyond that MemoryError is raised.
 
-    RLIMIT_DATA counts private writable memory, so that libraries and reserved address space take nothing from it.
+    Linux only. RLIMIT_DATA counts private writable memory, so that libraries and reserved address
+    space take nothing from it. A lower limit of the user's stays.
     """
     if sys.platform != "linux":
         return
-    import resource
-
     status = Path("/proc/self/status").read_text()
     present = int(re.search(r"^VmData:\s+(\d+) kB", status, re.MULTILINE)[1]) << 10  # type: ignore[index]
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    wanted = present + extra
-    resource.setrlimit(
-        resource.RLIMIT_DATA,
-        (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard),
-    )
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    with suppress(ValueError):  # it is above the hard limit
+        resource.setrlimit(resource.RLIMIT_DATA, (present + extra, hard))
+
+
+def memory_of(pid: int) -> int:
+    """Return the bytes in memory of a process, and of those below it what each has beyond that.
+
+    A forked process begins with a copy of what its parent has.
+    """
+    total = 0
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        total = own = process.memory_info().rss
+        for below in process.children(recursive=True):
+            with suppress(psutil.Error):
+                total += max(0, below.memory_info().rss - own)
+    return total

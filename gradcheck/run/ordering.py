@@ -1,50 +1,38 @@
-"""One run: cases on an executor, and their results in the order of the cases."""
+"""What runs cases, and their results in the order of the cases."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
-from typing import Protocol
 
 from gradcheck.case.case import Case
 from gradcheck.result import Result
 
+OnDone = Callable[[Case, Result, bool], None]
+"""Called with each result as it comes, in any order, and with whether it was known before."""
 
-class Executor(Protocol):
-    """What runs cases: `run.runner.Runner` here, `run.dask.DaskExecutor` on a cluster."""
 
-    slots: int
-    """How many cases run at a time."""
+class Executor(ABC):
+    """Runs up to `slots` cases at a time, each once."""
 
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.stopped = False
+        self.waiting: dict[Future[Result], tuple[int, Case]] = {}
+        """The cases without a result, with their positions, in the order in which they run."""
+
+    @abstractmethod
     def submit(self, case: Case) -> Future[Result]:
         """Return a future that will hold the result of `case`."""
 
     def stop(self) -> None:
-        """Run no further cases, and end those that run."""
-
-
-class OrderedRun:
-    """One run of cases on an executor.
-
-    `on_done` is called with each result as it comes, in any order, and with whether it was known.
-    """
-
-    def __init__(
-        self,
-        executor: Executor,
-        on_done: Callable[[Case, Result, bool], None] = lambda case, result, known: None,
-    ) -> None:
-        self.executor, self.on_done = executor, on_done
-        self.waiting: dict[Future[Result], tuple[int, Case]] = {}
-        """The cases that have no result yet, with their positions, in the order in which they run."""
-        self.stopped = False
-
-    def stop(self) -> None:
-        """End the run; what has finished is still handed out. A signal handler may call it."""
+        """End the cases that run, and start no others; also from a signal handler."""
         self.stopped = True
-        self.executor.stop()
 
-    def results(self, cases: Sequence[Case], known: Mapping[str, Result] = {}) -> Iterator[Result]:
+    def results(
+        self, cases: Sequence[Case], known: Mapping[str, Result], on_done: OnDone
+    ) -> Iterator[Result]:
         """Yield the results in the order of `cases`, each once it and all before it are there.
 
         Results that are `known` by name are taken over. After `stop`: those that had finished.
@@ -55,16 +43,16 @@ class OrderedRun:
         for position, case in enumerate(cases):
             if case.name in known:
                 finished[position] = known[case.name]
-                self.on_done(case, known[case.name], True)
+                on_done(case, known[case.name], True)
             else:
-                self.waiting[self.executor.submit(case)] = position, case
+                self.waiting[self.submit(case)] = position, case
         following = 0
         for future in as_completed(list(self.waiting)):
             if self.stopped:
                 break
             position, case = self.waiting.pop(future)
             finished[position] = future.result()
-            self.on_done(case, finished[position], False)
+            on_done(case, finished[position], False)
             while following in finished:
                 yield finished.pop(following)
                 following += 1
@@ -73,5 +61,4 @@ class OrderedRun:
 
     def at_work(self) -> list[str]:
         """Return the names of the cases that run now; from any thread."""
-        running = list(self.waiting.values())[: self.executor.slots]
-        return [case.name for _, case in running]
+        return [case.name for _, case in list(self.waiting.values())[: self.slots]]

@@ -21,6 +21,8 @@ from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import Outcome, Stopped, how_it_ended, result_of
 from gradcheck.run.interpreter import EXECUTE, READY, START, START_LIMIT, environment, python
+from gradcheck.run.limits import memory_of
+from gradcheck.run.ordering import Executor
 from gradcheck.support.user_error import UserError
 
 OUTPUT_KEPT = 16_000
@@ -174,21 +176,6 @@ class Server:
         return exit_code
 
 
-def memory_of(pid: int) -> int:
-    """Return the bytes in memory of a process, and of those below it what each has beyond that.
-
-    A forked process begins with a copy of what its parent has.
-    """
-    total = 0
-    with suppress(psutil.Error):
-        process = psutil.Process(pid)
-        total = own = process.memory_info().rss
-        for below in process.children(recursive=True):
-            with suppress(psutil.Error):
-                total += max(0, below.memory_info().rss - own)
-    return total
-
-
 def kill_session(session: int) -> None:
     """Kill the processes of a session: a case that has lost its server goes on."""
     for pid in psutil.pids():
@@ -203,22 +190,22 @@ def last_bytes(file: IO[bytes], most: int) -> bytes:
     return os.pread(file.fileno(), most, max(0, size - most))
 
 
-class Runner:
-    """Runs up to `slots` cases at a time. Leaving its ``with`` block ends them, wherever they are.
+class Runner(Executor):
+    """Runs cases in processes here. Leaving its ``with`` block ends them, wherever they are.
 
     `execute` is the function that runs a case, as ``module:function``; `start` is ``fork`` or
     ``spawn``, see `run.interpreter.START`.
     """
 
     def __init__(self, slots: int, execute: str = EXECUTE, start: str = START) -> None:
-        self.slots, self.execute, self.start = slots, execute, start
+        super().__init__(slots)
+        self.execute, self.start = execute, start
         Case.model_rebuild()  # before threads use it: pydantic 2.11 lets several build it at once
         self.threads = ThreadPoolExecutor(slots, thread_name_prefix="gradcheck")
         self.servers: list[Server] = []
         self.idle: dict[tuple[str, str], list[Server]] = {}
         """By backend and interpreter."""
         self.lock = threading.Lock()
-        self.closed = False
 
     def __enter__(self) -> Runner:
         return self
@@ -230,13 +217,11 @@ class Runner:
             server.end()
 
     def stop(self) -> None:
-        """End the cases that run, and start no others; also from a signal handler."""
-        self.closed = True
+        super().stop()
         for server in self.servers[:]:
             server.close()
 
     def submit(self, case: Case) -> Future[Result]:
-        """Return the future result of `case`; of one that is not run at all, too."""
         return self.threads.submit(self.result, case)
 
     def result(self, case: Case) -> Result:
@@ -272,7 +257,7 @@ class Runner:
         where = f"{backend} does not run in {interpreter}: " if interpreter else ""
         why = ""
         for _ in range(STARTS):
-            if self.closed:
+            if self.stopped:
                 raise RunnerError("the run is over")
             try:
                 server = Server(self.execute, backend, interpreter, self.start)
@@ -284,7 +269,7 @@ class Runner:
                     raise RunnerError(f"{where}{why}:\n{lost.printed}") from None
                 continue
             self.servers.append(server)
-            if self.closed:
+            if self.stopped:
                 server.close()
             return server
         raise RunnerError(f"{where}{why}, {STARTS} times one after the other")
