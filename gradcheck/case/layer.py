@@ -25,6 +25,7 @@ from gradcheck.checking.precision import NumpyArray
 from gradcheck.checking.problem import Problem
 from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef
+from gradcheck.support.entry_points import installed_operations
 from pylayer.static.pylayer_op import running_eagerly
 
 if TYPE_CHECKING:
@@ -107,6 +108,10 @@ class ScenarioLayer(TensorFunction):
             default = f"{name}{'.apply' if hasattr(target, 'apply') else ''}({arguments})"
         elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"
+        elif isinstance(layer, LayerOp) and layer.op in installed_operations():
+            name = layer.op.rpartition(".")[2]
+            namespace[name] = self.imported(installed_operations()[layer.op])
+            default = f"{name}({arguments})"
         else:  # no spec file gets here
             raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
         line = scenario.line_of("call" if scenario.call else "layer")

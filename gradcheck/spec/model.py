@@ -53,6 +53,7 @@ from gradcheck.spec.value_rules import (
 )
 from gradcheck.spec.versions import within
 from gradcheck.spec.violation import Violation, as_validator, raise_mistakes
+from gradcheck.support.entry_points import installed_operations
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -636,7 +637,7 @@ class LayerRef(Format):
 
 
 def _known_operation(name: str) -> str:
-    if name not in OPERATIONS:
+    if name not in OPERATIONS and name not in installed_operations():
         raise PydanticCustomError("unknown_operation", "unknown operation")
     return name
 

@@ -79,7 +79,7 @@ class _Subject:
         forward = self.forward_fn or self._forward_method()
         inside = None
         if isinstance(layer, LayerOp):
-            what, (least, most) = f"'{layer.op}'", OPERATIONS[layer.op]
+            what, (least, most) = f"'{layer.op}'", OPERATIONS.get(layer.op, (0, inf))
         elif forward is not None:
             what = (
                 "forward_fn" if forward is self.forward_fn else f"forward of {self.applied[0].name}"
