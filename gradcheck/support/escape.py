@@ -27,17 +27,14 @@ def escape(text: str) -> str:
     r"""`text` with a tab as →, and every other character that steers, hides or overprints as ``\x1b``."""
     if text.isascii() and text.isprintable():
         return text
-    shown = []
-    marks = MOST_MARKS  # what the first character would stand on is not ours
-    for character in text:
+    shown, marks = "", MOST_MARKS  # what the first character would stand on is not ours
+    for character in text.replace("\t", "→"):
         marks = marks + 1 if is_mark(character) else 0
-        if character == "\t":
-            shown.append("→")
-        elif marks > MOST_MARKS or not character.isprintable() or _BLANK.match(character):
-            shown.append(character.encode("unicode_escape").decode("ascii"))
-        else:
-            shown.append(character)
-    return "".join(shown)
+        is_shown = character.isprintable() and not _BLANK.match(character)
+        if not is_shown or marks > MOST_MARKS:
+            character = character.encode("unicode_escape").decode("ascii")
+        shown += character
+    return shown
 
 
 def safe(text: str) -> str:
@@ -56,12 +53,11 @@ def is_mark(character: str) -> bool:
 
 
 def display_width(text: str) -> int:
-    """Columns that `text` takes on a terminal: two for a wide character, none for a combining one."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if is_mark(one) else 1 + (unicodedata.east_asian_width(one) in "WF") for one in text
-    )
+    """Return the columns that `text` takes on a terminal: two for a wide character, none for a
+    combining one.
+    """
+    base = [one for one in text if not is_mark(one)]
+    return len(base) + sum(unicodedata.east_asian_width(one) in "WF" for one in base)
 
 
 class WithoutCommands:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gradcheck.support.file_io import FileTooLargeError, read_limited
+from gradcheck.support.file_io import read_limited
 from gradcheck.support.user_error import UserError
 
 MOST_BYTES = 1_000_000
@@ -21,7 +21,7 @@ class ConfigError(UserError):
 
 
 def nearest_file(start: Path) -> Path | None:
-    """Return the nearest pyproject.toml from `start` upward, no further up than the first folder with ``.git``."""
+    """Return the nearest pyproject.toml from `start` upward, up to the first folder with ``.git``."""
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
         if file.is_file():
@@ -32,7 +32,9 @@ def nearest_file(start: Path) -> Path | None:
 
 
 def root_of(start: Path) -> Path:
-    """Return the root of the project of `start`: the folder of `nearest_file`, or that with ``.git``, or `start`."""
+    """Return the root of the project of `start`: the folder of `nearest_file` or of ``.git``, or
+    `start`.
+    """
     if file := nearest_file(start):
         return file.parent
     return next(
@@ -41,7 +43,7 @@ def root_of(start: Path) -> Path:
 
 
 def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
-    """Return the file and its ``[tool.gradcheck]``, from the folder `start` upward; None where no file has any.
+    """Return the file and its ``[tool.gradcheck]``, from the folder `start` upward; None without any.
 
     Raises:
         ConfigError: the file is unreadable or not TOML, or what it has there is not a table.
@@ -49,8 +51,10 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
     file = nearest_file(Path(os.path.realpath(start)))
     if file is None:
         return None
-    tool = content_of(file).get("tool", {})
-    table = tool.get("gradcheck", {}) if isinstance(tool, dict) else {}
+    try:
+        table = content_of(file)["tool"]["gradcheck"]
+    except (KeyError, TypeError):  # `tool` may be anything
+        return None
     if not isinstance(table, dict):
         raise ConfigError(
             f"{file}: tool.gradcheck must be a table: write [tool.gradcheck] and the keys below it"
@@ -64,11 +68,7 @@ def content_of(file: Path) -> dict[str, Any]:
         return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror or error}") from None
-    except (
-        FileTooLargeError,
-        ValueError,
-        RecursionError,
-    ) as error:  # a date such as 2020-13-01 is a ValueError
+    except (ValueError, RecursionError) as error:  # FileTooLargeError, a date such as 2020-13-01
         raise ConfigError(f"{file}: {shortened(str(error))}") from None
 
 
