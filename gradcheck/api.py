@@ -79,7 +79,7 @@ def require_words(name: str, value: Any, each: str, example: str) -> None:
 
 
 def require_number(
-    name: str, value: Any, allowed: str, least: float, most: float = inf, kind: type = Integral
+    name: str, value: Any, allowed: str, least: float, most: float = inf, kind: Any = Integral
 ) -> None:
     """Require a number within limits that is not a boolean. Raises TypeError, ValueError."""
     text = f"{name} must be {allowed}, not {value!r}"
@@ -109,7 +109,7 @@ def declared_world(
         TypeError: an option is of the wrong type, or needs a world that is not given.
         ValueError: an option has a value that it cannot have.
     """
-    words = [outputs] if isinstance(outputs, str) else outputs
+    words: Any = [outputs] if isinstance(outputs, str) else outputs
     require_words("outputs", words, "outputs", "the words 'split' and 'replicated', or one of them")
     require_word("random", random)
     if world is None:

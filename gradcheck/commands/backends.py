@@ -35,7 +35,7 @@ def backends(context: click.Context) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    rows = backend_rows(load_project().config)
+    rows = places_of_backends(load_project().config)
     name_width = max(len(name) for name, _, _ in rows)
     version_width = max(len(version) for _, version, _ in rows)
     for name, version, state in rows:
@@ -82,7 +82,7 @@ def remove(names: tuple[str, ...]) -> None:
         click.echo(f"{name}: {safe(str(folder_of(name)))} is removed")
 
 
-def backend_rows(config: Config) -> list[tuple[str, str, str]]:
+def places_of_backends(config: Config) -> list[tuple[str, str, str]]:
     """Return per backend: its name, its version, and where it is or why it cannot run."""
     rows = []
     for name in dict.fromkeys([*BACKENDS, *config.environments, *made_environments()]):

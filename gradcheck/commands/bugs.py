@@ -55,11 +55,14 @@ def keep(report: str) -> str:
     Returns:
         Where it is; where no file can be had, the report itself.
     """
-    for make in (make_folder, lambda: Path(tempfile.gettempdir())):
-        with suppress(OSError):
-            folder = make()
-            descriptor, path = tempfile.mkstemp(prefix="bug-", suffix=".txt", dir=folder)
-            with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(report)
-            return f"with the file {folder / Path(path).name}"
-    return f"with these lines:\n{report}"
+    try:
+        folder = make_folder()
+    except OSError:
+        folder = Path(tempfile.gettempdir())
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="bug-", suffix=".txt", dir=folder)
+        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(report)
+    except OSError:
+        return f"with these lines:\n{report}"
+    return f"with the file {folder / Path(path).name}"

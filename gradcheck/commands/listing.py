@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from gradcheck.codes import CODES
-from gradcheck.commands.backends import backend_rows
+from gradcheck.commands.backends import places_of_backends
 from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.shared_options import bundled_option, selection_options
 from gradcheck.commands.specs import bundled_scenarios, read_specs
@@ -21,9 +22,6 @@ from gradcheck.spec.model import Scenario
 from gradcheck.support.display_paths import count, shown_path
 from gradcheck.support.escape import one_line, safe
 from gradcheck.support.user_error import UserError
-
-SUBJECTS = ("rules", "codes", "backends")
-"""Words in place of paths and ids: what is listed instead of scenarios."""
 
 
 @click.command("list")
@@ -51,94 +49,100 @@ def list_all(
     gradcheck's own. `list rules` has the rules of the documents with the number of bundled
     scenarios that assert each; with --uncovered the exit status is 1 if there is anything to print.
     """
-    subject = names[0] if names and names[0] in SUBJECTS else "scenarios"
+    subject = names[0] if names else ""
     if uncovered and subject != "rules":
         raise UserError("--uncovered is for rules: gradcheck list rules --uncovered")
-    if subject != "scenarios" and names[1:]:
-        raise UserError(
-            f"`gradcheck list {subject}` takes no names; `gradcheck show {names[1]}` shows one"
-        )
-    match subject:
-        case "scenarios":
-            scenarios = selected_scenarios(names, bundled, keywords, tags)
-            rows = [row_of(scenario) for scenario in scenarios]
-        case "rules":
-            rows = uncovered_rules() if uncovered else rule_rows()
-        case "codes":
-            rows = [{"code": code, "title": row.title} for code, row in CODES.items()]
-        case _:
-            fields = ("backend", "version", "state")
-            places = backend_rows(load_project().config)
-            rows = [dict(zip(fields, place, strict=True)) for place in places]
-    if as_json:
-        click.echo(json.dumps(rows, indent=1))
+    if uncovered:
+        rows = uncovered_rows()
+    elif subject in SUBJECTS:
+        if names[1:]:
+            shows = f"`gradcheck show {names[1]}` shows one"
+            raise UserError(f"`gradcheck list {subject}` takes no names; {shows}")
+        rows = SUBJECTS[subject]()
     else:
-        print_table([columns_of(row) for row in rows])
+        rows = scenario_rows(names, bundled, keywords, tags)
+    if as_json:
+        click.echo(json.dumps([row.data for row in rows], indent=1))
+    else:
+        width = max((len(row.name) for row in rows), default=0)
+        for row in rows:
+            click.echo(f"{row.name:<{width}}  {row.text}".rstrip())
     raise SystemExit(int(uncovered and bool(rows)))
 
 
-def selected_scenarios(
+@dataclass(frozen=True)
+class Row:
+    """Something that is listed: its name, the rest of its line, and what programs get."""
+
+    name: str
+    text: str
+    data: dict[str, Any]
+
+
+def scenario_rows(
     names: Sequence[str], bundled: bool, keywords: str | None, tags: str | None
-) -> Sequence[Scenario]:
+) -> list[Row]:
     """Return the scenarios that names and selections mean. Raises UserError: there are none."""
     specs, ids = read_specs(names, bundled=bundled, command="list")
     everything = plan(specs, ["numpy"])
     selected = {case.scenario.id: case.scenario for case in select(everything, ids, keywords, tags)}
     if not selected:
         raise UserError(nothing_selected(keywords, everything), NOTHING_SELECTED)
-    return list(selected.values())
+    return [row_of(scenario) for scenario in selected.values()]
 
 
-def row_of(scenario: Scenario) -> dict[str, Any]:
+def row_of(scenario: Scenario) -> Row:
     """Return what is listed of a scenario."""
-    return {
+    path = shown_path(scenario.path)
+    tags = f"  [{', '.join(scenario.tags)}]" if scenario.tags else ""
+    data = {
         "id": scenario.id,
         "title": scenario.title,
         "tags": list(scenario.tags),
-        "path": shown_path(scenario.path),
+        "path": path,
         "line": scenario.line,
         "matrix": {name: list(values) for name, values in scenario.matrix.items()},
     }
+    title = one_line(scenario.title or "")
+    return Row(scenario.id, f"{title}{tags}  {path}:{scenario.line}", data)
 
 
-def rule_rows() -> list[dict[str, Any]]:
+def rule_rows() -> list[Row]:
     """Return what is listed of each rule."""
-    scenarios = bundled_scenarios()
-    return [
-        {
-            "rule": rule.id,
-            "says": rule.says,
-            "document": document.document,
-            "scenarios": len(scenarios_citing(rule, scenarios)),
-        }
-        for rule, document in iterate_rules(load_catalogue())
-    ]
+    scenarios, rows = bundled_scenarios(), []
+    for rule, document in iterate_rules(load_catalogue()):
+        number = len(scenarios_citing(rule, scenarios))
+        text = f"{rule.says}  [{document.document}]  {count(number, 'scenario')}"
+        data = {"rule": rule.id, "says": rule.says, "document": document.document}
+        rows.append(Row(rule.id, text, {**data, "scenarios": number}))
+    return rows
 
 
-def uncovered_rules() -> list[dict[str, Any]]:
+def uncovered_rows() -> list[Row]:
     """Return a row for each rule that no scenario cites, and for each scenario that cites none."""
     rules = rule_rows()
-    ids = {row["rule"] for row in rules}
-    missing = [f"{row['rule']}: no scenario cites it" for row in rules if not row["scenarios"]]
+    ids = {row.name for row in rules}
+    missing = [f"{row.name}: no scenario cites it" for row in rules if not row.data["scenarios"]]
     for scenario in bundled_scenarios():
         if ids.isdisjoint(scenario.tags):
             missing.append(f"{scenario.id}: cites no rule")
-    return [{"uncovered": text} for text in missing]
+    return [Row(text, "", {"uncovered": text}) for text in missing]
 
 
-def columns_of(row: dict[str, Any]) -> tuple[str, str]:
-    """Return the first column of a row and the rest of its line."""
-    name, *rest = row.values()
-    if "path" in row:
-        tags = f"  [{', '.join(row['tags'])}]" if row["tags"] else ""
-        return name, f"{one_line(row['title'] or '')}{tags}  {row['path']}:{row['line']}"
-    if "rule" in row:
-        return name, f"{row['says']}  [{row['document']}]  {count(row['scenarios'], 'scenario')}"
-    return name, "  ".join(safe(one) for one in rest)
+def code_rows() -> list[Row]:
+    """Return what is listed of each diagnosis code."""
+    return [Row(code, row.title, {"code": code, "title": row.title}) for code, row in CODES.items()]
 
 
-def print_table(rows: Sequence[tuple[str, str]]) -> None:
-    """Print a line for each row, the second column below itself."""
-    width = max((len(name) for name, _ in rows), default=0)
-    for name, rest in rows:
-        click.echo(f"{name:<{width}}  {rest}".rstrip())
+def backend_rows() -> list[Row]:
+    """Return what is listed of each backend."""
+    return [
+        Row(
+            name, f"{version}  {safe(state)}", {"backend": name, "version": version, "state": state}
+        )
+        for name, version, state in places_of_backends(load_project().config)
+    ]
+
+
+SUBJECTS = {"rules": rule_rows, "codes": code_rows, "backends": backend_rows}
+"""Words in place of paths and ids: what is listed instead of scenarios."""

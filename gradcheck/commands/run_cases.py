@@ -168,8 +168,8 @@ def stopped_by_signals(executor: Executor) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 # ------------------------------------------------------------------------------------------ showing

@@ -54,15 +54,16 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     not do what is asked for: it ends well where that is done, and dies or raises on such a release.
     """
     rules = {rule.id: (rule, document) for rule, document in iterate_rules(load_catalogue())}
-    codes = [name.upper() for name in names if name.upper() in CODES]
-    named_rules = [rules[name] for name in names if name in rules]
-    others = [name for name in names if name.upper() not in CODES and name not in rules]
-    texts = ["\n".join(explained(code)) for code in codes]
-    if named_rules:
-        scenarios = bundled_scenarios()
-        texts += ["\n".join(rule_lines(*rule, scenarios)) for rule in named_rules]
-    if texts:
-        click.echo("\n\n".join(texts))
+    codes, rule_texts, others = [], [], []
+    for name in names:
+        if name.upper() in CODES:
+            codes.append("\n".join(explained(name.upper())))
+        elif name in rules:
+            rule_texts.append("\n".join(rule_lines(*rules[name])))
+        else:
+            others.append(name)
+    if codes or rule_texts:
+        click.echo("\n\n".join([*codes, *rule_texts]))
     if others:
         show_scenarios(others, reproduce, list(rules))
 
@@ -83,7 +84,7 @@ def explain(context: click.Context, names: tuple[str, ...]) -> None:
         click.echo(f"{code}  {row.title}")
 
 
-def rule_lines(rule: Rule, document: Document, scenarios: Sequence[Scenario]) -> Iterator[str]:
+def rule_lines(rule: Rule, document: Document) -> Iterator[str]:
     """Yield the lines that show a rule: statement, quote, decision, scenarios that assert it."""
     yield f"{rule.id}: {rule.says}"
     yield f"  {document.document}, {rule.section}: “{rule.quote}”"
@@ -91,7 +92,7 @@ def rule_lines(rule: Rule, document: Document, scenarios: Sequence[Scenario]) ->
         yield f"  {document.url}"
     if rule.decided:
         yield f"  decided: {rule.decided}"
-    for scenario in scenarios_citing(rule, scenarios):
+    for scenario in scenarios_citing(rule, bundled_scenarios()):
         yield f"  {scenario.id}  {scenario.title or ''}"
 
 
@@ -160,7 +161,7 @@ def source(scenario: Scenario, spec: SpecFile) -> str:
     places = [(scenario.line, scenario.column)]
     if scenario.begins != scenario.line:
         places.insert(0, (scenario.begins, 1))
-    blocks = []
+    blocks: list[str] = []
     for first, column in places:
         end = min(line for line in starts if line > first)
         blocks += block(lines[first - 1 : end - 1], column - 1)

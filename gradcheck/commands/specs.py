@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Sequence
@@ -139,13 +140,14 @@ def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
     return before[-1].id
 
 
+@functools.cache
 def read_bundled() -> list[SpecFile]:
-    """The spec files that come with gradcheck."""
+    """Return the spec files that come with gradcheck."""
     return read_or_exit(bundled_files(), ())
 
 
 def bundled_scenarios() -> list[Scenario]:
-    """The scenarios of those files."""
+    """Return the scenarios of those files."""
     return [scenario for spec in read_bundled() for scenario in spec.scenarios]
 
 

@@ -23,7 +23,7 @@ def input_of(word: InputWord) -> Input:
     if word.dtype != "float64":
         fields |= {"dtype": word.dtype, "dtype_written": True}
     if word.file:
-        return Input(**fields, from_=word.file, key=word.key or None)
+        return Input(**fields, **{"from": word.file}, key=word.key or None)
     if word.value is not None and not word.letters:
         values: Any = word.value if word.is_floating else int(word.value)
         for size in reversed(word.shape):

@@ -11,6 +11,7 @@ SIGNS = {
     "½": "1/2",
 }  # fmt: skip
 """A sign that our texts have → how it is written in ASCII."""
+IN_ASCII = {ord(sign): text for sign, text in SIGNS.items()}
 HANDLER = "gradcheck"
 """The name of `in_ascii` among Python's error handlers, for ``errors=`` of a stream."""
 
@@ -19,7 +20,7 @@ def in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
     r"""Return what a stream writes for what it cannot encode: our signs in ASCII, others escaped."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    text = error.object[error.start : error.end].translate(str.maketrans(SIGNS))
+    text = error.object[error.start : error.end].translate(IN_ASCII)
     return text.encode("ascii", "backslashreplace").decode(), error.end
 
 
