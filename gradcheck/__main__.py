@@ -1,11 +1,15 @@
-"""The ``gradcheck`` command, and ``python -m gradcheck``. It imports next to nothing before it is ready for Ctrl-C."""
+"""The ``gradcheck`` command, and ``python -m gradcheck``. It imports next to nothing before it is
+ready for Ctrl-C.
+"""
 
 import os
 import sys
 
 
 def forget_current_folder() -> None:
-    """Import nothing from the current folder, which ``python -m`` puts first, unless it is our own checkout."""
+    """Import nothing from the current folder, which ``python -m`` puts first, unless it is our own
+    checkout.
+    """
     try:
         here = os.getcwd()
     except OSError:  # it is gone
@@ -27,8 +31,9 @@ except KeyboardInterrupt:
 def main(name: str = "gradcheck") -> None:
     """Run the command line, which calls itself `name`.
 
-    Until a run begins, and after it, Ctrl-C ends the process on the spot: there is nothing to put away, and an
-    exception could come out of the middle of any import. While it lasts, `commands.run_cases` decides.
+    Until a run begins, and after it, Ctrl-C ends the process on the spot: there is nothing to put
+    away, and an exception could come out of the middle of any import. While it lasts,
+    `commands.run_cases` decides.
     """
     os.environ.setdefault(
         "PYDANTIC_DISABLE_PLUGINS", "__all__"

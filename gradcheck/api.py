@@ -1,4 +1,6 @@
-"""Checking gradients from Python: a layer or function, its inputs, and what is wrong with its gradient."""
+"""Checking gradients from Python: a layer or function, its inputs, and what is wrong with its
+gradient.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ from gradcheck.case.world_call import Declared, without_marks
 from gradcheck.case.world_call import partial as partial
 from gradcheck.case.world_call import replicated as replicated
 from gradcheck.checking.verdict import Precision
-from gradcheck.exploring.example_search import Search, nothing_checked, search
+from gradcheck.exploring.example_search import Search, SearchSettings, nothing_checked, search
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
@@ -171,44 +173,56 @@ def check(
 ) -> CheckResult:
     """The verdict on the gradients of a layer or function.
 
-    Works on layers and functions of the bundled engine (`pylayer`) and on those of an installed Paddle.
+    Works on layers and functions of the bundled engine (`pylayer`) and on those of an installed
+    Paddle.
 
     Args:
-        layer_or_function: a PyLayer class, whose `apply` is called, or any function of Tensors: an ``nn.Layer``, a
-            method, a lambda. A text such as ``"package.module:Layer"`` names one to import, from the current folder or
-            the project's root; where no Paddle is installed it gets the bundled engine as its ``paddle``.
-        inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors that need a gradient;
-            Tensors keep their stop_gradient; so do those in lists, tuples and dicts, each with a name of its own,
-            ``s[0]``. Anything else, such as a plain number, is passed on as it is.
-        backward: the gradients written by hand, where `layer_or_function` is a function of NumPy arrays:
-            ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for none.
+        layer_or_function: a PyLayer class, whose `apply` is called, or any function of Tensors: an
+            ``nn.Layer``, a method, a lambda. A text such as ``"package.module:Layer"`` names one to
+            import, from the current folder or the project's root; where no Paddle is installed it
+            gets the bundled engine as its ``paddle``.
+        inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors
+            that need a gradient; Tensors keep their stop_gradient; so do those in lists, tuples and
+            dicts, each with a name of its own, ``s[0]``. Anything else, such as a plain number, is
+            passed on as it is.
+        backward: the gradients written by hand, where `layer_or_function` is a function of NumPy
+            arrays: ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for
+            none.
         order: 2 to check the derivative of the gradient as well, if the first is right.
         mode: ``auto``, ``probe`` or ``full``; see `gradcheck.case.gradient_check.check_gradient`.
         seed: of the random directions, cotangents and points; the same seed gives the same result.
-        rtol: widens the error bars, relative to the largest entry of an input's gradient; at least 0 and below 1.
-        points: how many points are looked at: the given one, then others around it, every element multiplied by a
-            random factor between 1/2 and 2.
-        dtypes: the dtypes to look at in turn, for example ``["float64", "float32"]``, in place of the inputs' own.
-        expect: what backward is. ``matches``: the derivative. ``differs``: anything else, which must be found.
-            ``straight-through``: the cotangent unchanged, of a function in steps. ``zero``.
-        effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full`` names every entry.
-        precision: ``loose`` lets a backward pass that is right but loses digits, such as one that computes in float32
-            in a layer of float64; the result is marked.
-        world: for a layer that talks to other ranks (`paddle.distributed`): how many ranks it runs on, or the ranks
-            along the axes of fleet's topology, such as ``{"mp": 4}``. Arrays then hold the values of all ranks, along a
-            first axis of that size, unless they are marked by `gradcheck.replicated` or `gradcheck.partial`.
-        outputs: in a world, what the outputs stand for: ``split``, each rank's own, or ``replicated``, the same on all
-            ranks; one word, or one for each.
-        random: in a world, whether ranks draw their random numbers ``by-rank``, or all the ``same``.
+        rtol: widens the error bars, relative to the largest entry of an input's gradient; at least
+            0 and below 1.
+        points: how many points are looked at: the given one, then others around it, every element
+            multiplied by a random factor between 1/2 and 2.
+        dtypes: the dtypes to look at in turn, for example ``["float64", "float32"]``, in place of
+            the inputs' own.
+        expect: what backward is. ``matches``: the derivative. ``differs``: anything else, which
+            must be found. ``straight-through``: the cotangent unchanged, of a function in steps.
+            ``zero``.
+        effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full``
+            names every entry.
+        precision: ``loose`` lets a backward pass that is right but loses digits, such as one that
+            computes in float32 in a layer of float64; the result is marked.
+        world: for a layer that talks to other ranks (`paddle.distributed`): how many ranks it runs
+            on, or the ranks along the axes of fleet's topology, such as ``{"mp": 4}``. Arrays then
+            hold the values of all ranks, along a first axis of that size, unless they are marked by
+            `gradcheck.replicated` or `gradcheck.partial`.
+        outputs: in a world, what the outputs stand for: ``split``, each rank's own, or
+            ``replicated``, the same on all ranks; one word, or one for each.
+        random: in a world, whether ranks draw their random numbers ``by-rank``, or all the
+            ``same``.
 
     Returns:
-        Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; its truth is whether that is PASS or KINK. `wrong` lists the
-        wrong entries, `diagnosis` the causes. Of several points and dtypes it is the worst found, and `where` says at
-        which. Printed it is the panel of the command line.
+        Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; its truth is whether that is PASS or
+        KINK. `wrong` lists the wrong entries, `diagnosis` the causes. Of several points and dtypes
+        it is the worst found, and `where` says at which. Printed it is the panel of the command
+        line.
 
     Raises:
-        TypeError: no input needs a gradient, or an option is of the wrong type; or the layer, or an argument, is of
-            another framework, such as PyTorch: the message has the line that checks it by ``backward=``.
+        TypeError: no input needs a gradient, or an option is of the wrong type; or the layer, or an
+            argument, is of another framework, such as PyTorch: the message has the line that checks
+            it by ``backward=``.
         ValueError: an option has a value that it cannot have.
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
@@ -255,7 +269,8 @@ def check(
         leave_out_own_place(error)
         if isinstance(error, TypeError) and "__array_ufunc__" in str(error) and backward is None:
             error.add_note(
-                "a function of NumPy arrays is checked with the gradients written for it: backward=…"
+                "a function of NumPy arrays is checked with the gradients written for it: "
+                "backward=…"
             )
         raise
     return CheckResult.of(found)
@@ -291,7 +306,8 @@ def assert_gradients(
     """As `check`, for tests.
 
     Raises:
-        GradientMismatch: the verdict is FAIL or INCONCLUSIVE. The message is the panel that the command line shows.
+        GradientMismatch: the verdict is FAIL or INCONCLUSIVE. The message is the panel that the
+            command line shows.
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     result = check(layer_or_function, *inputs, **options)
@@ -359,7 +375,8 @@ def explore(
     Raises:
         ImportError: Hypothesis is not installed: ``pip install "gradcheck[explore]"``.
         ValueError: a text describes no input, or an option has a value that it cannot have.
-        TypeError: there are no inputs, one stands where an option belongs, or an option is of the wrong type.
+        TypeError: there are no inputs, one stands where an option belongs, or an option is of the
+            wrong type.
     """
     refuse_layer(layer_or_function)
     options = {"seconds": seconds, "examples": examples, "seed": seed, "dtypes": dtypes}
@@ -379,11 +396,8 @@ def explore(
             return Status.ERROR, described(error)
         return result.verdict, result.summary()
 
-    found = search(
-        outcome, wanted, seconds=seconds, examples=examples, seed=seed, dtypes=dtypes,
-        layouts=("contiguous",),
-    )  # fmt: skip
-    return explored(found, check_at)
+    settings = SearchSettings(seconds, examples, seed, dtypes, layouts=("contiguous",))
+    return explored(search(outcome, wanted, settings), check_at)
 
 
 def explored(search: Search, check_at: Callable[[Example], CheckResult]) -> Explored:

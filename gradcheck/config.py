@@ -44,11 +44,15 @@ class Config(BaseModel):
     allow_code: Annotated[bool, Field(alias="allow-code")] = False
     """Run code in the spec files of the project, as --allow-code does."""
     paths: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """Spec files and folders to read where the command line names none; in the file, relative to it."""
+    """Spec files and folders to read where the command line names none; in the file, relative to
+    it.
+    """
     backends: Annotated[tuple[ConfiguredBackend, ...], Field(strict=False)] = ()
     """Backends to run on where the command line names none."""
     environments: dict[Release, str] = {}
-    """Backend with its version → the interpreter of an environment that has it; in the file, relative to it."""
+    """Backend with its version → the interpreter of an environment that has it; in the file,
+    relative to it.
+    """
     jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] | Literal["auto"] = "auto"
     """Cases at a time; no more than there are cores."""
     timeout: Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] | None = None

@@ -58,7 +58,9 @@ class _Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _whole_characters(cls, given: Any) -> Any:
-        """Text that JSON can hold: names of files that are not UTF-8, and what layers say, may have halves."""
+        """Text that JSON can hold: names of files that are not UTF-8, and what layers say, may have
+        halves.
+        """
         if not isinstance(given, dict):
             return given
         return {
@@ -92,14 +94,18 @@ class _JacobianEntry(_Record):
 
 
 class WrongEntry(_JacobianEntry):
-    """One entry of the Jacobian on which backward and the numerical derivative disagree by more than the bar."""
+    """One entry of the Jacobian on which backward and the numerical derivative disagree by more
+    than the bar.
+    """
 
     numeric: float
     bar: ErrorSize
 
     @property
     def relative_error(self) -> float:
-        """|analytic − numeric| over the larger of the two; inf where both are 0 or one is not finite."""
+        """|analytic − numeric| over the larger of the two; inf where both are 0 or one is not
+        finite.
+        """
         largest = max(abs(self.analytic), abs(self.numeric))
         return self.error / largest if largest and isfinite(self.error) else float("inf")
 
@@ -110,7 +116,9 @@ class WrongEntry(_JacobianEntry):
 
 
 class Value(_Record):
-    """One output or gradient, as `gradcheck.case.values` makes it: dtype, shape, and elements in row-major order."""
+    """One output or gradient, as `gradcheck.case.values` makes it: dtype, shape, and elements in
+    row-major order.
+    """
 
     name: str
     dtype: str = ""
@@ -121,7 +129,9 @@ class Value(_Record):
 
 
 class StepScan(_JacobianEntry):
-    """One entry of the Jacobian by central differences at steps of all sizes: how its numerical value came about."""
+    """One entry of the Jacobian by central differences at steps of all sizes: how its numerical
+    value came about.
+    """
 
     steps: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """The step sizes h by which the element of the input was moved, the smallest first."""
@@ -142,13 +152,17 @@ class StepScan(_JacobianEntry):
 
 
 class Diagnosis(_Record):
-    """A likely cause of a wrong gradient, or a broken contract: a code of `gradcheck.codes`, and what was seen."""
+    """A likely cause of a wrong gradient, or a broken contract: a code of `gradcheck.codes`, and
+    what was seen.
+    """
 
     code: str
     text: str
     inputs: tuple[str, ...] = ()
     line: str = ""
-    """``file:line`` of the forward's operation whose share of the gradient is wrong; empty if none is known."""
+    """``file:line`` of the forward's operation whose share of the gradient is wrong; empty if none
+    is known.
+    """
     source_line: str = ""
     column: Count = 0
     end_column: Count = 0
@@ -168,7 +182,9 @@ UNFINISHED = "not looked further"
 
 
 SECOND_ORDER = {"backward": "double backward", "forward": "backward", "the output": "the gradient"}
-"""What the function, its vjp and its value are called where the function is the gradient of a layer."""
+"""What the function, its vjp and its value are called where the function is the gradient of a
+layer.
+"""
 
 
 def of_gradient(text: str) -> str:
@@ -182,14 +198,18 @@ MOST_LISTED = 20
 
 
 class GradientSummary(_Record):
-    """The gradient check of a case: its verdict, what was compared, and every entry listed as wrong."""
+    """The gradient check of a case: its verdict, what was compared, and every entry listed as
+    wrong.
+    """
 
     verdict: Status
     wrong: tuple[WrongEntry, ...] = ()
     scan: StepScan | None = None
     """The differences of the most wrong entry that is listed, where it could be scanned."""
     wrong_counts: dict[str, tuple[Count, Count]] = {}
-    """Per input: elements found wrong, elements in all. With 0 wrong it is right; not listed, it is not known."""
+    """Per input: elements found wrong, elements in all. With 0 wrong it is right; not listed, it is
+    not known.
+    """
     exhaustive: bool = True
     """Whether the counts are exact; if not, at least so many are wrong."""
     worst_error: ErrorSize = 0.0
@@ -200,13 +220,17 @@ class GradientSummary(_Record):
     certified: bool = False
     """Whether every entry of the Jacobian was held against a numerical value of its own."""
     marks: tuple[str, ...] = ()
-    """Words beside the verdict on how it came about: by the tape, beside a kink, expected to differ."""
+    """Words beside the verdict on how it came about: by the tape, beside a kink, expected to
+    differ.
+    """
     patterns: tuple[str, ...] = ()
     """Whole slices that are wrong: ``all of x[:, 3]``."""
     seed: Count = 0
     evaluations: Count = 0
     where: str = ""
-    """Of several points or dtypes, the one where this was found: ``point 2 of 3, float32``. Empty on a PASS."""
+    """Of several points or dtypes, the one where this was found: ``point 2 of 3, float32``. Empty
+    on a PASS.
+    """
 
     @field_validator("wrong_counts")
     @classmethod

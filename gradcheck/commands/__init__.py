@@ -1,4 +1,6 @@
-"""The command line. Commands are loaded when they are used, so that each pays for its own imports alone."""
+"""The command line. Commands are loaded when they are used, so that each pays for its own imports
+alone.
+"""
 
 from __future__ import annotations
 
@@ -24,26 +26,27 @@ from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
 
 COMMANDS = {
-    "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the project's)."),
-    "check": ("gradcheck.commands.check:check", "Check one layer of a module of yours, without a spec file."),
-    "explore": ("gradcheck.commands.explore:explore", "Look for sizes and values at which a layer is wrong."),
-    "new": ("gradcheck.commands.check:new", "Write a commented scenario for a layer, from its signature."),
-    "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
-    "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
-    "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
-    "list": ("gradcheck.commands.listing:list_all", "List scenarios, rules, codes or backends."),
-    "show": ("gradcheck.commands.show:show", "Show a scenario, a rule or a diagnosis code in full."),
-    "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
-    "explain": ("gradcheck.commands.show:explain", "Explain a diagnosis code such as GC104."),
-    "backends": ("gradcheck.commands.backends:backends", "What scenarios can run on; add releases of Paddle."),
-    "matrix": ("gradcheck.commands.matrix:matrix", "Show what each release of Paddle does with each rule."),
-    "schema": ("gradcheck.commands.init:schema", "Print the JSON Schema of spec files."),
-}  # fmt: skip
-"""Name → where the command is, and the line that ``--help`` shows for it without loading it."""
+    "run": ("run:run", "Run scenarios and check their gradients (default: the project's)."),
+    "check": ("check:check", "Check one layer of a module of yours, without a spec file."),
+    "explore": ("explore:explore", "Look for sizes and values at which a layer is wrong."),
+    "new": ("check:new", "Write a commented scenario for a layer, from its signature."),
+    "init": ("init:init", "Lay out a project: specs, schema, settings, workflow."),
+    "replay": ("replay:replay", "Run a failed case of the last run again, in full detail."),
+    "validate": ("validate:validate", "Check spec files without running anything in them."),
+    "list": ("listing:list_all", "List scenarios, rules, codes or backends."),
+    "show": ("show:show", "Show a scenario, a rule or a diagnosis code in full."),
+    "compare": ("compare:compare", "Show what has changed from one JSON report to another."),
+    "explain": ("show:explain", "Explain a diagnosis code such as GC104."),
+    "backends": ("backends:backends", "What scenarios can run on; add releases of Paddle."),
+    "matrix": ("matrix:matrix", "Show what each release of Paddle does with each rule."),
+    "schema": ("init:schema", "Print the JSON Schema of spec files."),
+}
+"""Name → where the command is in this package, and its line in ``--help``."""
 REMOVED = {
     "rules": "`gradcheck list rules` lists the rules, `gradcheck show RULE` shows one",
     "fmt": "yamlfmt or prettier format spec files",
-    "trust": "write `allow-code = true` under [tool.gradcheck] in pyproject.toml, or run with --allow-code",
+    "trust": "write `allow-code = true` under [tool.gradcheck] in pyproject.toml, or run with "
+    "--allow-code",
     "surface": "`gradcheck run` lists at its end the names that the bundled engine lacks",
 }
 """Commands that were there once, and what to do in their place."""
@@ -61,7 +64,7 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = getattr(import_module(f"{__name__}.{module}"), attribute)
         return command
 
     def resolve_command(
@@ -80,7 +83,8 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, context: click.Context) -> Any:
-        """Run the command; what it cannot do as asked for, and what the system refuses it, is no bug.
+        """Run the command; what it cannot do as asked for, and what the system refuses it, is no
+        bug.
 
         Raises Refused: there was such a thing.
         """
@@ -95,7 +99,9 @@ class LazyGroup(click.Group):
             raise refused from error
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the command line. What goes wrong ends in a message and an exit code, never in a traceback."""
+        """Run the command line. What goes wrong ends in a message and an exit code, never in a
+        traceback.
+        """
         standalone = kwargs.pop("standalone_mode", True)
         kwargs["standalone_mode"] = False
         if not standalone:
@@ -134,4 +140,6 @@ def unknown_command(name: str) -> str:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gradcheck")
 def main() -> None:
-    """Check the gradients of custom autograd layers, and that the layers keep the documented rules."""
+    """Check the gradients of custom autograd layers, and that the layers keep the documented
+    rules.
+    """

@@ -26,8 +26,8 @@ MOST_REPORT_BYTES = 250_000_000
 def compare(before: str, after: str) -> None:
     """Show the cases that differ between two JSON reports: in their status, or in what is wrong.
 
-    Exits with 1 if B has a failure that A has not. What is wrong are the gradients of inputs and the
-    broken contracts, never how a cause is worded.
+    Exits with 1 if B has a failure that A has not. What is wrong are the gradients of inputs and
+    the broken contracts, never how a cause is worded.
     """
     first, second = results_in(before), results_in(after)
     names = dict.fromkeys([*first, *second])

@@ -15,9 +15,11 @@ from gradcheck.support.ascii_fallback import HANDLER
 from gradcheck.support.escape import one_line
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
-"""A wrong call or file; a bug of ours; nothing to do; Ctrl-C. Those of `gradcheck run` are in its help."""
+"""A wrong call or file; a bug of ours; nothing to do; Ctrl-C. Those of `gradcheck run` are in its
+help.
+"""
 
-# What click says, and what is said in its place: more of what to do, and in fewer terms of a programmer.
+# Messages of click, and ours in their place, which say what to do in fewer terms of a programmer.
 ADVICE = (
     (r"is not a valid float range\.", "is not a number."),
     (r"is not a valid integer range\.", "is not a whole number."),
@@ -66,7 +68,7 @@ LONGEST_FILE_NAME = 200
 
 
 class Refused(click.ClickException):
-    """Something that a command needs is refused by the system, or is not as the user asks for it."""
+    """The system refuses what a command needs, or it is not as the user asks for it."""
 
     def __init__(self, message: str, status: int = USAGE) -> None:
         super().__init__(message)

@@ -24,7 +24,13 @@ from gradcheck.commands.run_cases import exit_code, make_executor, make_screen, 
 from gradcheck.commands.shared_options import SEED, ScreenOptions, allow_code_option, color_option
 from gradcheck.commands.specs import new_spec, parse_target, read_specs, write_spec
 from gradcheck.config import load_project
-from gradcheck.exploring.example_search import NOT_INSTALLED, Search, outcome_lines, search
+from gradcheck.exploring.example_search import (
+    NOT_INSTALLED,
+    Search,
+    SearchSettings,
+    outcome_lines,
+    search,
+)
 from gradcheck.exploring.examples import (
     Example,
     case_of_example,
@@ -147,7 +153,8 @@ def case_of_layer(asked: ExploreOptions, signature: Signature) -> Case:
         if spec.dtype.startswith("complex"):
             command = f"gradcheck check {asked.reference} -i …"
             raise InputWordError(
-                f"--input {name}: explore draws no complex numbers; check it at one point: {command}"
+                f"--input {name}: explore draws no complex numbers; check it at one point: "
+                f"{command}"
             )
         if spec.from_ is not None:
             raise InputWordError(f"--input {name}: explore draws its values: write a shape")
@@ -206,12 +213,15 @@ def explored_case(asked: ExploreOptions, case: Case) -> Example:
             result = runner.submit(case_of_example(case, example)).result()
             return result.status, result.message
 
+        settings = SearchSettings(
+            asked.seconds,
+            asked.examples,
+            asked.seed,
+            asked.dtypes or ("float64", "float32"),
+            on_example=lambda found: line.update(progress(found)),
+        )
         try:
-            found = search(
-                check, inputs_of(case), seconds=asked.seconds, examples=asked.examples,
-                seed=asked.seed, dtypes=asked.dtypes or ("float64", "float32"),
-                on_example=lambda found: line.update(progress(found)),
-            )  # fmt: skip
+            found = search(check, inputs_of(case), settings)
         except ImportError:
             raise UserError(NOT_INSTALLED) from None
     click.echo(safe("\n".join(outcome_lines(found))))

@@ -1,4 +1,6 @@
-"""``gradcheck init`` and ``schema``: what a project needs to be checked, and the schema of its files for editors."""
+"""``gradcheck init`` and ``schema``: what a project needs to be checked, and the schema of its
+files for editors.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
     "--github/--no-github", default=True, help="Whether to write a workflow for GitHub Actions."
 )
 def init(github: bool) -> None:
-    """Lay out a project: a folder of specs with an example, its schema for editors, settings, a workflow.
+    """Lay out a project: a folder of specs with an example, its schema for editors, settings, a
+    workflow.
 
     Files that are there already stay as they are.
     """

@@ -51,7 +51,8 @@ class ProgressOnly(PlainScreen):
 
 @click.command()
 @backends_option(
-    "The columns, as of `gradcheck run`; by default the engine and every release of Paddle that is here."
+    "The columns, as of `gradcheck run`; by default the engine and every release of Paddle that "
+    "is here."
 )
 @click.option(
     "--pinned",
@@ -59,12 +60,17 @@ class ProgressOnly(PlainScreen):
     help="Run nothing: show what the bundled scenarios pin, of any release.",
 )
 @click.option(
-    "--format", "layout", type=click.Choice(["table", "markdown", "json"]), default="table", show_default=True,
+    "--format",
+    "layout",
+    type=click.Choice(["table", "markdown", "json"]),
+    default="table",
+    show_default=True,
     help="The form of what is printed.",
-)  # fmt: skip
+)
 @click.option(
     "--report", "reports", multiple=True, metavar="FORMAT:PATH",
-    help="Write html, markdown or json to a file, or badges, an endpoint of shields.io for each column, to a folder.",
+    help="Write html, markdown or json to a file, or badges, an endpoint of shields.io for each "
+         "column, to a folder.",
 )  # fmt: skip
 @click.option(
     "-j",
@@ -78,9 +84,11 @@ def matrix(
 ) -> None:
     """Show what each backend does with each rule of the documents.
 
-    The bundled scenarios are run on all of them, about a minute for each. Where releases differ comes first.
+    The bundled scenarios are run on all of them, about a minute for each. Where releases differ
+    comes first.
 
-    Exit code: as `gradcheck run`; 1 where a backend does neither what is documented nor what is pinned of it.
+    Exit code: as `gradcheck run`; 1 where a backend does neither what is documented nor what is
+    pinned of it.
     """
     files = report_files(reports, [*FILES, "badges"], in_folder="badges")
     config = load_project().config
@@ -101,7 +109,8 @@ def matrix(
         status = exit_code(results, interrupted)
         if interrupted:  # there is no whole matrix
             raise SystemExit(status)
-        made = f"Run on {date.today()} with gradcheck {__version__}, Python {python_version()}, {system()} {machine()}."
+        python = f"Python {python_version()}, {system()} {machine()}"
+        made = f"Run on {date.today()} with gradcheck {__version__}, {python}."
     found = build_matrix(load_catalogue(), cases, results, made)
     width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns if sys.stdout.isatty() else TEXT_WIDTH
     click.echo(
@@ -140,7 +149,9 @@ def write_programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
 
 
 def write_worst_programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
-    """Return for each of the worst findings the program of its first scenario that has one, by that scenario's id."""
+    """Return for each of the worst findings the program of its first scenario that has one, by that
+    scenario's id.
+    """
     programs = write_programs(matrix, cases)
     worst = {}
     for finding in matrix.grave:

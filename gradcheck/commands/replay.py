@@ -33,10 +33,12 @@ from gradcheck.support.user_error import UserError
 @click.option("--seed", type=SEED, help="Seed in place of that of the last run.")
 @allow_code_option
 def replay(name: str, seed: int | None, allow_code: bool) -> None:
-    """Run a case of the last run again, with the same seed and limits, and show everything about it.
+    """Run a case of the last run again, with the same seed and limits, and show everything about
+    it.
 
-    ID is a case (ID@BACKEND), a scenario, or a place in a file (FILE::ID, FILE:LINE); without it, or
-    with a FILE alone, the last one that failed is meant. The record of the last run stays as it is.
+    ID is a case (ID@BACKEND), a scenario, or a place in a file (FILE::ID, FILE:LINE); without it,
+    or with a FILE alone, the last one that failed is meant. The record of the last run stays as it
+    is.
 
     Exit code: as `gradcheck run`.
     """

@@ -44,7 +44,8 @@ from gradcheck.support.user_error import UserError
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...", shell_complete=options.scenarios)
 @options.backends_option(
-    f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); repeatable."
+    f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); "
+    f"repeatable."
 )
 @options.bundled_option
 @options.selection_options
@@ -121,13 +122,13 @@ from gradcheck.support.user_error import UserError
 def run(watch: bool, **asked: Any) -> None:
     """Run scenarios and check their gradients.
 
-    A PATH is a spec file or a folder of them, or one scenario of a file (FILE::ID, FILE:LINE); an ID is a scenario or
-    a case (ID@BACKEND) in those files. Without a PATH,
-    the files of the project are run: what [tool.gradcheck] names, or else all *.grad.yaml files below its root; an ID
-    that these have not may be one of gradcheck's own.
+    A PATH is a spec file or a folder of them, or one scenario of a file (FILE::ID, FILE:LINE); an
+    ID is a scenario or a case (ID@BACKEND) in those files. Without a PATH, the files of the project
+    are run: what [tool.gradcheck] names, or else all *.grad.yaml files below its root; an ID that
+    these have not may be one of gradcheck's own.
 
-    Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in gradcheck, 5 nothing
-    selected, 130 interrupted.
+    Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in
+    gradcheck, 5 nothing selected, 130 interrupted.
     """
     if watch:
         from gradcheck.commands.watch import run_at_changes  # needs a package that few have

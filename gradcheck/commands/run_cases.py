@@ -322,7 +322,7 @@ def write_for_github(report: Report) -> None:
 
 
 def exit_code(results: Sequence[Result], interrupted: bool) -> int:
-    """Return what the run exits with. Raises SystemExit, UserError: a bug of ours, or nothing ran."""
+    """Return the exit code. Raises SystemExit, UserError: a bug of ours, or nothing ran."""
     bugs = [f"{one.name}\n{one.internal_error}" for one in results if one.internal_error]
     if bugs:
         stop_for_bug("\n\n".join(bugs))

@@ -137,7 +137,8 @@ selection_options = all_of(
 )
 mode_option = click.option(
     "--mode", type=click.Choice(["auto", "probe", "full"]), default="auto", show_default=True,
-    help="How much of every Jacobian is compared: projections, also the entries of a diagonal one, or all entries.",
+    help="How much of every Jacobian is compared: projections, also the entries of a diagonal "
+         "one, or all entries.",
 )  # fmt: skip
 order_option = click.option(
     "--order",
@@ -147,7 +148,8 @@ order_option = click.option(
 )
 effort_option = click.option(
     "--effort", type=click.Choice(["usual", "full"]), default="usual", show_default=True,
-    help="How much is spent on naming what is wrong: about ten times the check itself, or what every entry takes.",
+    help="How much is spent on naming what is wrong: about ten times the check itself, or what "
+         "every entry takes.",
 )  # fmt: skip
 SEED = click.IntRange(0, 2**32 - 1)
 TIME_LIMIT = click.FloatRange(0, min_open=True, max=86_400)
@@ -175,10 +177,12 @@ screen_options = as_one(
     "screen", ScreenOptions,
     click.option(
         "--format", "layout", type=click.Choice(["auto", "rich", "plain"]), default="auto",
-        help="What is shown: a table and panels (rich), or a line for each result (plain); auto: rich on a terminal.",
+        help="What is shown: a table and panels (rich), or a line for each result (plain); auto: "
+             "rich on a terminal.",
     ),
     color_option,
-    click.option("-v", "--verbose", is_flag=True, help="Show every result, and the details of those that passed."),
+    click.option("-v", "--verbose", is_flag=True, help="Show every result, and the details of "
+                                                       "those that passed."),
     click.option("-q", "--quiet", is_flag=True, help="Show only failures and the summary."),
 )  # fmt: skip
 VARIABLE = "GRADCHECK_ALLOW_CODE"

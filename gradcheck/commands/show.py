@@ -14,7 +14,7 @@ import click
 
 from gradcheck.codes import CODES, explained
 from gradcheck.commands.shared_options import codes_and_scenarios
-from gradcheck.commands.specs import bundled_scenarios, parse_target, read_specs, scenario_of
+from gradcheck.commands.specs import bundled_scenarios, read_specs, scenario_of
 from gradcheck.conformance.catalogue import (
     Document,
     Rule,
@@ -97,10 +97,11 @@ def rule_lines(rule: Rule, document: Document) -> Iterator[str]:
 
 
 def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) -> None:
-    """Print scenarios, or the programs that reproduce what is recorded of them. Raises UserError."""
-    for name in names:
-        if not parse_target(name).path:
-            require_no_code(name)
+    """Print scenarios, or the programs that reproduce what is recorded of them.
+
+    Raises UserError: there is no such scenario.
+    """
+    require_no_codes(names)
     specs, ids = read_specs(names)
     if not ids:
         raise UserError("name the scenario to show; `gradcheck list` shows what there is")
@@ -122,16 +123,17 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
                 show_scenario(scenario, spec)
 
 
-def require_no_code(name: str) -> None:
+def require_no_codes(names: Sequence[str]) -> None:
     """Raise UserError: a name is meant as a code, and there is no such code."""
-    digits = re.fullmatch(r"(?:GC)?([0-9OIL]{1,4})", name.upper())
-    if digits is None:
-        return
-    code = "GC" + digits[1].translate(str.maketrans("OIL", "011"))
-    near = f"the codes are {min(CODES)} to {max(CODES)}"
-    if code in CODES:
-        near = f"did you mean {code}?"
-    raise UserError(f"there is no code {name!r}; {near}; `gradcheck list codes` lists them")
+    for name in names:
+        digits = re.fullmatch(r"(?:GC)?([0-9OIL]{1,4})", name.upper())
+        if digits is None or Path(name).exists():
+            continue
+        code = "GC" + digits[1].translate(str.maketrans("OIL", "011"))
+        near = f"the codes are {min(CODES)} to {max(CODES)}"
+        if code in CODES:
+            near = f"did you mean {code}?"
+        raise UserError(f"there is no code {name!r}; {near}; `gradcheck list codes` lists them")
 
 
 def show_scenario(scenario: Scenario, spec: SpecFile) -> None:

@@ -152,7 +152,7 @@ def bundled_scenarios() -> list[Scenario]:
 
 
 def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[SpecFile]:
-    """The spec files. Raises SystemExit: there are `mistakes`, or a file has some; all are shown."""
+    """Return the spec files. Raises SystemExit: there are mistakes, which are printed."""
     try:
         from gradcheck.spec.read import read_all  # completing ids needs no model
 
@@ -189,7 +189,9 @@ def find_specs(
 
 
 def nothing_found(command: str = "run") -> UserError:
-    """What to raise where the project has no spec files; it says with which `command` to have gradcheck's own."""
+    """What to raise where the project has no spec files; it says with which `command` to have
+    gradcheck's own.
+    """
     where = f"no *.grad.yaml below {project_root()}"
     return UserError(f"{where}; gradcheck's own: gradcheck {command} --bundled", NOTHING_SELECTED)
 

@@ -15,7 +15,7 @@ from gradcheck.commands.shared_options import bundled_option
 from gradcheck.commands.specs import find_specs, nothing_found
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.read import Given, given_in, interpret, shared_ids
-from gradcheck.spec.text import MAX_BYTES, decode, read_text
+from gradcheck.spec.text import MAX_BYTES, SpecText, decode, read_text
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, escape
 
@@ -66,13 +66,16 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
 def checked_file(name: str) -> FileReport:
     """Return what is in a file, or for ``-`` in stdin."""
     try:
-        if name == "-":
-            text = decode(sys.stdin.buffer.read(MAX_BYTES + 1), "-")
-        else:
-            text = read_text(Path(name), name)
-        return FileReport(name, given=given_in(interpret(text)))
+        return FileReport(name, given=given_in(interpret(read_named(name))))
     except SpecError as error:
         return FileReport(name, mistakes=error.diagnostics)
+
+
+def read_named(name: str) -> SpecText:
+    """Return the text of a file, or for ``-`` of stdin. Raises SpecError."""
+    if name == "-":
+        return decode(sys.stdin.buffer.read(MAX_BYTES + 1), "-")
+    return read_text(Path(name), name)
 
 
 def show_text(reports: Sequence[FileReport], context: click.Context) -> None:

@@ -69,7 +69,7 @@ def run_once() -> None:
     Raises KeyboardInterrupt: Ctrl-C was pressed meanwhile; the run has ended in order.
     """
     rest = [argument for argument in sys.argv[1:] if argument != "--watch"]
-    # A handler that does nothing; the new process does not inherit it, as it would an ignored signal.
+    # A handler that does nothing: the new process would inherit that a signal is ignored.
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         done = subprocess.run([*python("gradcheck.__main__"), *rest], check=False)

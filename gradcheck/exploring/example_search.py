@@ -48,21 +48,31 @@ Check = Callable[[Example], tuple[Status, str]]
 """Checks a layer at an example: the status, and a line on it."""
 
 
+@dataclass(frozen=True)
+class SearchSettings:
+    """How long a search takes, and what it draws."""
+
+    seconds: float
+    examples: int
+    """How many examples are tried before one fails."""
+    seed: int
+    dtypes: Sequence[str] = ("float64", "float32")
+    """Those of floating inputs that name none."""
+    layouts: Sequence[str] = get_args(Layout)
+    """Those of inputs with several axes; where there is one, no two share their memory."""
+    on_example: Callable[[Search], None] = lambda search: None
+    """Called with the search after every example."""
+
+
 @dataclass
 class Search:
-    """What was tried, and what was found.
-
-    Args:
-        check: checks the layer at an example.
-        inputs: of the layer.
-        seconds: how long the search may take; no example begins after that.
-        on_example: told of the search after every example.
-    """
+    """What was tried, and what was found."""
 
     check: Check
     inputs: Inputs
     seconds: float
-    on_example: Callable[[Search], None] = lambda search: None
+    """How long the search may take; no example begins after that."""
+    on_example: Callable[[Search], None]
     started: float = field(default_factory=time.monotonic)
     counts: Counter[Status] = field(default_factory=Counter)
     failures: list[Example] = field(default_factory=list)
@@ -120,34 +130,20 @@ def weight(example: Example) -> tuple[Any, ...]:
     )
 
 
-def search(
-    check: Check,
-    inputs: Inputs,
-    *,
-    seconds: float,
-    examples: int,
-    seed: int,
-    dtypes: Sequence[str] = ("float64", "float32"),
-    layouts: Sequence[str] = get_args(Layout),
-    on_example: Callable[[Search], None] = lambda search: None,
-) -> Search:
+def search(check: Check, inputs: Inputs, settings: SearchSettings) -> Search:
     """Look for an example that fails, and make it small.
-
-    Args:
-        seconds, examples: how long to look, and at how many examples before one fails.
-        dtypes: those of floating inputs that name none.
-        layouts: those of inputs with several axes; where there is one, no two share their memory.
 
     Raises:
         ImportError: Hypothesis is not installed.
     """
     import hypothesis
 
-    found = Search(check, inputs, seconds, on_example)
+    found = Search(check, inputs, settings.seconds, settings.on_example)
+    shrinking = SHRINKING * settings.seconds
 
-    @hypothesis.seed(seed)
+    @hypothesis.seed(settings.seed)
     @hypothesis.settings(
-        max_examples=examples,
+        max_examples=settings.examples,
         deadline=None,
         database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
@@ -155,11 +151,10 @@ def search(
         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
         report_multiple_bugs=False,
     )
-    @hypothesis.given(drawn(inputs, dtypes, layouts))
+    @hypothesis.given(drawn(inputs, settings.dtypes, settings.layouts))
     def look(example: Example) -> None:
         if found.fails(example):
-            if found.left < SHRINKING * seconds:  # the time that shrinking needs
-                found.seconds += SHRINKING * seconds - found.left
+            found.seconds += max(0.0, shrinking - found.left)  # the time that shrinking needs
             raise FoundError
 
     try:

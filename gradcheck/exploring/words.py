@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradcheck.spec.input_words import InputWord, input_words
@@ -23,16 +23,23 @@ def input_of(word: InputWord) -> Input:
     if word.dtype != "float64":
         fields |= {"dtype": word.dtype, "dtype_written": True}
     if word.file:
-        return Input(**fields, **{"from": word.file}, key=word.key or None)
-    if word.value is not None and not word.letters:
-        values: Any = word.value if word.is_floating else int(word.value)
-        for size in reversed(word.shape):
-            values = (values,) * size
-        return Input(**fields, values=values)
-    if word.value is not None:
-        return Input(**fields, shape=word.sizes, range=(word.value, word.value))
-    if word.low is not None and word.high is not None:
-        fields["range"] = word.low, word.high
-    elif not word.is_floating:
-        fields["below"] = word.below or (2 if word.dtype == "bool" else 10)
-    return Input(**fields, shape=word.sizes)
+        fields |= {"from": word.file, "key": word.key or None}
+    elif word.value is not None and word.letters:
+        fields |= {"shape": word.sizes, "range": (word.value, word.value)}
+    elif word.value is not None:
+        fields["values"] = constant(word.value if word.is_floating else int(word.value), word.shape)
+    elif word.low is not None and word.high is not None:
+        fields |= {"shape": word.sizes, "range": (word.low, word.high)}
+    else:
+        usual = None if word.is_floating else 10
+        below = 2 if word.dtype == "bool" else usual
+        fields |= {"shape": word.sizes, "below": word.below or below}
+    return Input(**fields)
+
+
+def constant(value: float, shape: Sequence[int]) -> Any:
+    """Return nested tuples of one number."""
+    nested: Any = value
+    for size in reversed(shape):
+        nested = (nested,) * size
+    return nested

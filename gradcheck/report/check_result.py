@@ -62,7 +62,7 @@ class CheckResult:
         return cls(**dict(record))
 
     def summary(self) -> str:
-        """Return one line: the inputs whose gradients are wrong or right, or why it is undecided."""
+        """Return one line: whose gradients are wrong or right, or why it is undecided."""
         return self._record.headline() or f"gradient of {', '.join(self.wrong_counts)} right"
 
     @property

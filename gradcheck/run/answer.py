@@ -95,7 +95,7 @@ def cut(text: str, most: int) -> str:
 
 # ------------------------------------------------------------------ from the end of its process
 def result_of(case: Case, outcome: Outcome) -> Result:
-    """Return what the process of a case answered; if it did not, CRASH or TIMEOUT, with the place."""
+    """Return what the process of a case answered; without an answer, CRASH or TIMEOUT."""
     printed, place = cut_trace(outcome.printed, case.scenario.path)
     output = printed[-OUTPUT_SHOWN:]
     if outcome.answer and not outcome.stopped and outcome.exit_code == 0:
@@ -140,7 +140,8 @@ def signal_of(exit_code: int) -> str:
 
 
 def cut_trace(printed: str, path: str) -> tuple[str, str]:
-    """`printed` with the trace that faulthandler left in it cut to the user's frames, and where they were.
+    """`printed` with the trace that faulthandler left in it cut to the user's frames, and where
+    they were.
 
     The place is empty if no frame in the trace is the user's.
     """

@@ -29,7 +29,8 @@ Execute = Callable[[Case], Result]
 def prepare_process(execute_name: str, backend: str, warm_up: bool) -> Execute:
     """Import everything that a case needs, and return the function that runs cases.
 
-    What is made on first use is made here once if `warm_up` is set and the backend permits it before a fork.
+    What is made on first use is made here once if `warm_up` is set and the backend permits it
+    before a fork.
     """
     module, _, name = execute_name.partition(":")
     execute: Execute = getattr(import_module(module), name)
@@ -84,7 +85,8 @@ def line_writer(descriptor: int) -> TextIO:
 def execute_safely(execute: Execute, case: Case) -> Result:
     """Return the result of a case; an exception of `execute` becomes an ERROR.
 
-    It is reported as a bug in gradcheck, unless memory or the stack ran out or the scenario's own code raised it.
+    It is reported as a bug in gradcheck, unless memory or the stack ran out or the scenario's own
+    code raised it.
     """
     try:
         return execute(case)
@@ -105,8 +107,10 @@ def warm_up_case(backend: str) -> Case:
     """Return a case that uses what most cases use."""
     layer = (
         "class Square(PyLayer):\n"
-        "    @staticmethod\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n        return x * x\n"
-        "    @staticmethod\n    def backward(ctx, dy):\n        x, = ctx.saved_tensor()\n        return 2 * dy * x\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n        "
+        "return x * x\n"
+        "    @staticmethod\n    def backward(ctx, dy):\n        x, = ctx.saved_tensor()\n        "
+        "return 2 * dy * x\n"
     )
     scenario = {
         "id": "warm-up",

@@ -1,8 +1,8 @@
 """A failure as a baseline holds it: enough to see that a later one is another mistake.
 
-A baseline must not hide a new mistake behind an old one, and must not fail where gradcheck alone has
-become better. So it holds what is wrong, and never why: the status, the input gradients that are
-wrong, the outputs through which they are, and the codes of broken contracts. Wording, lines,
+A baseline must not hide a new mistake behind an old one, and must not fail where gradcheck alone
+has become better. So it holds what is wrong, and never why: the status, the input gradients that
+are wrong, the outputs through which they are, and the codes of broken contracts. Wording, lines,
 factors, counts and the codes of causes (GC101 to GC124, GC151 to GC153) may all change: a cause is
 an explanation of a wrong gradient that is held anyway.
 """
@@ -62,7 +62,7 @@ def broken_codes(gradient: GradientSummary) -> tuple[str, ...]:
 
 
 def wrong_gradients(gradient: GradientSummary) -> dict[str, tuple[str, ...]]:
-    """Return the inputs whose gradient is wrong, and through which outputs, where all are listed."""
+    """Return the inputs whose gradient is wrong, with the outputs where all entries are listed."""
     if gradient.verdict is not Status.FAIL:
         return {}
     wrong = {}

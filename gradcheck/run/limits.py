@@ -14,7 +14,8 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes in ``512M``, ``2G``, ``1.5GB`` or a plain number of bytes; a unit is a power of 1024.
+    """Return the bytes in ``512M``, ``2G``, ``1.5GB`` or a plain number of bytes; a unit is a power
+    of 1024.
 
     Raises ValueError: it is not a size of at least 1 MiB.
     """

@@ -43,7 +43,7 @@ COMPARED = (Status.PASS, Status.KINK)
 
 
 class SideBySide:
-    """Adds to results, after those of one scenario on all backends, the differences between them."""
+    """Adds the differences between the results of one scenario on all backends."""
 
     def __init__(self) -> None:
         self.compared = 0
@@ -99,7 +99,7 @@ def different(one: Result, other: Result, lines: Sequence[str]) -> Result:
 # -------------------------------------------------------------------------------------- a baseline
 BASELINE_FORMAT = "gradcheck-baseline/2"
 STATUSES_ALONE = "gradcheck-baseline/1"
-"""The format that held statuses alone. Of its failures the status alone is known, until an update."""
+"""The format that held statuses alone."""
 MOST_BASELINE_BYTES = 10_000_000
 """Some 100,000 failures."""
 

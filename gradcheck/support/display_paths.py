@@ -10,7 +10,7 @@ from gradcheck.support.resources import bundled_specs
 
 
 def shown_path(path: str) -> str:
-    """Return a path in brief: bundled specs as ``specs/…``, others relative to the current folder."""
+    """Return a path in brief: a bundled spec as ``specs/…``, another as seen from here."""
     bundled, full = bundled_specs(), Path(path).absolute()
     if full.is_relative_to(bundled):
         return escape(str(Path("specs") / full.relative_to(bundled)))

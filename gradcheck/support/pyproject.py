@@ -17,11 +17,13 @@ LONGEST_MESSAGE = 300
 
 
 class ConfigError(UserError):
-    """A configuration that cannot be used; the message says where, what is wrong, and what to write."""
+    """A configuration that cannot be used; the message says where, what is wrong, and what to
+    write.
+    """
 
 
 def nearest_file(start: Path) -> Path | None:
-    """Return the nearest pyproject.toml from `start` upward, up to the first folder with ``.git``."""
+    """Return the nearest pyproject.toml from `start` up to the first folder with ``.git``."""
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
         if file.is_file():
@@ -43,7 +45,8 @@ def root_of(start: Path) -> Path:
 
 
 def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
-    """Return the file and its ``[tool.gradcheck]``, from the folder `start` upward; None without any.
+    """Return the file and its ``[tool.gradcheck]``, from the folder `start` upward; None without
+    any.
 
     Raises:
         ConfigError: the file is unreadable or not TOML, or what it has there is not a table.
@@ -63,7 +66,7 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
 
 
 def content_of(file: Path) -> dict[str, Any]:
-    """Return what a TOML file holds. Raises ConfigError: it is unreadable, too large, or not TOML."""
+    """Return what a TOML file holds. Raises ConfigError: it is unreadable or not TOML."""
     try:
         return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
     except OSError as error:

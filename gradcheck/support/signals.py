@@ -1,4 +1,6 @@
-"""Signals of a process of ours: what the starter of the command ignores or blocks changes no result."""
+"""Signals of a process of ours: what the starter of the command ignores or blocks changes no
+result.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return by_lower[longer[0]]
 
     def nearness(other: str) -> float:
-        begin = len(os.path.commonprefix([name, other])) / len(name)
+        begin = len(os.path.commonprefix([name, other])) / len(name)  # noqa: RUF071 - of letters
         return difflib.SequenceMatcher(None, name, other).ratio() + BEGIN * begin
 
     near = difflib.get_close_matches(name, by_lower, 5)

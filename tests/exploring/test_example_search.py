@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradcheck
-from gradcheck.exploring.example_search import search
+from gradcheck.exploring.example_search import SearchSettings, search
 from gradcheck.exploring.examples import KINDS_OF_VALUES, Recipe, build, letters_of
 from gradcheck.result import Status
 from gradcheck.strategies import parse_inputs
@@ -78,7 +78,7 @@ def test_no_example_begins_when_the_time_is_up_and_the_smallest_failure_so_far_i
         return Status.FAIL if example.recipe.sizes["N"] > 1 else Status.PASS, "wrong"
 
     began = time.monotonic()
-    found = search(slow, parse_inputs({"x": "N"}), seconds=0.3, examples=10_000, seed=0)
+    found = search(slow, parse_inputs({"x": "N"}), SearchSettings(0.3, 10_000, 0))
     assert found.smallest is not None
     assert max(calls) - began < 1.0
 
@@ -87,7 +87,7 @@ def test_what_a_layer_raises_is_told_and_is_no_failure():
     def check(example):
         return (Status.ERROR, "no rows") if example.recipe.sizes["B"] == 0 else (Status.PASS, "")
 
-    found = search(check, parse_inputs({"x": "B C"}), seconds=20, examples=200, seed=0)
+    found = search(check, parse_inputs({"x": "B C"}), SearchSettings(20, 200, 0))
     assert found.smallest is None
     assert list(found.reasons) == ["no rows"]
 
