@@ -22,6 +22,7 @@ from gradcheck.commands import shared_options as options
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import USAGE
 from gradcheck.commands.init import MODELINE, SCHEMA_FILE
+from gradcheck.commands.report_options import report_files, report_option
 from gradcheck.commands.run_cases import (
     Beginning,
     exit_code,
@@ -141,7 +142,7 @@ def require_world(inputs: Mapping[str, Input], world: InWorld) -> None:
 @click.option(
     "--timeout", type=options.TIME_LIMIT, metavar="SECONDS", help="Time limit (default: 60)."
 )
-@options.report_option
+@report_option
 @options.screen_options
 def check(reference: str, world: InWorld, backends: tuple[str, ...], **asked: Any) -> None:
     """Check the gradient of one layer of a module of yours; no spec file is needed.
@@ -160,7 +161,7 @@ def check(reference: str, world: InWorld, backends: tuple[str, ...], **asked: An
     require_world(inputs, world)
     scenario = scenario_of_layer(signature, inputs, call=call, world=world, order=order)
     cases = cases_of_layer(signature, scenario, chosen_backends(backends), **asked)
-    files = options.report_files(reports)
+    files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     began = Beginning.now()
     results, interrupted = run_all(cases, make_executor(), make_screen(screen_options, again))

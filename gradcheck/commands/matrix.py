@@ -16,8 +16,9 @@ from gradcheck.backends.base import missing
 from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
 from gradcheck.commands.backends import chosen_backends, require_backend, split_names
+from gradcheck.commands.report_options import report_files
 from gradcheck.commands.run_cases import exit_code, make_executor, run_all
-from gradcheck.commands.shared_options import backends_option, number_of_jobs, report_files
+from gradcheck.commands.shared_options import backends_option, number_of_jobs
 from gradcheck.commands.specs import read_bundled
 from gradcheck.config import load_project
 from gradcheck.conformance.behaviour import result_as_pinned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -17,6 +18,7 @@ from gradcheck.commands import shared_options as options
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.permission import permission_of, require_permission
+from gradcheck.commands.report_options import report_files, report_option
 from gradcheck.commands.run_cases import (
     Beginning,
     RunSettings,
@@ -31,7 +33,7 @@ from gradcheck.commands.specs import parse_target, read_specs
 from gradcheck.config import Config, Project, load_project
 from gradcheck.result import Result
 from gradcheck.run import journal
-from gradcheck.run.limits import shown_size
+from gradcheck.run.limits import parse_size, shown_size
 from gradcheck.run.plan import plan, shard
 from gradcheck.run.results import NO_BASELINE, Baseline
 from gradcheck.run.runner import RunnerError
@@ -39,6 +41,32 @@ from gradcheck.run.select import nothing_selected, select
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError
+
+
+def read_executor(context: click.Context, parameter: click.Parameter, text: str) -> str:
+    """Return the executor that ``--executor`` names."""
+    if not re.fullmatch("local|dask:.+", text):
+        raise UserError(
+            f"--executor {text}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786"
+        )
+    return text
+
+
+def read_size(context: click.Context, parameter: click.Parameter, text: str) -> int:
+    """Return the bytes that ``--memory`` means."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UserError(f"--memory {error}") from None
+
+
+def read_shard(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int]:
+    """Return the two numbers of ``I/N``, the first from 1 to the second."""
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    number, total = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= number <= total:
+        raise UserError(f"--shard {text}: write I/N, such as 1/4 to 4/4")
+    return number, total
 
 
 @click.command()
@@ -68,7 +96,7 @@ from gradcheck.support.user_error import UserError
     "--memory",
     metavar="SIZE",
     default=shown_size(MEMORY),
-    callback=options.read_size,
+    callback=read_size,
     help=f"Memory limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)}).",
 )
 @click.option("--lf", is_flag=True, help="Only the cases that failed in the last run.")
@@ -87,14 +115,14 @@ from gradcheck.support.user_error import UserError
     "part",
     metavar="I/N",
     default="1/1",
-    callback=options.read_shard,
+    callback=read_shard,
     help="Only part I of N; a case is always in the same one.",
 )
 @click.option(
     "--executor",
     default="local",
     metavar="local|dask:ADDRESS",
-    callback=options.read_executor,
+    callback=read_executor,
     help="Where cases run: on this machine, or on a Dask cluster.",
 )
 @options.allow_code_option
@@ -110,7 +138,7 @@ from gradcheck.support.user_error import UserError
 @click.option(
     "--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP."
 )
-@options.report_option
+@report_option
 @options.screen_options
 @click.option(
     "--durations",
@@ -212,7 +240,7 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
     permission = permission_of(project, asked.allow_code)
     last = journal.read_journal() if asked.lf or asked.resume else journal.JournalContents()
     cases = selected_cases(asked, project, last.failures() if asked.lf else {})
-    files = options.report_files(asked.reports)
+    files = report_files(asked.reports)
     require_permission(cases, permission)
     known = last.known_results(cases) if asked.resume else {}
     if last.skipped:

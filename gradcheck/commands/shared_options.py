@@ -8,17 +8,13 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
-from gradcheck.report.files import FORMATS, list_formats
-from gradcheck.run.limits import parse_size
-from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -69,13 +65,6 @@ def complete_backends(
 
     before = typed[: typed.rfind(",") + 1]
     return begun((before + name for name in [*BACKENDS, *made_environments()]), typed)
-
-
-def complete_reports(
-    context: click.Context, parameter: click.Parameter, typed: str
-) -> list[CompletionItem]:
-    """Formats of reports, each with its colon."""
-    return begun((f"{name}:" for name in list_formats()), typed)
 
 
 # ------------------------------------------------------------------------------------- the options
@@ -154,10 +143,6 @@ effort_option = click.option(
 SEED = click.IntRange(0, 2**32 - 1)
 TIME_LIMIT = click.FloatRange(0, min_open=True, max=86_400)
 
-report_option = click.option(
-    "--report", "reports", multiple=True, metavar="FORMAT:PATH", shell_complete=complete_reports,
-    help=f"Write {', '.join(FORMATS)}, or a format of an installed package; repeatable.",
-)  # fmt: skip
 color_option = click.option(
     "--color", type=click.Choice(["auto", "always", "never"]), default="auto",
     help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
@@ -193,32 +178,6 @@ allow_code_option = click.option(
 
 
 # ------------------------------------------ values, or a UserError that says what to write
-def read_executor(context: click.Context, parameter: click.Parameter, text: str) -> str:
-    """Return the executor that ``--executor`` names."""
-    if not re.fullmatch("local|dask:.+", text):
-        raise UserError(
-            f"--executor {text}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786"
-        )
-    return text
-
-
-def read_size(context: click.Context, parameter: click.Parameter, text: str) -> int:
-    """Return the bytes that ``--memory`` means."""
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise UserError(f"--memory {error}") from None
-
-
-def read_shard(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int]:
-    """Return the two numbers of ``I/N``, the first from 1 to the second."""
-    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
-    number, total = (int(match[1]), int(match[2])) if match else (0, 0)
-    if not 1 <= number <= total:
-        raise UserError(f"--shard {text}: write I/N, such as 1/4 to 4/4")
-    return number, total
-
-
 def number_of_jobs(jobs: str | int) -> int:
     """Return how many cases run at a time: `jobs` is ``auto``, or a number from 1 on."""
     if jobs == "auto":
@@ -233,47 +192,3 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def report_files(
-    texts: Sequence[str], formats: Sequence[str] = (), in_folder: str = ""
-) -> list[tuple[str, Path]]:
-    """Return the format and the path of each ``FORMAT:PATH``; no two may have one path.
-
-    `formats` are the formats that there are, by default those of the reports of a run; of the
-    format `in_folder` the path is a folder.
-    """
-    files: dict[Path, str] = {}
-    for text in texts:
-        name, path = report_file(text, formats or list_formats(), in_folder)
-        if path in files:
-            raise UserError(f"--report {text}: another report is written to {path}, too")
-        files[path] = name
-    return [(name, path) for path, name in files.items()]
-
-
-def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str, Path]:
-    """Return the format and the path of a ``FORMAT:PATH``."""
-    name, _, path = text.partition(":")
-    if name not in formats or not path:
-        raise UserError(f"--report {text}: {meant_report(text, formats)}")
-    file = Path(path)
-    if path == "-":
-        raise UserError(f"--report {text}: name a file; stdout is /dev/stdout")
-    if file.is_dir() and name != in_folder:
-        raise UserError(f"--report {text}: {path} is a folder: name a file in it")
-    folder = file if name == in_folder else file.parent
-    if not folder.absolute().is_dir():
-        raise UserError(f"--report {text}: there is no folder {folder}: make it first")
-    return name, file
-
-
-def meant_report(text: str, formats: Sequence[str]) -> str:
-    """Return what to write in place of a ``--report`` without a known format or a path."""
-    name, _, path = text.partition(":")
-    known = ", ".join(formats)
-    otherwise = f"write FORMAT:PATH, such as json:results.json; the formats are {known}"
-    if path:
-        return hint(name, formats, otherwise)
-    suffix = Path(text).suffix.removeprefix(".")
-    return f"did you mean {suffix}:{text}?" if suffix in formats else otherwise

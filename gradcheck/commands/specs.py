@@ -14,7 +14,6 @@ import click
 
 from gradcheck.case.naming import LAYER_REFERENCE
 from gradcheck.commands.errors import NOTHING_SELECTED, USAGE
-from gradcheck.config import Project, load_project
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
 from gradcheck.support.display_paths import count
@@ -24,6 +23,7 @@ from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
+    from gradcheck.config import Project
     from gradcheck.spec.model import Scenario, SpecFile
 
 
@@ -182,6 +182,8 @@ def find_specs(
         return bundled_files(), []
     if paths:
         return find(map(located, paths))
+    from gradcheck.config import load_project  # validating a named file needs no settings
+
     config = (project or load_project()).config
     if config.paths:
         return find(map(as_seen_from_here, config.paths))

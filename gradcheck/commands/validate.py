@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -100,6 +99,8 @@ def show_text(reports: Sequence[FileReport], context: click.Context) -> None:
 
 def show_json(reports: Sequence[FileReport], context: click.Context) -> None:
     """Print an object for each file: its path, how many scenarios it has, its mistakes."""
+    import json  # text needs none
+
     files = [
         {
             "path": report.path,
