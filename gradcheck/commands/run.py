@@ -237,6 +237,7 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
     asked.require_consistency()
     baseline = asked.read_baseline()
     project = load_project()
+    slots = asked.slots(project.config)
     permission = permission_of(project, asked.allow_code)
     last = journal.read_journal() if asked.lf or asked.resume else journal.JournalContents()
     cases = selected_cases(asked, project, last.failures() if asked.lf else {})
@@ -250,8 +251,7 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
         click.echo(f"gradcheck: {there}", err=True)
     screen = make_screen(asked.screen, asked.again())
     record = journal.open_journal(go_on=asked.lf or asked.resume)
-    jobs = min(asked.slots(project.config), len(cases))
-    runner = make_executor(asked.executor, jobs, asked.jobs is not None)
+    runner = make_executor(asked.executor, min(slots, len(cases)), asked.jobs is not None)
     settings = RunSettings(
         shown=permission.summary(),
         max_failures=1 if asked.exitfirst else asked.max_fail or inf,
