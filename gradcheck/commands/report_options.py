@@ -39,7 +39,8 @@ def report_files(
     for text in texts:
         name, path = report_file(text, formats or list_formats(), in_folder)
         if path in files:
-            raise UserError(f"--report {text}: another report is written to {path}, too")
+            first = f"{files[path]}:{path}"
+            raise UserError(f"--report {first}: another report is written to {path}, too")
         files[path] = name
     return [(name, path) for path, name in files.items()]
 
