@@ -32,7 +32,7 @@ from gradcheck.commands.run_cases import (
     write_reports,
 )
 from gradcheck.commands.specs import new_spec, write_spec
-from gradcheck.exploring.words import inputs_of_words
+from gradcheck.exploring.input_parsing import inputs_of_words
 from gradcheck.run.plan import plan
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import InWorld, Signature, draft, identity_of, signature_of

@@ -44,7 +44,7 @@ def compare(before: str, after: str) -> None:
     raise SystemExit(int(new_failures > 0))
 
 
-class Change(NamedTuple):
+class ResultChange(NamedTuple):
     """How the second result of a case differs from the first."""
 
     text: str
@@ -52,16 +52,18 @@ class Change(NamedTuple):
     is_new_failure: bool
 
 
-def change_between(left: Result | None, right: Result | None) -> Change:
+def change_between(left: Result | None, right: Result | None) -> ResultChange:
     """Return the change from one result of a case to another; None for one that is absent."""
     was = str(left.status) if left is not None else "absent"
     now = str(right.status) if right is not None else "absent"
     if left is None or right is None or left.status is not right.status:
         was_good = left is None or left.status.green
         is_bad = right is not None and not right.status.green
-        return Change(f"{was} → {now}", was_good and is_bad)
+        return ResultChange(f"{was} → {now}", was_good and is_bad)
     new = [] if left.status.green else KnownFailure.of(left).new_in(right)
-    return Change(f"{was} → {now} ({one_line(', '.join(new))} as well)" if new else "", bool(new))
+    return ResultChange(
+        f"{was} → {now} ({one_line(', '.join(new))} as well)" if new else "", bool(new)
+    )
 
 
 def results_in(path: str) -> dict[str, Result]:

@@ -40,7 +40,7 @@ from gradcheck.exploring.examples import (
     letters_of,
     scenario_text,
 )
-from gradcheck.exploring.words import inputs_of_words
+from gradcheck.exploring.input_parsing import inputs_of_words
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids

@@ -71,7 +71,7 @@ def list_all(
 
 
 @dataclass(frozen=True)
-class Row:
+class ListedRow:
     """Something that is listed: its name, the rest of its line, and what programs get."""
 
     name: str
@@ -81,7 +81,7 @@ class Row:
 
 def scenario_rows(
     names: Sequence[str], bundled: bool, keywords: str | None, tags: str | None
-) -> list[Row]:
+) -> list[ListedRow]:
     """Return the scenarios that names and selections mean. Raises UserError: there are none."""
     specs, ids = read_specs(names, bundled=bundled, command="list")
     everything = plan(specs, ["numpy"])
@@ -91,7 +91,7 @@ def scenario_rows(
     return [row_of(scenario) for scenario in selected.values()]
 
 
-def row_of(scenario: Scenario) -> Row:
+def row_of(scenario: Scenario) -> ListedRow:
     """Return what is listed of a scenario."""
     path = shown_path(scenario.path)
     tags = f"  [{', '.join(scenario.tags)}]" if scenario.tags else ""
@@ -104,21 +104,21 @@ def row_of(scenario: Scenario) -> Row:
         "matrix": {name: list(values) for name, values in scenario.matrix.items()},
     }
     title = one_line(scenario.title or "")
-    return Row(scenario.id, f"{title}{tags}  {path}:{scenario.line}", data)
+    return ListedRow(scenario.id, f"{title}{tags}  {path}:{scenario.line}", data)
 
 
-def rule_rows() -> list[Row]:
+def rule_rows() -> list[ListedRow]:
     """Return what is listed of each rule."""
     scenarios, rows = bundled_scenarios(), []
     for rule, document in iterate_rules(load_catalogue()):
         number = len(scenarios_citing(rule, scenarios))
         text = f"{rule.says}  [{document.document}]  {count(number, 'scenario')}"
         data = {"rule": rule.id, "says": rule.says, "document": document.document}
-        rows.append(Row(rule.id, text, {**data, "scenarios": number}))
+        rows.append(ListedRow(rule.id, text, {**data, "scenarios": number}))
     return rows
 
 
-def uncovered_rows() -> list[Row]:
+def uncovered_rows() -> list[ListedRow]:
     """Return a row for each rule that no scenario cites, and for each scenario that cites none."""
     rules = rule_rows()
     ids = {row.name for row in rules}
@@ -126,18 +126,21 @@ def uncovered_rows() -> list[Row]:
     for scenario in bundled_scenarios():
         if ids.isdisjoint(scenario.tags):
             missing.append(f"{scenario.id}: cites no rule")
-    return [Row(text, "", {"uncovered": text}) for text in missing]
+    return [ListedRow(text, "", {"uncovered": text}) for text in missing]
 
 
-def code_rows() -> list[Row]:
+def code_rows() -> list[ListedRow]:
     """Return what is listed of each diagnosis code."""
-    return [Row(code, row.title, {"code": code, "title": row.title}) for code, row in CODES.items()]
+    return [
+        ListedRow(code, row.title, {"code": code, "title": row.title})
+        for code, row in CODES.items()
+    ]
 
 
-def backend_rows() -> list[Row]:
+def backend_rows() -> list[ListedRow]:
     """Return what is listed of each backend."""
     return [
-        Row(
+        ListedRow(
             name, f"{version}  {safe(state)}", {"backend": name, "version": version, "state": state}
         )
         for name, version, state in places_of_backends(load_project().config)

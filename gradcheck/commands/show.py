@@ -166,11 +166,11 @@ def source(scenario: Scenario, spec: SpecFile) -> str:
     blocks: list[str] = []
     for first, column in places:
         end = min(line for line in starts if line > first)
-        blocks += block(lines[first - 1 : end - 1], column - 1)
+        blocks += without_intro(lines[first - 1 : end - 1], column - 1)
     return "\n".join(blocks)
 
 
-def block(lines: Sequence[str], indentation: int) -> Sequence[str]:
+def without_intro(lines: Sequence[str], indentation: int) -> Sequence[str]:
     """Return lines without those at the end that introduce what follows them.
 
     These are empty, or comments that stand further left than the keys at `indentation`.

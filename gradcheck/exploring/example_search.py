@@ -44,7 +44,7 @@ NOT_INSTALLED = (
 """What the ImportError of `search` means."""
 DECIDED = (Status.PASS, Status.KINK, Status.FAIL)
 """Statuses of examples whose gradient was checked. All others say why theirs was not."""
-Check = Callable[[Example], tuple[Status, str]]
+CheckExample = Callable[[Example], tuple[Status, str]]
 """Checks a layer at an example: the status, and a line on it."""
 
 
@@ -68,7 +68,7 @@ class SearchSettings:
 class Search:
     """What was tried, and what was found."""
 
-    check: Check
+    check: CheckExample
     inputs: Inputs
     seconds: float
     """How long the search may take; no example begins after that."""
@@ -130,7 +130,7 @@ def weight(example: Example) -> tuple[Any, ...]:
     )
 
 
-def search(check: Check, inputs: Inputs, settings: SearchSettings) -> Search:
+def search(check: CheckExample, inputs: Inputs, settings: SearchSettings) -> Search:
     """Look for an example that fails, and make it small.
 
     Raises:

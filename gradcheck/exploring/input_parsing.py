@@ -27,7 +27,9 @@ def input_of(word: InputWord) -> Input:
     elif word.value is not None and word.letters:
         fields |= {"shape": word.sizes, "range": (word.value, word.value)}
     elif word.value is not None:
-        fields["values"] = constant(word.value if word.is_floating else int(word.value), word.shape)
+        fields["values"] = nested_tuple(
+            word.value if word.is_floating else int(word.value), word.shape
+        )
     elif word.low is not None and word.high is not None:
         fields |= {"shape": word.sizes, "range": (word.low, word.high)}
     else:
@@ -37,7 +39,7 @@ def input_of(word: InputWord) -> Input:
     return Input(**fields)
 
 
-def constant(value: float, shape: Sequence[int]) -> Any:
+def nested_tuple(value: float, shape: Sequence[int]) -> Any:
     """Return nested tuples of one number."""
     nested: Any = value
     for size in reversed(shape):
