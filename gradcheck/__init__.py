@@ -1,14 +1,16 @@
 """The harness: reads scenarios, runs them, compares gradients with numerical ones, reports.
 
-In Python: `check` gives the verdict on a layer or function, `assert_gradients` raises unless it is right; within
-`engine` a module that says ``import paddle`` gets the bundled engine where no Paddle is installed. `replicated` and
-`partial` say what an argument stands for in a world of ranks.
+In Python: `check` gives the verdict on a layer or function, `assert_gradients` raises unless it is
+right; within `engine` a module that says ``import paddle`` gets the bundled engine where no Paddle
+is installed. `replicated` and `partial` say what an argument stands for in a world of ranks.
 """
 
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False
-"""As `typing` has it. This file imports nothing, so that the command can prepare itself before it does."""
+"""As `typing` has it. This file imports nothing, so that the command can prepare itself before it
+does.
+"""
 
 if TYPE_CHECKING:
     from gradcheck.api import Explored, GradientMismatch, assert_gradients, check, explore
@@ -32,7 +34,9 @@ __all__ = [
     "replicated",
 ]
 
-if not TYPE_CHECKING:  # hidden from type checkers, so that a name that is not in __all__ is an error
+if (
+    not TYPE_CHECKING
+):  # hidden from type checkers, so that a name that is not in __all__ is an error
 
     def __getattr__(name):
         # Imported on first use: the command line must not pay for NumPy and the engine.

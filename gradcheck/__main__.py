@@ -1,11 +1,15 @@
-"""The ``gradcheck`` command, and ``python -m gradcheck``. It imports next to nothing before it is ready for Ctrl-C."""
+"""The ``gradcheck`` command, and ``python -m gradcheck``. It imports next to nothing before it is
+ready for Ctrl-C.
+"""
 
 import os
 import sys
 
 
 def forget_current_folder() -> None:
-    """Import nothing from the current folder, which ``python -m`` puts first, unless it is our own checkout."""
+    """Import nothing from the current folder, which ``python -m`` puts first, unless it is our own
+    checkout.
+    """
     try:
         here = os.getcwd()
     except OSError:  # it is gone
@@ -27,14 +31,21 @@ except KeyboardInterrupt:
 def main(name: str = "gradcheck") -> None:
     """Run the command line, which calls itself `name`.
 
-    Until a run begins, and after it, Ctrl-C ends the process on the spot: there is nothing to put away, and an
-    exception could come out of the middle of any import. While it lasts, `commands.run_cases` decides.
+    Until a run begins, and after it, Ctrl-C ends the process on the spot: there is nothing to put
+    away, and an exception could come out of the middle of any import. While it lasts,
+    `commands.run_cases` decides.
     """
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # code of others; looking for it takes 8 ms
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as after nohup
+    os.environ.setdefault(
+        "PYDANTIC_DISABLE_PLUGINS", "__all__"
+    )  # code of others; looking for it takes 8 ms
+    if (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ):  # not where it is ignored, as after nohup
         signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
     if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or the system tells no exit status of a process started here
+        signal.signal(
+            signal.SIGCHLD, signal.SIG_DFL
+        )  # or the system tells no exit status of a process started here
     from gradcheck.commands import main as command
 
     command(prog_name=name)

@@ -1,13 +1,16 @@
-"""Checking gradients from Python: a layer or function, its inputs, and what is wrong with its gradient."""
+"""Checking gradients from Python: a layer or function, its inputs, and what is wrong with its
+gradient.
+"""
 
 from __future__ import annotations
 
-import operator
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from importlib import import_module
-from math import prod
-from numbers import Real
+from math import inf, nextafter, prod
+from numbers import Integral, Real
 from typing import Any, TypedDict, Unpack, get_args
 
 import numpy as np
@@ -34,13 +37,13 @@ from gradcheck.case.world import Declared, without_marks
 from gradcheck.case.world import partial as partial
 from gradcheck.case.world import replicated as replicated
 from gradcheck.checking.verdict import Precision
-from gradcheck.exploring.example_search import Search, checked_examples, nothing_checked, search
+from gradcheck.exploring.example_search import Search, SearchSettings, nothing_checked, search
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
-from gradcheck.spec.literals import MOST_RANKS, Stands
-from gradcheck.spec.model import Axis
-from gradcheck.strategies import arrays_of, inputs_from, words_by_input
+from gradcheck.spec.literals import MOST_RANKS, OutputStands, Stands
+from gradcheck.spec.model import Axis, Random
+from gradcheck.strategies import arrays_of, inputs_from
 from gradcheck.support.display_paths import count
 from gradcheck.support.foreign import described
 from pylayer.layer.py_layer import as_releases
@@ -52,104 +55,102 @@ WORDS = {
     "effort": get_args(Effort),
     "precision": get_args(Precision),
     "each of dtypes": tuple(DTYPES),
-    "outputs": ("split", "replicated"),
-    "random": ("by-rank", "same"),
+    "outputs": get_args(OutputStands),
+    "random": get_args(Random),
     "each axis of world": get_args(Axis),
 }
-"""The words that an option may be."""
+"""Values of the options that take a word."""
 
 
-def validate_options(order: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, **words: Any) -> None:
-    """Accept the options of `check`.
+def require_word(name: str, value: Any) -> None:
+    """Require one of the words that an option may be. Raises TypeError, ValueError."""
+    *others, last = WORDS[name]
+    text = f"{name} must be {', '.join(map(repr, others))} or {last!r}, not {value!r}"
+    if not isinstance(value, str):
+        raise TypeError(text)
+    if value not in WORDS[name]:
+        raise ValueError(text)
+
+
+def require_words(name: str, value: Any, each: str, example: str) -> None:
+    """Require a list of such words. Raises TypeError, ValueError."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TypeError(f"{name} must be a list of {example}, not {value!r}")
+    for word in value:
+        require_word(each, word)
+
+
+def require_number(
+    name: str, value: Any, allowed: str, least: float, most: float = inf, kind: Any = Integral
+) -> None:
+    """Require a number within limits that is not a boolean. Raises TypeError, ValueError."""
+    text = f"{name} must be {allowed}, not {value!r}"
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(text)
+    if not least <= value <= most:
+        raise ValueError(text)
+
+
+def require_seed(seed: Any) -> None:
+    """Require a seed. Raises TypeError, ValueError."""
+    require_number("seed", seed, "a whole number from 0 to 2**32 − 1", 0, MOST_SEED)
+
+
+def require_dtypes(dtypes: Any) -> None:
+    """Require a list of names of dtypes. Raises TypeError, ValueError."""
+    example = "names such as ['float64', 'float32']"
+    require_words("dtypes", dtypes, "each of dtypes", example)
+
+
+def declared_world(
+    world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]
+) -> WorldOf | None:
+    """Return what makes the declaration of a world of what its inputs stand for; None without one.
 
     Raises:
-        TypeError: one is of the wrong type, or `order` is neither 1 nor 2.
-        ValueError: one has a value that it cannot have.
-    """
-    if whole_number("order", order, "1 or 2") not in (1, 2):
-        raise TypeError(f"order must be 1 or 2, not {order!r}")
-    for name, word in words.items():
-        one_of(name, word)
-    if not 0 <= whole_number("seed", seed, "a whole number from 0 to 2**32 − 1") <= MOST_SEED:
-        raise ValueError(f"seed must be a whole number from 0 to 2**32 − 1, not {seed!r}")
-    if whole_number("points", points, "a whole number of at least 1") < 1:
-        raise ValueError(f"points must be a whole number of at least 1, not {points!r}")
-    if rtol is not None:
-        is_number = isinstance(rtol, Real) and not isinstance(rtol, bool)
-        if not is_number or not 0 <= float(rtol) < 1:
-            text = f"rtol must be a number of at least 0 and below 1, or None, not {rtol!r}"
-            raise ValueError(text) if is_number else TypeError(text)
-    if isinstance(dtypes, str) or not isinstance(dtypes, Sequence):
-        raise TypeError(f"dtypes must be a list of names such as ['float64', 'float32'], not {dtypes!r}")
-    for dtype in dtypes:
-        one_of("each of dtypes", dtype)
-
-
-def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]) -> WorldOf | None:
-    """What is declared of a world, once it is known what its inputs stand for; None without a world.
-
-    Raises:
-        TypeError: an option is of the wrong type, or one that belongs to a world is given without it.
+        TypeError: an option is of the wrong type, or needs a world that is not given.
         ValueError: an option has a value that it cannot have.
     """
     words: Any = [outputs] if isinstance(outputs, str) else outputs
-    if not isinstance(words, Sequence):
-        raise TypeError(f"outputs must be 'split' or 'replicated', or a list of these words, not {outputs!r}")
-    for word in words:
-        one_of("outputs", word)
-    one_of("random", random)
+    require_words("outputs", words, "outputs", "the words 'split' and 'replicated', or one of them")
+    require_word("random", random)
     if world is None:
         marked = dict[str, Stands]()
         without_marks("", list(inputs), marked)
         if marked or outputs != "split" or random != "by-rank":
             raise TypeError(
-                "replicated, partial, outputs and random are for a world of ranks: give world=4, for example"
+                "replicated, partial, outputs and random are for a world of ranks: give world=4, "
+                "for example"
             )
         return None
     degrees = world if isinstance(world, Mapping) else {}
     for axis in degrees:
-        one_of("each axis of world", axis)
-    sizes = list(degrees.values()) if degrees else [world]
-    numbers = [whole_number("world", size, "a number of ranks, or of ranks by axis") for size in sizes]
-    for number in (*numbers, prod(numbers)):
-        if not 1 <= number <= MOST_RANKS:
-            raise ValueError(f"world must be 1 to {MOST_RANKS} ranks, not {number!r}")
+        require_word("each axis of world", axis)
+    sizes = list(degrees.values()) or [world]
+    for size in sizes:
+        require_number("world", size, "a number of ranks, or of ranks by axis", 1)
+    ranks = prod(sizes)
+    require_number("world", ranks, f"1 to {MOST_RANKS} ranks", 1, MOST_RANKS)
     if order == 2:
-        raise ValueError("order must be 1 in a world of ranks: second derivatives are not checked there")
-    return lambda stands: Declared(prod(sizes), stands, tuple(words), degrees, random == "same")
-
-
-def whole_number(name: str, value: Any, allowed: str) -> int:
-    """A whole number that is no boolean. Raises TypeError."""
-    try:
-        if not isinstance(value, bool):
-            return operator.index(value)
-    except TypeError:
-        pass
-    raise TypeError(f"{name} must be {allowed}, not {value!r}")
-
-
-def one_of(name: str, value: Any) -> None:
-    """Accept one of the words that an option may be. Raises TypeError and ValueError."""
-    allowed = WORDS[name]
-    if not isinstance(value, str) or value not in allowed:
-        text = f"{name} must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, not {value!r}"
-        raise ValueError(text) if isinstance(value, str) else TypeError(text)
+        raise ValueError(
+            "order must be 1 in a world of ranks: second derivatives are not checked there"
+        )
+    return lambda stands: Declared(ranks, stands, tuple(words), degrees, random == "same")
 
 
 MOST_LISTED_BY_CHECK = 10_000
 """The most wrong entries of one input that a result lists."""
 
 
-class GradientMismatch(AssertionError):  # noqa: N818 - it is what was found, not an error of the checker
-    """A gradient is wrong, or could not be told; `result` says all there is to say."""
+class GradientMismatch(AssertionError):  # noqa: N818 - a finding, not an error of the checker
+    """A gradient is wrong or undecided; `result` has the details."""
 
     def __init__(self, result: CheckResult) -> None:
         super().__init__(str(result))
         self.result = result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As exceptions are pickled, but made anew of the result, not of the message."""
+        """Pickle it by its result; by default, an exception is made again from its message."""
         return type(self), (self.result,), self.__dict__
 
 
@@ -172,59 +173,80 @@ def check(
 ) -> CheckResult:
     """The verdict on the gradients of a layer or function.
 
-    Works on layers and functions of the bundled engine (`pylayer`) and on those of an installed Paddle.
+    Works on layers and functions of the bundled engine (`pylayer`) and on those of an installed
+    Paddle.
 
     Args:
-        layer_or_function: a PyLayer class, whose `apply` is called, or any function of Tensors: an ``nn.Layer``, a
-            method, a lambda. A text such as ``"package.module:Layer"`` names one to import, from the current folder or
-            the project's root; where no Paddle is installed it gets the bundled engine as its ``paddle``.
-        inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors that need a gradient;
-            Tensors keep their stop_gradient; so do those in lists, tuples and dicts, each with a name of its own,
-            ``s[0]``. Anything else, such as a plain number, is passed on as it is.
-        backward: the gradients written by hand, where `layer_or_function` is a function of NumPy arrays:
-            ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for none.
+        layer_or_function: a PyLayer class, whose `apply` is called, or any function of Tensors: an
+            ``nn.Layer``, a method, a lambda. A text such as ``"package.module:Layer"`` names one to
+            import, from the current folder or the project's root; where no Paddle is installed it
+            gets the bundled engine as its ``paddle``.
+        inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors
+            that need a gradient; Tensors keep their stop_gradient; so do those in lists, tuples and
+            dicts, each with a name of its own, ``s[0]``. Anything else, such as a plain number, is
+            passed on as it is.
+        backward: the gradients written by hand, where `layer_or_function` is a function of NumPy
+            arrays: ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for
+            none.
         order: 2 to check the derivative of the gradient as well, if the first is right.
         mode: ``auto``, ``probe`` or ``full``; see `gradcheck.case.gradient_check.check_gradient`.
         seed: of the random directions, cotangents and points; the same seed gives the same result.
-        rtol: widens the error bars, relative to the largest entry of an input's gradient; at least 0 and below 1.
-        points: how many points are looked at: the given one, then others around it, every element multiplied by a
-            random factor between 1/2 and 2.
-        dtypes: the dtypes to look at in turn, for example ``["float64", "float32"]``, in place of the inputs' own.
-        expect: what backward is. ``matches``: the derivative. ``differs``: anything else, which must be found.
-            ``straight-through``: the cotangent unchanged, of a function in steps. ``zero``.
-        effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full`` names every entry.
-        precision: ``loose`` lets a backward pass that is right but loses digits, such as one that computes in float32
-            in a layer of float64; the result is marked.
-        world: for a layer that talks to other ranks (`paddle.distributed`): how many ranks it runs on, or the ranks
-            along the axes of fleet's topology, such as ``{"mp": 4}``. Arrays then hold the values of all ranks, along a
-            first axis of that size, unless they are marked by `gradcheck.replicated` or `gradcheck.partial`.
-        outputs: in a world, what the outputs stand for: ``split``, each rank's own, or ``replicated``, the same on all
-            ranks; one word, or one for each.
-        random: in a world, whether ranks draw their random numbers ``by-rank``, or all the ``same``.
+        rtol: widens the error bars, relative to the largest entry of an input's gradient; at least
+            0 and below 1.
+        points: how many points are looked at: the given one, then others around it, every element
+            multiplied by a random factor between 1/2 and 2.
+        dtypes: the dtypes to look at in turn, for example ``["float64", "float32"]``, in place of
+            the inputs' own.
+        expect: what backward is. ``matches``: the derivative. ``differs``: anything else, which
+            must be found. ``straight-through``: the cotangent unchanged, of a function in steps.
+            ``zero``.
+        effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full``
+            names every entry.
+        precision: ``loose`` lets a backward pass that is right but loses digits, such as one that
+            computes in float32 in a layer of float64; the result is marked.
+        world: for a layer that talks to other ranks (`paddle.distributed`): how many ranks it runs
+            on, or the ranks along the axes of fleet's topology, such as ``{"mp": 4}``. Arrays then
+            hold the values of all ranks, along a first axis of that size, unless they are marked by
+            `gradcheck.replicated` or `gradcheck.partial`.
+        outputs: in a world, what the outputs stand for: ``split``, each rank's own, or
+            ``replicated``, the same on all ranks; one word, or one for each.
+        random: in a world, whether ranks draw their random numbers ``by-rank``, or all the
+            ``same``.
 
     Returns:
-        Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; its truth is whether that is PASS or KINK. `wrong` lists the
-        wrong entries, `diagnosis` the causes. Of several points and dtypes it is the worst found, and `where` says at
-        which. Printed it is the panel of the command line.
+        Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; its truth is whether that is PASS or
+        KINK. `wrong` lists the wrong entries, `diagnosis` the causes. Of several points and dtypes
+        it is the worst found, and `where` says at which. Printed it is the panel of the command
+        line.
 
     Raises:
-        TypeError: no input needs a gradient, or an option is of the wrong type; or the layer, or an argument, is of
-            another framework, such as PyTorch: the message has the line that checks it by ``backward=``.
+        TypeError: no input needs a gradient, or an option is of the wrong type; or the layer, or an
+            argument, is of another framework, such as PyTorch: the message has the line that checks
+            it by ``backward=``.
         ValueError: an option has a value that it cannot have.
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
+    require_number("order", order, "1 or 2", 1, 2)
+    require_seed(seed)
+    require_number("points", points, "a whole number of at least 1", 1)
+    require_dtypes(dtypes)
+    if rtol is not None:
+        allowed = "a number of at least 0 and below 1, or None"
+        require_number("rtol", rtol, allowed, 0, nextafter(1, 0), kind=Real)
     words = {"mode": mode, "expect": expect, "effort": effort, "precision": precision}
-    validate_options(order, seed, rtol, points, dtypes, **words)
+    for name, word in words.items():
+        require_word(name, word)
     declared = declared_world(world, outputs, random, order, inputs)
-    reference = layer_or_function if isinstance(layer_or_function, str) else None
-    if reference is not None:
-        layer_or_function = imported(reference, import_reference)
+    anew = None
+    if isinstance(layer_or_function, str):
+        anew = functools.partial(imported, layer_or_function, import_anew)
+        layer_or_function = imported(layer_or_function, import_reference)
     if backward is None:
         refuse_layer(layer_or_function)
-    backend = backend_of(layer_or_function, inputs) if backward is None else backend_of(None, ())
-    if backward is not None:
+        backend = backend_of(layer_or_function, inputs)
+    else:
+        backend = backend_of(None, ())
         layer_or_function = function_of_arrays(backend, layer_or_function, backward)
-    anew = (lambda: imported(reference, import_anew)) if reference is not None else None
     settings = Settings(seed, rtol, mode, order, MOST_LISTED_BY_CHECK, effort, precision)
     try:
         with ExitStack() as stack:
@@ -239,12 +261,17 @@ def check(
                 function.twin = twin_of(function, layer_or_function, inputs, declared)
             stack.enter_context(np.errstate(all="ignore"))
             stack.enter_context(as_releases())
-            looked = evaluation_points(function, points, [str(dtype) for dtype in dtypes], seed)
-            found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
+            found = worst(
+                evaluation_points(function, points, [str(dtype) for dtype in dtypes], seed),
+                lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)),
+            )
     except Exception as error:
         leave_out_own_place(error)
         if isinstance(error, TypeError) and "__array_ufunc__" in str(error) and backward is None:
-            error.add_note("a function of NumPy arrays is checked with the gradients written for it: backward=…")
+            error.add_note(
+                "a function of NumPy arrays is checked with the gradients written for it: "
+                "backward=…"
+            )
         raise
     return CheckResult.of(found)
 
@@ -273,11 +300,14 @@ class Options(TypedDict, total=False):
     random: str
 
 
-def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Unpack[Options]) -> CheckResult:
+def assert_gradients(
+    layer_or_function: Any, *inputs: Any, **options: Unpack[Options]
+) -> CheckResult:
     """As `check`, for tests.
 
     Raises:
-        GradientMismatch: the verdict is FAIL or INCONCLUSIVE. The message is the panel that the command line shows.
+        GradientMismatch: the verdict is FAIL or INCONCLUSIVE. The message is the panel that the
+            command line shows.
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     result = check(layer_or_function, *inputs, **options)
@@ -286,36 +316,35 @@ def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Unpack[Opt
     return result
 
 
+@dataclass(frozen=True, repr=False)
 class Explored:
-    """What `explore` found.
+    """The result of `explore`: it is true if some example had a verdict and none was wrong."""
 
-    Its truth is whether some example had a verdict and none was wrong. `inputs` are the smallest arrays at which the
-    gradient is wrong, by name, and `result` the check there; both None if there are none. `tried` is how many examples
-    there were, `checked` how many of them had a verdict. `reasons` are why others had none, each with the first example
-    of which it was said.
-    """
-
-    def __init__(self, search: Search, result: CheckResult | None) -> None:
-        self.tried, self.counts, self.result = search.tried, dict(search.counts), result
-        self.checked = checked_examples(search)
-        self.reasons = {said: str(example) for said, example in search.reasons.items()}
-        self.inputs = None if search.smallest is None else arrays_of(search.smallest)
-        self.where = "" if search.smallest is None else str(search.smallest)
-        self._undecided = nothing_checked(search)
+    tried: int
+    """How many examples there were."""
+    checked: int
+    """How many of them had a verdict."""
+    counts: Mapping[Status, int]
+    """How many of them had each outcome."""
+    reasons: Mapping[str, str]
+    """Why examples had no verdict, each reason with the first example that it was given for."""
+    inputs: Mapping[str, np.ndarray[Any, Any]] | None
+    """The smallest arrays at which the gradient is wrong, by name; None if there are none."""
+    where: str
+    """Their sizes, dtypes, layouts and kinds of values."""
+    result: CheckResult | None
+    """The check at these inputs."""
+    message: str
+    """The outcome in one line."""
 
     def __bool__(self) -> bool:
         return self.inputs is None and self.checked > 0
 
     def __repr__(self) -> str:
-        if self.result is not None:
-            return f"wrong at {self.where}: {self.result.said()}"
-        if not self.checked:
-            return self._undecided
-        others = f", of which {self.tried - self.checked} had no verdict" if self.tried > self.checked else ""
-        return f"nothing wrong in {count(self.tried, 'example')}{others}"
+        return self.message
 
     def __str__(self) -> str:
-        return repr(self) if self.result is None else f"wrong at {self.where}\n{self.result}"
+        return f"wrong at {self.where}\n{self.result}" if self.result else self.message
 
 
 def explore(
@@ -346,26 +375,50 @@ def explore(
     Raises:
         ImportError: Hypothesis is not installed: ``pip install "gradcheck[explore]"``.
         ValueError: a text describes no input, or an option has a value that it cannot have.
-        TypeError: there are no inputs, one stands where an option belongs, or an option is of the wrong type.
+        TypeError: there are no inputs, one stands where an option belongs, or an option is of the
+            wrong type.
     """
     refuse_layer(layer_or_function)
     options = {"seconds": seconds, "examples": examples, "seed": seed, "dtypes": dtypes}
-    words = words_by_input(inputs_from("explore(layer, ", inputs, keywords, options))
-    validate_options(1, seed, None, 1, dtypes)
-    if whole_number("examples", examples, "a whole number of at least 1") < 1:
-        raise ValueError(f"examples must be a whole number of at least 1, not {examples!r}")
-    if isinstance(seconds, bool) or not isinstance(seconds, Real):
-        raise TypeError(f"seconds must be a number, not {seconds!r}")
+    wanted = inputs_from("explore(layer, ", inputs, keywords, options)
+    require_seed(seed)
+    require_dtypes(dtypes)
+    require_number("examples", examples, "a whole number of at least 1", 1)
+    require_number("seconds", seconds, "a number", -inf, kind=Real)
 
-    def at(example: Example) -> CheckResult:
+    def check_at(example: Example) -> CheckResult:
         return check(layer_or_function, *arrays_of(example).values(), seed=seed)
 
-    def look(example: Example) -> tuple[Status, str]:
+    def outcome(example: Example) -> tuple[Status, str]:
         try:
-            found = at(example)
+            result = check_at(example)
         except Exception as error:  # of the layer, at these inputs
             return Status.ERROR, described(error)
-        return found.verdict, found.said()
+        return result.verdict, result.summary()
 
-    found = search(look, words, seconds=seconds, examples=examples, seed=seed, dtypes=dtypes, layouts=("contiguous",))
-    return Explored(found, None if found.smallest is None else at(found.smallest))
+    settings = SearchSettings(seconds, examples, seed, dtypes, layouts=("contiguous",))
+    return explored(search(outcome, wanted, settings), check_at)
+
+
+def explored(search: Search, check_at: Callable[[Example], CheckResult]) -> Explored:
+    """Return what a search found, with the check of the smallest example that is wrong."""
+    smallest, result = search.smallest, None
+    unchecked = search.tried - search.checked
+    message = f"nothing wrong in {count(search.tried, 'example')}"
+    if unchecked:
+        message += f", of which {unchecked} had no verdict"
+    if not search.checked:
+        message = nothing_checked(search)
+    if smallest is not None:
+        result = check_at(smallest)
+        message = f"wrong at {smallest}: {result.summary()}"
+    return Explored(
+        tried=search.tried,
+        checked=search.checked,
+        counts=dict(search.counts),
+        reasons={reason: str(example) for reason, example in search.reasons.items()},
+        inputs=arrays_of(smallest) if smallest is not None else None,
+        where=str(smallest or ""),
+        result=result,
+        message=message,
+    )

@@ -1,4 +1,6 @@
-"""What can be wrong with a gradient: one row per code, with the text that ``gradcheck explain`` shows."""
+"""What can be wrong with a gradient: one row per code, with the text that ``gradcheck explain``
+shows.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from typing import NamedTuple
 
 
 class Code(NamedTuple):
-    """A diagnosis: its name, why it happens, how to tell it, what to do, and an example of wrong and right."""
+    """A diagnosis: its name, why it happens, how to tell it, what to do, and an example of wrong
+    and right.
+    """
 
     title: str
     cause: str
@@ -21,7 +25,9 @@ def is_contract(code: str) -> bool:
 
 
 def says_what_is_wrong(code: str) -> bool:
-    """Whether a code says that something is wrong, where that of a cause says why: a contract, a second derivative."""
+    """Whether a code says that something is wrong, where that of a cause says why: a contract, a
+    second derivative.
+    """
     return is_contract(code) or code == "GC140"
 
 
@@ -33,9 +39,11 @@ def is_cause(code: str) -> bool:
 CODES: dict[str, Code] = {
     "GC101": Code(
         "constant factor",
-        "The backward is the derivative times a constant: a 2 from a square, a batch size is missing or twice there.",
+        "The backward is the derivative times a constant: a 2 from a square, a batch size is "
+        "missing or twice there.",
         "numeric = c · analytic for every entry, with one and the same c.",
-        "Multiply what backward returns by c, and look for the place in the formula where c belongs.",
+        "Multiply what backward returns by c, and look for the place in the formula where c "
+        "belongs.",
         "y = x * x      wrong: dy * x      right: dy * 2 * x",
     ),
     "GC102": Code(
@@ -47,16 +55,19 @@ CODES: dict[str, Code] = {
     ),
     "GC103": Code(
         "transposed",
-        "The gradient of a matrix was computed in the layout of its transpose; a square one gives no shape error.",
+        "The gradient of a matrix was computed in the layout of its transpose; a square one gives "
+        "no shape error.",
         "numeric = analytic with its last two axes exchanged.",
         "Transpose the returned gradient, or swap the operands of the product that makes it.",
         "y = x @ w      wrong: dw = dy.T @ x      right: dw = x.T @ dy",
     ),
     "GC104": Code(
         "permuted, rolled or flipped",
-        "The elements are right, but in the wrong places: an index is off by one, a permutation was not inverted.",
+        "The elements are right, but in the wrong places: an index is off by one, a permutation "
+        "was not inverted.",
         "numeric = analytic after a roll, flip or permutation of axes, or of the ranks of a world.",
-        "Undo the forward's rearrangement in backward: roll by the opposite amount, use the inverse permutation.",
+        "Undo the forward's rearrangement in backward: roll by the opposite amount, use the "
+        "inverse permutation.",
         "y = x.roll(1)      wrong: dy.roll(1)      right: dy.roll(-1)",
     ),
     "GC105": Code(
@@ -68,21 +79,24 @@ CODES: dict[str, Code] = {
     ),
     "GC106": Code(
         "missing sum over a broadcast axis",
-        "An input was broadcast in forward; its gradient must sum the cotangent over the axes it was repeated along.",
+        "An input was broadcast in forward; its gradient must sum the cotangent over the axes it "
+        "was repeated along.",
         "numeric = what backward gives for the cotangent summed over an axis.",
         "Sum over the broadcast axes instead of taking one slice or the mean.",
         "y = x + bias      wrong: dbias = dy[0]      right: dbias = dy.sum(0)",
     ),
     "GC107": Code(
         "dead elements",
-        "Some elements get a gradient of 0 where the derivative is not: a mask is too narrow, a slice misses its end.",
+        "Some elements get a gradient of 0 where the derivative is not: a mask is too narrow, a "
+        "slice misses its end.",
         "All wrong entries are exactly 0.",
         "Look at the indices listed: they show which elements the mask or the slice leaves out.",
         "wrong: dx[:-1] = dy[:-1]      right: dx[:] = dy",
     ),
     "GC108": Code(
         "gradient is zero",
-        "backward returns zeros (or None, or the graph is cut), but the output depends on the input.",
+        "backward returns zeros (or None, or the graph is cut), but the output depends on the "
+        "input.",
         "analytic is exactly 0 everywhere; numeric is not.",
         "Return the derivative times the cotangent; check that nothing was detached on the way. "
         "An input that takes no gradient is passed as a Tensor with stop_gradient=True.",
@@ -90,14 +104,17 @@ CODES: dict[str, Code] = {
     ),
     "GC109": Code(
         "cotangent ignored",
-        "backward returns the derivative itself, not the derivative times the gradient that comes in.",
-        "backward gives the same for every cotangent. It looks right wherever the loss is a plain sum.",
+        "backward returns the derivative itself, not the derivative times the gradient that comes "
+        "in.",
+        "backward gives the same for every cotangent. It looks right wherever the loss is a plain "
+        "sum.",
         "Multiply by the incoming gradient.",
         "y = tanh(x)      wrong: return 1 - y * y      right: return dy * (1 - y * y)",
     ),
     "GC110": Code(
         "cotangent used non-linearly",
-        "A vector-Jacobian product is linear in the cotangent. Clipping, squaring, or a max(dy, 0) is not.",
+        "A vector-Jacobian product is linear in the cotangent. Clipping, squaring, or a max(dy, "
+        "0) is not.",
         "b(a·g₁ + g₂) differs from a·b(g₁) + b(g₂).",
         "Use the cotangent once, as a factor. Clip gradients in the optimiser, not in a layer.",
         "wrong: return paddle.clip(dy, -1, 1) * d      right: return dy * d",
@@ -107,7 +124,8 @@ CODES: dict[str, Code] = {
         "A part of the formula is missing, doubled, or has the wrong power.",
         "numeric = analytic · f, with one f of the input or the output for all elements.",
         "Multiply by the f named; usually one symbol in the formula is wrong.",
-        "y = tanh(x)      wrong: dy * (1 - y)      right: dy * (1 - y * y), which is 1 + y times as much",
+        "y = tanh(x)      wrong: dy * (1 - y)      right: dy * (1 - y * y), which is 1 + y times "
+        "as much",
     ),
     "GC112": Code(
         "mean where a sum was meant, or a sum where a mean was",
@@ -118,17 +136,22 @@ CODES: dict[str, Code] = {
     ),
     "GC113": Code(
         "right, but digits are lost",
-        "The formula is right, but computed in fewer digits than the layer's dtype has: it casts to a narrower dtype, "
+        "The formula is right, but computed in fewer digits than the layer's dtype has: it casts "
+        "to a narrower dtype, "
         "subtracts numbers that are nearly equal, overflows or underflows.",
-        "backward, as it is run, is off by more than automatic differentiation of forward loses in the same dtypes, "
+        "backward, as it is run, is off by more than automatic differentiation of forward loses "
+        "in the same dtypes, "
         "and than its own operations round.",
-        "Leave the cast out, or compute the critical part in a wider dtype; or rearrange it: subtract the maximum, use "
-        "expm1, log1p, rsqrt. Where the loss is meant: `expect: {precision: loose}`, or precision=\"loose\".",
+        "Leave the cast out, or compute the critical part in a wider dtype; or rearrange it: "
+        "subtract the maximum, use "
+        "expm1, log1p, rsqrt. Where the loss is meant: `expect: {precision: loose}`, or "
+        "precision=\"loose\".",
         "float64: wrong: (dy.astype('float32') * w).astype('float64')      right: dy * w",
     ),
     "GC114": Code(
         "a term is missing or surplus",
-        "The derivative is a sum, as by the product rule, and one of its terms was left out or added.",
+        "The derivative is a sum, as by the product rule, and one of its terms was left out or "
+        "added.",
         "numeric = analytic + c · dy · f, with one f of the input or the output.",
         "Add the term named.",
         "y = x * sigmoid(x)      wrong: dy * s      right: dy * (s + y * (1 - s))",
@@ -142,181 +165,232 @@ CODES: dict[str, Code] = {
     ),
     "GC116": Code(
         "wrong operand, or operands in the wrong order",
-        "A product of matrices in backward has the wrong factor, the wrong transpose or the wrong order.",
+        "A product of matrices in backward has the wrong factor, the wrong transpose or the wrong "
+        "order.",
         "numeric is a product of the cotangent and another input, which is named.",
         "Use the product named.",
         "y = a @ b      wrong: da = dy @ b      right: da = dy @ b.T",
     ),
     "GC117": Code(
         "a share of the gradient is missing",
-        "Backward takes an intermediate value for a constant, or does not use the incoming gradient of an output.",
-        "backward is the gradient of the recorded forward without what flows through the line named.",
-        "Add the share: the gradient with respect to the intermediate value, times its own derivative.",
+        "Backward takes an intermediate value for a constant, or does not use the incoming "
+        "gradient of an output.",
+        "backward is the gradient of the recorded forward without what flows through the line "
+        "named.",
+        "Add the share: the gradient with respect to the intermediate value, times its own "
+        "derivative.",
         "c = x - x.mean()      wrong: return dc      right: return dc - dc.mean()",
     ),
     "GC118": Code(
         "a share of the gradient is scaled",
-        "One of the ways from an input to the output is counted with a wrong sign, twice, or with a wrong length.",
+        "One of the ways from an input to the output is counted with a wrong sign, twice, or with "
+        "a wrong length.",
         "backward is right but for a factor on what flows through the line named.",
-        "Look in backward for the term that belongs to this line; compare its sign, its constants, sum and mean.",
+        "Look in backward for the term that belongs to this line; compare its sign, its "
+        "constants, sum and mean.",
         "v = (c * c).mean()      wrong: dc = dv * c / n      right: dc = dv * 2 * c / n",
     ),
     "GC119": Code(
         "wrong rule for an operation",
         "One operation of the forward is differentiated by a rule that is not its own.",
-        "backward is the recorded forward's gradient with that rule in place of the right one at the line named.",
-        "Use the operation's derivative: 1 − y² for tanh, y (1 − y) for sigmoid, y (g − Σ y g) for softmax.",
+        "backward is the recorded forward's gradient with that rule in place of the right one at "
+        "the line named.",
+        "Use the operation's derivative: 1 − y² for tanh, y (1 − y) for sigmoid, y (g − Σ y g) "
+        "for softmax.",
         "t = tanh(c)      wrong: dc = dt * (1 - t)      right: dc = dt * (1 - t * t)",
     ),
     "GC120": Code(
         "kink or jump",
-        "The function has no derivative here: left and right differ. Any gradient between the two is accepted.",
+        "The function has no derivative here: left and right differ. Any gradient between the two "
+        "is accepted.",
         "The one-sided derivatives stay apart as the step shrinks.",
-        "Nothing, if the gradient is between the two. To check the formula, move the inputs off the kink.",
+        "Nothing, if the gradient is between the two. To check the formula, move the inputs off "
+        "the kink.",
         "relu at 0: left 0, right 1; a gradient of 0, 1 or 0.5 is accepted and marked KINK",
     ),
     "GC121": Code(
         "saturated, or too noisy to tell",
-        "Around this point the forward does not change, or changes less than its own rounding errors.",
-        "The bar of the numerical derivative is wider than it, and no complete tape of the forward tells either.",
-        "Choose inputs where the function responds, or a forward that keeps more digits (expm1, log1p, float64).",
+        "Around this point the forward does not change, or changes less than its own rounding "
+        "errors.",
+        "The bar of the numerical derivative is wider than it, and no complete tape of the "
+        "forward tells either.",
+        "Choose inputs where the function responds, or a forward that keeps more digits (expm1, "
+        "log1p, float64).",
         "tanh at 30 is 1.0 to the last bit: a backward that gives 0 everywhere looks right there",
     ),
     "GC122": Code(
         "straight through",
-        "The gradient is handed on as if an operation, most often one whose derivative is 0 as round or sign, or the "
+        "The gradient is handed on as if an operation, most often one whose derivative is 0 as "
+        "round or sign, or the "
         "whole layer were not there.",
-        "backward is the recorded forward's gradient with the operation at the line named left out, or the cotangent.",
-        "Return the derivative, or, where this is meant, declare it: `gradient: straight-through` in `expect`.",
+        "backward is the recorded forward's gradient with the operation at the line named left "
+        "out, or the cotangent.",
+        "Return the derivative, or, where this is meant, declare it: `gradient: straight-through` "
+        "in `expect`.",
         "y = round(x)      straight through: return dy      derivative: return zeros_like(x)",
     ),
     "GC123": Code(
         "wrong mask",
-        "The gradient passes where the forward selects something else: a mask is left out, or is the other branch's.",
+        "The gradient passes where the forward selects something else: a mask is left out, or is "
+        "the other branch's.",
         "backward is the recorded forward's gradient with another mask at the line named.",
         "Multiply by the mask of the forward: 1 where this input was selected, 0 elsewhere.",
         "y = clip(x, 0, 1)      wrong: return dy      right: return dy * ((x >= 0) & (x <= 1))",
     ),
     "GC124": Code(
         "the gradient is not finite",
-        "backward gives inf or NaN where the function's slope does not: it divides by what is 0 at this point.",
-        "The gradient is not finite for a small cotangent either, and no slope grows that way as the step shrinks.",
+        "backward gives inf or NaN where the function's slope does not: it divides by what is 0 "
+        "at this point.",
+        "The gradient is not finite for a small cotangent either, and no slope grows that way as "
+        "the step shrinks.",
         "Guard the division, as by max(norm, eps), or select before it: NaN times 0 is NaN.",
-        "y = norm(x), at 0      wrong: return dy * x / y      right: return dy * x / maximum(y, 1e-12)",
+        "y = norm(x), at 0      wrong: return dy * x / y      right: return dy * x / maximum(y, "
+        "1e-12)",
     ),
     "GC125": Code(
         "backward never ran",
-        "No evaluation of the check called the hand-written backward: apply is overridden, forward was called "
-        "directly, no input needs a gradient, no gradient reaches its outputs, or another branch was taken. What was "
+        "No evaluation of the check called the hand-written backward: apply is overridden, "
+        "forward was called "
+        "directly, no input needs a gradient, no gradient reaches its outputs, or another branch "
+        "was taken. What was "
         "compared is automatic differentiation with itself.",
-        "The engine, or Paddle, reports every layer that is applied and every backward that runs; this one is not "
+        "The engine, or Paddle, reports every layer that is applied and every backward that runs; "
+        "this one is not "
         "among them.",
-        "Call the layer by PyLayer's own apply, at inputs and in a mode in which it is used. A branch that is meant "
+        "Call the layer by PyLayer's own apply, at inputs and in a mode in which it is used. A "
+        "branch that is meant "
         "without it is checked as a function of its own; an nn.Layer in eval mode passes, marked.",
         "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
     ),
     "GC126": Code(
         "right but for a small share",
-        "The gradient is an approximation: an iteration that stops early, a constant of few digits.",
+        "The gradient is an approximation: an iteration that stops early, a constant of few "
+        "digits.",
         "Backward is off by less than 1 % of the largest entry, and more than rounding.",
         "Let the iteration run until nothing changes, or grant what is left of it by rtol.",
         "while abs(f(y)) > 1e-6: …      with the gradient of the exact root: rtol=1e-5",
     ),
     "GC131": Code(
         "forward is not deterministic",
-        "Two calls with the same inputs give different outputs: a fresh dropout mask, a random number, a counter.",
+        "Two calls with the same inputs give different outputs: a fresh dropout mask, a random "
+        "number, a counter.",
         "The outputs differ by more than sums do that are taken in another order.",
-        "Fix the seed, draw the random part once and pass it as an input, or switch to evaluation mode for the check.",
+        "Fix the seed, draw the random part once and pass it as an input, or switch to evaluation "
+        "mode for the check.",
         "wrong: mask = paddle.rand(x.shape) > p in forward      right: forward(ctx, x, mask)",
     ),
     "GC132": Code(
         "backward is not deterministic",
         "Two calls with the same inputs and cotangent give different gradients.",
-        "The gradients differ by more than sums do that are taken in another order; the outputs do not.",
+        "The gradients differ by more than sums do that are taken in another order; the outputs "
+        "do not.",
         "Save in forward what backward needs (the mask, the indices); do not draw it again.",
         "wrong: backward draws a new mask      right: ctx.save_for_backward(mask)",
     ),
     "GC133": Code(
         "forward changes its input",
-        "forward writes into its argument, so backward, and everyone else who holds the tensor, sees another value.",
+        "forward writes into its argument, so backward, and everyone else who holds the tensor, "
+        "sees another value.",
         "The argument's values differ before and after the call, and forward does not return it.",
-        "Write into a copy; or return the argument, which then is the output. What needs no gradient, such as running "
+        "Write into a copy; or return the argument, which then is the output. What needs no "
+        "gradient, such as running "
         "statistics, may be changed by operations in place.",
-        "wrong: x.scale_(2); return softmax(x)      right: return softmax(2 * x), or return x.scale_(2)",
+        "wrong: x.scale_(2); return softmax(x)      right: return softmax(2 * x), or return "
+        "x.scale_(2)",
     ),
     "GC134": Code(
         "backward changes its arguments",
-        "backward writes into the incoming gradient or into a saved tensor, which may be in use elsewhere.",
+        "backward writes into the incoming gradient or into a saved tensor, which may be in use "
+        "elsewhere.",
         "The memory differs before and after the call of backward.",
         "Use the out-of-place form.",
         "wrong: dy.scale_(2); return dy      right: return dy * 2",
     ),
     "GC135": Code(
         "gradient shares memory with an input",
-        "backward returns (a view of) an input; accumulating into the gradient then changes the input.",
+        "backward returns (a view of) an input; accumulating into the gradient then changes the "
+        "input.",
         "The returned gradient and the input overlap in memory.",
         "Return a copy: clone() it, or multiply it with the cotangent out of place.",
         "wrong: return x      right: return dy * x",
     ),
     "GC136": Code(
         "undefined or zero cotangent mishandled",
-        "When an output takes no part in the loss, its cotangent is zeros, or None if grads are not materialized.",
-        "With a zero or undefined cotangent backward fails, or gives something other than the rest.",
+        "When an output takes no part in the loss, its cotangent is zeros, or None if grads are "
+        "not materialized.",
+        "With a zero or undefined cotangent backward fails, or gives something other than the "
+        "rest.",
         "Treat None as zero for each output by itself.",
-        "wrong: dx = d1 * a + d2 * b with d2 None      right: dx = d1 * a; if d2 is not None: dx = dx + d2 * b",
+        "wrong: dx = d1 * a + d2 * b with d2 None      right: dx = d1 * a; if d2 is not None: dx "
+        "= dx + d2 * b",
     ),
     "GC137": Code(
         "wrong shape, dtype or number of gradients",
-        "backward must return one gradient per Tensor input, each of its input's shape and dtype. The last ones may be "
-        "left out if their inputs have stop_gradient True; None counts as zeros; integers and booleans have none.",
+        "backward must return one gradient per Tensor input, each of its input's shape and dtype. "
+        "The last ones may be "
+        "left out if their inputs have stop_gradient True; None counts as zeros; integers and "
+        "booleans have none.",
         "Count, shape or dtype of what is returned differ.",
         "Sum over broadcast axes, cast back, return None only where no gradient is needed.",
         "x of shape [3], y of [2, 3]      wrong: dx of [2, 3]      right: dx.sum(0) of [3]",
     ),
     "GC138": Code(
         "state that two calls share",
-        "forward leaves what backward reads on the class, in a global or in a buffer that the next call uses again. If "
-        "the layer runs twice before backward, as with shared weights or two branches, one call reads the other's.",
+        "forward leaves what backward reads on the class, in a global or in a buffer that the "
+        "next call uses again. If "
+        "the layer runs twice before backward, as with shared weights or two branches, one call "
+        "reads the other's.",
         "The gradient is another one if forward runs at other values between forward and backward.",
         "Keep it on ctx, which each call has for itself: save_for_backward, or an attribute.",
         "wrong: Layer.mask = x > 0      right: ctx.mask = x > 0",
     ),
     "GC140": Code(
         "second derivative wrong, first right",
-        "The gradient is right, but what backward computes it from is detached, saved as plain numbers, or was "
+        "The gradient is right, but what backward computes it from is detached, saved as plain "
+        "numbers, or was "
         "computed inside forward, where nothing is recorded.",
         "The first-order check passes, the check of the gradient's own derivative does not.",
-        "Compute in backward from saved inputs and outputs with recorded operations; use once_differentiable to refuse "
+        "Compute in backward from saved inputs and outputs with recorded operations; use "
+        "once_differentiable to refuse "
         "instead.",
         "wrong: y = paddle.tanh(x).detach() saved      right: ctx.save_for_backward(y)",
     ),
     "GC151": Code(
         "counted once for each rank",
-        "What all ranks have counts once in the loss, and of what each rank has the gradient is its own; here it is "
+        "What all ranks have counts once in the loss, and of what each rank has the gradient is "
+        "its own; here it is "
         "summed over the ranks once more, or divided by their number.",
         "numeric = analytic / N or N · analytic, for a world, or a group, of N ranks.",
-        "Leave the all-reduce out (or add the one that is missing); divide by N only where forward takes a mean.",
+        "Leave the all-reduce out (or add the one that is missing); divide by N only where "
+        "forward takes a mean.",
         "y = all_reduce(x), replicated      wrong: all_reduce(dy)      right: dy",
     ),
     "GC152": Code(
         "not summed over the ranks",
         "Several ranks use the input, and each returns the gradient that belongs to its own use.",
         "The sum of what the ranks return is the derivative.",
-        "All-reduce the gradient in backward (reduce-scatter it, if each rank has a part of the input); or declare the "
+        "All-reduce the gradient in backward (reduce-scatter it, if each rank has a part of the "
+        "input); or declare the "
         "input partial, if the trainer sums its gradient later.",
-        "y = x (on all ranks)      wrong: return dy      right: dx = dy.clone(); dist.all_reduce(dx); return dx",
+        "y = x (on all ranks)      wrong: return dy      right: dx = dy.clone(); "
+        "dist.all_reduce(dx); return dx",
     ),
     "GC153": Code(
         "right under another declaration",
-        "Whether a gradient is right in a world depends on what Tensors stand for: the same code is right for an "
-        "output that all ranks have, and wrong for one of which each rank's part counts in the loss.",
+        "Whether a gradient is right in a world depends on what Tensors stand for: the same code "
+        "is right for an "
+        "output that all ranks have, and wrong for one of which each rank's part counts in the "
+        "loss.",
         "The check passes with the declaration that the message names.",
-        "Declare what is meant (`ranks: replicated`, `outputs: {ranks: replicated}`), or change backward.",
-        "y = all_gather(x), own slice of dy      right if y is replicated; if it is split, reduce-scatter dy",
+        "Declare what is meant (`ranks: replicated`, `outputs: {ranks: replicated}`), or change "
+        "backward.",
+        "y = all_gather(x), own slice of dy      right if y is replicated; if it is split, "
+        "reduce-scatter dy",
     ),
     "GC161": Code(
         "ranks disagree on a replicated output",
-        "An output is declared to be the same on all ranks, and is not: a reduction is missing in forward, or the "
+        "An output is declared to be the same on all ranks, and is not: a reduction is missing in "
+        "forward, or the "
         "ranks draw different random numbers.",
         "Two ranks return different values.",
         "Add the reduction; use one seed for all ranks; or declare the output split.",
@@ -324,15 +398,19 @@ CODES: dict[str, Code] = {
     ),
     "GC162": Code(
         "ranks disagree on a replicated gradient",
-        "An input that all ranks hold must get the same, complete gradient on all of them: otherwise its copies drift "
+        "An input that all ranks hold must get the same, complete gradient on all of them: "
+        "otherwise its copies drift "
         "apart as they are trained.",
         "Two ranks return different gradients of it.",
-        "All-reduce the gradient in backward; or declare the input partial, if the trainer sums its gradient later.",
-        "b on all ranks      wrong: return dy.sum(0)      right: db = dy.sum(0); dist.all_reduce(db); return db",
+        "All-reduce the gradient in backward; or declare the input partial, if the trainer sums "
+        "its gradient later.",
+        "b on all ranks      wrong: return dy.sum(0)      right: db = dy.sum(0); "
+        "dist.all_reduce(db); return db",
     ),
     "GC163": Code(
         "calls of ranks do not fit together",
-        "All ranks of a group must make the same calls in the same order, with Tensors of the same shape and dtype, "
+        "All ranks of a group must make the same calls in the same order, with Tensors of the "
+        "same shape and dtype, "
         "and the same root and reduction.",
         "Two ranks meet with different calls.",
         "Make the calls outside of branches that depend on the rank or on values.",
@@ -342,14 +420,17 @@ CODES: dict[str, Code] = {
         "ranks wait for each other",
         "A rank waits for a call or a message that nobody makes; on a cluster the job hangs.",
         "Every rank waits or has ended, and no call can be answered.",
-        "Make the call on all ranks; let one side of an exchange receive first, or use batch_isend_irecv.",
+        "Make the call on all ranks; let one side of an exchange receive first, or use "
+        "batch_isend_irecv.",
         "wrong: send(x, other); recv(y, other) on both      right: batch_isend_irecv([...])",
     ),
     "GC165": Code(
         "a result is not waited for",
-        "A call with sync_op=False gives its result when its task's wait() returns; before that the Tensor may hold "
+        "A call with sync_op=False gives its result when its task's wait() returns; before that "
+        "the Tensor may hold "
         "anything, and one that is sent may still be read.",
-        "A task is left when backward has ended, or outputs or gradients are NaN if a result is that has not been "
+        "A task is left when backward has ended, or outputs or gradients are NaN if a result is "
+        "that has not been "
         "waited for, or what was sent is not the same when it is.",
         "Call wait() on the task before the result is used.",
         "wrong: dist.all_reduce(x, sync_op=False)      right: task = ...; task.wait()",

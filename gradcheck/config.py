@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -45,11 +44,15 @@ class Config(BaseModel):
     allow_code: Annotated[bool, Field(alias="allow-code")] = False
     """Run code in the spec files of the project, as --allow-code does."""
     paths: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """Spec files and folders to read where the command line names none; in the file, relative to it."""
+    """Spec files and folders to read where the command line names none; in the file, relative to
+    it.
+    """
     backends: Annotated[tuple[ConfiguredBackend, ...], Field(strict=False)] = ()
     """Backends to run on where the command line names none."""
     environments: dict[Release, str] = {}
-    """Backend with its version → the interpreter of an environment that has it; in the file, relative to it."""
+    """Backend with its version → the interpreter of an environment that has it; in the file,
+    relative to it.
+    """
     jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] | Literal["auto"] = "auto"
     """Cases at a time; no more than there are cores."""
     timeout: Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] | None = None
@@ -60,7 +63,8 @@ _EXPECTED = {
     "allow-code": "true or false",
     "paths": 'a list of files and folders, such as ["specs"]',
     "backends": 'a list of backends, such as ["numpy", "cupy", "paddle", "paddle@3.0.0"]',
-    "environments": 'a table of interpreters, such as {"paddle@3.0.0" = "/opt/paddle-3.0.0/bin/python"}',
+    "environments": "a table of interpreters, such as "
+    '{"paddle@3.0.0" = "/opt/paddle-3.0.0/bin/python"}',
     "jobs": f'"auto" or a number from 1 to {MOST_JOBS:,}',
     "timeout": f"a number of seconds above 0, at most {MOST_SECONDS:,}",
 }
@@ -78,35 +82,44 @@ class Project(NamedTuple):
 
 
 def load_project(start: Path | None = None) -> Project:
-    """The settings of the nearest pyproject.toml, from `start` (the current folder) upward; defaults if there is none.
+    """Return the settings of the nearest pyproject.toml, from `start` (the current folder) upward.
 
-    A folder with ``.git`` is the last one that is looked into: what lies above a clone is none of its business, nor is
-    the clone below what lies there.
-
-    `paths` and `environments` are then relative to the current folder no more: they begin with the folder of the file.
+    Without one they are the defaults. A folder with ``.git`` is the last one that is searched: what
+    lies above a clone is none of its business, nor is the clone below what lies there. `paths` and
+    `environments` begin with the folder of the file.
 
     Raises:
-        ConfigError: the file is unreadable or no TOML, or ``[tool.gradcheck]`` has a key or value that there is not.
+        ConfigError: the file is unreadable or not TOML, or ``[tool.gradcheck]`` has a key or value
+            that there is not.
     """
-    said = table_of(start or Path.cwd())
-    if said is None:
+    found = table_of(start or Path.cwd())
+    if found is None:
         return Project(Config.model_construct())
-    file, table = said
+    file, table = found
     try:
         config = Config.model_validate(table)
     except ValidationError as error:
-        why = {str(one["loc"][0]): str(one.get("ctx", {}).get("error", "")) for one in error.errors()}
-        mistakes = [
-            f"{_mistake(key, table[key])}{reason and f': {shortened(reason)}'}"
-            for key, reason in islice(why.items(), MOST_MISTAKES)
-        ]
-        mistakes += [f"has {len(why) - MOST_MISTAKES} more mistakes"] * (len(why) > MOST_MISTAKES)
-        raise ConfigError("\n".join(f"{file}: [tool.gradcheck] {one}" for one in mistakes)) from None
+        raise ConfigError("\n".join(mistakes_in(file, table, error))) from None
     root = file.parent
     paths = tuple(str(root / path) for path in config.paths)
-    interpreters = {name: str(root / os.path.expanduser(path)) for name, path in config.environments.items()}
+    interpreters = {
+        name: str(root / os.path.expanduser(path)) for name, path in config.environments.items()
+    }
     config = config.model_copy(update={"paths": paths, "environments": interpreters})
     return Project(config, file, table)
+
+
+def mistakes_in(file: Path, table: Mapping[str, Any], error: ValidationError) -> list[str]:
+    """Return a line for each key with a mistake."""
+    reasons: dict[str, str] = {}
+    for one in error.errors():
+        reason = str(one.get("ctx", {}).get("error", ""))
+        reasons[str(one["loc"][0])] = f": {shortened(reason)}" if reason else ""
+    lines = [f"{_mistake(key, table[key])}{reason}" for key, reason in reasons.items()]
+    if len(lines) > MOST_MISTAKES:
+        more = len(lines) - MOST_MISTAKES
+        lines[MOST_MISTAKES:] = [f"has {more} more mistakes"]
+    return [f"{file}: [tool.gradcheck] {line}" for line in lines]
 
 
 def _mistake(key: str, value: Any) -> str:

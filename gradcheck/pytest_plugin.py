@@ -1,7 +1,8 @@
-"""The pytest plugin: spec files are collected as tests, and a fixture checks layers in tests of one's own.
+"""The pytest plugin: spec files are collected as tests, and a fixture checks layers in tests of
+one's own.
 
-Collecting reads spec files and runs nothing of them. A scenario then runs as the command runs it, in a process of its
-own, and its code is allowed as the test code beside it is.
+Collecting reads spec files and runs nothing of them. A scenario then runs as the command runs it,
+in a process of its own, and its code is allowed as the test code beside it is.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class ScenarioFailed(Exception):  # noqa: N818 - what is raised for pytest, and 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The settings of the ini file."""
     backends = "Backends to run scenarios on (default: those of [tool.gradcheck], or numpy)."
-    engine = "Whether ``import paddle`` finds gradcheck's engine in all tests if no Paddle is installed."
+    engine = (
+        "Whether ``import paddle`` finds gradcheck's engine in all tests if no Paddle is installed."
+    )
     parser.addini("gradcheck_backends", backends, "args")
     parser.addini("gradcheck_engine", engine, "bool", False)
 
@@ -51,7 +54,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the whole run find the engine as ``paddle`` where the ini file says so and no Paddle is installed."""
+    """Let the whole run find the engine as ``paddle`` where the ini file says so and no Paddle is
+    installed.
+    """
     if config.getini("gradcheck_engine"):
         from gradcheck.case.user_code import engine
 
@@ -75,7 +80,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
-    """Leave the frames of gradcheck and its engine out where a test of a layer shows an error, unless it is ours."""
+    """Leave the frames of gradcheck and its engine out where a test of a layer shows an error,
+    unless it is ours.
+    """
     if call.excinfo is not None and gradcheck_fixture.name in getattr(item, "fixturenames", ()):
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in ("gradcheck", "pylayer"):
@@ -83,9 +90,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
 
 
 def is_no_bug(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
-    """Whether an error arose in the user's code, or in what the user gives to gradcheck or the engine."""
+    """Whether an error arose in the user's code, or in what the user gives to gradcheck or the
+    engine.
+    """
     last = str(excinfo.traceback[-1].frame.f_globals.get("__name__", ""))
-    return last.partition(".")[0] != "gradcheck" or last in ("gradcheck.api", "gradcheck.case.arguments")
+    return last.partition(".")[0] != "gradcheck" or last in (
+        "gradcheck.api",
+        "gradcheck.case.arguments",
+    )
 
 
 class SpecCollector(pytest.File):
@@ -113,7 +125,9 @@ class SpecCollector(pytest.File):
         if problem := next(filter(None, map(name_problem, wanted)), ""):
             raise self.CollectError(problem)
         for case in plan([spec], wanted):
-            yield CaseItem.from_parent(self, name=case.name, case=case, environments=config.environments)
+            yield CaseItem.from_parent(
+                self, name=case.name, case=case, environments=config.environments
+            )
 
 
 class CaseItem(pytest.Item):
@@ -134,7 +148,9 @@ class CaseItem(pytest.Item):
         from gradcheck.result import Status
 
         place = place_for(self.config, self.case.backend, self.environments)
-        case = self.case.model_copy(update={"interpreter": place.interpreter, "unavailable": place.problem})
+        case = self.case.model_copy(
+            update={"interpreter": place.interpreter, "unavailable": place.problem}
+        )
         result = runner_of(self.config).submit(case).result()
         if result.output:
             self.add_report_section("call", "stdout", result.output)
@@ -145,8 +161,12 @@ class CaseItem(pytest.Item):
         if not result.status.green:
             raise ScenarioFailed(result)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
-        """The panel that the command shows. Its first line goes into pytest's summary, behind the test's name."""
+    def repr_failure(
+        self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
+        """The panel that the command shows. Its first line goes into pytest's summary, behind the
+        test's name.
+        """
         if isinstance(excinfo.value, ScenarioFailed):
             from gradcheck.report.result_text import failure_block, place
             from gradcheck.result import Status
@@ -165,14 +185,17 @@ class CaseItem(pytest.Item):
 class Tags:
     """Tags as markers for ``-m``: labels, never instructions.
 
-    pytest and its plugins do something with the markers that they register: ``skip`` hides a test. A tag of such a name
-    gets ``tag_`` before it. What only the ini file lists are labels of the user's, and tags may have their names.
+    pytest and its plugins do something with the markers that they register: ``skip`` hides a test.
+    A tag of such a name gets ``tag_`` before it. What only the ini file lists are labels of the
+    user's, and tags may have their names.
     """
 
     def __init__(self, config: pytest.Config, listed: int) -> None:
         self.config = config
         self.listed = listed
-        """How many lines of `markers` are the ini file's; those behind them are of plugins, and `ours`."""
+        """How many lines of `markers` are the ini file's; those behind them are of plugins, and
+        `ours`.
+        """
         self.ours: set[str] = set()
 
     def marker(self, tag: str) -> pytest.MarkDecorator:
@@ -190,7 +213,9 @@ class Tags:
 
 
 def tags_of(config: pytest.Config) -> Tags:
-    """Those of the run; where the plugin was loaded too late to see the ini file alone, no marker is taken for its."""
+    """Those of the run; where the plugin was loaded too late to see the ini file alone, no marker
+    is taken for its.
+    """
     return config.stash.setdefault(_tags, Tags(config, 0))
 
 
@@ -221,7 +246,9 @@ def runner_of(config: pytest.Config) -> Runner:
 
 @pytest.fixture(name="gradcheck")
 def gradcheck_fixture() -> Iterator[Callable[..., Any]]:
-    """`gradcheck.assert_gradients`; in the test ``import paddle`` finds the engine if no Paddle is installed."""
+    """`gradcheck.assert_gradients`; in the test ``import paddle`` finds the engine if no Paddle is
+    installed.
+    """
     from gradcheck import assert_gradients
     from gradcheck.case.user_code import engine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from math import isfinite
+from math import inf, isfinite, isnan
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -58,11 +58,14 @@ class _Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _whole_characters(cls, given: Any) -> Any:
-        """Text that JSON can hold: names of files that are not UTF-8, and what layers say, may have halves."""
+        """Text that JSON can hold: names of files that are not UTF-8, and what layers say, may have
+        halves.
+        """
         if not isinstance(given, dict):
             return given
         return {
-            k: v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for k, v in given.items()
+            k: v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v
+            for k, v in given.items()
         }
 
 
@@ -72,9 +75,9 @@ def element(name: str, index: tuple[int, ...]) -> str:
 
 
 def absolute_error(analytic: float, numeric: float) -> float:
-    """|analytic − numeric|; inf where one is not finite."""
+    """Return |analytic − numeric|; inf where one is not finite."""
     error = abs(analytic - numeric)
-    return error if error == error else float("inf")
+    return inf if isnan(error) else error
 
 
 class _JacobianEntry(_Record):
@@ -91,14 +94,18 @@ class _JacobianEntry(_Record):
 
 
 class WrongEntry(_JacobianEntry):
-    """One entry of the Jacobian on which backward and the numerical derivative disagree by more than the bar."""
+    """One entry of the Jacobian on which backward and the numerical derivative disagree by more
+    than the bar.
+    """
 
     numeric: float
     bar: ErrorSize
 
     @property
     def relative_error(self) -> float:
-        """|analytic − numeric| over the larger of the two; inf where both are 0 or one is not finite."""
+        """|analytic − numeric| over the larger of the two; inf where both are 0 or one is not
+        finite.
+        """
         largest = max(abs(self.analytic), abs(self.numeric))
         return self.error / largest if largest and isfinite(self.error) else float("inf")
 
@@ -109,7 +116,9 @@ class WrongEntry(_JacobianEntry):
 
 
 class Value(_Record):
-    """One output or gradient, as `gradcheck.case.values` makes it: dtype, shape, and elements in row-major order."""
+    """One output or gradient, as `gradcheck.case.values` makes it: dtype, shape, and elements in
+    row-major order.
+    """
 
     name: str
     dtype: str = ""
@@ -120,7 +129,9 @@ class Value(_Record):
 
 
 class StepScan(_JacobianEntry):
-    """One entry of the Jacobian by central differences at steps of all sizes: how its numerical value came about."""
+    """One entry of the Jacobian by central differences at steps of all sizes: how its numerical
+    value came about.
+    """
 
     steps: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """The step sizes h by which the element of the input was moved, the smallest first."""
@@ -141,13 +152,17 @@ class StepScan(_JacobianEntry):
 
 
 class Diagnosis(_Record):
-    """A likely cause of a wrong gradient, or a broken contract: a code of `gradcheck.codes`, and what was seen."""
+    """A likely cause of a wrong gradient, or a broken contract: a code of `gradcheck.codes`, and
+    what was seen.
+    """
 
     code: str
     text: str
     inputs: tuple[str, ...] = ()
     line: str = ""
-    """``file:line`` of the forward's operation whose share of the gradient is wrong; empty if none is known."""
+    """``file:line`` of the forward's operation whose share of the gradient is wrong; empty if none
+    is known.
+    """
     source_line: str = ""
     column: Count = 0
     end_column: Count = 0
@@ -167,7 +182,9 @@ UNFINISHED = "not looked further"
 
 
 SECOND_ORDER = {"backward": "double backward", "forward": "backward", "the output": "the gradient"}
-"""What the function, its vjp and its value are called where the function is the gradient of a layer."""
+"""What the function, its vjp and its value are called where the function is the gradient of a
+layer.
+"""
 
 
 def of_gradient(text: str) -> str:
@@ -181,14 +198,18 @@ MOST_LISTED = 20
 
 
 class GradientSummary(_Record):
-    """The gradient check of a case: its verdict, what was compared, and every entry listed as wrong."""
+    """The gradient check of a case: its verdict, what was compared, and every entry listed as
+    wrong.
+    """
 
     verdict: Status
     wrong: tuple[WrongEntry, ...] = ()
     scan: StepScan | None = None
     """The differences of the most wrong entry that is listed, where it could be scanned."""
     wrong_counts: dict[str, tuple[Count, Count]] = {}
-    """Per input: elements found wrong, elements in all. With 0 wrong it is right; not listed, it is not known."""
+    """Per input: elements found wrong, elements in all. With 0 wrong it is right; not listed, it is
+    not known.
+    """
     exhaustive: bool = True
     """Whether the counts are exact; if not, at least so many are wrong."""
     worst_error: ErrorSize = 0.0
@@ -199,13 +220,17 @@ class GradientSummary(_Record):
     certified: bool = False
     """Whether every entry of the Jacobian was held against a numerical value of its own."""
     marks: tuple[str, ...] = ()
-    """Words beside the verdict on how it came about: by the tape, beside a kink, expected to differ."""
+    """Words beside the verdict on how it came about: by the tape, beside a kink, expected to
+    differ.
+    """
     patterns: tuple[str, ...] = ()
     """Whole slices that are wrong: ``all of x[:, 3]``."""
     seed: Count = 0
     evaluations: Count = 0
     where: str = ""
-    """Of several points or dtypes, the one where this was found: ``point 2 of 3, float32``. Empty on a PASS."""
+    """Of several points or dtypes, the one where this was found: ``point 2 of 3, float32``. Empty
+    on a PASS.
+    """
 
     @field_validator("wrong_counts")
     @classmethod
@@ -219,30 +244,42 @@ class GradientSummary(_Record):
         """Whether not all that is wrong was named."""
         return any(mark.startswith(UNFINISHED) for mark in self.marks)
 
-    def second(self) -> GradientSummary:
-        """As the summary of the derivative of a gradient that is right itself."""
+    def of_second_order(self) -> GradientSummary:
+        """Return the summary of the derivative of a gradient, which is right itself."""
         if self.verdict is not Status.FAIL:
             return self
-        cause = Diagnosis.of("GC140", "the first derivative is right, the derivative of the gradient is not")
-        known = ("text", "detail")
-        told = (d.model_copy(update={k: of_gradient(getattr(d, k)) for k in known}) for d in self.diagnosis)
-        return self.model_copy(update={"diagnosis": (cause, *told)})
+        text = "the first derivative is right, the derivative of the gradient is not"
+        causes = [
+            cause.model_copy(
+                update={"text": of_gradient(cause.text), "detail": of_gradient(cause.detail)}
+            )
+            for cause in self.diagnosis
+        ]
+        return self.model_copy(update={"diagnosis": (Diagnosis.of("GC140", text), *causes)})
 
     def headline(self) -> str:
-        """Which gradients are wrong, and which are right, in one line; or the first broken contract; and where."""
-        wrong, right = list[str](), list[str]()
-        for name, (n, total) in self.wrong_counts.items():
-            least = "" if self.exhaustive or n == total else "at least "
-            slices = next((f" ({text})" for text in self.patterns if text.startswith(f"all of {name}[")), "")
-            (wrong if n else right).append(f"{name}: {least}{n} of {total} entries wrong{slices}" if n else name)
-        if wrong:
-            found = f"gradient of {'; '.join(wrong)}" + (f"; {', '.join(right)} right" if right else "")
-        elif self.verdict is Status.FAIL and not self.diagnosis and not self.why:
-            entries = "" if self.unfinished else "; no single entry is outside of its own bar"
-            found = f"the gradient is wrong along a random direction{entries}"
-        else:
-            found = self.diagnosis[0].text if self.diagnosis else self.why
-        return f"{found} (at {self.where})" if self.where else found
+        """Return one line: the gradients that are wrong and right, or the first broken contract."""
+        return f"{self._finding()} (at {self.where})" if self.where else self._finding()
+
+    def _finding(self) -> str:
+        parts = [self._part(name) for name, (wrong, _) in self.wrong_counts.items() if wrong]
+        right = [name for name, (wrong, _) in self.wrong_counts.items() if not wrong]
+        if parts:
+            parts += [f"{', '.join(right)} right"] if right else []
+            return f"gradient of {'; '.join(parts)}"
+        if self.diagnosis:
+            return self.diagnosis[0].text
+        if self.why or self.verdict is not Status.FAIL:
+            return self.why
+        entries = "" if self.unfinished else "; no single entry is outside of its own bar"
+        return f"the gradient is wrong along a random direction{entries}"
+
+    def _part(self, name: str) -> str:
+        """``x: 2 of 6 entries wrong (all of x[:, 3])``."""
+        wrong, total = self.wrong_counts[name]
+        at_least = "" if self.exhaustive or wrong == total else "at least "
+        slices = [f" ({text})" for text in self.patterns if text.startswith(f"all of {name}[")]
+        return f"{name}: {at_least}{wrong} of {total} entries wrong{''.join(slices[:1])}"
 
 
 class Result(_Record):

@@ -1,4 +1,4 @@
-"""Strategies for Hypothesis: inputs of layers, for property tests of one's own.
+"""Strategies for Hypothesis: inputs of layers, for your own property tests.
 
 from hypothesis import given
 from gradcheck import assert_gradients, strategies
@@ -16,74 +16,92 @@ from typing import Any
 import numpy as np
 
 from gradcheck.exploring.examples import Example, drawn
-from gradcheck.spec.input_words import InputWord, input_word
+from gradcheck.exploring.input_parsing import inputs_of_words
+from gradcheck.spec.model import Input
 from gradcheck.support.suggest import hint
 
 
-def inputs_from(call: str, mapping: Any, keywords: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def inputs_from(
+    call: str, mapping: Any, keywords: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Input]:
     """Return the inputs of a call that takes them as a mapping, or, as `dict` does, as keywords.
 
-    No option is ever a text, and every input is one, so an input that has the name of an option is noticed here.
+    No option is ever a text, and every input is one, so an input that has the name of an option is
+    noticed here.
 
     Args:
         call: the beginning of such a call, for messages: ``explore(layer, ``.
+        mapping: by name, what `parse_inputs` takes.
         options: values of the call's own keywords.
 
     Raises:
-        TypeError: an input stands where an option belongs, or the other way round, or there are no inputs.
+        TypeError: an input stands where an option belongs, or the other way round, or there are no
+            inputs, or one is not a text.
+        ValueError: a text does not describe an input.
     """
     for name, value in options.items():
         if isinstance(value, str):
-            said = f"{call}{{{name!r}: {value!r}, …}})"
-            raise TypeError(f"{name} is an option here, and not a text; an input of that name stands in a dict: {said}")
-    if mapping is None:
-        if not keywords:
-            raise TypeError(f"there are no inputs: give them as a dict, {call}{{'x': 'B T C'}})")
-        return dict(keywords)
-    if not isinstance(mapping, Mapping):
-        raise TypeError(f"the inputs must be a dict, {call}{{'x': 'B T C'}}), not {mapping!r}")
-    for name in keywords:
+            meant = f"{call}{{{name!r}: {value!r}, …}})"
+            raise TypeError(
+                f"{name} is an option here, and not a text; an input of that name stands in a dict:"
+                f" {meant}"
+            )
+    inputs = keywords if mapping is None else mapping
+    if not isinstance(inputs, Mapping):
+        raise TypeError(f"the inputs must be a dict, {call}{{'x': 'B T C'}}), not {inputs!r}")
+    if not inputs:
+        raise TypeError(f"there are no inputs: give them as a dict, {call}{{'x': 'B T C'}})")
+    if inputs is not keywords and keywords:
+        name = next(iter(keywords))
         known = hint(name, options, f"the options are {', '.join(options)}")
-        raise TypeError(f"{name} is not an option: {known} (an input stands in the dict, with the others)")
-    if not mapping:
-        raise TypeError(f"there are no inputs: {call}{{'x': 'B T C'}})")
-    return dict(mapping)
+        raise TypeError(
+            f"{name} is not an option: {known} (an input stands in the dict, with the others)"
+        )
+    return parse_inputs(inputs)
 
 
-def words_by_input(inputs: Mapping[str, str]) -> dict[str, InputWord]:
-    """Inputs as Python has them: ``"B T C"``, ``"B:int64:below=5"``, ``"C~0.1..3"``, ``""`` for a scalar, by name.
+def parse_inputs(texts: Mapping[str, str]) -> dict[str, Input]:
+    """Return the inputs that ``"B T C"``, ``"B:int64:below=5"``, ``"C~0.1..3"``, ``""`` describe.
 
     Raises:
-        ValueError: one describes no input.
-        TypeError: one is no text.
+        TypeError: one is not a text.
+        ValueError: one does not describe an input.
     """
-    for name, text in inputs.items():
+    for name, text in texts.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError(f"{name} must be a text such as 'B T C', not {text!r}")
-    return {name: input_word(f"{name}={'x'.join(text.split()) or 'scalar'}", True) for name, text in inputs.items()}
+    words = (f"{name}={'x'.join(text.split()) or 'scalar'}" for name, text in texts.items())
+    return inputs_of_words(words, letters=True)
 
 
 def arrays_of(example: Example) -> dict[str, np.ndarray[Any, Any]]:
-    """The values of an example, in its dtypes; bfloat16 ones in float32."""
-    kinds = {"bfloat16": "float32"}
-    return {name: one.values.astype(kinds.get(one.dtype, one.dtype)) for name, one in example.inputs.items()}
+    """Return the values of an example, in its dtypes; bfloat16 ones in float32."""
+    dtypes = {name: str(spec.dtype) for name, spec in example.inputs.items()}
+    return {
+        name: values.astype(dtypes[name].replace("bfloat16", "float32"))
+        for name, values in example.values.items()
+    }
 
 
 def inputs(
-    shapes: Mapping[str, str] | None = None, *, dtypes: Sequence[str] = ("float64", "float32"), **keywords: str
+    shapes: Mapping[str, str] | None = None,
+    *,
+    dtypes: Sequence[str] = ("float64", "float32"),
+    **keywords: str,
 ) -> Any:
-    """A strategy of inputs: a dict of arrays by name.
+    """Return a strategy of inputs: a dict of arrays by name.
 
     Args:
-        shapes: by input, its sizes with spaces between them; capital letters are free sizes, the same for all. Behind
-            them what `gradcheck explore` takes: ``{"x": "B T C", "k": "B:int64:below=5", "p": "C~0.1..3"}``.
+        shapes: by input, its sizes with spaces between them; capital letters are free sizes, the
+            same for all. Behind them what `gradcheck explore` takes:
+            ``{"x": "B T C", "k": "B:int64:below=5", "p": "C~0.1..3"}``.
         dtypes: those of floating inputs that name none.
         keywords: the inputs once more, for those who have no dict: ``inputs(x="B T C", w="C")``.
 
     Raises:
         ImportError: Hypothesis is not installed: ``pip install "gradcheck[explore]"``.
-        ValueError: a text describes no input.
+        ValueError: a text does not describe an input.
         TypeError: there are no inputs, or one stands where an option belongs.
     """
     wanted = inputs_from("inputs(", shapes, keywords, {"dtypes": dtypes})
-    return drawn(words_by_input(wanted), dtypes, ("contiguous",)).map(arrays_of)
+    return drawn(wanted, dtypes, ("contiguous",)).map(arrays_of)

@@ -32,7 +32,7 @@ class Double(PyLayer):
 
 
 result = gradcheck.check(Double, np.ones(3), order=1, precision="loose")
-assert result, result.headline()
+assert result, result.summary()
 gradcheck.assert_gradients(Double, gradcheck.replicated(np.ones(3)), world=2, outputs="replicated")
 found = gradcheck.explore(Double, {"x": "B C"}, seconds=1.0)
 checked: int = found.checked

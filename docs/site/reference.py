@@ -146,7 +146,7 @@ def python() -> Iterator[str]:
         "## What a check returns",
         "",
         "::: gradcheck.report.check_result.CheckResult",
-        "::: gradcheck.result.GradientSummary",
+        "::: gradcheck.result.Diagnosis",
         "",
         "::: gradcheck.result.Status",
     )

@@ -262,7 +262,7 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
             return with_backwards_that_ran(function, nothing)
         summary = check_gradient(problem, **options)
         if order == 2 and summary.verdict in GREEN:
-            summary = check_gradient(function.second_order(problem), **options).second()
+            summary = check_gradient(function.second_order(problem), **options).of_second_order()
     except Exception as error:
         found = refused(error)
         if found is None:

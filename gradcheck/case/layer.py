@@ -18,6 +18,7 @@ from gradcheck.case.user_code import Namespace, compile_expression, import_refer
 from gradcheck.checking.precision import NumpyArray
 from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef
+from gradcheck.support.entry_points import installed_operations
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -99,11 +100,14 @@ class ScenarioLayer(TensorFunction):
             name = layer.ref.rpartition(":")[2].rpartition(".")[2]
             namespace[name] = target = self.counterpart(target) if self.counterpart else target
             default = f"{name}{'.apply' if hasattr(target, 'apply') else ''}({arguments})"
-        else:
-            assert isinstance(layer, LayerOp)
-            if layer.op not in OPERATIONS:  # no spec file gets here
-                raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
+        elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"
+        elif isinstance(layer, LayerOp) and layer.op in installed_operations():
+            name = layer.op.rpartition(".")[2]
+            namespace[name] = self.imported(installed_operations()[layer.op])
+            default = f"{name}({arguments})"
+        else:  # no spec file gets here
+            raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
         line = scenario.line_of("call" if scenario.call else "layer")
         code = compile_expression(scenario.call or default, scenario.path, line)
         for name in code.co_names:

@@ -1,4 +1,6 @@
-"""The command line. Commands are loaded when they are used, so that each pays for its own imports alone."""
+"""The command line. Commands are loaded when they are used, so that each pays for its own imports
+alone.
+"""
 
 from __future__ import annotations
 
@@ -11,32 +13,40 @@ from typing import Any
 import click
 
 from gradcheck import __version__
-from gradcheck.commands.errors import INTERRUPTED, Refused, advised, drop_unwritten, prepare_streams, refusal, stop_for
-from gradcheck.support.escape import safe
+from gradcheck.commands.errors import (
+    INTERRUPTED,
+    Refused,
+    advised,
+    drop_unwritten,
+    prepare_streams,
+    refusal,
+)
+from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
 
 COMMANDS = {
-    "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the project's)."),
-    "check": ("gradcheck.commands.check:check", "Check one layer of a module of yours, without a spec file."),
-    "explore": ("gradcheck.commands.explore:explore", "Look for sizes and values at which a layer is wrong."),
-    "new": ("gradcheck.commands.check:new", "Write a commented scenario for a layer, from its signature."),
-    "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
-    "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
-    "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
-    "list": ("gradcheck.commands.listing:list_all", "List scenarios, rules, codes or backends."),
-    "show": ("gradcheck.commands.show:show", "Show a scenario, a rule or a diagnosis code in full."),
-    "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
-    "explain": ("gradcheck.commands.show:explain", "Explain a diagnosis code such as GC104."),
-    "backends": ("gradcheck.commands.backends:backends", "What scenarios can run on; add releases of Paddle."),
-    "matrix": ("gradcheck.commands.matrix:matrix", "Show what each release of Paddle does with each rule."),
-    "schema": ("gradcheck.commands.init:schema", "Print the JSON Schema of spec files."),
+    "run": ("run:run", "Run scenarios and check their gradients (default: the project's)."),
+    "check": ("check:check", "Check one layer of a module of yours, without a spec file."),
+    "explore": ("explore:explore", "Look for sizes and values at which a layer is wrong."),
+    "new": ("check:new", "Write a commented scenario for a layer, from its signature."),
+    "init": ("init:init", "Lay out a project: specs, schema, settings, workflow."),
+    "replay": ("replay:replay", "Run a failed case of the last run again, in full detail."),
+    "validate": ("validate:validate", "Check spec files without running anything in them."),
+    "list": ("listing:list_all", "List scenarios, rules, codes or backends."),
+    "show": ("show:show", "Show a scenario, a rule or a diagnosis code in full."),
+    "compare": ("compare:compare", "Show what has changed from one JSON report to another."),
+    "explain": ("show:explain", "Explain a diagnosis code such as GC104."),
+    "backends": ("backends:backends", "What scenarios can run on; add releases of Paddle."),
+    "matrix": ("matrix:matrix", "Show what each release of Paddle does with each rule."),
+    "schema": ("init:schema", "Print the JSON Schema of spec files."),
 }
-"""Name → where the command is, and the line that ``--help`` shows for it without loading it."""
+"""Name → where the command is in this package, and its line in ``--help``."""
 REMOVED = {
     "rules": "`gradcheck list rules` lists the rules, `gradcheck show RULE` shows one",
     "fmt": "yamlfmt or prettier format spec files",
-    "trust": "write `allow-code = true` under [tool.gradcheck] in pyproject.toml, or run with --allow-code",
+    "trust": "write `allow-code = true` under [tool.gradcheck] in pyproject.toml, or run with "
+    "--allow-code",
     "surface": "`gradcheck run` lists at its end the names that the bundled engine lacks",
 }
 """Commands that were there once, and what to do in their place."""
@@ -54,20 +64,17 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = getattr(import_module(f"{__name__}.{module}"), attribute)
         return command
 
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it; a name that is not there brings up the nearest one."""
-        unknown = args and args[0] not in COMMANDS and not args[0].startswith("-")
-        if unknown and not context.resilient_parsing:  # which is so while a shell completes
-            if args[0] in REMOVED:
-                context.fail(f"There is no command {args[0]!r} any more: {REMOVED[args[0]]}.")
-            near = nearest(args[0], COMMANDS)
-            hint = f"Did you mean {near!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
-            context.fail(f"No such command {args[0]!r}. {hint}")
+        name = args[0] if args else ""
+        is_option = name in ("", *COMMANDS) or name.startswith("-")
+        if not is_option and not context.resilient_parsing:  # which is so while a shell completes
+            context.fail(unknown_command(name))
         return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -76,7 +83,8 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, context: click.Context) -> Any:
-        """Run the command; what it cannot do as asked for, and what the system refuses it, is no bug.
+        """Run the command; what it cannot do as asked for, and what the system refuses it, is no
+        bug.
 
         Raises Refused: there was such a thing.
         """
@@ -85,12 +93,15 @@ class LazyGroup(click.Group):
         except UserError as error:
             raise Refused(safe(str(error)), error.status) from error
         except OSError as error:
-            if (refused := refusal(error)) is None:
+            refused = refusal(error)
+            if refused is None:
                 raise
             raise refused from error
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the command line. What goes wrong ends in a message and an exit code, never in a traceback."""
+        """Run the command line. What goes wrong ends in a message and an exit code, never in a
+        traceback.
+        """
         standalone = kwargs.pop("standalone_mode", True)
         kwargs["standalone_mode"] = False
         if not standalone:
@@ -98,9 +109,7 @@ class LazyGroup(click.Group):
         try:
             prepare_streams()
             if os.environ.get("GITHUB_ACTIONS"):  # whose runner takes commands from what it logs
-                from gradcheck.support.escape import WithoutCommands
-
-                sys.stdout, sys.stderr = map(WithoutCommands, (sys.stdout, sys.stderr))
+                sys.stdout, sys.stderr = WithoutCommands(sys.stdout), WithoutCommands(sys.stderr)
             status = super().main(*args, **kwargs)
         except click.ClickException as error:
             with suppress(OSError):  # there is no place left to say it
@@ -111,13 +120,26 @@ class LazyGroup(click.Group):
         except Exception as error:
             if os.environ.get("GRADCHECK_TRACEBACK"):
                 raise
+            from gradcheck.commands.bugs import stop_for
+
             stop_for(error)
         finally:
             drop_unwritten()
         sys.exit(status if isinstance(status, int) else 0)
 
 
+def unknown_command(name: str) -> str:
+    """Return what to say of a command that there is not."""
+    if name in REMOVED:
+        return f"There is no command {name!r} any more: {REMOVED[name]}."
+    near = nearest(name, COMMANDS)
+    hint = f"Did you mean {near!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
+    return f"No such command {name!r}. {hint}"
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gradcheck")
 def main() -> None:
-    """Check the gradients of custom autograd layers, and that the layers keep the documented rules."""
+    """Check the gradients of custom autograd layers, and that the layers keep the documented
+    rules.
+    """

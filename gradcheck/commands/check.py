@@ -1,35 +1,66 @@
-"""``gradcheck check`` and ``new``: a layer named on the command line is checked, or gets a scenario to begin with."""
+"""``gradcheck check`` and ``new``: a layer named on the command line is checked, or gets a scenario
+to begin with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import shlex
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 
 from gradcheck.backends.base import BACKENDS
+from gradcheck.backends.environments import BackendPlace
+from gradcheck.case.case import Case
+from gradcheck.case.foreign_frameworks import REFUSAL
 from gradcheck.commands import shared_options as options
+from gradcheck.commands.backends import chosen_backends
+from gradcheck.commands.errors import USAGE
 from gradcheck.commands.init import MODELINE, SCHEMA_FILE
-from gradcheck.commands.run_cases import check_drafted
+from gradcheck.commands.report_options import report_files, report_option
+from gradcheck.commands.run_cases import (
+    Beginning,
+    exit_code,
+    make_executor,
+    make_screen,
+    run_all,
+    write_reports,
+)
 from gradcheck.commands.specs import new_spec, write_spec
-from gradcheck.spec.draft import InWorld, Signature, draft, signature_of
-from gradcheck.spec.input_words import FORM, InputWord, InputWordError, input_words
+from gradcheck.exploring.input_parsing import inputs_of_words
+from gradcheck.run.plan import plan
+from gradcheck.spec.diagnostic import SpecError
+from gradcheck.spec.draft import InWorld, Signature, draft, identity_of, signature_of
+from gradcheck.spec.input_words import FORM, InputWordError, input_words
+from gradcheck.spec.model import READER_FIELDS, Input
+from gradcheck.spec.read import read_bytes
+from gradcheck.support.user_error import UserError
 
 layer_options = options.all_of(
     click.argument("reference", metavar="PACKAGE.MODULE:LAYER"),
     click.option(
         "-i", "--input", "inputs", multiple=True, metavar=FORM,
-        help="An input: a shape and what else is said of it, such as x=2x3, x=5:float32~0.1..3 or k=4:below=5; "
-        "repeatable.",
+        help="An input: a shape and what else is said of it, such as x=2x3, x=5:float32~0.1..3 "
+        "or k=4:below=5; repeatable.",
     ),
     click.option(
-        "--call", default="", metavar="CODE", help="The expression that calls the layer, such as 'Own.apply(x, 3)'."
+        "--call",
+        default="",
+        metavar="CODE",
+        help="The expression that calls the layer, such as 'Own.apply(x, 3)'.",
     ),
 )  # fmt: skip
 world_options = options.as_one(
     "world", InWorld,
-    click.option("--world", default="", metavar="RANKS", help="Run the layer on so many ranks: 4, or mp=2,dp=2."),
+    click.option(
+        "--world", default="", metavar="RANKS",
+        help="Run the layer on so many ranks: 4, or mp=2,dp=2.",
+    ),
     click.option(
         "--outputs", default="", metavar="WORD[,WORD]",
         help="In a world: split (default) or replicated, for all outputs or one for each.",
@@ -41,18 +72,63 @@ world_options = options.as_one(
 )  # fmt: skip
 
 
-def layer_named(
-    reference: str, inputs: Sequence[str], call: str, letters: bool = False
-) -> tuple[Signature, Mapping[str, InputWord]]:
-    """The signature of a layer, and its inputs: without a `call` all those that it needs.
+def scenario_of_layer(
+    signature: Signature,
+    inputs: Mapping[str, Input],
+    *,
+    call: str = "",
+    world: InWorld = InWorld(),  # noqa: B008 - it does not change
+    order: int = 1,
+) -> dict[str, Any]:
+    """Return the scenario of a named layer as a spec file has it."""
+    return {
+        "id": identity_of(signature.reference),
+        "layer": {"ref": signature.reference},
+        "inputs": {name: written_input(spec) for name, spec in inputs.items()},
+        **({"call": call} if call else {}),
+        **({"expect": {"order": order}} if order > 1 else {}),
+        **(yaml.safe_load("\n".join(world.lines())) or {}),
+    }
 
-    `letters` says whether sizes may be letters. Raises DraftError, InputWordError: there is no such layer, or it has no
-    such inputs.
+
+def written_input(spec: Input) -> dict[str, Any]:
+    """Return an input as a spec file has it."""
+    return spec.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude=set(READER_FIELDS)
+    )
+
+
+def cases_of_layer(
+    signature: Signature,
+    scenario: Mapping[str, Any],
+    places: Mapping[str, BackendPlace],
+    **settings: Any,
+) -> list[Case]:
+    """Return the cases of a named layer, in the place of the layer; `settings` are those of `plan`.
+
+    Raises UserError: the layer cannot be checked with what is given.
     """
-    signature, words = signature_of(reference), input_words(inputs, letters)
-    if not call:
-        signature.require(words)
-    return signature, words
+    text = json.dumps({"schema": "gradcheck/v1", "scenarios": [scenario]}, ensure_ascii=False)
+    path = str(Path.cwd() / signature.reference)  # modules are looked for from there
+    try:
+        spec = read_bytes(text.encode(), path)
+    except SpecError as error:
+        mistakes = [part for one in error.diagnostics for part in (one.message, one.help) if part]
+        raise UserError(f"{signature.reference}: {'; '.join(mistakes)}") from None
+    place = {"line": signature.line, "column": 1, "begins": signature.line, "positions": {}}
+    scenarios = (spec.scenarios[0].model_copy(update=place),)
+    spec = spec.model_copy(update={"scenarios": scenarios})
+    return plan([spec], list(places), places, **settings)
+
+
+def require_world(inputs: Mapping[str, Input], world: InWorld) -> None:
+    """Raise UserError: an input is for a world of ranks that is not given."""
+    for name, spec in inputs.items():
+        if spec.ranks != "split" and not world.world:
+            raise UserError(
+                f"--input {name}=…:{spec.ranks} is for a world of ranks: say how many there are, "
+                "such as --world 4"
+            )
 
 
 @click.command()
@@ -63,39 +139,54 @@ def layer_named(
 @options.mode_option
 @options.effort_option
 @click.option("--seed", type=options.SEED, help="Seed of inputs and directions.")
-@click.option("--timeout", type=options.TIME_LIMIT, metavar="SECONDS", help="Time limit (default: 60).")
-@options.report_option
+@click.option(
+    "--timeout", type=options.TIME_LIMIT, metavar="SECONDS", help="Time limit (default: 60)."
+)
+@report_option
 @options.screen_options
-def check(
-    reference: str,
-    inputs: tuple[str, ...],
-    call: str,
-    world: InWorld,
-    order: int,
-    backends: tuple[str, ...],
-    **how: Any,
-) -> None:
+def check(reference: str, world: InWorld, backends: tuple[str, ...], **asked: Any) -> None:
     """Check the gradient of one layer of a module of yours; no spec file is needed.
 
-    The module is looked for from the current folder and from the project's root. It is imported and run: naming it here
-    is leave enough. Exit codes are those of `gradcheck run`.
+    The module is looked for from the current folder and from the project's root. It is imported and
+    run: naming it here is leave enough. Exit codes are those of `gradcheck run`.
     """
-    signature, words = layer_named(reference, inputs, call)
-    for word in words.values():
-        if word.file and not Path(word.file).is_file():
-            raise InputWordError(f"--input {word.name}=@{word.file}: there is no such file")
-    text = draft(signature, words, call=call, world=world)
-    if order == 2:
-        text += "    expect: {order: 2}\n"
-    raise SystemExit(check_drafted(text, signature, backends=backends, **how))
+    signature, inputs = signature_of(reference), inputs_of_words(asked.pop("inputs"))
+    call, order = asked.pop("call"), asked.pop("order")
+    reports, screen_options = asked.pop("reports"), asked.pop("screen")
+    if not call:
+        signature.require(inputs)
+    for name, spec in inputs.items():
+        if spec.from_ is not None and not Path(spec.from_).is_file():
+            raise InputWordError(f"--input {name}=@{spec.from_}: there is no such file")
+    require_world(inputs, world)
+    scenario = scenario_of_layer(signature, inputs, call=call, world=world, order=order)
+    cases = cases_of_layer(signature, scenario, chosen_backends(backends), **asked)
+    files = report_files(reports)
+    again = shlex.join(["gradcheck", *sys.argv[1:]])
+    began = Beginning.now()
+    results, interrupted = run_all(cases, make_executor(), make_screen(screen_options, again))
+    write_reports(files, cases, results, began, again)
+    if any(result.message.startswith(REFUSAL) for result in results):
+        raise SystemExit(USAGE)
+    raise SystemExit(exit_code(results, interrupted))
 
 
 @click.command()
 @layer_options
 @world_options
-@click.option("-o", "--output", metavar="FILE", help="Where to write it (default: stdout); never over another file.")
-def new(reference: str, inputs: tuple[str, ...], call: str, world: InWorld, output: str | None) -> None:
-    """Write a commented scenario for a layer of a module of yours, from its signature. Nothing is imported."""
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Where to write it (default: stdout); never over another file.",
+)
+def new(
+    reference: str, inputs: tuple[str, ...], call: str, world: InWorld, output: str | None
+) -> None:
+    """Write a commented scenario for a layer of a module of yours, from its signature.
+
+    Nothing is imported.
+    """
     text = draft(signature_of(reference), input_words(inputs), call=call, world=world)
     if output is None:
         click.echo(text, nl=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import click
-from pydantic import ValidationError
 
 from gradcheck.report.record import Report
 from gradcheck.result import Result
@@ -26,44 +26,57 @@ MOST_REPORT_BYTES = 250_000_000
 def compare(before: str, after: str) -> None:
     """Show the cases that differ between two JSON reports: in their status, or in what is wrong.
 
-    Exits with 1 if B has a failure that A has not. What is wrong are the gradients of inputs and the broken contracts,
-    never how a cause is worded.
+    Exits with 1 if B has a failure that A has not. What is wrong are the gradients of inputs and
+    the broken contracts, never how a cause is worded.
     """
-    one, other = (by_name(path) for path in (before, after))
-    worse = same = 0
-    for name in dict.fromkeys([*one, *other]):
-        left, right = one.get(name), other.get(name)
-        is_new, change = change_between(left, right)
-        worse += is_new
-        same += not change
-        if change:
-            said = f"  {one_line(right.message)}" if right is not None and right.message else ""
-            click.echo(f"{change}  {one_line(name)}{said}")
-    click.echo(f"{count(worse, 'new failure')}, {same} the same of {len({*one, *other})}")
-    raise SystemExit(1 if worse else 0)
+    first, second = results_in(before), results_in(after)
+    names = dict.fromkeys([*first, *second])
+    new_failures = unchanged = 0
+    for name in names:
+        change = change_between(first.get(name), second.get(name))
+        new_failures += change.is_new_failure
+        if not change.text:
+            unchanged += 1
+            continue
+        message = second[name].message if name in second else ""
+        click.echo(f"{change.text}  {one_line(name)}  {one_line(message)}".rstrip())
+    click.echo(f"{count(new_failures, 'new failure')}, {unchanged} the same of {len(names)}")
+    raise SystemExit(int(new_failures > 0))
 
 
-def change_between(left: Result | None, right: Result | None) -> tuple[bool, str]:
-    """Whether the second result of a case is a new failure, and how it differs from the first; empty if it does not."""
-    if left is not None and right is not None and left.status is right.status:
-        new = [] if left.status.green else KnownFailure.of(left).new_in(right)
-        return bool(new), f"{left.status} → {right.status} ({one_line(', '.join(new))} as well)" if new else ""
-    is_new = right is not None and not right.status.green and (left is None or left.status.green)
-    was, now = (str(result.status) if result else "absent" for result in (left, right))
-    return is_new, f"{was} → {now}"
+class ResultChange(NamedTuple):
+    """How the second result of a case differs from the first."""
+
+    text: str
+    """Empty if it does not."""
+    is_new_failure: bool
 
 
-def by_name(path: str) -> dict[str, Result]:
-    """The results in a report."""
+def change_between(left: Result | None, right: Result | None) -> ResultChange:
+    """Return the change from one result of a case to another; None for one that is absent."""
+    was = str(left.status) if left is not None else "absent"
+    now = str(right.status) if right is not None else "absent"
+    if left is None or right is None or left.status is not right.status:
+        was_good = left is None or left.status.green
+        is_bad = right is not None and not right.status.green
+        return ResultChange(f"{was} → {now}", was_good and is_bad)
+    new = [] if left.status.green else KnownFailure.of(left).new_in(right)
+    return ResultChange(
+        f"{was} → {now} ({one_line(', '.join(new))} as well)" if new else "", bool(new)
+    )
+
+
+def results_in(path: str) -> dict[str, Result]:
+    """Return the results in a report by name. Raises UserError: it cannot be read."""
+    writes = f"`gradcheck run --report json:{path}` writes one"
     try:
         report = Report.model_validate(json.loads(read_limited(Path(path), MOST_REPORT_BYTES)))
         if "format" not in report.model_fields_set:
-            raise ValueError("every field of a report has a default, but it says what it is")
-    except OSError as error:
-        writes = f"; `gradcheck run --report json:{path}` writes one" if isinstance(error, FileNotFoundError) else ""
-        raise UserError(f"{path}: {error.strerror or error}{writes}") from None
-    except FileTooLargeError as error:
-        raise UserError(f"{path}: {error}") from None
-    except (ValueError, RecursionError, ValidationError):
-        raise UserError(f"{path}: this is no report; `gradcheck run --report json:{path}` writes one") from None
+            raise ValueError("every field of a report has a default, but a report has its format")
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: {error.strerror}; {writes}") from None
+    except (OSError, FileTooLargeError) as error:
+        raise UserError(f"{path}: {getattr(error, 'strerror', error)}") from None
+    except (ValueError, RecursionError):
+        raise UserError(f"{path}: this is no report; {writes}") from None
     return {result.name: result for result in report.results}

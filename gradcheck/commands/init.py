@@ -1,4 +1,6 @@
-"""``gradcheck init`` and ``schema``: what a project needs to be checked, and the schema of its files for editors."""
+"""``gradcheck init`` and ``schema``: what a project needs to be checked, and the schema of its
+files for editors.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,12 @@ MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
 
 
 @click.command()
-@click.option("--github/--no-github", default=True, help="Whether to write a workflow for GitHub Actions.")
+@click.option(
+    "--github/--no-github", default=True, help="Whether to write a workflow for GitHub Actions."
+)
 def init(github: bool) -> None:
-    """Lay out a project: a folder of specs with an example, its schema for editors, settings, a workflow.
+    """Lay out a project: a folder of specs with an example, its schema for editors, settings, a
+    workflow.
 
     Files that are there already stay as they are.
     """
@@ -77,7 +82,9 @@ def settings(path: Path) -> str | None:
 
 
 @click.command()
-@click.option("--report", is_flag=True, help="Print that of the reports that `run --report json:PATH` writes.")
+@click.option(
+    "--report", is_flag=True, help="Print that of the reports that `run --report json:PATH` writes."
+)
 def schema(report: bool) -> None:
     """Print the JSON Schema of *.grad.yaml files."""
     click.echo(packaged(f"schemas/{'report' if report else 'spec'}.json"), nl=False)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from gradcheck.codes import CODES
-from gradcheck.commands.backends import backend_rows
+from gradcheck.commands.backends import places_of_backends
 from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.shared_options import bundled_option, selection_options
 from gradcheck.commands.specs import bundled_scenarios, read_specs
@@ -22,106 +23,129 @@ from gradcheck.support.display_paths import count, shown_path
 from gradcheck.support.escape import one_line, safe
 from gradcheck.support.user_error import UserError
 
-SUBJECTS = ("rules", "codes", "backends")
-"""Words in place of paths and ids: what is listed instead of scenarios."""
-
 
 @click.command("list")
 @click.argument("names", nargs=-1, metavar="[rules|codes|backends] [PATH|ID]...")
 @bundled_option
 @selection_options
-@click.option("--uncovered", is_flag=True, help="Of rules: those that no scenario cites, and scenarios that cite none.")
+@click.option(
+    "--uncovered",
+    is_flag=True,
+    help="Of rules: those that no scenario cites, and scenarios that cite none.",
+)
 @click.option("--json", "as_json", is_flag=True, help="As a JSON list, for programs.")
 def list_all(
-    names: tuple[str, ...], bundled: bool, keywords: str | None, tags: str | None, uncovered: bool, as_json: bool
+    names: tuple[str, ...],
+    bundled: bool,
+    keywords: str | None,
+    tags: str | None,
+    uncovered: bool,
+    as_json: bool,
 ) -> None:
     """List scenarios: id, title, tags, and where each stands; or rules, codes or backends.
 
-    Without a PATH, the scenarios of the project: of the files that [tool.gradcheck] names, or else of all *.grad.yaml
-    files below its root. An ID that the project has not may be one of gradcheck's own. `list rules` has the rules of
-    the documents with the number of bundled scenarios that assert each; with --uncovered the exit status is 1 if there
-    is anything to print.
+    Without a PATH, the scenarios of the project: of the files that [tool.gradcheck] names, or else
+    of all *.grad.yaml files below its root. An ID that the project has not may be one of
+    gradcheck's own. `list rules` has the rules of the documents with the number of bundled
+    scenarios that assert each; with --uncovered the exit status is 1 if there is anything to print.
     """
-    subject = names[0] if names and names[0] in SUBJECTS else ""
+    subject = names[0] if names else ""
     if uncovered and subject != "rules":
         raise UserError("--uncovered is for rules: gradcheck list rules --uncovered")
-    if subject and names[1:]:
-        raise UserError(f"`gradcheck list {subject}` takes no names; `gradcheck show {names[1]}` shows one")
-    if not subject:
-        rows = [row_of(scenario) for scenario in selected_scenarios(names, bundled, keywords, tags)]
-    elif uncovered:
-        rows = uncovered_rules()
-    elif subject == "rules":
-        rows = rule_rows()
-    elif subject == "codes":
-        rows = [{"code": code, "title": row.title} for code, row in CODES.items()]
+    if uncovered:
+        rows = uncovered_rows()
+    elif subject in SUBJECTS:
+        if names[1:]:
+            shows = f"`gradcheck show {names[1]}` shows one"
+            raise UserError(f"`gradcheck list {subject}` takes no names; {shows}")
+        rows = SUBJECTS[subject]()
     else:
-        config = load_project().config
-        rows = [{"backend": a, "version": b, "state": c} for a, b, c in backend_rows(config)]
+        rows = scenario_rows(names, bundled, keywords, tags)
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        click.echo(json.dumps([row.data for row in rows], indent=1))
     else:
-        for line in aligned([columns_of(row) for row in rows]):
-            click.echo(line)
+        width = max((len(row.name) for row in rows), default=0)
+        for row in rows:
+            click.echo(f"{row.name:<{width}}  {row.text}".rstrip())
     raise SystemExit(int(uncovered and bool(rows)))
 
 
-def selected_scenarios(
+@dataclass(frozen=True)
+class ListedRow:
+    """Something that is listed: its name, the rest of its line, and what programs get."""
+
+    name: str
+    text: str
+    data: dict[str, Any]
+
+
+def scenario_rows(
     names: Sequence[str], bundled: bool, keywords: str | None, tags: str | None
-) -> Sequence[Scenario]:
+) -> list[ListedRow]:
     """Return the scenarios that names and selections mean. Raises UserError: there are none."""
     specs, ids = read_specs(names, bundled=bundled, command="list")
     everything = plan(specs, ["numpy"])
     selected = {case.scenario.id: case.scenario for case in select(everything, ids, keywords, tags)}
     if not selected:
         raise UserError(nothing_selected(keywords, everything), NOTHING_SELECTED)
-    return list(selected.values())
+    return [row_of(scenario) for scenario in selected.values()]
 
 
-def row_of(scenario: Scenario) -> dict[str, Any]:
+def row_of(scenario: Scenario) -> ListedRow:
     """Return what is listed of a scenario."""
-    return {
+    path = shown_path(scenario.path)
+    tags = f"  [{', '.join(scenario.tags)}]" if scenario.tags else ""
+    data = {
         "id": scenario.id,
         "title": scenario.title,
         "tags": list(scenario.tags),
-        "path": shown_path(scenario.path),
+        "path": path,
         "line": scenario.line,
         "matrix": {name: list(values) for name, values in scenario.matrix.items()},
     }
+    title = one_line(scenario.title or "")
+    return ListedRow(scenario.id, f"{title}{tags}  {path}:{scenario.line}", data)
 
 
-def rule_rows() -> list[dict[str, Any]]:
+def rule_rows() -> list[ListedRow]:
     """Return what is listed of each rule."""
-    scenarios = bundled_scenarios()
-    rows = []
+    scenarios, rows = bundled_scenarios(), []
     for rule, document in iterate_rules(load_catalogue()):
         number = len(scenarios_citing(rule, scenarios))
-        rows.append({"rule": rule.id, "says": rule.says, "document": document.document, "scenarios": number})
+        text = f"{rule.says}  [{document.document}]  {count(number, 'scenario')}"
+        data = {"rule": rule.id, "says": rule.says, "document": document.document}
+        rows.append(ListedRow(rule.id, text, {**data, "scenarios": number}))
     return rows
 
 
-def uncovered_rules() -> list[dict[str, Any]]:
+def uncovered_rows() -> list[ListedRow]:
     """Return a row for each rule that no scenario cites, and for each scenario that cites none."""
-    scenarios = bundled_scenarios()
-    rules = list(iterate_rules(load_catalogue()))
-    missing = [f"{rule.id}: no scenario cites it" for rule, _ in rules if not scenarios_citing(rule, scenarios)]
-    ids = {rule.id for rule, _ in rules}
-    missing += [f"{scenario.id}: cites no rule" for scenario in scenarios if ids.isdisjoint(scenario.tags)]
-    return [{"uncovered": text} for text in missing]
+    rules = rule_rows()
+    ids = {row.name for row in rules}
+    missing = [f"{row.name}: no scenario cites it" for row in rules if not row.data["scenarios"]]
+    for scenario in bundled_scenarios():
+        if ids.isdisjoint(scenario.tags):
+            missing.append(f"{scenario.id}: cites no rule")
+    return [ListedRow(text, "", {"uncovered": text}) for text in missing]
 
 
-def columns_of(row: dict[str, Any]) -> tuple[str, str]:
-    """Return the first column of a row and the rest of its line."""
-    name, *rest = row.values()
-    if "path" in row:
-        tags = f"  [{', '.join(row['tags'])}]" if row["tags"] else ""
-        return name, f"{one_line(row['title'] or '')}{tags}  {row['path']}:{row['line']}"
-    if "rule" in row:
-        return name, f"{row['says']}  [{row['document']}]  {count(row['scenarios'], 'scenario')}"
-    return name, "  ".join(safe(one) for one in rest)
+def code_rows() -> list[ListedRow]:
+    """Return what is listed of each diagnosis code."""
+    return [
+        ListedRow(code, row.title, {"code": code, "title": row.title})
+        for code, row in CODES.items()
+    ]
 
 
-def aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a line for each row, the second column below itself."""
-    width = max((len(name) for name, _ in rows), default=0)
-    return [f"{name:<{width}}  {rest}".rstrip() for name, rest in rows]
+def backend_rows() -> list[ListedRow]:
+    """Return what is listed of each backend."""
+    return [
+        ListedRow(
+            name, f"{version}  {safe(state)}", {"backend": name, "version": version, "state": state}
+        )
+        for name, version, state in places_of_backends(load_project().config)
+    ]
+
+
+SUBJECTS = {"rules": rule_rows, "codes": code_rows, "backends": backend_rows}
+"""Words in place of paths and ids: what is listed instead of scenarios."""

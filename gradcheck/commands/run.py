@@ -1,154 +1,330 @@
-"""``gradcheck run``: its options, and ``--watch``."""
+"""``gradcheck run``: its options, the cases that they select, and how their run is conducted."""
 
 from __future__ import annotations
 
-import queue
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 import click
 
 from gradcheck.backends.base import BACKENDS
+from gradcheck.case.case import Case
 from gradcheck.case.defaults import MEMORY, TIMEOUT
 from gradcheck.commands import shared_options as options
-from gradcheck.commands.errors import INTERRUPTED
-from gradcheck.commands.run_cases import run_scenarios
-from gradcheck.commands.specs import is_path, project_root
-from gradcheck.run.interpreter import python
-from gradcheck.run.limits import shown_size
-from gradcheck.support.display_paths import shown_path
+from gradcheck.commands.backends import chosen_backends
+from gradcheck.commands.errors import NOTHING_SELECTED
+from gradcheck.commands.permission import permission_of, require_permission
+from gradcheck.commands.report_options import report_files, report_option
+from gradcheck.commands.run_cases import (
+    Beginning,
+    RunSettings,
+    exit_code,
+    make_executor,
+    make_screen,
+    run_all,
+    write_reports,
+)
+from gradcheck.commands.shared_options import number_of_jobs
+from gradcheck.commands.specs import parse_target, read_specs
+from gradcheck.config import Config, Project, load_project
+from gradcheck.result import Result
+from gradcheck.run import journal
+from gradcheck.run.limits import parse_size, shown_size
+from gradcheck.run.plan import plan, shard
+from gradcheck.run.results import NO_BASELINE, Baseline
+from gradcheck.run.runner import RunnerError
+from gradcheck.run.select import nothing_selected, select
+from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError
+
+
+def read_executor(context: click.Context, parameter: click.Parameter, text: str) -> str:
+    """Return the executor that ``--executor`` names."""
+    if not re.fullmatch("local|dask:.+", text):
+        raise UserError(
+            f"--executor {text}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786"
+        )
+    return text
+
+
+def read_size(context: click.Context, parameter: click.Parameter, text: str) -> int:
+    """Return the bytes that ``--memory`` means."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UserError(f"--memory {error}") from None
+
+
+def read_shard(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int]:
+    """Return the two numbers of ``I/N``, the first from 1 to the second."""
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    number, total = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= number <= total:
+        raise UserError(f"--shard {text}: write I/N, such as 1/4 to 4/4")
+    return number, total
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...", shell_complete=options.scenarios)
 @options.backends_option(
-    f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); repeatable."
+    f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); "
+    f"repeatable."
 )
 @options.bundled_option
 @options.selection_options
-@click.option("-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core.")
+@click.option(
+    "-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core."
+)
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
 @click.option("--max-fail", type=click.IntRange(1), metavar="N", help="Stop after N failures.")
 @options.mode_option
 @options.order_option
 @options.effort_option
-@click.option("--seed", type=options.SEED, help="Seed of all cases, in place of the scenarios' own.")
+@click.option(
+    "--seed", type=options.SEED, help="Seed of all cases, in place of the scenarios' own."
+)
 @click.option(
     "--timeout", type=options.TIME_LIMIT, metavar="SECONDS",
     help=f"Time limit of a case, in place of the scenarios' own (default: {TIMEOUT:g}).",
 )  # fmt: skip
 @click.option(
-    "--memory", metavar="SIZE", help=f"Memory limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)})."
+    "--memory",
+    metavar="SIZE",
+    default=shown_size(MEMORY),
+    callback=read_size,
+    help=f"Memory limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)}).",
 )
 @click.option("--lf", is_flag=True, help="Only the cases that failed in the last run.")
-@click.option("--watch", is_flag=True, help="Run again whenever a spec file or a Python file changes, until Ctrl-C.")
-@click.option("--resume", is_flag=True, help="Go on with the last run: only cases that have no result yet are run.")
-@click.option("--shard", "part", metavar="I/N", help="Only part I of N; a case is always in the same one.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Run again whenever a spec file or a Python file changes, until Ctrl-C.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the last run: only cases that have no result yet are run.",
+)
+@click.option(
+    "--shard",
+    "part",
+    metavar="I/N",
+    default="1/1",
+    callback=read_shard,
+    help="Only part I of N; a case is always in the same one.",
+)
 @click.option(
     "--executor",
     default="local",
     metavar="local|dask:ADDRESS",
+    callback=read_executor,
     help="Where cases run: on this machine, or on a Dask cluster.",
 )
 @options.allow_code_option
 @click.option(
-    "--baseline", metavar="FILE", help="Known failures, which count as expected while nothing new is wrong in them."
+    "--baseline",
+    metavar="FILE",
+    help="Known failures, which count as expected while nothing new is wrong in them.",
 )
-@click.option("--baseline-update", is_flag=True, help="Write the failures of this run into FILE as well.")
+@click.option(
+    "--baseline-update", is_flag=True, help="Write the failures of this run into FILE as well."
+)
 @click.option("--baseline-prune", is_flag=True, help="Remove from FILE what no longer fails.")
-@click.option("--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP.")
-@options.report_option
+@click.option(
+    "--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP."
+)
+@report_option
 @options.screen_options
 @click.option(
-    "--durations", type=click.IntRange(0), default=0, metavar="N", help="Show the N slowest cases at the end."
+    "--durations",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Show the N slowest cases at the end.",
 )
 def run(watch: bool, **asked: Any) -> None:
     """Run scenarios and check their gradients.
 
-    A PATH is a spec file or a folder of them, or one scenario of a file (FILE::ID, FILE:LINE); an ID is a scenario or
-    a case (ID@BACKEND) in those files. Without a PATH,
-    the files of the project are run: what [tool.gradcheck] names, or else all *.grad.yaml files below its root; an ID
-    that these have not may be one of gradcheck's own.
+    A PATH is a spec file or a folder of them, or one scenario of a file (FILE::ID, FILE:LINE); an
+    ID is a scenario or a case (ID@BACKEND) in those files. Without a PATH, the files of the project
+    are run: what [tool.gradcheck] names, or else all *.grad.yaml files below its root; an ID that
+    these have not may be one of gradcheck's own.
 
-    Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in gradcheck, 5 nothing
-    selected, 130 interrupted.
+    Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in
+    gradcheck, 5 nothing selected, 130 interrupted.
     """
-    if (asked["baseline_update"] or asked["baseline_prune"]) and not asked["baseline"]:
-        raise UserError("--baseline-update and --baseline-prune need --baseline FILE")
-    options.check_executor(asked["executor"])
     if watch:
+        from gradcheck.commands.watch import run_at_changes  # needs a package that few have
+
         raise SystemExit(run_at_changes(asked["names"]))
-    if asked["lf"] and asked["resume"]:
-        raise UserError("--lf runs failed cases again, and --resume takes them over: use one of them")
-    run_scenarios(**asked)
+    run_scenarios(RunOptions(**asked))
 
 
-SUFFIXES = (".py", ".grad.yaml", "pyproject.toml")
-"""Ends of the names of files that a run may depend on."""
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of `gradcheck run`."""
+
+    names: tuple[str, ...]
+    backends: tuple[str, ...]
+    bundled: bool
+    keywords: str | None
+    tags: str | None
+    jobs: str | None
+    exitfirst: bool
+    max_fail: int | None
+    mode: Literal["auto", "probe", "full"]
+    order: Literal[1, 2]
+    effort: Literal["usual", "full"]
+    seed: int | None
+    timeout: float | None
+    memory: int
+    lf: bool
+    resume: bool
+    part: tuple[int, int]
+    executor: str
+    allow_code: bool
+    baseline: str | None
+    baseline_update: bool
+    baseline_prune: bool
+    require_backend: bool
+    reports: tuple[str, ...]
+    screen: options.ScreenOptions
+    durations: int
+
+    def require_consistency(self) -> None:
+        """Raise UserError: two options do not go together."""
+        if (self.baseline_update or self.baseline_prune) and not self.baseline:
+            raise UserError("--baseline-update and --baseline-prune need --baseline FILE")
+        if self.lf and self.resume:
+            raise UserError(
+                "--lf runs failed cases again, and --resume takes them over: use one of them"
+            )
+
+    def again(self) -> str:
+        """Return the options with which one of the cases runs again as it runs here."""
+        changed = {
+            f"--seed {self.seed}": self.seed is not None,
+            f"--mode {self.mode}": self.mode != "auto",
+            "--order 2": self.order == 2,
+            f"--effort {self.effort}": self.effort != "usual",
+            "--allow-code": self.allow_code,
+        }
+        return " ".join(option for option, is_changed in changed.items() if is_changed)
+
+    def read_baseline(self) -> Baseline:
+        """Return the known failures. Raises UserError: the file cannot be read."""
+        if self.baseline is None:
+            return NO_BASELINE
+        return Baseline.read(Path(self.baseline), new=self.baseline_update)
+
+    def slots(self, config: Config) -> int:
+        """Return how many cases run at a time."""
+        if self.jobs is not None:
+            return number_of_jobs(self.jobs)
+        return min(number_of_jobs(config.jobs), number_of_jobs("auto"))
 
 
-def run_at_changes(names: Sequence[str]) -> int:
-    """Run now and after every change, each time in a process of its own, which sees files as they are then.
+def run_scenarios(asked: RunOptions) -> NoReturn:
+    """Run scenarios as the options say.
 
-    Watched are the paths among `names`, the paths of the configuration, and the project's root.
-
-    Returns:
-        The exit code, once Ctrl-C has been pressed.
+    Raises SystemExit: with the exit code.
     """
-    from gradcheck.config import load_project
-
-    try:
-        import watchfiles  # optional: nothing else needs it
-    except ImportError:
-        raise UserError('--watch needs the package watchfiles: pip install "gradcheck[watch]"') from None
+    asked.require_consistency()
+    baseline = asked.read_baseline()
     project = load_project()
-    folder = project_root()
-    named = [Path(name) for name in (*filter(is_path, names), *project.config.paths)]
-    places = [path for path in {folder, *named} if path.exists()]
-    quiet = watchfiles.DefaultFilter()  # leaves .git, .venv, __pycache__ and the like out
-    changed: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
-
-    def look() -> None:  # in a thread of its own, so that nothing that changes during a run is missed
-        for changes in watchfiles.watch(
-            *places, watch_filter=lambda kind, path: path.endswith(SUFFIXES) and quiet(kind, path)
-        ):
-            changed.put({path for _, path in changes})
-
-    threading.Thread(target=look, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    slots = asked.slots(project.config)
+    permission = permission_of(project, asked.allow_code)
+    last = journal.read_journal() if asked.lf or asked.resume else journal.JournalContents()
+    cases = selected_cases(asked, project, last.failures() if asked.lf else {})
+    files = report_files(asked.reports)
+    require_permission(cases, permission)
+    known = last.known_results(cases) if asked.resume else {}
+    if last.skipped:
+        click.echo(f"gradcheck: {journal.skipped_message(last.skipped)}", err=True)
+    if asked.resume:
+        there = f"{len(known)} of {len(cases)} results are there from the last run"
+        click.echo(f"gradcheck: {there}", err=True)
+    screen = make_screen(asked.screen, asked.again())
+    record = journal.open_journal(go_on=asked.lf or asked.resume)
+    runner = make_executor(asked.executor, min(slots, len(cases)), asked.jobs is not None)
+    settings = RunSettings(
+        shown=permission.summary(),
+        max_failures=1 if asked.exitfirst else asked.max_fail or inf,
+        known=known,
+        record=record,
+        baseline=baseline,
+    )
+    began = Beginning.now()
+    kept = "what had finished is kept: add --resume to go on"
     try:
-        run_once()
-        while True:
-            paths = changed.get()
-            click.echo(f"gradcheck: {', '.join(sorted(safe(shown_path(path)) for path in paths))} changed", err=True)
-            run_once()
-    except KeyboardInterrupt:
-        return INTERRUPTED
+        results, interrupted = run_all(cases, runner, screen, settings)
+    except RunnerError as error:
+        raise UserError(f"{error}; {record.problem or kept}") from None
+    for line in slowest(results, asked.durations):
+        click.echo(line)
+    if record.problem or interrupted:
+        click.echo(f"gradcheck: {record.problem or kept}", err=True)
+    write_baseline(asked, baseline, results)
+    write_reports(files, cases, results, began, asked.again())
+    raise SystemExit(exit_code(results, interrupted))
 
 
-def run_once() -> None:
-    """The command of this process without ``--watch``, to its end.
+def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str]) -> list[Case]:
+    """Return the cases that the options select.
 
-    Raises KeyboardInterrupt: Ctrl-C was pressed meanwhile; the run has ended in order.
+    `failed` are the cases of ``--lf`` with their files. Raises UserError: there are none.
     """
-    rest = [argument for argument in sys.argv[1:] if argument != "--watch"]
-    pressed = False
+    config, names = project.config, asked.names
+    if not asked.bundled and not any(parse_target(name).path for name in names):
+        names = (*names, *dict.fromkeys(failed.values()))
+    specs, ids = read_specs(names, project, bundled=asked.bundled)
+    places = chosen_backends(asked.backends, [*ids, *failed], config, asked.require_backend)
+    everything = plan(
+        specs, list(places), places, seed=asked.seed, mode=asked.mode, order=asked.order,
+        effort=asked.effort, timeout=asked.timeout, default_timeout=config.timeout or TIMEOUT,
+        memory=asked.memory,
+    )  # fmt: skip
+    cases = shard(select(everything, ids, asked.keywords, asked.tags), *asked.part)
+    if asked.lf and not failed:
+        click.echo("gradcheck: nothing failed in the last run, so all cases are run", err=True)
+    if failed:
+        cases = [case for case in cases if case.name in failed]
+    if not cases:
+        number, total = asked.part
+        few = f"; shard {number}/{total} may have none of so few" if total > 1 else ""
+        raise UserError(nothing_selected(asked.keywords, everything) + few, NOTHING_SELECTED)
+    return cases
 
-    def note(number: int, frame: object) -> None:
-        nonlocal pressed
-        pressed = True
 
-    before = signal.signal(signal.SIGINT, note)
+def slowest(results: Sequence[Result], number: int) -> list[str]:
+    """Return a line for each of the slowest cases."""
+    ran = sorted((one for one in results if one.seconds), key=lambda one: -one.seconds)
+    lines = [f"  {one.seconds:6.2f} s  {safe(one.name)}" for one in ran[:number]]
+    return ["slowest:", *lines] if lines else []
+
+
+def write_baseline(asked: RunOptions, baseline: Baseline, results: Sequence[Result]) -> None:
+    """Write the baseline as the options say, or print which of its failures are fixed."""
+    if not asked.baseline_update and not asked.baseline_prune:
+        if baseline.fixed:
+            names = ", ".join(baseline.fixed[:5]) + ", …" * (len(baseline.fixed) > 5)
+            click.echo(
+                f"gradcheck: no longer failing: {safe(names)}; --baseline-prune removes them",
+                err=True,
+            )
+        return
+    if asked.baseline_update:
+        baseline.update(results)
+    else:
+        baseline.prune(results)
     try:
-        subprocess.run([*python("gradcheck.__main__"), *rest], check=False)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
+        baseline.write()
+    except OSError as error:
+        raise UserError(f"--baseline {baseline.path}: {error.strerror or error}") from None
+    known = count(len(baseline.known), "known failure")
+    click.echo(f"gradcheck: {baseline.path}: {known}", err=True)

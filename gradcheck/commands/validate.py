@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import click
@@ -13,11 +14,20 @@ from gradcheck.commands.shared_options import bundled_option
 from gradcheck.commands.specs import find_specs, nothing_found
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.read import Given, given_in, interpret, shared_ids
-from gradcheck.spec.text import MAX_BYTES, decode, read_text
+from gradcheck.spec.text import MAX_BYTES, SpecText, decode, read_text
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, escape
 
 _MOST_SHOWN = 100
+
+
+@dataclass
+class FileReport:
+    """A spec file: its scenarios and its mistakes."""
+
+    path: str
+    given: list[Given] = field(default_factory=list)
+    mistakes: list[Diagnostic] = field(default_factory=list)
 
 
 @click.command()
@@ -29,68 +39,85 @@ _MOST_SHOWN = 100
 )  # fmt: skip
 @click.pass_context
 def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layout: str) -> None:
-    """Check spec files, or all *.grad.yaml files below folders, without running anything; ``-`` reads one from stdin.
+    """Check spec files, or all *.grad.yaml files below folders, without running anything; ``-``
+    reads one from stdin.
 
-    Without a PATH those of the project are checked: what [tool.gradcheck] names, or else all below its root. Exits with
-    0 if all is well, with 2 if there are mistakes, with 5 if there is no file.
+    Without a PATH those of the project are checked: what [tool.gradcheck] names, or else all below
+    its root. Exits with 0 if all is well, with 2 if there are mistakes, with 5 if there is no file.
     """
     named = [path for path in paths if path != "-"]
-    files, unfit = ([], []) if paths and not named else find_specs(named, bundled=bundled)
-    if not files and not unfit and not paths:
+    names: list[str] = ["-"] * (len(paths) - len(named))
+    reports: dict[str, FileReport] = {}
+    if named or not paths:
+        files, mistakes = find_specs(named, bundled=bundled)
+        reports = {one.path: FileReport(one.path, mistakes=[one]) for one in mistakes}
+        names = [*map(str, files), *names]
+    reports |= {name: checked_file(name) for name in names}
+    if not reports:
         raise nothing_found("validate")
-    given: dict[str, list[Given]] = {}
-    results: dict[str, list[Diagnostic]] = {one.path: [one] for one in unfit}
-    for name in [*map(str, files), *("-" for path in paths if path == "-")]:
-        results[name] = []
-        try:
-            text = read_text(Path(name), name) if name != "-" else decode(sys.stdin.buffer.read(MAX_BYTES + 1), "-")
-            given[name] = given_in(interpret(text))
-        except SpecError as error:
-            results[name] = error.diagnostics
-    for shared in shared_ids(one for ids in given.values() for one in ids):
-        results[shared.path].append(shared)
-    counts = {path: len(ids) for path, ids in given.items()}
+    for mistake in shared_ids(one for report in reports.values() for one in report.given):
+        reports[mistake.path].mistakes.append(mistake)
     show = {"text": show_text, "json": show_json, "github": show_github}[layout]
-    show(results, counts, context)
-    context.exit(USAGE if any(results.values()) else 0)
+    show(list(reports.values()), context)
+    context.exit(USAGE if any(report.mistakes for report in reports.values()) else 0)
 
 
-def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
-    """Each mistake with its line, a line for each file, and the sum."""
+def checked_file(name: str) -> FileReport:
+    """Return what is in a file, or for ``-`` in stdin."""
+    try:
+        return FileReport(name, given=given_in(interpret(read_named(name))))
+    except SpecError as error:
+        return FileReport(name, mistakes=error.diagnostics)
+
+
+def read_named(name: str) -> SpecText:
+    """Return the text of a file, or for ``-`` of stdin. Raises SpecError."""
+    if name == "-":
+        return decode(sys.stdin.buffer.read(MAX_BYTES + 1), "-")
+    return read_text(Path(name), name)
+
+
+def show_text(reports: Sequence[FileReport], context: click.Context) -> None:
+    """Print each mistake with its line, a line for each file, and the sum."""
     color = context.color if context.color is not None else sys.stdout.isatty()
-    for path, mistakes in results.items():
-        for mistake in mistakes[:_MOST_SHOWN]:
+    for report in reports:
+        path, number = escape(report.path), len(report.mistakes)
+        for mistake in report.mistakes[:_MOST_SHOWN]:
             click.echo(mistake.render(color), color=color)
-        if len(mistakes) > _MOST_SHOWN:
-            click.echo(f"{escape(path)}: and {len(mistakes) - _MOST_SHOWN} more errors")
-        verdict = count(len(mistakes), "error") if mistakes else f"ok, {count(counts[path], 'scenario')}"
-        click.echo(f"{escape(path)}: {verdict}")
-    total = sum(map(len, results.values()))
-    scenarios = count(sum(counts.values()), "scenario")
-    click.echo(
-        f"{count(total, 'error')} in {count(sum(map(bool, results.values())), 'file')} of {len(results)}"
-        if total
-        else f"{count(len(results), 'file')}, {scenarios}: all valid"
-    )
+        if number > _MOST_SHOWN:
+            click.echo(f"{path}: and {number - _MOST_SHOWN} more errors")
+        good = f"ok, {count(len(report.given), 'scenario')}"
+        click.echo(f"{path}: {count(number, 'error') if number else good}")
+    wrong = [len(report.mistakes) for report in reports if report.mistakes]
+    scenarios = sum(len(report.given) for report in reports)
+    if wrong:
+        files = f"{count(len(wrong), 'file')} of {len(reports)}"
+        click.echo(f"{count(sum(wrong), 'error')} in {files}")
+    else:
+        click.echo(f"{count(len(reports), 'file')}, {count(scenarios, 'scenario')}: all valid")
 
 
-def show_json(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
-    """An object for each file: its path, how many scenarios it has, its mistakes."""
-    import json  # here: text does without
+def show_json(reports: Sequence[FileReport], context: click.Context) -> None:
+    """Print an object for each file: its path, how many scenarios it has, its mistakes."""
+    import json  # text needs none
 
     files = [
-        {"path": path, "scenarios": counts.get(path, 0), "errors": [asdict(one) for one in mistakes]}
-        for path, mistakes in results.items()
+        {
+            "path": report.path,
+            "scenarios": len(report.given),
+            "errors": [asdict(mistake) for mistake in report.mistakes],
+        }
+        for report in reports
     ]
     click.echo(json.dumps(files, indent=1))
 
 
-def show_github(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
-    """An annotation for each mistake; past `without_commands`, which takes commands out of what is printed."""
+def show_github(reports: Sequence[FileReport], context: click.Context) -> None:
+    """Print an annotation for each mistake, past the stream that leaves commands out."""
     from gradcheck.report.github import command
 
     stream = sys.__stdout__ if isinstance(sys.stdout, WithoutCommands) else sys.stdout
-    for mistakes in results.values():
-        for one in mistakes:
-            said = " ".join(filter(None, [one.message, one.help and f"({one.help})"]))
-            print(command(one.path, max(one.line, 1), max(one.column, 1), "gradcheck validate", said), file=stream)
+    for mistake in (mistake for report in reports for mistake in report.mistakes):
+        text = f"{mistake.message} ({mistake.help})" if mistake.help else mistake.message
+        line, column = max(mistake.line, 1), max(mistake.column, 1)
+        print(command(mistake.path, line, column, "gradcheck validate", text), file=stream)

@@ -1,1 +1,3 @@
-"""Looking for inputs at which a gradient is wrong: sizes, values, dtypes and layouts are drawn, a failure is shrunk."""
+"""Looking for inputs at which a gradient is wrong: sizes, values, dtypes and layouts are drawn, a
+failure is shrunk.
+"""

@@ -1,31 +1,35 @@
-"""The search: Hypothesis draws examples and shrinks one that fails; what is left is made plain number by number."""
+"""The search: Hypothesis draws examples and shrinks one that fails; what is left is made plain
+number by number.
+"""
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from gradcheck.checking.precision import NumpyArray
-from gradcheck.exploring.examples import KINDS_OF_VALUES, Drawn, Example, Recipe, build, drawn
+from gradcheck.exploring.examples import (
+    KINDS_OF_VALUES,
+    Example,
+    Inputs,
+    Recipe,
+    build,
+    drawn,
+    is_drawn,
+    is_floating,
+    letters_of,
+)
 from gradcheck.result import Status
-from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.literals import Layout
-from gradcheck.spec.model import Aliased, Input
+from gradcheck.spec.model import Input
 from gradcheck.support.display_paths import count
 
-if TYPE_CHECKING:
-    from gradcheck.case.case import Case
-
-
-FREE_SIZE = re.compile("[A-Z]")
-"""The name of a size that is drawn."""
 SHRINKING = 0.4
 """Share of the time that is left for shrinking when a failure is found late."""
 
@@ -34,34 +38,47 @@ class FoundError(Exception):
     """An example fails."""
 
 
-NOT_INSTALLED = 'explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"'
-"""What is said of the ImportError of `search`."""
+NOT_INSTALLED = (
+    'explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"'
+)
+"""What the ImportError of `search` means."""
 DECIDED = (Status.PASS, Status.KINK, Status.FAIL)
 """Statuses of examples whose gradient was checked. All others say why theirs was not."""
-Try = Callable[[Example], tuple[Status, str]]
+CheckExample = Callable[[Example], tuple[Status, str]]
 """Checks a layer at an example: the status, and a line on it."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How long a search takes, and what it draws."""
+
+    seconds: float
+    examples: int
+    """How many examples are tried before one fails."""
+    seed: int
+    dtypes: Sequence[str] = ("float64", "float32")
+    """Those of floating inputs that name none."""
+    layouts: Sequence[str] = get_args(Layout)
+    """Those of inputs with several axes; where there is one, no two share their memory."""
+    on_example: Callable[[Search], None] = lambda search: None
+    """Called with the search after every example."""
 
 
 @dataclass
 class Search:
-    """What was tried, and what was found.
+    """What was tried, and what was found."""
 
-    Args:
-        check: checks the layer at an example.
-        seconds: how long the search may take; no example begins after that.
-        on_example: told of the search after every example.
-    """
-
-    check: Try
+    check: CheckExample
+    inputs: Inputs
     seconds: float
-    on_example: Callable[[Search], None] = lambda search: None
+    """How long the search may take; no example begins after that."""
+    on_example: Callable[[Search], None]
     started: float = field(default_factory=time.monotonic)
     counts: Counter[Status] = field(default_factory=Counter)
-    smallest: Example | None = None
-    """The smallest example so far that fails, and what was said of it."""
-    said: str = ""
+    failures: list[Example] = field(default_factory=list)
+    """Examples that fail, each no larger than the one before it."""
     reasons: dict[str, Example] = field(default_factory=dict)
-    """Why examples had no verdict, each with the first of which it was said: what the layer raised, mostly."""
+    """Why examples had no verdict, each with the first example: what the layer raised, mostly."""
 
     @property
     def left(self) -> float:
@@ -72,25 +89,37 @@ class Search:
     def tried(self) -> int:
         return self.counts.total()
 
+    @property
+    def checked(self) -> int:
+        """How many examples had a verdict."""
+        return sum(self.counts[status] for status in DECIDED)
+
+    @property
+    def smallest(self) -> Example | None:
+        """The smallest example so far that fails; None if none does."""
+        return self.failures[-1] if self.failures else None
+
     def fails(self, example: Example) -> bool:
         """Whether an example fails; False for all once the time is up."""
         if self.left <= 0:
             return False
-        status, said = self.check(example)
+        status, message = self.check(example)
         self.counts[status] += 1
         if status is Status.FAIL:
-            if self.smallest is None or weight(example) <= weight(self.smallest):
-                self.smallest, self.said = example, said
+            if not self.failures or weight(example) <= weight(self.failures[-1]):
+                self.failures.append(example)
         elif status not in DECIDED:
-            self.reasons.setdefault(said, example)
+            self.reasons.setdefault(message, example)
         self.on_example(self)
         return status is Status.FAIL
 
 
 def weight(example: Example) -> tuple[Any, ...]:
-    """What is small: few numbers, small sizes, nothing out of the usual, few digits."""
+    """Return what is smaller for a smaller example: few numbers, small sizes, nothing unusual, few
+    digits.
+    """
     recipe, kinds = example.recipe, list(KINDS_OF_VALUES)
-    values = [np.asarray(one.values, np.complex128) for one in example.inputs.values()]
+    values = [np.asarray(one, np.complex128) for one in example.values.values()]
     return (
         sum(a.size for a in values),
         sum(recipe.sizes.values()),
@@ -101,35 +130,20 @@ def weight(example: Example) -> tuple[Any, ...]:
     )
 
 
-def search(
-    check: Try,
-    words: Mapping[str, InputWord],
-    *,
-    seconds: float,
-    examples: int,
-    seed: int,
-    dtypes: Sequence[str] = ("float64", "float32"),
-    layouts: Sequence[str] = get_args(Layout),
-    on_example: Callable[[Search], None] = lambda search: None,
-) -> Search:
+def search(check: CheckExample, inputs: Inputs, settings: SearchSettings) -> Search:
     """Look for an example that fails, and make it small.
-
-    Args:
-        words: the inputs, by name.
-        seconds, examples: how long to look, and at how many examples before one fails.
-        dtypes: those of floating inputs whose word names none.
-        layouts: those of inputs with several axes; where there is one, no two share their memory.
 
     Raises:
         ImportError: Hypothesis is not installed.
     """
     import hypothesis
 
-    found = Search(check, seconds, on_example)
+    found = Search(check, inputs, settings.seconds, settings.on_example)
+    shrinking = SHRINKING * settings.seconds
 
-    @hypothesis.seed(seed)
+    @hypothesis.seed(settings.seed)
     @hypothesis.settings(
-        max_examples=examples,
+        max_examples=settings.examples,
         deadline=None,
         database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
@@ -137,159 +151,115 @@ def search(
         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
         report_multiple_bugs=False,
     )
-    @hypothesis.given(drawn(words, dtypes, layouts))
+    @hypothesis.given(drawn(inputs, settings.dtypes, settings.layouts))
     def look(example: Example) -> None:
         if found.fails(example):
-            if found.left < SHRINKING * seconds:  # the time that shrinking needs
-                found.seconds += SHRINKING * seconds - found.left
+            found.seconds += max(0.0, shrinking - found.left)  # the time that shrinking needs
             raise FoundError
 
     try:
         look()
     except FoundError:
         pass
-    except hypothesis.errors.HypothesisException:  # time was up while it was shrinking: then nothing fails again
-        if found.smallest is None:
+    except hypothesis.errors.HypothesisException:
+        # Time was up while it was shrinking: then nothing fails again.
+        if not found.failures:
             raise
-    if found.smallest is not None:
-        make_small(found, words)
+    if found.failures:
+        make_small(found)
     return found
 
 
-def checked_examples(search: Search) -> int:
-    """How many examples had a verdict."""
-    return sum(search.counts[status] for status in DECIDED)
-
-
 def nothing_checked(search: Search) -> str:
-    """What to say of a search of which no example had a verdict, with the first reason."""
+    """Return why no example of a search had a verdict, with the first reason."""
     if not search.tried:
         return f"no example began within {search.seconds:g} s"
-    said, example = next(iter(search.reasons.items()), ("", None))
-    where = f" (at {example})" if example is not None and str(example) else ""
-    return f"none of {count(search.tried, 'example')} had a verdict: {said}{where}"
+    message, example = next(iter(search.reasons.items()))
+    where = f" (at {example})" if str(example) else ""
+    return f"none of {count(search.tried, 'example')} had a verdict: {message}{where}"
 
 
-def outcome_lines(search: Search, words: Mapping[str, InputWord]) -> list[str]:
-    """What was tried, and what came of it."""
-    names = {Status.KINK: "beside a kink", Status.INCONCLUSIVE: "undecided", Status.UNSUPPORTED: "unsupported"}
-    parts = [f"{search.counts[Status.PASS]} right"]
-    parts += [f"{search.counts[status]} {name}" for status, name in names.items() if search.counts[status]]
-    raised = search.tried - sum(search.counts[s] for s in (Status.PASS, Status.FAIL, *names))
-    parts += [f"{raised} raised"] if raised else []
-    parts += [f"{search.counts[Status.FAIL]} wrong"] if search.counts[Status.FAIL] else []
-    letters = sorted({letter for word in words.values() for letter in word.letters})
-    sizes = f" (sizes {', '.join(letters)} from 0 to 33)" if letters else ""
+NAMES = {
+    Status.PASS: "right",
+    Status.KINK: "beside a kink",
+    Status.INCONCLUSIVE: "undecided",
+    Status.UNSUPPORTED: "unsupported",
+    Status.FAIL: "wrong",
+}
+"""What examples of a status are called; those of another raised."""
+
+
+def outcome_lines(search: Search) -> list[str]:
+    """Return what was tried, and what came of it."""
+    counts = Counter({"right": 0})
+    for status, number in search.counts.items():
+        counts[NAMES.get(status, "raised")] += number
+    order = ["beside a kink", "undecided", "unsupported", "raised", "wrong"]
+    parts = [f"{counts['right']} right", *(f"{counts[one]} {one}" for one in order if counts[one])]
+    letters = ", ".join(sorted(letters_of(search.inputs)))
+    sizes = f" (sizes {letters} from 0 to 33)" if letters else ""
     lines = [f"explore: {count(search.tried, 'example')}{sizes}: {', '.join(parts)}"]
-    lines += [f"  no verdict at {example}: {said}" for said, example in list(search.reasons.items())[:3]]
+    reasons = list(search.reasons.items())[:3]
+    lines += [f"  no verdict at {example}: {message}" for message, example in reasons]
     if search.smallest is not None:
         lines.append(f"  smallest that is wrong: {search.smallest}")
     return lines
 
 
 # --------------------------------------------------------------------------- making a failure small
-def make_small(found: Search, words: Mapping[str, InputWord]) -> None:
-    """Make the smallest failure smaller, as long as it fails: sizes, what is unusual about it, then its numbers: fewer
-    digits (what is not 0 does not become it, as layers have kinks there), and plain ones."""
-    while found.smallest is not None and any(found.fails(build(words, one)) for one in plainer(found.smallest.recipe)):
+def make_small(search: Search) -> None:
+    """Make the smallest failure of a search smaller, as long as it fails.
+
+    First its sizes and what is unusual about it, then its numbers: fewer digits (what is not 0 does
+    not become it, as layers have kinks there), and plain ones.
+    """
+    while any(
+        search.fails(build(search.inputs, one)) for one in plainer(search.failures[-1].recipe)
+    ):
         pass
-    assert found.smallest is not None
-    names = [n for n, one in found.smallest.inputs.items() if one.values.dtype.kind == "f" and not one.alias_of]
+    inputs = search.failures[-1].inputs
+    names = [name for name, spec in inputs.items() if is_rounded(spec)]
     for places, name in product((0, 1, 2, 3), names):
-        values = found.smallest.inputs[name].values
+        values = search.failures[-1].values[name]
         near = values.round(places)
-        near = np.where((near == 0) & (values != 0), np.copysign(10.0**-places, values), near) + 0.0
+        lost = (near == 0) & (values != 0)
+        near = np.where(lost, np.copysign(10.0**-places, values), near) + 0.0
         if not (near == values).all():
-            found.fails(with_values(found.smallest, name, near))
+            search.fails(with_values(search.failures[-1], name, near))
     for value, name in product((1.0, -1.0, 2.0), names):
-        for at in np.ndindex(found.smallest.inputs[name].values.shape):
-            one = found.smallest.inputs[name]
-            if abs(one.values[at]) not in (0.0, 1.0, 2.0):
-                changed: NumpyArray = one.values.copy()
-                changed[(slice(None), *at[1:]) if one.layout == "expanded" else at] = value
-                found.fails(with_values(found.smallest, name, changed))
+        for index in np.ndindex(search.failures[-1].values[name].shape):
+            values = search.failures[-1].values[name]
+            if abs(values[index]) not in (0.0, 1.0, 2.0):
+                changed: NumpyArray = values.copy()
+                repeated = inputs[name].layout == "expanded"
+                changed[(slice(None), *index[1:]) if repeated else index] = value
+                search.fails(with_values(search.failures[-1], name, changed))
+
+
+def is_rounded(spec: Input) -> bool:
+    """Whether the numbers of an input may be others: they are drawn, and in memory of its own."""
+    return is_drawn(spec) and is_floating(spec) and not spec.alias_of
 
 
 def plainer(recipe: Recipe) -> Iterator[Recipe]:
-    """Recipes that differ in one thing, which is smaller or plainer."""
+    """Yield recipes that differ in one thing, which is smaller or plainer."""
     for letter, size in recipe.sizes.items():
         for smaller in range(min(size, 9)):
-            yield recipe._replace(sizes={**recipe.sizes, letter: smaller})
+            yield replace(recipe, sizes={**recipe.sizes, letter: smaller})
     if recipe.dtype != "float64":
-        yield recipe._replace(dtype="float64")
+        yield replace(recipe, dtype="float64")
     for name, layout in recipe.layouts.items():
         if layout != "contiguous":
-            yield recipe._replace(layouts={**recipe.layouts, name: "contiguous"})
+            yield replace(recipe, layouts={**recipe.layouts, name: "contiguous"})
     for name in recipe.aliases:
-        yield recipe._replace(aliases={other: of for other, of in recipe.aliases.items() if other != name})
+        yield replace(recipe, aliases={k: of for k, of in recipe.aliases.items() if k != name})
     kinds = list(KINDS_OF_VALUES)
     for name, kind in recipe.kinds.items():
         for other in kinds[: kinds.index(kind)]:
-            yield recipe._replace(kinds={**recipe.kinds, name: other})
+            yield replace(recipe, kinds={**recipe.kinds, name: other})
 
 
 def with_values(example: Example, name: str, values: NumpyArray) -> Example:
-    """The example with other values of one input, and of those in its memory."""
-    changed = {
-        key: one._replace(values=values) if name in (key, one.alias_of) else one for key, one in example.inputs.items()
-    }
-    return example._replace(inputs=changed)
-
-
-# --------------------------------------------------------------------------- the inputs of a scenario
-def input_words_of(case: Case) -> dict[str, InputWord]:
-    """Return what the search needs to know of the inputs of a case: sizes that ``sizes`` names with a capital letter
-    are free, and of inputs whose values are not drawn the sizes alone count.
-    """
-    fixed = {name: size for name, size in case.scenario.sizes.items() if not FREE_SIZE.fullmatch(name)}
-    words: dict[str, InputWord] = {}
-    for name, written in case.scenario.inputs.items():
-        one = written.at({**fixed, **case.parameters})
-        if not one.alias_of:
-            (low, high), value = one.range or (None, None), None if is_drawn(one) else 0.0
-            sizes = np.shape(one.values) if one.values is not None else one.shape or ()
-            words[name] = InputWord(name, sizes, one.dtype, one.below, one.stop_gradient, "split", low, high, value)
-    return words
-
-
-def case_of_example(case: Case, example: Example) -> Case:
-    """Return a case with the sizes and the values of an example."""
-    inputs = {name: one.at(case.parameters) for name, one in case.scenario.inputs.items()}
-    for name, one in inputs.items():
-        if not one.alias_of:
-            inputs[name] = drawn_input(one, example.inputs[name])
-    update = {"sizes": {**case.scenario.sizes, **example.sizes}, "inputs": inputs}
-    return case.model_copy(update={"scenario": case.scenario.model_copy(update=update)})
-
-
-def is_drawn(spec: Input) -> bool:
-    """Whether the values of an input are the search's to draw: it says neither what they are nor how they are drawn.
-
-    Complex ones are not, as no scenario could be written of them.
-    """
-    says = spec.values is not None or spec.from_ is not None or spec.init != "normal" or spec.near
-    return not says and not spec.dtype.startswith("complex")
-
-
-def nested_tuples(value: Any) -> Any:
-    """Return nested lists as the tuples that the model has."""
-    return tuple(map(nested_tuples, value)) if isinstance(value, list) else value
-
-
-def drawn_input(spec: Input, drawn: Drawn) -> Input:
-    """An input with the values of an example."""
-    if not is_drawn(spec):
-        return spec
-    layout = spec.layout if spec.layout_written else drawn.layout
-    known = (
-        {"shape": drawn.values.shape}
-        if not drawn.values.size
-        else {"shape": None, "values": nested_tuples(drawn.values.tolist())}
-    )
-    return spec.model_copy(
-        update={
-            **known, "range": None, "below": None, "dtype": spec.dtype if spec.dtype_written else drawn.dtype,
-            "layout": Aliased(aliased=drawn.alias_of) if drawn.alias_of else layout, "dtype_written": True,
-            "layout_written": True,
-        }
-    )  # fmt: skip
+    """Return the example with other values of one input, and of those in its memory."""
+    sharing = [other for other, of in example.recipe.aliases.items() if of == name]
+    return replace(example, values={**example.values, **dict.fromkeys([name, *sharing], values)})

@@ -3,71 +3,72 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from gradcheck.case.input_arrays import make_input
 from gradcheck.checking.precision import SMALLEST, NumpyArray
-from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.literals import Layout
+from gradcheck.spec.model import Aliased, Input
+
+if TYPE_CHECKING:
+    from gradcheck.case.case import Case
 
 RandomGenerator = np.random.Generator
+Inputs = Mapping[str, Input]
+"""Inputs by name. Sizes that are names, in place of numbers, are drawn."""
 
 
-class Drawn(NamedTuple):
-    """An input with its values."""
-
-    word: InputWord
-    values: NumpyArray
-    """In float64, complex128, int64 or bool."""
-    dtype: str
-    layout: str
-    alias_of: str = ""
-    """The input whose memory it shares."""
-
-
-class Recipe(NamedTuple):
+@dataclass(frozen=True)
+class Recipe:
     """What an example is made of."""
 
     sizes: Mapping[str, int]
-    dtype: str
-    """Of the floating inputs whose word names none."""
-    kinds: Mapping[str, str]
-    """By input, what its values are like."""
-    layouts: Mapping[str, str]
-    numbers: int
-    """The seed of the values."""
-    aliases: Mapping[str, str] = {}
+    dtype: str = "float64"
+    """Of the floating inputs that name none."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """By input whose values are free, what they are like: a key of `KINDS_OF_VALUES`."""
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    """By input with several axes."""
+    seed: int = 0
+    """Of the values."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
     """By input, the one before it whose memory it shares."""
 
 
-class Example(NamedTuple):
+@dataclass(frozen=True)
+class Example:
     """What a layer is tried with."""
 
     recipe: Recipe
-    inputs: Mapping[str, Drawn]
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        """What the letters stand for."""
-        return self.recipe.sizes
+    inputs: Inputs
+    """With the sizes, the dtypes and the layouts of the example, and without its values."""
+    values: Mapping[str, NumpyArray]
+    """By input, in float64, complex128, int64 or bool."""
 
     @property
     def numbers(self) -> int:
         """How many numbers it has."""
-        return sum(one.values.size for one in self.inputs.values() if not one.alias_of)
+        return sum(
+            self.values[name].size for name, spec in self.inputs.items() if not spec.alias_of
+        )
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{letter} = {size}" for letter, size in self.sizes.items())
-        how = sorted({f"{one.dtype}" for one in self.inputs.values() if one.word.is_floating})
-        layouts = sorted({one.layout for one in self.inputs.values()} - {"contiguous"})
+        inputs = self.inputs.items()
+        dtypes = {str(spec.dtype) for _, spec in inputs if is_floating(spec)}
+        layouts = {str(spec.layout) for _, spec in inputs if not spec.alias_of} - {"contiguous"}
         kinds = [f"{name} {kind}" for name, kind in self.recipe.kinds.items() if kind != "normal"]
-        aliases = [f"{name} in the memory of {one.alias_of}" for name, one in self.inputs.items() if one.alias_of]
-        return ", ".join(filter(None, [sizes, *how, *layouts, *kinds, *aliases]))
+        aliases = [f"{name} in the memory of {of}" for name, of in self.recipe.aliases.items()]
+        sizes = [f"{letter} = {size}" for letter, size in self.recipe.sizes.items()]
+        return ", ".join([*sizes, *sorted(dtypes), *sorted(layouts), *kinds, *aliases])
 
 
+# --------------------------------------------------------------------------- values
 def normal(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
     """Normally distributed."""
     return random.standard_normal(shape)
@@ -76,13 +77,14 @@ def normal(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
 def with_rows(
     change: Callable[[NumpyArray, int], Any],
 ) -> Callable[[tuple[int, ...], RandomGenerator], NumpyArray]:
-    """Normally distributed, then changed in place by `change`, given the rows (all axes but the last are one) and the
-    number of a random one."""
+    """Normally distributed, then changed in place by `change`, given the rows (all axes but the
+    last are one) and the number of a random one.
+    """
 
     def draw(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
         values = np.array(random.standard_normal(shape))
         if values.size:
-            rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
+            rows = values.reshape(-1, shape[-1] if shape else 1)
             change(rows, int(random.integers(len(rows))))
         return values
 
@@ -105,127 +107,200 @@ KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], Numpy
     "small": lambda shape, random: 1e-3 * normal(shape, random),
     "far from 0": lambda shape, random: 100.0 + normal(shape, random),
     "zeros": lambda shape, random: np.zeros(shape),
-    "subnormal": lambda shape, random: random.choice([-1.0, 1.0], shape) * random.uniform(0.125, 0.75, shape),
+    "subnormal": lambda shape, random: (
+        random.choice([-1.0, 1.0], shape) * random.uniform(0.125, 0.75, shape)
+    ),
 }
-"""What floating values may be like, the plainest first; subnormal ones in units of `SMALLEST`."""
+"""Floating values by kind, the plainest first; subnormal ones in units of `SMALLEST`."""
 
 
-def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: RandomGenerator, dtype: str) -> NumpyArray:
-    """Values of an input that fit into a dtype: of a kind, in its range, or what its word says."""
-    if word.value is not None:
-        return np.full(shape, word.value)
-    if word.below is not None:
-        return random.integers(0, word.below, shape)
-    if word.dtype == "bool":
-        return random.random(shape) < 0.5
-    if not word.is_floating:
-        return random.integers(0, 10, shape)
-    if word.low is not None and word.high is not None:
-        return random.uniform(word.low, word.high, shape)
+def is_floating(spec: Input) -> bool:
+    """Whether an input holds floating or complex numbers."""
+    return spec.dtype.startswith(("float", "bfloat", "complex"))
+
+
+def is_free(spec: Input) -> bool:
+    """Whether an input says neither what its values are nor how they are drawn, but for a range."""
+    return spec.values is None and spec.from_ is None and spec.init == "normal" and not spec.near
+
+
+def has_kind(spec: Input) -> bool:
+    """Whether the values of an input are of a kind that is drawn."""
+    return is_free(spec) and is_floating(spec) and spec.range is None and spec.below is None
+
+
+def values_of(spec: Input, kind: str, random: RandomGenerator) -> NumpyArray:
+    """Values of an input that fit into its dtype: of a kind, or as the input says."""
+    if not has_kind(spec):
+        return make_input(spec, spec.dtype, random)
+    shape = sizes_of(spec)
     values = KINDS_OF_VALUES[kind](shape, random)
-    if word.dtype.startswith("complex"):
+    if spec.dtype.startswith("complex"):
         values = values + 1j * KINDS_OF_VALUES[kind](shape, random)
-    return values * SMALLEST[dtype] if kind == "subnormal" else values
+    return values * SMALLEST[spec.dtype] if kind == "subnormal" else values
 
 
+# --------------------------------------------------------------------------- examples
 MOST_NUMBERS = 4096
 """Of one input: larger examples are made smaller."""
 
 
-def build(words: Mapping[str, InputWord], recipe: Recipe) -> Example:
-    """The example of a recipe. Sizes are halved until every input has few enough numbers."""
-    at = dict(recipe.sizes)
+def letters_of(inputs: Inputs) -> list[str]:
+    """Return the names of the free sizes, in order."""
+    sizes = [size for spec in inputs.values() for size in spec.shape or ()]
+    return list(dict.fromkeys(size for size in sizes if isinstance(size, str)))
 
-    def shape(word: InputWord) -> tuple[int, ...]:
-        return tuple(at[size] if isinstance(size, str) else size for size in word.sizes or ())
 
-    while max(at.values(), default=0) > 1 and any(prod(shape(word)) > MOST_NUMBERS for word in words.values()):
-        at = {letter: max(1, size // 2) if size else 0 for letter, size in at.items()}
-    random = np.random.default_rng(recipe.numbers)
-    inputs: dict[str, Drawn] = {}
-    for name, word in words.items():
-        own = word.dtype if word.dtype != "float64" else recipe.dtype
-        values = values_of(word, shape(word), recipe.kinds.get(name, "normal"), random, own)
-        if other := recipe.aliases.get(name):
-            inputs[name] = inputs[other]._replace(word=word, alias_of=other)
-            continue
+def sizes_of(spec: Input) -> tuple[int, ...]:
+    """Return the shape of an input whose sizes are known."""
+    return tuple(int(size) for size in spec.shape or ())
+
+
+def build(inputs: Inputs, recipe: Recipe) -> Example:
+    """Make the example of a recipe. Sizes are halved until every input has few enough numbers."""
+    sizes = dict(recipe.sizes)
+    while max(sizes.values(), default=0) > 1 and any(
+        prod(sizes_of(spec.at(sizes))) > MOST_NUMBERS for spec in inputs.values()
+    ):
+        sizes = {letter: (size + 1) // 2 for letter, size in sizes.items()}
+    random = np.random.default_rng(recipe.seed)
+    specs: dict[str, Input] = {}
+    values: dict[str, NumpyArray] = {}
+    for name, written in inputs.items():
         layout = recipe.layouts.get(name, "contiguous")
-        if layout == "expanded" and len(values):
-            values = values[:1].repeat(len(values), 0)
-        inputs[name] = Drawn(word, values, own, layout)
-    return Example(recipe._replace(sizes=at), inputs)
-
-
-def plainest_example(words: Mapping[str, InputWord]) -> Example:
-    """An example of the plainest kind: every free size is 2."""
-    letters = {letter: 2 for word in words.values() for letter in word.letters}
-    return build(words, Recipe(letters, "float64", {}, {}, 0))
+        spec = written.at({**sizes, "dtype": recipe.dtype, "layout": layout})
+        array = values_of(spec, recipe.kinds.get(name, "normal"), random)
+        if other := recipe.aliases.get(name):
+            spec = specs[other].model_copy(update={"layout": Aliased(aliased=other)})
+            array = values[other]
+        elif spec.layout == "expanded" and len(array):
+            array = array[:1].repeat(len(array), 0)
+        specs[name], values[name] = spec, array
+    return Example(replace(recipe, sizes=sizes), specs, values)
 
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
-"""What a free size is drawn from: small ones mostly, none at all, and those around powers of two, where blocks end."""
+"""What a free size is drawn from: small ones mostly, none at all, and those around powers of two,
+where blocks end.
+"""
 
 
-def drawn(words: Mapping[str, InputWord], dtypes: Sequence[str], layouts: Sequence[str] = get_args(Layout)) -> Any:
-    """The strategy of `gradcheck.exploring.examples.Example` for some inputs.
+def drawn(inputs: Inputs, dtypes: Sequence[str], layouts: Sequence[str] = get_args(Layout)) -> Any:
+    """Return the Hypothesis strategy of `Example` for some inputs.
 
     Args:
-        dtypes: those of floating inputs whose word names none.
-        layouts: those of inputs with several axes.
+        dtypes: those of floating inputs that name none.
+        layouts: those of inputs with several axes; where there is one, no two inputs share memory.
 
     Raises:
         ImportError: Hypothesis is not installed.
     """
     from hypothesis import strategies as st
 
-    letters = list(dict.fromkeys(letter for word in words.values() for letter in word.letters))
+    letters = letters_of(inputs)
+    kinds = [name for name, spec in inputs.items() if has_kind(spec)]
+    with_axes = [name for name, spec in inputs.items() if len(spec.shape or ()) > 1]
+    first: dict[Input, str] = {}
+    alike = dict[str, str]()
+    """Inputs that could lie in the memory of an earlier one, which is written in the same way."""
+    for name, spec in inputs.items():
+        if is_floating(spec) and first.setdefault(spec, name) != name and len(layouts) > 1:
+            alike[name] = first[spec]
 
     @st.composite
     def example(draw: Any) -> Any:
-        sizes = {letter: draw(st.sampled_from(SIZES)) for letter in letters}
-        dtype = draw(st.sampled_from(list(dtypes)))
-        kinds = {
-            name: draw(st.sampled_from(list(KINDS_OF_VALUES)))
-            for name, word in words.items()
-            if word.is_floating and word.low is None and word.value is None
-        }
-        laid = {name: draw(st.sampled_from(list(layouts))) for name, word in words.items() if len(word.sizes or ()) > 1}
-        first: dict[InputWord, str] = {}  # of inputs of the same word, which could lie in the same memory
-        alike = {n: first.setdefault(word._replace(name=""), n) for n, word in words.items() if word.is_floating}
-        several = len(layouts) > 1
-        shared = {n: other for n, other in alike.items() if several and n != other and draw(st.integers(0, 7)) == 0}
-        return build(words, Recipe(sizes, dtype, kinds, laid, draw(st.integers(0, 2**16)), shared))
+        recipe = Recipe(
+            sizes={letter: draw(st.sampled_from(SIZES)) for letter in letters},
+            dtype=draw(st.sampled_from(list(dtypes))),
+            kinds={name: draw(st.sampled_from(list(KINDS_OF_VALUES))) for name in kinds},
+            layouts={name: draw(st.sampled_from(list(layouts))) for name in with_axes},
+            aliases={name: of for name, of in alike.items() if draw(st.integers(0, 7)) == 0},
+            seed=draw(st.integers(0, 2**16)),
+        )
+        return build(inputs, recipe)
 
     return example()
 
 
-def scenario_text(example: Example, reference: str, identity: str, call: str = "", title: str = "") -> str:
-    """A spec file with the one scenario."""
-    lines = ["schema: gradcheck/v1", "scenarios:", f"  - id: {identity}"]
-    if title:
-        lines.append(f"    title: {json.dumps(title, ensure_ascii=False)}")
-    lines.append(f"    layer: {{ref: {reference!r}}}")
+# --------------------------------------------------------------------------- examples as scenarios
+FREE_SIZE = re.compile("[A-Z]")
+"""The name of a size that is drawn."""
+
+
+def inputs_of(case: Case) -> dict[str, Input]:
+    """Return the inputs of a case that have sizes or values to draw, or may have.
+
+    Sizes that ``sizes`` names with a capital letter are free. An input in the memory of another one
+    has its values, one that is read from a file has all of its own.
+    """
+    sizes = case.scenario.sizes
+    fixed = {name: size for name, size in sizes.items() if not FREE_SIZE.fullmatch(name)}
+    inputs = {
+        name: spec.at({**fixed, **case.parameters}) for name, spec in case.scenario.inputs.items()
+    }
+    return {n: spec for n, spec in inputs.items() if not spec.alias_of and spec.from_ is None}
+
+
+def case_of_example(case: Case, example: Example) -> Case:
+    """Return a case with the sizes and the values of an example; what it fixes stays."""
+    inputs = dict(case.scenario.inputs)
+    for name, spec in example.inputs.items():
+        if is_drawn(spec):
+            inputs[name] = given_input(spec, example.values[name])
+    sizes = {**case.scenario.sizes, **example.recipe.sizes}
+    scenario = case.scenario.model_copy(update={"sizes": sizes, "inputs": inputs})
+    return case.model_copy(update={"scenario": scenario})
+
+
+def is_drawn(spec: Input) -> bool:
+    """Whether an example gives the values of a scenario's input.
+
+    Complex ones it does not give, as no scenario could be written of them.
+    """
+    return is_free(spec) and not spec.dtype.startswith("complex")
+
+
+def given_input(spec: Input, values: NumpyArray) -> Input:
+    """Return an input with its elements."""
+    given = {"shape": None, "values": nested_tuples(values.tolist())}
+    if not values.size:
+        given = {"shape": values.shape}
+    fixed = {"range": None, "below": None, "dtype_written": True, "layout_written": True}
+    return spec.model_copy(update={**given, **fixed})
+
+
+def nested_tuples(value: Any) -> Any:
+    """Return nested lists as the tuples that the model has."""
+    return tuple(map(nested_tuples, value)) if isinstance(value, list) else value
+
+
+def input_text(spec: Input, values: NumpyArray) -> str:
+    """Return an input of an example on one line, as a scenario has it."""
+    parts = [f"layout: {{aliased: {spec.alias_of}}}"]
+    if not spec.alias_of:
+        elements = f"values: {json.dumps(values.tolist())}"
+        parts = [elements if values.size else f"shape: {list(values.shape)}"]
+        if spec.dtype != "float64":
+            parts.append(f"dtype: {spec.dtype}")
+        if spec.layout != "contiguous":
+            parts.append(f"layout: {spec.layout}")
+    if spec.stop_gradient:
+        parts.append("stop_gradient: true")
+    return f"{{{', '.join(parts)}}}"
+
+
+def scenario_text(example: Example, reference: str, identity: str, call: str, title: str) -> str:
+    """Return a spec file with one scenario, that of a named layer at an example."""
+    lines = [
+        "schema: gradcheck/v1",
+        "scenarios:",
+        f"  - id: {identity}",
+        f"    title: {json.dumps(title, ensure_ascii=False)}",
+        f"    layer: {{ref: {reference!r}}}",
+    ]
     if call:
         lines.append(f"    call: {json.dumps(call, ensure_ascii=False)}")
     lines.append("    inputs:")
-    for name, one in example.inputs.items():
-        lines.append(f"      {name}: {input_text(one)}")
+    for name, spec in example.inputs.items():
+        lines.append(f"      {name}: {input_text(spec, example.values[name])}")
     return "\n".join(lines) + "\n"
-
-
-def input_text(one: Drawn) -> str:
-    """An input on one line."""
-    parts = []
-    if one.alias_of:
-        parts.append(f"layout: {{aliased: {one.alias_of}}}")
-    else:
-        parts.append(
-            f"values: {json.dumps(one.values.tolist())}" if one.values.size else f"shape: {list(one.values.shape)}"
-        )
-        if one.dtype != "float64":
-            parts.append(f"dtype: {one.dtype}")
-        if one.layout != "contiguous" and one.values.ndim:
-            parts.append(f"layout: {one.layout}")
-    if one.word.stopped:
-        parts.append("stop_gradient: true")
-    return f"{{{', '.join(parts)}}}"

@@ -1,12 +1,14 @@
-"""What a check from Python returns: the verdict with all that was found, true where it is green, shown as the panel."""
+"""What a check from Python returns: the verdict with everything that was found."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradcheck.report.result_text import gradient_lines, marks
-from gradcheck.result import GradientSummary, Status
+from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry
 from gradcheck.support.escape import one_line, safe
 
 if TYPE_CHECKING:
@@ -14,51 +16,86 @@ if TYPE_CHECKING:
 
 
 COLORS = {Status.PASS: "#116329", Status.KINK: "#0b6476"}
-"""What white letters stand on in a notebook; red if it is neither."""
+"""Background of the white verdict in a notebook; red for the others."""
 
 
-class CheckResult(GradientSummary):
-    """The summary of a gradient check as users hold it.
+@dataclass(frozen=True, repr=False)
+class CheckResult:
+    """The result of a gradient check.
 
-    Its truth is whether the verdict is green: PASS and KINK are, FAIL and INCONCLUSIVE are not. Its ``repr`` is one
-    line, ``str`` and notebooks show the panel of the command line.
+    It is true if the verdict is PASS or KINK. Its ``repr`` is one line, ``str`` and notebooks show
+    the panel of the command line.
     """
 
+    verdict: Status
+    """PASS, FAIL, KINK or INCONCLUSIVE."""
+    wrong: tuple[WrongEntry, ...]
+    """The wrong entries of the Jacobian, at most 10,000 of each input."""
+    diagnosis: tuple[Diagnosis, ...]
+    """Broken contracts first, then the likely causes of wrong numbers."""
+    why: str
+    """Why the verdict is INCONCLUSIVE or KINK, or which expectation of the gradient is not met."""
+    where: str
+    """Of several points or dtypes, the one at which this was found; empty on a PASS."""
+    wrong_counts: Mapping[str, tuple[int, int]]
+    """By input: elements found wrong, elements in all. An input that is not known is missing."""
+    exhaustive: bool
+    """Whether these counts are exact; if not, at least so many elements are wrong."""
+    patterns: tuple[str, ...]
+    """Whole slices that are wrong, such as ``all of x[:, 3]``."""
+    scan: StepScan | None
+    """Differences of the worst wrong entry at steps of all sizes, where they were taken."""
+    marks: tuple[str, ...]
+    """Words on how the verdict came about, such as ``by the tape``."""
+    certified: bool
+    """Whether every entry of the Jacobian was compared with a numerical value of its own."""
+    worst_error: float
+    """The largest error divided by its bound: at most 1 on a PASS."""
+    seed: int
+    """Seed of the directions and cotangents."""
+    evaluations: int
+    """How often the forward was computed."""
+
     @classmethod
-    def of(cls, summary: GradientSummary) -> CheckResult:
-        """The same summary as one of these."""
-        return cls.model_construct(summary.model_fields_set, **dict(summary))
+    def of(cls, record: GradientSummary) -> CheckResult:
+        """Return the result that a record of a check describes."""
+        return cls(**dict(record))
 
-    def status(self) -> str:
-        """The verdict, and its marks in brackets."""
-        return " ".join([str(self.verdict), *marks(self)])
+    def summary(self) -> str:
+        """Return one line: whose gradients are wrong or right, or why it is undecided."""
+        return self._record.headline() or f"gradient of {', '.join(self.wrong_counts)} right"
 
-    def said(self) -> str:
-        """What there is to say in one line: which gradients are wrong, or right, or why it cannot be told."""
-        return self.headline() or f"gradient of {', '.join(self.wrong_counts)} right"
+    @property
+    def _record(self) -> GradientSummary:
+        return GradientSummary.model_construct(**vars(self))
 
-    def lines(self) -> list[str]:
-        """What the panel shows below the verdict."""
-        said = self.said()
-        return [said] if self.verdict.green else [said, *gradient_lines(self, [said])]
+    @property
+    def _title(self) -> str:
+        return " ".join([str(self.verdict), *marks(self._record)])
+
+    @property
+    def _details(self) -> list[str]:
+        return [] if self else gradient_lines(self._record, [self.summary()])
 
     def __bool__(self) -> bool:
         return self.verdict.green
 
     def __repr__(self) -> str:
-        return one_line(f"{self.status()}: {self.said()}")
+        return one_line(f"{self._title}: {self.summary()}")
 
     def __str__(self) -> str:
-        return safe("\n".join([f"{self.status()}: {self.said()}", *self.lines()[1:]]))
+        return safe("\n".join([f"{self._title}: {self.summary()}", *self._details]))
 
     def _repr_html_(self) -> str:
-        """For notebooks, which may be light or dark: text in their own colour, the verdict in a pair of ours."""
+        """For notebooks, which may be light or dark: the text takes their colour."""
         color = COLORS.get(self.verdict, "#b3261e")
-        status, said = (html.escape(text) for text in (self.status(), safe("\n".join(self.lines()))))
+        title = html.escape(self._title)
+        body = html.escape(safe("\n".join([self.summary(), *self._details])))
+        border = f"border: 1px solid {color}; border-left-width: 6px"
         return (
-            f'<div style="border: 1px solid {color}; border-left-width: 6px; padding: 6px 10px; overflow-x: auto">'
-            f'<b style="color: #fff; background: {color}; padding: 1px 6px">{status}</b>'
-            f'<pre style="color: inherit; background: none; margin: 6px 0 0">{said}</pre></div>'
+            f'<div style="{border}; padding: 6px 10px; overflow-x: auto">'
+            f'<b style="color: #fff; background: {color}; padding: 1px 6px">{title}</b>'
+            f'<pre style="color: inherit; background: none; margin: 6px 0 0">{body}</pre></div>'
         )
 
     def __rich__(self) -> Panel:
@@ -66,9 +103,7 @@ class CheckResult(GradientSummary):
         from rich.panel import Panel
         from rich.text import Text
 
-        color = "green" if self.verdict.green else "red"
-        body = Text(safe("\n".join(self.lines())))
-        return Panel(body, title=Text(self.status(), f"bold {color}"), title_align="left", border_style=color)
-
-    def __rich_repr__(self) -> None:  # type: ignore[override]
-        """None: within lists and dicts rich then takes the `repr`, not pydantic's list of the fields."""
+        color = "green" if self else "red"
+        title = Text(self._title, f"bold {color}")
+        body = Text(safe("\n".join([self.summary(), *self._details])))
+        return Panel(body, title=title, title_align="left", border_style=color)

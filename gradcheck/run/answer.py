@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -44,54 +45,57 @@ class Outcome(NamedTuple):
 _MORE = " … and {:,} more characters"
 
 
-# ------------------------------------------------------------------------------- what the process of a case answers
+# ---------------------------------------------------------- what the process of a case answers
 def answer_line(result: Result) -> bytes:
-    """Return a result as the JSON that its process answers with, its texts and lists cut to what reports can show."""
+    """Return a result as its process answers it: JSON, cut to what reports can show."""
     return to_json(bounded(result.model_dump(exclude_defaults=True)), inf_nan_mode="constants")
 
 
 def bounded(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a result with texts and lists that are not too long, also taken together.
+    """Return the fields of a result with texts and lists that are not too long, also together.
 
-    Values of outputs and gradients are left as they are: half the bytes of an array are none.
+    Values of outputs and gradients are left as they are: half the bytes of an array are useless.
     """
-    kept = {"values": data["values"]} if "values" in data else {}
-    if "internal_error" in data:
-        data = data | {"internal_error": ends_of(data["internal_error"])}
     left = MOST_ALTOGETHER
 
-    def part(value: Any) -> Any:
+    def shortened(value: Any) -> Any:
         nonlocal left
         if isinstance(value, str):
             short = cut(value, max(0, min(MOST_TEXT, left)))
             left -= len(short)
             return short
         if isinstance(value, (list, tuple)):
-            return [part(item) for item in value[:MOST_ITEMS]]
+            return [shortened(item) for item in value[:MOST_ITEMS]]
         if isinstance(value, dict):
-            return {part(key): part(value[key]) for key in list(value)[:MOST_ITEMS]}
+            return {
+                shortened(key): shortened(item) for key, item in islice(value.items(), MOST_ITEMS)
+            }
         return value
 
-    return {**part({name: value for name, value in data.items() if name not in kept}), **kept}
+    values = data.pop("values", ())
+    data["internal_error"] = ends_of(data.get("internal_error", ""))
+    return {**shortened(data), "values": values}
 
 
 def ends_of(traceback: str) -> str:
-    """Return a traceback, or where it begins and what it ends with."""
+    """Return where a traceback begins and what it ends with."""
     half = MOST_TEXT // 2 - 5
-    return traceback if len(traceback) <= MOST_TEXT else f"{traceback[:half]}\n…\n{traceback[-half:]}"
+    if len(traceback) <= MOST_TEXT:
+        return traceback
+    return f"{traceback[:half]}\n…\n{traceback[-half:]}"
 
 
 def cut(text: str, most: int) -> str:
-    """Return `text` in at most `most` characters: its beginning and, where there is room, how many more it has."""
+    """Return the beginning of `text`, at most `most` characters, and how many more it has."""
     if len(text) <= most:
         return text
     kept = most - len(_MORE.format(len(text)))
     return text[:kept] + _MORE.format(len(text) - kept) if kept > 0 else text[:most]
 
 
-# ------------------------------------------------------------------------------------ from the end of its process
+# ------------------------------------------------------------------ from the end of its process
 def result_of(case: Case, outcome: Outcome) -> Result:
-    """Return what the process of a case answered; if it did not, CRASH or TIMEOUT, with the place."""
+    """Return what the process of a case answered; without an answer, CRASH or TIMEOUT."""
     printed, place = cut_trace(outcome.printed, case.scenario.path)
     output = printed[-OUTPUT_SHOWN:]
     if outcome.answer and not outcome.stopped and outcome.exit_code == 0:
@@ -99,19 +103,21 @@ def result_of(case: Case, outcome: Outcome) -> Result:
             return Result.model_validate_json(outcome.answer).model_copy(update={"output": output})
         except ValidationError as error:
             where = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
-            return case.result(Status.CRASH, f"the process sent something that is not a result: {where}", output=output)
-    messages = {
-        "time": f"ran longer than {case.timeout:g} s and was stopped",
-        "memory": f"used more than {shown_size(case.memory)} of memory and was stopped",
-        "": how_it_ended(outcome.exit_code),
-    }
-    return case.result(
-        Status.TIMEOUT if outcome.stopped == "time" else Status.CRASH,
-        messages[outcome.stopped] + (f", at {place}" if place else ""),
-        output=output,
-        seconds=outcome.seconds,
-        signal="" if outcome.stopped else signal_of(outcome.exit_code),
-    )
+            return case.result(
+                Status.CRASH,
+                f"the process sent something that is not a result: {where}",
+                output=output,
+            )
+    status, message, signal_name = Status.CRASH, how_it_ended(outcome.exit_code), ""
+    if outcome.stopped == "time":
+        status, message = Status.TIMEOUT, f"ran longer than {case.timeout:g} s and was stopped"
+    elif outcome.stopped == "memory":
+        message = f"used more than {shown_size(case.memory)} of memory and was stopped"
+    else:
+        signal_name = signal_of(outcome.exit_code)
+    if place:
+        message = f"{message}, at {place}"
+    return case.result(status, message, output=output, seconds=outcome.seconds, signal=signal_name)
 
 
 def how_it_ended(exit_code: int) -> str:
@@ -134,7 +140,8 @@ def signal_of(exit_code: int) -> str:
 
 
 def cut_trace(printed: str, path: str) -> tuple[str, str]:
-    """`printed` with the trace that faulthandler left in it cut to the user's frames, and where they were.
+    """`printed` with the trace that faulthandler left in it cut to the user's frames, and where
+    they were.
 
     The place is empty if no frame in the trace is the user's.
     """

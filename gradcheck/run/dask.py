@@ -1,7 +1,7 @@
-"""The executor of runs on a Dask cluster: each worker of the cluster runs its cases as they are run here.
+"""The executor of runs on a Dask cluster, whose workers run cases as they are run here.
 
-A case runs in a fresh process below a Dask worker, so that what it breaks comes back as its result. A case whose Dask
-worker is lost is an ERROR that says so.
+A case runs in a fresh process below a Dask worker, so that what it breaks comes back as its result.
+A case whose Dask worker is lost is an ERROR that says so.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import functools
 import logging
 import threading
 import time
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
 
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.interpreter import EXECUTE
+from gradcheck.run.ordering import Executor
 from gradcheck.run.runner import Runner, RunnerError
 
 CONNECT = 10.0
@@ -27,9 +27,9 @@ CONNECT = 10.0
 WORKERS = 30.0
 """Seconds to wait for the first worker of the cluster."""
 ALONE = 30.0
-"""Seconds that a run goes on without any worker. A nanny, or a job queue with room, has another one within ten."""
+"""Seconds that a run goes on without any worker. A nanny, or a job queue, has one within ten."""
 WORKER_INTERVAL = 1.0
-"""Seconds between looks at whether there is a worker."""
+"""Seconds between queries whether there is a worker."""
 
 LOGGERS = (
     "distributed",
@@ -39,7 +39,7 @@ LOGGERS = (
     "tornado.application",
     "asyncio",
 )
-"""What Dask's client reports to when it loses the scheduler, with tracebacks; we say it ourselves, once."""
+"""Loggers of Dask's client for the loss of the scheduler, with tracebacks; we report it once."""
 
 
 def run_case_here(text: str, version: str, execute: str = EXECUTE) -> str:
@@ -48,7 +48,8 @@ def run_case_here(text: str, version: str, execute: str = EXECUTE) -> str:
     Raises RuntimeError: another version of gradcheck is installed there.
     """
     if version != __version__:
-        raise RuntimeError(f"the cluster has gradcheck {__version__}, this machine {version}: install the same version")
+        versions = f"the cluster has gradcheck {__version__}, this machine {version}"
+        raise RuntimeError(f"{versions}: install the same version")
     return runner_here(execute).submit(Case.model_validate_json(text)).result().model_dump_json()
 
 
@@ -60,8 +61,8 @@ def runner_here(execute: str) -> Runner:
     return runner
 
 
-class DaskExecutor:
-    """Runs cases on the cluster at `address`: as many at a time as it has threads, or at most `jobs`.
+class DaskExecutor(Executor):
+    """Runs cases on a cluster: as many at a time as it has threads, or at most `jobs`.
 
     Raises RunnerError: Dask is not installed, the scheduler does not answer, or it has no workers.
     """
@@ -78,72 +79,61 @@ class DaskExecutor:
             client: Any = Client
             self.client: Any = client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
-            raise RunnerError(f"--executor dask:{address}: no scheduler answers there ({error})") from None
+            raise RunnerError(
+                f"--executor dask:{address}: no scheduler answers there ({error})"
+            ) from None
         try:
             self.client.wait_for_workers(1, timeout=WORKERS)
         except TimeoutError:
-            raise RunnerError(f"--executor dask:{address}: no worker has come after {WORKERS:g} s") from None
+            raise RunnerError(
+                f"--executor dask:{address}: no worker has come after {WORKERS:g} s"
+            ) from None
         threads = sum(self.client.nthreads().values())
-        self.slots = min(threads, jobs or threads)
+        super().__init__(min(threads, jobs or threads))
         self.cluster = self.client.get_executor(pure=False)
-        self.waiting: set[Future[Result]] = set()
-        """Futures that have neither a result nor an error."""
-        self.lock = threading.Lock()
+        self.unsettled: set[Future[Result]] = set()
         self.closed = threading.Event()
         threading.Thread(target=self.watch_workers, name="gradcheck-dask", daemon=True).start()
 
     def __enter__(self) -> DaskExecutor:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
         with suppress(Exception):  # the scheduler may be lost
             self.client.close()
 
     def stop(self) -> None:
         """Run no further cases; those that run end with their Dask worker's task."""
+        super().stop()
         self.closed.set()
         with suppress(Exception):
             self.cluster.shutdown(wait=False, cancel_futures=True)
 
     def watch_workers(self) -> None:
-        """Fail what is waited for once there has been no worker for a while: nothing else ends it."""
-        alone_since: float | None = None
+        """Fail what is waited for once there has been no worker for a while: nothing else does."""
+        seen = time.perf_counter()
+        message = f"--executor dask:{self.address}: there has been no worker for {ALONE:g} s"
         while not self.closed.wait(WORKER_INTERVAL):
-            with suppress(Exception):  # the scheduler is lost, which its futures say
+            with suppress(Exception):  # the scheduler is lost, which its futures report
                 if self.client.nthreads():
-                    alone_since = None
-                elif alone_since is None:
-                    alone_since = time.monotonic()
-                elif time.monotonic() - alone_since >= ALONE:
-                    error = RunnerError(f"--executor dask:{self.address}: there has been no worker for {ALONE:g} s")
-                    for future in list(self.waiting):
-                        self.settle(future, error)
-
-    def settle(self, future: Future[Result], outcome: Result | RunnerError) -> None:
-        """Give a future its result or error, unless it has one."""
-        with self.lock:
-            if future not in self.waiting:
-                return
-            self.waiting.discard(future)
-        if isinstance(outcome, Result):
-            future.set_result(outcome)
-        else:
-            future.set_exception(outcome)
+                    seen = time.perf_counter()
+            if time.perf_counter() - seen >= ALONE:
+                for future in list(self.unsettled):
+                    settle(future, RunnerError(message))
 
     def submit(self, case: Case) -> Future[Result]:
         """Return the future result of `case` from whichever worker of the cluster is free."""
         future: Future[Result] = Future()
-        with self.lock:
-            self.waiting.add(future)
+        self.unsettled.add(future)
+        future.add_done_callback(self.unsettled.discard)
+        text = case.model_dump_json()
         try:
-            sent = self.cluster.submit(run_case_here, case.model_dump_json(), __version__, self.execute)
+            sent = self.cluster.submit(run_case_here, text, __version__, self.execute)
         except Exception as error:  # whatever Dask raises when it has no scheduler any more
-            self.settle(future, self.failure(error))
+            settle(future, self.failure(error))
         else:
-            sent.add_done_callback(lambda sent: self.settle(future, self.outcome(case, sent)))
+            sent.add_done_callback(lambda sent: settle(future, self.outcome(case, sent)))
         return future
 
     def outcome(self, case: Case, sent: Future[str]) -> Result | RunnerError:
@@ -156,7 +146,17 @@ class DaskExecutor:
         return self.failure(error)
 
     def failure(self, error: BaseException) -> RunnerError:
-        """Return what to say of an error of the cluster's."""
-        lost = self.client.status != "running"
-        reason = "the scheduler was lost" if lost else f"the cluster failed: {str(error) or type(error).__name__}"
+        """Return how to report an error of the cluster."""
+        reason = f"the cluster failed: {str(error) or type(error).__name__}"
+        if self.client.status != "running":
+            reason = "the scheduler was lost"
         return RunnerError(f"--executor dask:{self.address}: {reason}")
+
+
+def settle(future: Future[Result], outcome: Result | RunnerError) -> None:
+    """Give a future its result or error, unless it has one."""
+    with suppress(InvalidStateError):
+        if isinstance(outcome, Result):
+            future.set_result(outcome)
+        else:
+            future.set_exception(outcome)

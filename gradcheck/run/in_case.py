@@ -29,7 +29,8 @@ Execute = Callable[[Case], Result]
 def prepare_process(execute_name: str, backend: str, warm_up: bool) -> Execute:
     """Import everything that a case needs, and return the function that runs cases.
 
-    What is made on first use is made here once if `warm_up` is set and the backend permits it before a fork.
+    What is made on first use is made here once if `warm_up` is set and the backend permits it
+    before a fork.
     """
     module, _, name = execute_name.partition(":")
     execute: Execute = getattr(import_module(module), name)
@@ -43,8 +44,8 @@ def prepare_process(execute_name: str, backend: str, warm_up: bool) -> Execute:
     return execute
 
 
-def run_case(execute: Execute, text: bytes, answer: int, output: int) -> NoReturn:
-    """Run a case, write its result to the descriptor `answer` as JSON, and end this process."""
+def run_case(execute: Execute, request: int, answer: int, output: int) -> NoReturn:
+    """Run a case, which is in a file as JSON, write its result likewise, and end this process."""
     status, pid = 1, os.getpid()
     try:
         if os.getpgid(0) != pid:
@@ -53,8 +54,9 @@ def run_case(execute: Execute, text: bytes, answer: int, output: int) -> NoRetur
         os.dup2(output, 2)
         os.close(output)
         sys.stdout, sys.stderr = line_writer(1), line_writer(2)
-        case = Case.model_validate_json(text)
-        if case.backend != "cupy":  # CUDA reserves far more than it uses; what it uses is watched all the same
+        with open(request, "rb") as file:
+            case = Case.model_validate_json(file.read())
+        if case.backend != "cupy":  # CUDA reserves far more than it uses, which is watched
             limit_own_memory(case.memory)
         random.seed(case.seed)
         np.random.seed(case.seed)
@@ -75,13 +77,16 @@ def run_case(execute: Execute, text: bytes, answer: int, output: int) -> NoRetur
 
 def line_writer(descriptor: int) -> TextIO:
     """Open a descriptor for text; every line is written at once, so that a crash loses none."""
-    return open(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    return open(
+        descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
+    )
 
 
 def execute_safely(execute: Execute, case: Case) -> Result:
     """Return the result of a case; an exception of `execute` becomes an ERROR.
 
-    It is reported as a bug in gradcheck, unless memory or the stack ran out or the scenario's own code raised it.
+    It is reported as a bug in gradcheck, unless memory or the stack ran out or the scenario's own
+    code raised it.
     """
     try:
         return execute(case)
@@ -102,8 +107,10 @@ def warm_up_case(backend: str) -> Case:
     """Return a case that uses what most cases use."""
     layer = (
         "class Square(PyLayer):\n"
-        "    @staticmethod\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n        return x * x\n"
-        "    @staticmethod\n    def backward(ctx, dy):\n        x, = ctx.saved_tensor()\n        return 2 * dy * x\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n        "
+        "return x * x\n"
+        "    @staticmethod\n    def backward(ctx, dy):\n        x, = ctx.saved_tensor()\n        "
+        "return 2 * dy * x\n"
     )
     scenario = {
         "id": "warm-up",

@@ -1,4 +1,6 @@
-"""How a Python process of ours is started: its command and its environment. Loads nothing that takes long."""
+"""How a Python process of ours is started: its command and its environment. Loads nothing that
+takes long.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +14,26 @@ EXECUTE = "gradcheck.case.execute:execute"
 """The function that runs a case, as ``module:function``."""
 START_METHODS = ("fork", "spawn")
 START = os.environ.get("GRADCHECK_START") or ("fork" if sys.platform == "linux" else "spawn")
-"""How the process of a case is made: forked from a server that has imported everything, or as a new interpreter.
+"""How the process of a case is made: forked from a server that has imported everything, or as a new
+interpreter.
 
 On macOS a process that has used the system's libraries must not go on after a fork.
 """
 
 READY = b"ready\n"
 """What a server sends first: the imports succeeded."""
-LENGTH_BYTES = 8
-"""Of a request's length, big-endian."""
 START_LIMIT = 300.0
-"""Seconds that a process has to be ready: importing a backend for the first time, from a slow disk, takes a minute."""
+"""Seconds that a process has to be ready: importing a backend for the first time, from a slow disk,
+takes a minute.
+"""
 
 
 def python(module: str, interpreter: str = "") -> list[str]:
-    """The command that runs ``main`` of a module with this interpreter, finding modules where this process does.
+    """The command that runs ``main`` of a module with this interpreter, finding modules where this
+    process does.
 
-    Another `interpreter` has packages of its own. It is shown gradcheck and the engine where they lie, and the user's
-    folders, but none in which packages of this one are installed.
+    Another `interpreter` has packages of its own. It is shown gradcheck and the engine where they
+    lie, and the user's folders, but none in which packages of this one are installed.
     """
     if not interpreter:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
@@ -41,7 +45,8 @@ def python(module: str, interpreter: str = "") -> list[str]:
 _OURS = """
 from importlib.util import module_from_spec, spec_from_file_location
 for name, folder in ours.items():
-    spec = spec_from_file_location(name, folder + "/__init__.py", submodule_search_locations=[folder])
+    file = folder + "/__init__.py"
+    spec = spec_from_file_location(name, file, submodule_search_locations=[folder])
     sys.modules[name] = module = module_from_spec(spec)
     spec.loader.exec_module(module)
 """
@@ -50,7 +55,9 @@ for name, folder in ours.items():
 def our_packages() -> dict[str, str]:
     """The folders of gradcheck and of the engine, by name."""
     found = {name: find_spec(name) for name in ("gradcheck", "pylayer")}
-    return {name: os.path.dirname(spec.origin) for name, spec in found.items() if spec and spec.origin}
+    return {
+        name: os.path.dirname(spec.origin) for name, spec in found.items() if spec and spec.origin
+    }
 
 
 def users_folders() -> list[str]:
@@ -66,6 +73,12 @@ def users_folders() -> list[str]:
 
 
 def environment(interpreter: str = "") -> dict[str, str]:
-    """The environment of a server: this one's, with one thread per case and the same hashes in every run."""
+    """The environment of a server: this one's, with one thread per case and the same hashes in
+    every run.
+    """
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**threads, "PYTHONHASHSEED": "0", **(without_our_paths() if interpreter else os.environ)}
+    return {
+        **threads,
+        "PYTHONHASHSEED": "0",
+        **(without_our_paths() if interpreter else os.environ),
+    }

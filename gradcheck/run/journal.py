@@ -1,16 +1,19 @@
-"""The record of the last run, ``.gradcheck/last.jsonl``: a line per result, written as soon as it is there.
+"""The record of the last run, ``.gradcheck/last.jsonl``: a line per result, written at once.
 
-A line is written with one call to the system, so that it is whole whatever happens to this process afterwards. A new
-run begins a new file and puts it in the place of the old one, so that two runs side by side do not mix their lines.
+A line is written with one call to the system, so that it is whole whatever happens to this process
+afterwards. A new run begins a new file and puts it in the place of the old one, so that two runs
+side by side do not mix their lines.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -37,21 +40,29 @@ class Record(BaseModel):
     result: Result
 
 
-class JournalContents(NamedTuple):
+@dataclass(frozen=True)
+class JournalContents:
     """What the file holds."""
 
-    records: list[Record]
+    records: Sequence[Record] = ()
     """The last one for each case, in the order in which they were written."""
-    skipped: int
-    """How many lines are not records, such as one that was being written when the machine stopped."""
+    skipped: int = 0
+    """How many lines are not records, such as one cut short when the machine stopped."""
 
+    def failures(self) -> dict[str, str]:
+        """Return the names of the cases that failed, each with the file of its scenario."""
+        red = [record.result for record in self.records if not record.result.status.green]
+        return {name: result.path for result in red for name in result.cases}
 
-NOTHING = JournalContents([], 0)
-"""What a run begins with that does not go on with an earlier one."""
+    def known_results(self, cases: Iterable[Case]) -> dict[str, Result]:
+        """Return by name the results of the cases that are recorded just as they are now."""
+        recorded = {one.key: one.result for one in self.records if not one.result.beside}
+        keys = {case.name: key(case) for case in cases}
+        return {name: recorded[key] for name, key in keys.items() if key in recorded}
 
 
 def key(case: Case) -> str:
-    """Return a digest of everything that a case consists of: the scenario as its file has it, parameters and limits."""
+    """Return a digest of everything that a case consists of: scenario, parameters and limits."""
     return hashlib.sha256(f"{__version__}\n{case.model_dump_json()}".encode()).hexdigest()[:32]
 
 
@@ -70,10 +81,12 @@ def read_journal(path: Path = JOURNAL_PATH) -> JournalContents:
                 records.pop(record.result.name, None)
                 records[record.result.name] = record
     except FileNotFoundError:
-        raise UserError(f"no last run is recorded in this folder ({path}): `gradcheck run` records one") from None
+        raise UserError(
+            f"no last run is recorded in this folder ({path}): `gradcheck run` records one"
+        ) from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
-    return JournalContents(list(records.values()), skipped)
+    return JournalContents(tuple(records.values()), skipped)
 
 
 def skipped_message(count: int) -> str:
@@ -82,52 +95,42 @@ def skipped_message(count: int) -> str:
     return f"{JOURNAL_PATH}: {lines} not whole, or of another version of gradcheck: {they} skipped"
 
 
-def known_results(cases: Iterable[Case], records: Iterable[Record]) -> dict[str, Result]:
-    """Return by name the results of the cases that are recorded just as they are now."""
-    recorded = {record.key: record.result for record in records if not record.result.beside}
-    found = {case.name: recorded.get(key(case)) for case in cases}
-    return {name: result for name, result in found.items() if result is not None}
-
-
+@dataclass
 class Journal:
-    """The open file: a new one, or with `go_on` the one that is there.
+    """The open file. What cannot be written costs the record, not the run."""
 
-    What cannot be written costs the record, not the run: `problem` says so.
-    """
-
-    def __init__(self, *, go_on: bool = False, path: Path = JOURNAL_PATH) -> None:
-        self.path, self.problem = path, ""
-        self.descriptor: int | None = None
-        try:
-            make_folder(path.parent)
-            self.descriptor = open_for_append(path) if go_on else open_new(path)
-        except OSError as error:
-            self.problem = f"{path}: {error.strerror or error}; this run is not recorded"
+    descriptor: int = field(default_factory=lambda: os.open(os.devnull, os.O_WRONLY))
+    """Of the null device where nothing is recorded."""
+    problem: str = ""
+    """Why nothing is recorded any more."""
 
     def append(self, case: Case, result: Result) -> None:
         """Record the result of `case`."""
-        if self.descriptor is None:
-            return
         record = Record.model_construct(
             key=key(case), seed=case.seed, timeout=case.timeout, memory=case.memory, result=result
         )
         line = record.model_dump_json().encode() + b"\n"
         try:
             if os.write(self.descriptor, line) < len(line):
-                raise OSError("the disk is full")
+                raise OSError(errno.ENOSPC, "the disk is full")
         except OSError as error:
-            self.problem = f"{self.path}: {error.strerror or error}; results from here on are not recorded"
-            self.close()
+            self.problem = (
+                f"{JOURNAL_PATH}: {error.strerror}; results from here on are not recorded"
+            )
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.descriptor)
 
-    def close(self) -> None:
-        """Close the file."""
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
+
+def open_journal(*, go_on: bool = False, path: Path = JOURNAL_PATH) -> Journal:
+    """Open a new file, or with `go_on` the one that is there."""
+    try:
+        make_folder(path.parent)
+        return Journal(open_for_append(path) if go_on else open_new(path))
+    except OSError as error:
+        return Journal(problem=f"{path}: {error.strerror}; this run is not recorded")
 
 
 def open_new(path: Path) -> int:
-    """Open a new file in the place of `path`; a run that still writes the old one keeps it. Raises OSError."""
+    """Open a new file in the place of `path`; a run that still writes the old one keeps it."""
     new = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
     os.replace(new, path)
@@ -135,7 +138,7 @@ def open_new(path: Path) -> int:
 
 
 def open_for_append(path: Path) -> int:
-    """Open the file that is there, after a last line that may not be whole. Raises OSError."""
+    """Open the file that is there, behind a last line that may not be whole. Raises OSError."""
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":

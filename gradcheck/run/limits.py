@@ -1,20 +1,27 @@
-"""How much memory a case may take: how sizes are written, the limit that the system holds, and what is really used."""
+"""The memory of a case: how sizes are written, the limit that the system holds, what is used."""
 
 from __future__ import annotations
 
 import re
+import resource
 import sys
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes in ``512M``, ``2G``, ``1.5GB`` or a plain number of bytes; a unit is a power of 1024.
+    """Return the bytes in ``512M``, ``2G``, ``1.5GB`` or a plain number of bytes; a unit is a power
+    of 1024.
 
     Raises ValueError: it is not a size of at least 1 MiB.
     """
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(
+        r"(\d{1,15}(?:\.\d{1,6})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE
+    )
     size = int(float(match[1]) * UNITS[match[2].upper()]) if match else 0
     if not 1 << 20 <= size < 1 << 60:
         raise ValueError(f"{text!r} is not a size: write one of at least 1M, such as 512M or 2G")
@@ -30,16 +37,30 @@ def shown_size(size: int) -> str:
 
 
 def limit_own_memory(extra: int) -> None:
-    """Let this process allocate `extra` bytes more than it has: beyond that MemoryError is raised. Linux only.
+    """Let this process allocate `extra` bytes more than it has; beyond that MemoryError is raised.
 
-    RLIMIT_DATA counts private writable memory, so that libraries and reserved address space take nothing from it.
+    Linux only. RLIMIT_DATA counts private writable memory, so that libraries and reserved address
+    space take nothing from it. A lower limit of the user's stays.
     """
     if sys.platform != "linux":
         return
-    import resource
-
     status = Path("/proc/self/status").read_text()
     present = int(re.search(r"^VmData:\s+(\d+) kB", status, re.MULTILINE)[1]) << 10  # type: ignore[index]
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    wanted = present + extra
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    with suppress(ValueError):  # it is above the hard limit
+        resource.setrlimit(resource.RLIMIT_DATA, (present + extra, hard))
+
+
+def memory_of(pid: int) -> int:
+    """Return the bytes in memory of a process, and of those below it what each has beyond that.
+
+    A forked process begins with a copy of what its parent has.
+    """
+    total = 0
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        total = own = process.memory_info().rss
+        for below in process.children(recursive=True):
+            with suppress(psutil.Error):
+                total += max(0, below.memory_info().rss - own)
+    return total

@@ -1,77 +1,64 @@
-"""One run: cases on an executor, and their results in the order of the cases."""
+"""What runs cases, and their results in the order of the cases."""
 
 from __future__ import annotations
 
-import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
-from typing import Protocol
 
 from gradcheck.case.case import Case
 from gradcheck.result import Result
 
+OnDone = Callable[[Case, Result, bool], None]
+"""Called with each result as it comes, in any order, and with whether it was known before."""
 
-class Executor(Protocol):
-    """What runs cases: `run.runner.Runner` here, `run.dask.DaskExecutor` on a cluster."""
 
-    slots: int
-    """How many cases run at a time."""
+class Executor(ABC):
+    """Runs up to `slots` cases at a time, each once."""
 
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.stopped = False
+        self.waiting: dict[Future[Result], tuple[int, Case]] = {}
+        """The cases without a result, with their positions, in the order in which they run."""
+
+    @abstractmethod
     def submit(self, case: Case) -> Future[Result]:
         """Return a future that will hold the result of `case`."""
 
     def stop(self) -> None:
-        """Run no further cases, and end those that run."""
-
-
-OnDone = Callable[[Case, Result, bool], None]
-"""Called with each result as it comes, in any order; the flag says whether it was known before."""
-
-
-class OrderedRun:
-    """One run of cases on an executor; `stop` ends it at once."""
-
-    def __init__(self, executor: Executor, on_done: OnDone = lambda case, result, known: None) -> None:
-        self.executor, self.on_done = executor, on_done
-        self.cases: Sequence[Case] = ()
-        self.waiting: dict[Future[Result], int] = {}
-        """The positions of the cases that have no result yet, in the order in which they run."""
-        self.stopped = False
-
-    def stop(self) -> None:
-        """End the run; what has finished is still handed out. A signal handler may call it."""
+        """End the cases that run, and start no others; also from a signal handler."""
         self.stopped = True
-        self.executor.stop()
 
-    def results(self, cases: Sequence[Case], known: Mapping[str, Result] | None = None) -> Iterator[Result]:
-        """Yield the results in the order of `cases`, each as soon as it and all before it are there.
+    def results(
+        self, cases: Sequence[Case], known: Mapping[str, Result], on_done: OnDone
+    ) -> Iterator[Result]:
+        """Yield the results in the order of `cases`, each once it and all before it are there.
 
-        Results that are `known` by name are taken over. After `stop`: those that had finished, without the gaps.
+        Results that are `known` by name are taken over. After `stop`: those that had finished.
 
         Raises RunnerError: the executor cannot run cases.
         """
-        self.cases = cases
         finished: dict[int, Result] = {}
         for position, case in enumerate(cases):
-            if known and case.name in known:
+            if case.name in known:
                 finished[position] = known[case.name]
-                self.on_done(case, known[case.name], True)
+                on_done(case, known[case.name], True)
             else:
-                self.waiting[self.executor.submit(case)] = position
+                self.waiting[self.submit(case)] = position, case
         following = 0
-        for future in itertools.chain([None], as_completed(list(self.waiting))):
+        for future in as_completed(list(self.waiting)):
             if self.stopped:
                 break
-            if future is not None:
-                position = self.waiting.pop(future)
-                finished[position] = future.result()
-                self.on_done(cases[position], finished[position], False)
+            position, case = self.waiting.pop(future)
+            finished[position] = future.result()
+            on_done(case, finished[position], False)
             while following in finished:
                 yield finished.pop(following)
                 following += 1
-        yield from (finished[position] for position in sorted(finished))
+        for position in sorted(finished):
+            yield finished[position]
 
     def at_work(self) -> list[str]:
         """Return the names of the cases that run now; from any thread."""
-        running = list(self.waiting.values())[: self.executor.slots]
-        return [self.cases[position].name for position in running]
+        return [case.name for _, case in list(self.waiting.values())[: self.slots]]

@@ -1,4 +1,4 @@
-"""Runs many cases side by side, each in a fresh process, and hands their results out in the order of the cases."""
+"""Runs cases side by side, each in a fresh process, within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from types import TracebackType
 from typing import IO
 
 import psutil
@@ -21,27 +20,25 @@ import psutil
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import Outcome, Stopped, how_it_ended, result_of
-from gradcheck.run.interpreter import EXECUTE, LENGTH_BYTES, READY, START, START_LIMIT, environment, python
+from gradcheck.run.interpreter import EXECUTE, READY, START, START_LIMIT, environment, python
+from gradcheck.run.limits import memory_of
+from gradcheck.run.ordering import Executor
 from gradcheck.support.user_error import UserError
 
 OUTPUT_KEPT = 16_000
 """Bytes of what a case prints that are kept, from the end."""
 MOST_OUTPUT = 64 << 20
-"""Bytes of what a case prints that are on the disk at most, when its memory is looked at."""
+"""Bytes of what a case prints that are on the disk at most, when its memory is measured."""
+MOST_ANSWER = 1 << 30
+"""Bytes of a result, with the values of all outputs and gradients."""
 INTERVAL = 0.2
-"""Seconds between looks at the memory and the output of a case."""
+"""Seconds between measurements of the memory and the output of a case."""
 ABORT_GRACE = 1.0
 """Seconds that a process whose time is up has to print where it is."""
 ENDING = 5.0
 """Seconds that a server has to end once its connection is closed."""
-
-
-MOST_ANSWER = 1 << 30
-"""Bytes of a result, with the values of all outputs and gradients."""
 STARTS = 3
-"""How often a server is started before the run is given up: what kills processes may kill one that starts."""
-Environment = tuple[str, str]
-"""A backend, and the interpreter that runs it; empty for this one."""
+"""How often a server is started: what kills processes may kill one that starts."""
 
 
 class RunnerError(UserError):
@@ -57,11 +54,10 @@ class ServerLostError(Exception):
 
 
 class Server:
-    """A server process (`run.server`), which runs one case at a time, or with ``spawn`` one case only.
+    """A server process (`run.server`), which runs one case at a time, or with ``spawn`` one only.
 
-    It ends when its connection is closed, also because this process has ended.
-
-    It finds modules where this process does; another `interpreter` has packages of its own (`run.interpreter.python`).
+    It ends when its connection is closed, also because this process has ended. It finds modules
+    where this process does; another `interpreter` has packages of its own.
 
     Raises:
         ServerLostError: it ended before it was ready.
@@ -73,8 +69,9 @@ class Server:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
         self.connection, theirs = socket.socketpair()
         with theirs:
+            command = [*python("gradcheck.run.server", interpreter), execute, backend, start]
             self.process = subprocess.Popen(
-                [*python("gradcheck.run.server", interpreter), execute, backend, start, str(theirs.fileno())],
+                [*command, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=self.log,
                 stderr=self.log,
@@ -88,7 +85,7 @@ class Server:
         self.memory = memory_of(self.process.pid)
 
     def receive(self, seconds: float) -> bytes:
-        """Return the line that the server sends; empty if it sends none in time. Raises ServerLostError."""
+        """Return the line that the server sends in time, or nothing. Raises ServerLostError."""
         poll = select.poll()
         poll.register(self.connection, select.POLLIN)
         if not poll.poll(1000 * max(0.0, seconds)) and self.process.poll() is None:
@@ -97,21 +94,22 @@ class Server:
         with suppress(ConnectionResetError):
             line = self.connection.recv(100)
         if not line:
-            exit_code = self.end()
-            raise ServerLostError(exit_code, self.printed)
+            raise ServerLostError(self.end(), self.printed)
         return line
 
     def run(self, case: Case) -> Outcome:
-        """Run a case in a fresh process, within its limits of time and memory; nothing of its group is left.
+        """Run a case in a fresh process, within its limits; nothing of its group is left.
 
         Raises ServerLostError: the server ended meanwhile.
         """
-        started, text = time.perf_counter(), case.model_dump_json().encode()
-        with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as output:
-            with suppress(BrokenPipeError, ConnectionResetError):  # `receive` says how the server ended
-                header = len(text).to_bytes(LENGTH_BYTES, "big")
-                socket.send_fds(self.connection, [header], [answer.fileno(), output.fileno()])
-                self.connection.sendall(text)
+        started = time.perf_counter()
+        temporary = tempfile.TemporaryFile
+        with temporary() as request, temporary() as answer, temporary() as output:
+            request.write(case.model_dump_json().encode())
+            request.seek(0)
+            files = [request.fileno(), answer.fileno(), output.fileno()]
+            with suppress(BrokenPipeError, ConnectionResetError):  # `receive` says how it ended
+                socket.send_fds(self.connection, [b"\0"], files)
             exit_code, stopped = self.watch(started + case.timeout, case.memory, output)
             return Outcome(
                 answer=last_bytes(answer, MOST_ANSWER),
@@ -122,9 +120,9 @@ class Server:
             )
 
     def watch(self, deadline: float, memory: int, output: IO[bytes]) -> tuple[int, Stopped]:
-        """Wait until the process of a case has ended, and stop it if it has too much of time or memory.
+        """Wait until a case has ended, and stop it if it takes too much time or memory.
 
-        Returns its exit status, and what it had too much of.
+        Returns its exit status, and what it took too much of.
         """
         stopped: Stopped = ""
         while True:
@@ -137,7 +135,7 @@ class Server:
             if line:
                 return int(line), stopped
             if time.perf_counter() >= deadline:
-                # Its time is up: faulthandler prints where it is; if it does not end by that, it is killed.
+                # Its time is up: faulthandler prints where it is; a second time, it is killed.
                 self.signal(signal.SIGKILL if stopped else signal.SIGABRT)
                 deadline = math.inf if stopped else deadline + ABORT_GRACE
                 stopped = "time"
@@ -148,8 +146,8 @@ class Server:
                 os.ftruncate(output.fileno(), 0)
 
     def signal(self, number: signal.Signals) -> None:
-        """Have the server send a signal to the process group of its case."""
-        with suppress(OSError):  # it has ended
+        """Send a signal to the process group of the case, if it is still there."""
+        with suppress(OSError):
             if self.start == "fork":
                 self.connection.send(bytes([number]))
             else:
@@ -178,23 +176,8 @@ class Server:
         return exit_code
 
 
-def memory_of(pid: int) -> int:
-    """Return the bytes in memory of a process, and of those below it what each has beyond that.
-
-    A forked process begins with a copy of what its parent has.
-    """
-    total = 0
-    with suppress(psutil.Error):
-        process = psutil.Process(pid)
-        total = own = process.memory_info().rss
-        for below in process.children(recursive=True):
-            with suppress(psutil.Error):
-                total += max(0, below.memory_info().rss - own)
-    return total
-
-
 def kill_session(session: int) -> None:
-    """Kill the processes of a session whose first process has ended: a case that has lost its server goes on."""
+    """Kill the processes of a session: a case that has lost its server goes on."""
     for pid in psutil.pids():
         with suppress(ProcessLookupError, PermissionError):
             if os.getsid(pid) == session:
@@ -202,54 +185,48 @@ def kill_session(session: int) -> None:
 
 
 def last_bytes(file: IO[bytes], most: int) -> bytes:
-    """Return the end of a file that other processes write to, without moving the position that they share."""
+    """Return the end of a file without moving the position, which other processes share."""
     size = os.fstat(file.fileno()).st_size
     return os.pread(file.fileno(), most, max(0, size - most))
 
 
-class Runner:
-    """Runs up to `slots` cases at a time. Leaving its ``with`` block ends them, also in the middle of a case.
+class Runner(Executor):
+    """Runs cases in processes here. Leaving its ``with`` block ends them, wherever they are.
 
-    Args:
-        slots: how many cases run at a time.
-        execute: the function that runs a case, as ``module:function``.
-        start: ``fork`` or ``spawn``, see `run.interpreter.START`.
+    `execute` is the function that runs a case, as ``module:function``; `start` is ``fork`` or
+    ``spawn``, see `run.interpreter.START`.
     """
 
     def __init__(self, slots: int, execute: str = EXECUTE, start: str = START) -> None:
-        self.slots, self.execute, self.start = slots, execute, start
-        Case.model_rebuild()  # before threads use it: pydantic 2.11 lets several of them build it at once
+        super().__init__(slots)
+        self.execute, self.start = execute, start
+        Case.model_rebuild()  # before threads use it: pydantic 2.11 lets several build it at once
         self.threads = ThreadPoolExecutor(slots, thread_name_prefix="gradcheck")
-        self.idle: list[tuple[Environment, Server]] = []
         self.servers: list[Server] = []
+        self.idle: dict[tuple[str, str], list[Server]] = {}
+        """By backend and interpreter."""
         self.lock = threading.Lock()
-        self.closed = False
 
     def __enter__(self) -> Runner:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
         self.threads.shutdown(cancel_futures=True)
         for server in self.servers:
             server.end()
 
     def stop(self) -> None:
-        """End the cases that run, and start no others; also from a signal handler."""
-        self.closed = True
+        super().stop()
         for server in self.servers[:]:
             server.close()
 
     def submit(self, case: Case) -> Future[Result]:
-        """Return the future result of `case`; of one that is not run at all, too."""
         return self.threads.submit(self.result, case)
 
     def result(self, case: Case) -> Result:
-        """Return the result of `case`: SKIP if it is not run at all, else as documented or as pinned."""
-        skipped = case.not_run()
-        if skipped is not None:
+        """Return the result of `case`: SKIP if it is not run, otherwise as documented or pinned."""
+        if skipped := case.not_run():
             return skipped
         if case.entry is None or case.entry.observed is None:
             return self.run(case)
@@ -259,29 +236,28 @@ class Runner:
         return run_with_pin(case, self.run)
 
     def run(self, case: Case) -> Result:
-        """Return the result of `case`, whatever it does. Raises RunnerError: no server starts, or the run is over."""
-        environment = (case.backend, case.interpreter)
+        """Return the result of `case`, whatever it does.
+
+        Raises RunnerError: no server starts, or the run is over.
+        """
         with self.lock:
-            found = next((server for known, server in self.idle if known == environment), None)
-            if found is not None:
-                self.idle.remove((environment, found))
-        server = found or self.start_server(environment)
+            idle = self.idle.setdefault((case.backend, case.interpreter), [])
+            server = idle.pop() if idle else None
+        server = server or self.start_server(case.backend, case.interpreter)
         try:
             result = result_of(case, server.run(case))
         except ServerLostError as lost:
             return case.result(Status.CRASH, str(lost), output=lost.printed)
         if self.start == "fork":
-            with self.lock:
-                self.idle.append((environment, server))
+            idle.append(server)
         return result
 
-    def start_server(self, environment: Environment) -> Server:
+    def start_server(self, backend: str, interpreter: str) -> Server:
         """Start a server. Raises RunnerError: it does not start, or the run is over."""
-        backend, interpreter = environment
         where = f"{backend} does not run in {interpreter}: " if interpreter else ""
         why = ""
         for _ in range(STARTS):
-            if self.closed:
+            if self.stopped:
                 raise RunnerError("the run is over")
             try:
                 server = Server(self.execute, backend, interpreter, self.start)
@@ -293,7 +269,7 @@ class Runner:
                     raise RunnerError(f"{where}{why}:\n{lost.printed}") from None
                 continue
             self.servers.append(server)
-            if self.closed:
+            if self.stopped:
                 server.close()
             return server
         raise RunnerError(f"{where}{why}, {STARTS} times one after the other")

@@ -33,9 +33,13 @@ C = TypeVar("C", bound=Selectable)
 
 
 def select(
-    cases: Iterable[C], ids: Iterable[str] = (), keywords: str | None = None, tags: str | None = None
+    cases: Iterable[C],
+    ids: Iterable[str] = (),
+    keywords: str | None = None,
+    tags: str | None = None,
 ) -> list[C]:
-    """The cases that `ids`, the expression `keywords` (``-k``) and the expression `tags` (``-t``) all select.
+    """The cases that `ids`, the expression `keywords` (``-k``) and the expression `tags` (``-t``)
+    all select.
 
     Raises UserError: an id is not there, or an expression is not well formed.
     """
@@ -67,7 +71,9 @@ def select_ids(cases: Iterable[C], ids: Iterable[str]) -> list[C]:
 
 
 def names_of(case: Selectable) -> set[str]:
-    """What a case can be called: as ``tanh/dtype=float32@numpy``, and without one part or both behind the id."""
+    """What a case can be called: as ``tanh/dtype=float32@numpy``, and without one part or both
+    behind the id.
+    """
     parameters, at, backend = case.name.partition("@")
     return {case.scenario.id, case.name, parameters, f"{case.scenario.id}{at}{backend}"}
 
@@ -95,13 +101,18 @@ def select_tags(cases: Iterable[C], expression: str) -> list[C]:
 
 
 def nothing_selected(keywords: str | None, cases: Iterable[Selectable]) -> str:
-    """What to say where nothing of `cases` is selected: which words of ``-k`` are in no name, and what is near them."""
+    """What to say where nothing of `cases` is selected: which words of ``-k`` are in no name, and
+    what is near them.
+    """
     names = [case.name.lower() for case in cases]
     known = sorted({part for name in names for part in (name, *re.split("[^a-z0-9.]+", name))})
     said = ["nothing is selected"]
     for word in _Expression(keywords or "", "-k").words():
         if not any(word.lower() in name for name in names):
-            said.append(f"no case has {word!r} in its name; {hint(word.lower(), known, '`gradcheck list` shows them')}")
+            said.append(
+                f"no case has {word!r} in its name; "
+                f"{hint(word.lower(), known, '`gradcheck list` shows them')}"
+            )
     return ": ".join([said[0], "; ".join(said[1:])]).removesuffix(": ")
 
 
@@ -175,5 +186,6 @@ class _Expression:
     def expected(self, what: str) -> UserError:
         found = repr(self.token) if self.token else "its end"
         return UserError(
-            f"{self.option} {self.text!r}: expected {what} but found {found}; combine words with and, or, not, ( and )"
+            f"{self.option} {self.text!r}: expected {what} but found {found}; combine words with "
+            f"and, or, not, ( and )"
         )

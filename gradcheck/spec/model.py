@@ -48,6 +48,7 @@ from gradcheck.spec.literals import (
 from gradcheck.spec.python import static_forward
 from gradcheck.spec.versions import is_range, within
 from gradcheck.spec.violation import Violation, find_conflicts, forbid, raise_mistakes
+from gradcheck.support.entry_points import installed_operations
 from gradcheck.support.suggest import nearest
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
@@ -870,7 +871,7 @@ class LayerRef(Format):
 
 def _find_unknown_operation(name: str) -> Iterator[Violation]:
     """Suggest an operation of the same last name, or of nearly the same name."""
-    if name not in OPERATIONS:
+    if name not in OPERATIONS and name not in installed_operations():
         by_last = {known.rpartition(".")[2]: known for known in sorted(OPERATIONS)}
         near = nearest(name.rpartition(".")[2], by_last)
         help = "name a function of Tensors of paddle; write others as source"

@@ -71,7 +71,7 @@ class _Subject:
         forward = self.forward_fn or self._forward_method()
         inside = None
         if isinstance(layer, LayerOp):
-            what, (least, most) = f"'{layer.op}'", OPERATIONS[layer.op]
+            what, (least, most) = f"'{layer.op}'", OPERATIONS.get(layer.op, (0, inf))
         elif forward is not None:
             what, (least, most) = forward.name, _argument_range(forward)
             inside = _place_of(forward)

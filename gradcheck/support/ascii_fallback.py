@@ -5,22 +5,23 @@ from __future__ import annotations
 import codecs
 
 SIGNS = {
-    "·": "-", "±": "+-", "−": "-", "–": "-", "—": "-", "×": "x", "≤": "<=", "→": "->", "…": "...", "◀": "<", "▶": ">",
-    "│": "|", "─": "-", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "“": '"', "”": '"', "‘": "'", "’": "'",
-    "∂": "d", "Σ": "sum", "ᵀ": "^T", "η": "eta", "²": "^2", "½": "1/2",
+    "·": "-", "±": "+-", "−": "-", "–": "-", "—": "-", "×": "x", "≤": "<=", "→": "->", "…": "...",
+    "◀": "<", "▶": ">", "│": "|", "─": "-", "╭": "+", "╮": "+", "╰": "+", "╯": "+", "“": '"',
+    "”": '"', "‘": "'", "’": "'", "∂": "d", "Σ": "sum", "ᵀ": "^T", "η": "eta", "²": "^2",
+    "½": "1/2",
 }  # fmt: skip
 """A sign that our texts have → how it is written in ASCII."""
+IN_ASCII = {ord(sign): text for sign, text in SIGNS.items()}
 HANDLER = "gradcheck"
 """The name of `in_ascii` among Python's error handlers, for ``errors=`` of a stream."""
 
 
 def in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
-    r"""What a stream writes for what it cannot encode: our signs in ASCII, anything else as ``\u65e5``."""
+    """Return what a stream writes for what it cannot encode: our signs in ASCII, or an escape."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    text = error.object[error.start : error.end]
-    shown = (SIGNS.get(one) or one.encode("ascii", "backslashreplace").decode() for one in text)
-    return "".join(shown), error.end
+    text = error.object[error.start : error.end].translate(IN_ASCII)
+    return text.encode("ascii", "backslashreplace").decode(), error.end
 
 
 codecs.register_error(HANDLER, in_ascii)

@@ -1,7 +1,8 @@
-r"""What stands in specs, layers and file names, made safe for a terminal, a log, and a reader's eyes.
+r"""What stands in specs, layers and file names, made safe for a terminal, a log, and a reader's
+eyes.
 
-A character that steers, hides or overprints is shown as its escape (``\x1b``): controls and directions, letters that
-show nothing, and marks stacked so high that they cover other lines.
+A character that steers, hides or overprints is shown as its escape (``\x1b``): controls and
+directions, letters that show nothing, and marks stacked so high that they cover other lines.
 """
 
 from __future__ import annotations
@@ -11,33 +12,33 @@ import unicodedata
 from typing import Any, TextIO
 
 MOST_MARKS = 4
-"""Combining marks on one character that are shown: a Hebrew letter in print has up to four (its own dot, dagesh, vowel,
-accent)."""
+"""Combining marks on one character that are shown: a Hebrew letter in print has up to four (its own
+dot, dagesh, vowel, accent)."""
 
-# Those of Unicode's Default_Ignorable_Code_Point that `str.isprintable` lets pass, and three symbols without ink
-# (Braille blank, null notehead, Khitan filler).
+# Those of Unicode's Default_Ignorable_Code_Point that `str.isprintable` lets pass, and three
+# symbols without ink (Braille blank, null notehead, Khitan filler).
 _BLANK = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00016fe4\U0001d159"
+    "\U000e0100-\U000e01ef]"
 )
-# A runner of GitHub's acts upon '::' at the beginning of a line, spaces aside, and upon '##[' anywhere in it.
+# A runner of GitHub acts upon '::' where a line begins, spaces aside, and upon '##[' anywhere.
 _COMMAND = re.compile(r"((?:^|[\r\n])\s*:):|(##)\[")
 
 
 def escape(text: str) -> str:
-    r"""`text` with a tab as →, and every other character that steers, hides or overprints as ``\x1b``."""
+    r"""`text` with a tab as →, and every other character that steers, hides or overprints as
+    ``\x1b``.
+    """
     if text.isascii() and text.isprintable():
         return text
-    shown = []
-    marks = MOST_MARKS  # what the first character would stand on is not ours
-    for character in text:
+    shown, marks = "", MOST_MARKS  # what the first character would stand on is not ours
+    for character in text.replace("\t", "→"):
         marks = marks + 1 if is_mark(character) else 0
-        if character == "\t":
-            shown.append("→")
-        elif marks > MOST_MARKS or not character.isprintable() or _BLANK.match(character):
-            shown.append(character.encode("unicode_escape").decode("ascii"))
-        else:
-            shown.append(character)
-    return "".join(shown)
+        is_shown = character.isprintable() and not _BLANK.match(character)
+        if not is_shown or marks > MOST_MARKS:
+            character = character.encode("unicode_escape").decode("ascii")
+        shown += character
+    return shown
 
 
 def safe(text: str) -> str:
@@ -56,14 +57,16 @@ def is_mark(character: str) -> bool:
 
 
 def display_width(text: str) -> int:
-    """Columns that `text` takes on a terminal: two for a wide character, none for a combining one."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if is_mark(one) else 1 + (unicodedata.east_asian_width(one) in "WF") for one in text)
+    """Return the columns that `text` takes on a terminal: two for a wide character, none for a
+    combining one.
+    """
+    base = [one for one in text if not is_mark(one)]
+    return len(base) + sum(unicodedata.east_asian_width(one) in "WF" for one in base)
 
 
 class WithoutCommands:
-    r"""A text stream on which nothing is a workflow command of GitHub's, whoever wrote it into a layer or a spec.
+    r"""A text stream on which nothing is a workflow command of GitHub's, whoever wrote it into a
+    layer or a spec.
 
     The sign that makes a line one is written as its escape: ``:\x3aerror::``, ``##\x5bgroup]``.
     """
@@ -76,7 +79,9 @@ class WithoutCommands:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write `text`, which may go on with a line: only the last sign of a command is changed, so none is missed."""
+        """Write `text`, which may go on with a line: only the last sign of a command is changed, so
+        none is missed.
+        """
         begun, whole = self._line, self._line + text
         self._stream.write(without_commands(whole)[len(without_commands(begun)) :])
         self._line = whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :]

@@ -1,4 +1,6 @@
-"""Files read up to a limit, and written whole: who reads meanwhile finds the old content or the new one."""
+"""Files read up to a limit, and written whole: who reads meanwhile finds the old content or the new
+one.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,12 @@ def read_limited(path: Path, most: int) -> bytes:
 def write_whole(path: Path, text: str) -> None:
     """Write `text` in UTF-8 to the file that `path` leads to, through links.
 
-    A plain file is made beside its place and then put there; where that cannot be, the one that is there is written.
-    What is not a plain file, such as ``/dev/stdout``, is written as it is.
+    A plain file is made beside its place and then put there; where that cannot be, the one that is
+    there is written. What is not a plain file, such as ``/dev/stdout``, is written as it is.
 
     Raises:
-        OSError: the system refuses it; a file that was there is as it was, unless it could not be replaced.
+        OSError: the system refuses it; a file that was there is as it was, unless it could not be
+            replaced.
     """
     content = text.encode("utf-8", "backslashreplace")
     place = Path(os.path.realpath(path))
@@ -63,7 +66,9 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def standard_stream(status: os.stat_result) -> TextIO | None:
-    """Return stdout or stderr if a file is where it goes, as ``/dev/stdout`` is; they share a position."""
+    """Return stdout or stderr if a file is where it goes, as ``/dev/stdout`` is; they share a
+    position.
+    """
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
         if stream is not None and os.path.samestat(status, os.fstat(descriptor)):
             return stream

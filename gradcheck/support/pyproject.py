@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gradcheck.support.file_io import FileTooLargeError, read_limited
+from gradcheck.support.file_io import read_limited
 from gradcheck.support.user_error import UserError
 
 MOST_BYTES = 1_000_000
@@ -17,11 +17,13 @@ LONGEST_MESSAGE = 300
 
 
 class ConfigError(UserError):
-    """A configuration that cannot be used; the message says where, what is wrong, and what to write."""
+    """A configuration that cannot be used; the message says where, what is wrong, and what to
+    write.
+    """
 
 
 def nearest_file(start: Path) -> Path | None:
-    """Return the nearest pyproject.toml from `start` upward, no further up than the first folder with ``.git``."""
+    """Return the nearest pyproject.toml from `start` up to the first folder with ``.git``."""
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
         if file.is_file():
@@ -32,10 +34,14 @@ def nearest_file(start: Path) -> Path | None:
 
 
 def root_of(start: Path) -> Path:
-    """Return the root of the project of `start`: the folder of `nearest_file`, or that with ``.git``, or `start`."""
+    """Return the root of the project of `start`: the folder of `nearest_file` or of ``.git``, or
+    `start`.
+    """
     if file := nearest_file(start):
         return file.parent
-    return next((folder for folder in (start, *start.parents) if os.path.lexists(folder / ".git")), start)
+    return next(
+        (folder for folder in (start, *start.parents) if os.path.lexists(folder / ".git")), start
+    )
 
 
 def roots(folder: Path | None = None) -> list[Path]:
@@ -50,7 +56,8 @@ def roots(folder: Path | None = None) -> list[Path]:
 
 
 def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
-    """Return the file and its ``[tool.gradcheck]``, from the folder `start` upward; None where no file has any.
+    """Return the file and its ``[tool.gradcheck]``, from the folder `start` upward; None without
+    any.
 
     Raises:
         ConfigError: the file is unreadable or not TOML, or what it has there is not a table.
@@ -58,20 +65,24 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
     file = nearest_file(Path(os.path.realpath(start)))
     if file is None:
         return None
-    tool = content_of(file).get("tool", {})
-    table = tool.get("gradcheck", {}) if isinstance(tool, dict) else {}
+    try:
+        table = content_of(file)["tool"]["gradcheck"]
+    except (KeyError, TypeError):  # `tool` may be anything
+        return None
     if not isinstance(table, dict):
-        raise ConfigError(f"{file}: tool.gradcheck must be a table: write [tool.gradcheck] and the keys below it")
+        raise ConfigError(
+            f"{file}: tool.gradcheck must be a table: write [tool.gradcheck] and the keys below it"
+        )
     return (file, table) if table else None
 
 
 def content_of(file: Path) -> dict[str, Any]:
-    """Return what a TOML file holds. Raises ConfigError: it is unreadable, too large, or not TOML."""
+    """Return what a TOML file holds. Raises ConfigError: it is unreadable or not TOML."""
     try:
         return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror or error}") from None
-    except (FileTooLargeError, ValueError, RecursionError) as error:  # a date such as 2020-13-01 is a ValueError
+    except (ValueError, RecursionError) as error:  # FileTooLargeError, a date such as 2020-13-01
         raise ConfigError(f"{file}: {shortened(str(error))}") from None
 
 

@@ -1,4 +1,6 @@
-"""Files that come with the package: the bundled specs, the JSON Schemas, and what `gradcheck init` lays out."""
+"""Files that come with the package: the bundled specs, the JSON Schemas, and what `gradcheck init`
+lays out.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ PACKAGE = Path(__file__).resolve().parents[1]
 def bundled_specs() -> Path:
     """The folder of the bundled ``*.grad.yaml`` files.
 
-    It lies in the package where that was installed from a wheel, in ``specs/`` of a checkout or an editable install.
+    It lies in the package where that was installed from a wheel, in ``specs/`` of a checkout or an
+    editable install.
     """
     inside = PACKAGE / "specs"
     return inside if inside.is_dir() else PACKAGE.parent / "specs"
@@ -24,5 +27,7 @@ def bundled_files() -> list[Path]:
 
 
 def packaged(path: str) -> str:
-    """The text of a file of the package, such as ``schemas/spec.json``, which `tests/commands/schemas.py` writes."""
+    """The text of a file of the package, such as ``schemas/spec.json``, which
+    `tests/commands/schemas.py` writes.
+    """
     return (PACKAGE / path).read_text(encoding="utf-8")

@@ -1,25 +1,23 @@
-"""Signals of a process of ours: what whoever started the command ignores or blocks must not change a result."""
+"""Signals of a process of ours: what the starter of the command ignores or blocks changes no
+result.
+"""
 
 from __future__ import annotations
 
-import os
 import signal
 
-IGNORED_BY_PYTHON = frozenset(
-    getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ", "SIGXFZ") if hasattr(signal, name)
-)
-"""Signals that every Python ignores, from its start: writing to a closed pipe is an exception there."""
+IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
+"""Signals that every Python ignores, from its start: writing to a closed pipe is an exception."""
 
 
 def use_default_signals() -> None:
     """Have every signal do in this process what the system does with it by default, and block none.
 
-    A signal that is ignored, or blocked, stays so in the programs that a process starts: nohup ignores SIGHUP, a shell
-    SIGINT in the background, a supervisor SIGCHLD, which takes the exit statuses of all children away. Where SIGINT is
-    not ignored, Python has a handler for it, which would make it an exception in a case.
+    A signal that is ignored, or blocked, stays so in the programs that a process starts: nohup
+    ignores SIGHUP, a shell SIGINT in the background, a supervisor SIGCHLD, which takes the exit
+    statuses of all children away. Where SIGINT is not ignored, Python has a handler for it, which
+    would make it an exception in a case.
     """
-    if os.name != "posix":
-        return
     for number in signal.valid_signals() - IGNORED_BY_PYTHON:
         if signal.getsignal(number) in (signal.SIG_IGN, signal.default_int_handler):
             signal.signal(number, signal.SIG_DFL)

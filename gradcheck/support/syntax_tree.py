@@ -7,4 +7,6 @@ import ast
 
 def last_name(node: ast.AST) -> str:
     """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for what is no name."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

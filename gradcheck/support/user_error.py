@@ -2,7 +2,9 @@
 
 
 class UserError(Exception):
-    """The message says what is wrong, where, and what to do; the command line shows it, and exits with `status`."""
+    """The message says what is wrong, where, and what to do; the command line shows it, and exits
+    with `status`.
+    """
 
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)

@@ -98,7 +98,7 @@ def test_a_fail_names_the_point() -> None:
     found = gradcheck.check(RightBelowOne, X, points=5)
     assert found.verdict is Status.FAIL
     assert found.where.endswith("of 5")
-    assert found.headline().endswith(f"(at {found.where})")
+    assert found.summary().endswith(f"(at {found.where})")
 
 
 def test_a_pass_names_no_point() -> None:

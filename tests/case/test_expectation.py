@@ -10,7 +10,7 @@ import pytest
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.result import GradientSummary, Status
+from gradcheck.result import Status
 
 PyLayer: Any = paddle.autograd.PyLayer
 X = 3 * np.random.default_rng(0).standard_normal((3, 4))
@@ -49,11 +49,11 @@ SLOPES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def said(summary: GradientSummary) -> str:
+def said(summary: gradcheck.CheckResult) -> str:
     """Why a check failed."""
     assert summary.verdict is Status.FAIL
     assert not summary.marks
-    return summary.headline()
+    return summary.summary()
 
 
 # --------------------------------------------------------------------------- straight-through

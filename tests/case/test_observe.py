@@ -61,7 +61,7 @@ def test_none_for_an_input_that_has_no_influence_passes_with_a_mark() -> None:
 def test_a_wrong_none_is_compared_as_zeros_and_fails() -> None:
     result = gradcheck.check(layer(lambda dy, x, w: (dy * w, None, None)), X, X, STOPPED)
     assert result.verdict is Status.FAIL
-    assert result.headline() == "gradient of w: 6 of 6 entries wrong; x right"
+    assert result.summary() == "gradient of w: 6 of 6 entries wrong; x right"
     assert all(entry.analytic == 0 for entry in result.wrong)
     assert str(result).startswith("FAIL [the documents ask for one gradient per Tensor input]: gradient of w")
 

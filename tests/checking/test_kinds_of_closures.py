@@ -135,9 +135,9 @@ def test_the_gradient_of_a_weight(make: Any, name: str, factor: float, wanted: S
     result = gradcheck.check(make(product(factor), w), X)
     assert result.verdict is wanted
     if wanted is Status.FAIL:
-        assert result.headline().endswith("3 of 3 entries wrong; x right")
+        assert result.summary().endswith("3 of 3 entries wrong; x right")
         if make is not of_a_list:  # the variable of the test holds it as well
-            assert f"gradient of {name}:" in result.headline()
+            assert f"gradient of {name}:" in result.summary()
     assert (w.numpy().tolist(), w.dtype, w.grad, w.is_leaf) == ([0.5, -1.0, 2.0], paddle.float64, None, True)
 
 
@@ -158,13 +158,13 @@ def test_a_global_and_an_input_of_the_same_name(factor: float, wanted: Status) -
     layer = product(factor)
     result = gradcheck.check(lambda GLOBAL_: layer.apply(GLOBAL_, GLOBAL), X)
     assert result.verdict is wanted
-    assert wanted is Status.PASS or "gradient of GLOBAL:" in result.headline()
+    assert wanted is Status.PASS or "gradient of GLOBAL:" in result.summary()
     w = weight()
     same = gradcheck.check(lambda x, y: layer.apply(x, w) + y, X, X)
     assert same.verdict is wanted
     x = weight()
     named = gradcheck.check((lambda layer, leaf: lambda x: layer.apply(x, leaf))(layer, x), X)
-    assert wanted is Status.PASS or "gradient of leaf:" in named.headline()
+    assert wanted is Status.PASS or "gradient of leaf:" in named.summary()
 
 
 @pytest.mark.clause(id="V29")
@@ -181,7 +181,7 @@ def test_a_weight_that_forward_reads_and_backward_does_not_know() -> None:
             return g * w
 
     result = gradcheck.check(Scaled, X)
-    assert (result.verdict, result.headline()) == (Status.FAIL, "gradient of w: 3 of 3 entries wrong; x right")
+    assert (result.verdict, result.summary()) == (Status.FAIL, "gradient of w: 3 of 3 entries wrong; x right")
     w.stop_gradient = True
     assert gradcheck.check(Scaled, X).verdict is Status.PASS
 

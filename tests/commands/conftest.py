@@ -15,8 +15,7 @@ from click.testing import CliRunner
 from passing import Passing
 
 from gradcheck.backends.base import missing
-from gradcheck.commands import main, run_cases
-from gradcheck.commands.shared_options import number_of_jobs
+from gradcheck.commands import main, shared_options
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,7 +59,7 @@ def spec(folder: Path) -> Callable[..., Path]:
 @pytest.fixture
 def gradcheck(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
     """Calls the command line in this process, as on one core: a worker takes longer to start than cases of tests."""
-    monkeypatch.setattr(run_cases, "number_of_jobs", lambda jobs: 1 if jobs == "auto" else number_of_jobs(jobs))
+    monkeypatch.setattr(shared_options, "cores", lambda: 1)
 
     def call(*arguments: str) -> Done:
         missing.cache_clear()  # a process of its own would look anew
@@ -74,7 +73,7 @@ def gradcheck(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Do
 @pytest.fixture
 def passing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every case of `gradcheck run` passes; none is really run."""
-    monkeypatch.setattr(run_cases, "make_executor", Passing)
+    monkeypatch.setattr("gradcheck.commands.run.make_executor", Passing)
 
 
 @pytest.fixture

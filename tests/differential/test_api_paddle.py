@@ -162,12 +162,12 @@ def test_what_is_no_gradient_is_a_broken_contract(real: Any, what: str) -> None:
     summary = gradcheck.check(square(real, lambda dy, x: BROKEN[what](real, dy, x)), X)
     assert summary.verdict is Status.FAIL
     assert codes(summary) == ["GC137"]
-    assert "/paddle/" not in summary.headline()  # what Paddle says of its own source helps nobody
+    assert "/paddle/" not in summary.summary()  # what Paddle says of its own source helps nobody
 
 
 def test_a_gradient_without_shape_for_an_input_of_one_element(real: Any) -> None:
     summary = gradcheck.check(square(real, lambda dy, x: (dy * 2 * x).sum()), np.ones(1))
-    assert summary.headline() == "backward returns a gradient of shape [] for an input of shape [1]"
+    assert summary.summary() == "backward returns a gradient of shape [] for an input of shape [1]"
 
 
 def test_a_layer_of_several_contracts_within_others(real: Any) -> None:

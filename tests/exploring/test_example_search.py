@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import gradcheck
-from gradcheck.exploring.example_search import search
-from gradcheck.exploring.examples import KINDS_OF_VALUES, Recipe, build, plainest_example
+from gradcheck.exploring.example_search import SearchSettings, search
+from gradcheck.exploring.examples import KINDS_OF_VALUES, Recipe, build, letters_of
 from gradcheck.result import Status
-from gradcheck.strategies import words_by_input
+from gradcheck.strategies import parse_inputs
 from pylayer.ops.creation import ones_like
 from pylayer.ops.elementwise import tanh
 from pylayer.paddle import nn
@@ -75,49 +75,49 @@ def test_no_example_begins_when_the_time_is_up_and_the_smallest_failure_so_far_i
     def slow(example):
         calls.append(time.monotonic())
         time.sleep(0.05)
-        return Status.FAIL if example.sizes["N"] > 1 else Status.PASS, "wrong"
+        return Status.FAIL if example.recipe.sizes["N"] > 1 else Status.PASS, "wrong"
 
     began = time.monotonic()
-    found = search(slow, words_by_input({"x": "N"}), seconds=0.3, examples=10_000, seed=0)
+    found = search(slow, parse_inputs({"x": "N"}), SearchSettings(0.3, 10_000, 0))
     assert found.smallest is not None
     assert max(calls) - began < 1.0
 
 
 def test_what_a_layer_raises_is_told_and_is_no_failure():
     def check(example):
-        return (Status.ERROR, "no rows") if example.sizes["B"] == 0 else (Status.PASS, "")
+        return (Status.ERROR, "no rows") if example.recipe.sizes["B"] == 0 else (Status.PASS, "")
 
-    found = search(check, words_by_input({"x": "B C"}), seconds=20, examples=200, seed=0)
+    found = search(check, parse_inputs({"x": "B C"}), SearchSettings(20, 200, 0))
     assert found.smallest is None
     assert list(found.reasons) == ["no rows"]
 
 
 def test_letters_are_the_same_size_in_all_inputs():
-    example = build(words_by_input({"x": "B C", "w": "C D"}), Recipe({"B": 2, "C": 5, "D": 0}, "float32", {}, {}, 1))
-    assert example.inputs["x"].values.shape == (2, 5)
-    assert example.inputs["w"].values.shape == (5, 0)
+    example = build(parse_inputs({"x": "B C", "w": "C D"}), Recipe({"B": 2, "C": 5, "D": 0}, "float32", seed=1))
+    assert example.values["x"].shape == (2, 5)
+    assert example.values["w"].shape == (5, 0)
     assert example.inputs["w"].dtype == "float32"
 
 
 def test_large_sizes_are_halved_until_the_inputs_are_small_enough():
-    example = build(words_by_input({"x": "A B C"}), Recipe({"A": 33, "B": 33, "C": 33}, "float64", {}, {}, 1))
-    assert 0 < example.inputs["x"].values.size <= 4096
+    example = build(parse_inputs({"x": "A B C"}), Recipe({"A": 33, "B": 33, "C": 33}, seed=1))
+    assert 0 < example.values["x"].size <= 4096
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_VALUES)
 @pytest.mark.parametrize("shape", ["", "B", "B C", "B 0"])
 def test_every_kind_of_values_is_there_for_every_shape(kind, shape):
-    words = words_by_input({"x": shape})
-    sizes = dict.fromkeys(words["x"].letters, 3)
-    values = build(words, Recipe(sizes, "float64", {"x": kind}, {}, 7)).inputs["x"].values
+    words = parse_inputs({"x": shape})
+    sizes = dict.fromkeys(letters_of(words), 3)
+    values = build(words, Recipe(sizes, kinds={"x": kind}, seed=7)).values["x"]
     assert values.shape == tuple(3 if one.isalpha() else int(one) for one in shape.split())
     assert np.isfinite(values).all()
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_subnormal_values_are_those_of_the_dtype(dtype):
-    words = words_by_input({"x": "B"})
-    values = build(words, Recipe({"B": 33}, dtype, {"x": "subnormal"}, {}, 7)).inputs["x"].values
+    words = parse_inputs({"x": "B"})
+    values = build(words, Recipe({"B": 33}, dtype, {"x": "subnormal"}, seed=7)).values["x"]
     smallest_normal = {"float64": 2.0**-1022, "float16": 2.0**-14}.get(dtype, 2.0**-126)
     assert (values != 0).all()
     assert (abs(values) < smallest_normal).all()
@@ -125,11 +125,11 @@ def test_subnormal_values_are_those_of_the_dtype(dtype):
 
 
 def test_whole_numbers_stay_below_their_limit_and_floating_ones_in_their_range():
-    words = words_by_input({"i": "50:int64:below=3", "p": "50~0.1..3", "c": "4@2"})
-    inputs = plainest_example(words).inputs
-    assert set(np.unique(inputs["i"].values)) <= {0, 1, 2}
-    assert 0.1 <= inputs["p"].values.min() <= inputs["p"].values.max() <= 3
-    assert (inputs["c"].values == 2).all()
+    words = parse_inputs({"i": "50:int64:below=3", "p": "50~0.1..3", "c": "4@2"})
+    values = build(words, Recipe({})).values
+    assert set(np.unique(values["i"])) <= {0, 1, 2}
+    assert 0.1 <= values["p"].min() <= values["p"].max() <= 3
+    assert (values["c"] == 2).all()
 
 
 @pytest.mark.parametrize("text", ["B c", "2 x", "B:float63", "B~3..1"])

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.ordering import OrderedRun
+from gradcheck.run.ordering import Executor
 from gradcheck.run.runner import RunnerError
 
 
-class Shuffled:
+class Shuffled(Executor):
     """An executor that finishes the cases of a run in any order, as soon as it has all of them."""
 
     def __init__(self, count: int, seed: int) -> None:
-        self.slots, self.count, self.random = 3, count, random.Random(seed)
+        super().__init__(3)
+        self.count, self.random = count, random.Random(seed)
         self.submitted: list[tuple[Case, Future[Result]]] = []
-        self.stopped = False
 
     def submit(self, case: Case) -> Future[Result]:
         future: Future[Result] = Future()
@@ -30,9 +30,6 @@ class Shuffled:
             for one, done in self.random.sample(self.submitted, self.count):
                 done.set_result(one.result(Status.PASS, "done"))
         return future
-
-    def stop(self) -> None:
-        self.stopped = True
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +45,8 @@ def test_results_are_in_order_and_each_case_runs_once(some, count, seed, before)
     known = {cases[k].name: cases[k].result(Status.FAIL, "known") for k in before if k < count}
     executor = Shuffled(count - len(known), seed)
     done: list[tuple[str, bool]] = []
-    run = OrderedRun(executor, lambda case, result, was_known: done.append((case.name, was_known)))
-    results = list(run.results(cases, known))
+    on_done = lambda case, result, was_known: done.append((case.name, was_known))  # noqa: E731
+    results = list(executor.results(cases, known, on_done))
     assert [result.name for result in results] == [case.name for case in cases]
     assert all(result.message == ("known" if result.name in known else "done") for result in results)
     assert sorted(done) == sorted((case.name, case.name in known) for case in cases)
@@ -64,11 +61,9 @@ def test_after_stop_what_had_finished_is_handed_out_and_no_more(some, stop_after
     def on_done(case, result, known):
         finished.append(case.name)
         if len(finished) == stop_after + 1:
-            run.stop()
+            executor.stop()
 
-    run = OrderedRun(executor, on_done)
-    results = [result.name for result in run.results(some)]
-    assert run.stopped
+    results = [result.name for result in executor.results(some, {}, on_done)]
     assert executor.stopped
     assert len(finished) == stop_after + 1
     assert sorted(results) == sorted(finished)
@@ -84,4 +79,4 @@ def test_what_an_executor_raises_ends_the_run(some):
             return future
 
     with pytest.raises(RunnerError, match="no workers"):
-        list(OrderedRun(Broken(0, 0)).results(some))
+        list(Broken(0, 0).results(some, {}, lambda case, result, known: None))

@@ -12,7 +12,6 @@ import pytest
 
 from gradcheck.result import Status
 from gradcheck.run import runner as runner_module
-from gradcheck.run.ordering import OrderedRun
 from gradcheck.run.runner import Runner, RunnerError
 
 SLEEPER = """
@@ -34,7 +33,7 @@ def test_results_come_in_the_order_of_the_cases_whatever_finishes_first(make_run
             Path(path).touch()
 
     with make_runner(2) as runner:
-        results = [result.scenario for result in OrderedRun(runner, on_done).results(cases)]
+        results = [result.scenario for result in runner.results(cases, {}, on_done)]
     assert results == ["first", "second"]
     assert done == ["second", "first"]
 

@@ -1,0 +1,72 @@
+"""The option ``--report``, and what its values mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from gradcheck.commands.shared_options import begun
+from gradcheck.report.files import FORMATS, list_formats
+from gradcheck.support.suggest import hint
+from gradcheck.support.user_error import UserError
+
+
+def complete_reports(
+    context: click.Context, parameter: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Formats of reports, each with its colon."""
+    return begun((f"{name}:" for name in list_formats()), typed)
+
+
+report_option = click.option(
+    "--report", "reports", multiple=True, metavar="FORMAT:PATH", shell_complete=complete_reports,
+    help=f"Write {', '.join(FORMATS)}, or a format of an installed package; repeatable.",
+)  # fmt: skip
+
+
+def report_files(
+    texts: Sequence[str], formats: Sequence[str] = (), in_folder: str = ""
+) -> list[tuple[str, Path]]:
+    """Return the format and the path of each ``FORMAT:PATH``; no two may have one path.
+
+    `formats` are the formats that there are, by default those of the reports of a run; of the
+    format `in_folder` the path is a folder.
+    """
+    files: dict[Path, str] = {}
+    for text in texts:
+        name, path = report_file(text, formats or list_formats(), in_folder)
+        if path in files:
+            first = f"{files[path]}:{path}"
+            raise UserError(f"--report {first}: another report is written to {path}, too")
+        files[path] = name
+    return [(name, path) for path, name in files.items()]
+
+
+def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str, Path]:
+    """Return the format and the path of a ``FORMAT:PATH``."""
+    name, _, path = text.partition(":")
+    if name not in formats or not path:
+        raise UserError(f"--report {text}: {meant_report(text, formats)}")
+    file = Path(path)
+    if path == "-":
+        raise UserError(f"--report {text}: name a file; stdout is /dev/stdout")
+    if file.is_dir() and name != in_folder:
+        raise UserError(f"--report {text}: {path} is a folder: name a file in it")
+    folder = file if name == in_folder else file.parent
+    if not folder.absolute().is_dir():
+        raise UserError(f"--report {text}: there is no folder {folder}: make it first")
+    return name, file
+
+
+def meant_report(text: str, formats: Sequence[str]) -> str:
+    """Return what to write in place of a ``--report`` without a known format or a path."""
+    name, _, path = text.partition(":")
+    known = ", ".join(formats)
+    otherwise = f"write FORMAT:PATH, such as json:results.json; the formats are {known}"
+    if path:
+        return hint(name, formats, otherwise)
+    suffix = Path(text).suffix.removeprefix(".")
+    return f"did you mean {suffix}:{text}?" if suffix in formats else otherwise
