@@ -90,7 +90,9 @@ def between_ranks(
     written = Tape(graph.recording, dead=dead_steps(graph, cotangents))
     at_lines = summed_at_lines(written, cotangents, size) if named is False else ()
     wholes = [one for k in wrong for one in whole_cause(graph, claimed[k], right[k], size, close)]
-    trials = chain(at_collectives(written, cotangents), over_other_groups(written, cotangents), at_lines)
+    trials = chain(
+        at_collectives(written, cotangents), over_other_groups(written, cotangents), at_lines
+    )
     for code, says, steps, gradients in trials if wrong else ():
         explained = reproduced(gradients)
         if explained.issuperset(wrong):
@@ -111,7 +113,9 @@ def at_collectives(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[
     lines = [line for line in graph.lines if line[0].name in OWN]
     by_name = [[step for line in lines if line[0].name == name for step in line] for name in OWN]
     alone = [[step] for line in lines if len(line) > 1 for step in line]
-    for number, steps in enumerate([*lines, *(steps for steps in by_name if steps and steps not in lines), *alone]):
+    for number, steps in enumerate(
+        [*lines, *(steps for steps in by_name if steps and steps not in lines), *alone]
+    ):
         name, count = steps[0].name, max(len(steps[0].edges), len(steps[0].values))
         says = f"the gradient is not {SENT_BACK.get(name, 'summed over')} the ranks: each keeps its own part"
         rows: list[tuple[str, str, Pull]] = [("GC152", says, partial(own_unless_alone, OWN[name]))]
@@ -154,14 +158,20 @@ def of_another(order: Order, k: int, given: list[Array], right: Mapping[int, Arr
 def with_parts_of(order: Order, k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
     """What should flow, its parts, one per rank, in another order."""
     count = len(given)
-    return right[k][[order(j, count) for j in range(count)]] if right[k].shape[:1] == (count,) else right[k]
+    return (
+        right[k][[order(j, count) for j in range(count)]]
+        if right[k].shape[:1] == (count,)
+        else right[k]
+    )
 
 
 def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
     """Of sums over groups, those over all ranks, and over the groups that cross them: of ranks at the same place."""
     given = {step.first: step.given(cots) for step, cots, _ in graph.walk(graph.starts(cotangents))}
     for steps in graph.lines:
-        groups = [given[step.first] for step in steps if step.name == "all_reduce" and step.first in given]
+        groups = [
+            given[step.first] for step in steps if step.name == "all_reduce" and step.first in given
+        ]
         if len(groups) < 2 or len({tuple(g.shape for g in group) for group in groups}) > 1:
             continue
         crossing = [sum(several[1:], several[0]) for several in zip(*groups, strict=True)]
@@ -171,7 +181,12 @@ def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterat
             ("GC152", "the ranks at the same place of each group", crossing),
         ):
             says = f"the gradient is summed over {whose}, not over those of its group"
-            yield code, says, steps[:1], with_wrong_vjps(graph, cotangents, steps, partial(the_kth, sums))
+            yield (
+                code,
+                says,
+                steps[:1],
+                with_wrong_vjps(graph, cotangents, steps, partial(the_kth, sums)),
+            )
 
 
 def the_kth(sums: Sequence[Array], k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
@@ -183,21 +198,31 @@ def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) 
     """What flows to one operand of one line, each rank's own, summed over the ranks."""
     flows = {step.first: pulled[:] for step, _, pulled in graph.walk(graph.starts(cotangents))}
 
-    def total(position: int, own: Sequence[Array], k: int, given: list[Array], right: Mapping[int, Array]) -> Array:
+    def total(
+        position: int, own: Sequence[Array], k: int, given: list[Array], right: Mapping[int, Array]
+    ) -> Array:
         return sum(own[1:], own[0]) if k == position else right[k]
 
     for steps in graph.runs:
-        if len(steps) != size or steps[0].name in OWN or any(step.first not in flows for step in steps):
+        if (
+            len(steps) != size
+            or steps[0].name in OWN
+            or any(step.first not in flows for step in steps)
+        ):
             continue
         for position in {p for p, _, _ in flows[steps[0].first]}:
             own = [flow for step in steps for p, _, flow in flows[step.first] if p == position]
-            of_inputs = all(step.edges[position] < graph.recording.inputs for step in steps)  # told as such
+            of_inputs = all(
+                step.edges[position] < graph.recording.inputs for step in steps
+            )  # told as such
             if len(own) == size and len({flow.shape for flow in own}) == 1 and not of_inputs:
                 pull = partial(total, position, own)
                 yield "GC151", SUMMED, steps[:1], with_wrong_vjps(graph, cotangents, steps, pull)
 
 
-def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:
+def with_wrong_vjps(
+    graph: Tape, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull
+) -> list[Array]:
     """The gradient if the vjps of some operations were others."""
     pending = graph.starts(cotangents)
     for step, given, pulled in graph.walk(pending):
@@ -208,7 +233,9 @@ def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], steps: Sequ
     return graph.filled(pending)
 
 
-def whole_cause(graph: Tape, claim: WorldGradient, right: Array, size: int, close: float) -> Iterator[Diagnosis]:
+def whole_cause(
+    graph: Tape, claim: WorldGradient, right: Array, size: int, close: float
+) -> Iterator[Diagnosis]:
     """Why the gradient of one input is wrong as a whole."""
     whole = wide(claim.whole)
     rows = []
@@ -220,14 +247,31 @@ def whole_cause(graph: Tape, claim: WorldGradient, right: Array, size: int, clos
         rows.append(("GC152", says, sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0])), right))
     if claim.stands == "split":
         rows.append(("GC151", SUMMED, whole, right * 0 + right.sum(0)))
-        places = [next((r for r, one in enumerate(right) if same_gradient(w, one, close)), -1) for w in whole]
+        places = [
+            next((r for r, one in enumerate(right) if same_gradient(w, one, close)), -1)
+            for w in whole
+        ]
         if sorted(places) == list(range(size)) and places != sorted(places):
-            says = ", ".join(f"rank {r} returns that of rank {other}" for r, other in enumerate(places[:3]))
-            rows.append(("GC104", f"the gradient goes to another rank: {says}{' …' * (size > 3)}", right, right))
-    rows += [("GC151", says, whole, right * factor) for says, factor in (too_often(size) if size > 1 else ())]
+            says = ", ".join(
+                f"rank {r} returns that of rank {other}" for r, other in enumerate(places[:3])
+            )
+            rows.append(
+                (
+                    "GC104",
+                    f"the gradient goes to another rank: {says}{' …' * (size > 3)}",
+                    right,
+                    right,
+                )
+            )
+    rows += [
+        ("GC151", says, whole, right * factor)
+        for says, factor in (too_often(size) if size > 1 else ())
+    ]
     for code, says, given, wanted in rows:
         if same_gradient(given, wanted, close):
-            yield Diagnosis(code=code, text=f"{claim.name}: {says}", inputs=(claim.name,), **backward_of(graph))
+            yield Diagnosis(
+                code=code, text=f"{claim.name}: {says}", inputs=(claim.name,), **backward_of(graph)
+            )
             return
 
 
@@ -244,7 +288,10 @@ def diagnosed(code: str, says: str, step: Step, graph: Tape, names: Sequence[str
 
 def backward_of(graph: Tape) -> dict[str, Any]:
     """Where the backward of the one layer that was called begins, as parts of a diagnosis; nothing of several."""
-    functions = {inspect.unwrap(getattr(layer, "backward", None) or (lambda: None)) for layer in graph.recording.layers}
+    functions = {
+        inspect.unwrap(getattr(layer, "backward", None) or (lambda: None))
+        for layer in graph.recording.layers
+    }
     codes = {function.__code__ for function in functions if hasattr(function, "__code__")}
     if len(codes) != 1:
         return {}

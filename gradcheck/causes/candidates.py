@@ -75,18 +75,28 @@ class Edge:
         if len(self.step.edges) != 2:
             return None
         number = self.step.edges[1 - self.position]
-        return wide(self.arrays[number]) if number >= 0 else self.step.operands().get("yx"[self.position])
+        return (
+            wide(self.arrays[number])
+            if number >= 0
+            else self.step.operands().get("yx"[self.position])
+        )
 
     @property
     def read(self) -> dict[str, Array]:
         """What of the values the rules of the operation read, by the name of the argument."""
         found = self.step.operands()
-        return {name: v for name, v in found.items() if type(v) is type(self.right) and v.dtype.kind in "fc"}
+        return {
+            name: v
+            for name, v in found.items()
+            if type(v) is type(self.right) and v.dtype.kind in "fc"
+        }
 
     @property
     def summed(self) -> int:
         """How many elements are added up to one here, by a sum, a mean or a broadcast; 1 if none are."""
-        sizes = [max(int(np.prod(shape)), 1) for shape in (self.right.shape, *map(np.shape, self.given))]
+        sizes = [
+            max(int(np.prod(shape)), 1) for shape in (self.right.shape, *map(np.shape, self.given))
+        ]
         return max(sizes) // min(sizes)
 
     @property
@@ -106,7 +116,12 @@ class Edge:
 
     def times(self, a: int, b: int) -> Array:
         """The cotangent of the output with that sign, times powers of this input and of the other one."""
-        return self.monomial[0] * self.g * self.x**a * ((np.asarray(self.other) + 0.0) ** b if b else 1)
+        return (
+            self.monomial[0]
+            * self.g
+            * self.x**a
+            * ((np.asarray(self.other) + 0.0) ** b if b else 1)
+        )
 
     def fit(self, value: Array) -> Array:
         """A value of the output's shape, summed over the axes along which the input was broadcast."""
@@ -122,7 +137,10 @@ OF_WORLDS = {"broadcast_ranks", "unbind"}
 
 
 def edges_of(
-    graph: Tape, cotangents: Sequence[Array | None], pending: dict[int, Array], steps: frozenset[Step] = frozenset()
+    graph: Tape,
+    cotangents: Sequence[Array | None],
+    pending: dict[int, Array],
+    steps: frozenset[Step] = frozenset(),
 ) -> Iterator[Edge]:
     """All edges on a walk for some cotangents: the outputs of the call; those of operations, of the ones in `steps` if
     there are any; else, in the end, the gradients of the inputs, with every factor that has no larger shape. `pending`
@@ -134,22 +152,34 @@ def edges_of(
 
     for k, (end, u) in enumerate(zip(recording.ends, cotangents, strict=True)):
         maker = graph.maker(end)
-        while maker is not None and maker.name in MOVES and len(maker.edges) == 1:  # where the user's formula ends
+        while (
+            maker is not None and maker.name in MOVES and len(maker.edges) == 1
+        ):  # where the user's formula ends
             maker = graph.maker(maker.edges[0])
         if maker is not None and u is not None:
             yield Edge(maker, Edge.INCOMING, end, [wide(u)], wide(u), arrays, partial(add, end), k)
     for passed in graph.walk(pending):
         if not steps or passed[0] in steps:
             yield from edges_at(graph, *passed)
-    scaling = [step for step in recording.steps if step.name in ("multiply", "divide")] if not steps else []
+    scaling = (
+        [step for step in recording.steps if step.name in ("multiply", "divide")]
+        if not steps
+        else []
+    )
     factors = {factor: step for step in scaling for factor in step.edges if factor >= 0}
     for (factor, step), k in itertools.product(factors.items(), pending):
         shape, into = arrays[factor].shape[::-1], arrays[k].shape[::-1]
-        if k != factor and len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape, into, strict=False)):
+        if (
+            k != factor
+            and len(shape) <= len(into)
+            and all(n in (1, m) for n, m in zip(shape, into, strict=False))
+        ):
             yield Edge(step, Edge.WHOLE, k, [], pending[k], arrays, partial(add, k), factor)
 
 
-def edges_at(graph: Tape, step: Step, given: Sequence[Any], pulled: list[tuple[int, int, Array]]) -> Iterator[Edge]:
+def edges_at(
+    graph: Tape, step: Step, given: Sequence[Any], pulled: list[tuple[int, int, Array]]
+) -> Iterator[Edge]:
     """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
     if step.name in OF_WORLDS and step.spot is None:
         return
@@ -160,8 +190,13 @@ def edges_at(graph: Tape, step: Step, given: Sequence[Any], pulled: list[tuple[i
     square = step.name == "multiply" and len(set(step.edges)) == 1
     inputs = [(0, step.edges[0], pulled[0][2] + pulled[1][2])] if square else pulled[:]
     composed = pulled_through(graph.composed[step], given[0]) if step in graph.composed else {}
-    for position, number, right in (*inputs, *((Edge.COMPOSED, *flow) for flow in composed.items())):
-        yield Edge(step, position, number, given, right, graph.recording.arrays, partial(add, number))
+    for position, number, right in (
+        *inputs,
+        *((Edge.COMPOSED, *flow) for flow in composed.items()),
+    ):
+        yield Edge(
+            step, position, number, given, right, graph.recording.arrays, partial(add, number)
+        )
     if len(inputs) > 1 and len(step.values) == 1:
         outwards = step.first, given, given[0], graph.recording.arrays
         yield Edge(step, Edge.OUTPUT, *outwards, lambda change: pulled.extend(step.pull([change])))
@@ -201,7 +236,9 @@ class Candidate(NamedTuple):
             value = self.value(edge)
         except (ValueError, IndexError, TypeError):  # no matrix that has such a factor, say
             return None
-        return as_array(value) if value is not None and np.shape(value) == edge.right.shape else None
+        return (
+            as_array(value) if value is not None and np.shape(value) == edge.right.shape else None
+        )
 
 
 SHARE = Candidate("", 0.0, "", attrgetter("right"))
@@ -223,8 +260,12 @@ def all_candidates(edge: Edge) -> Iterator[Candidate]:
             yield from family(edge)
     if at == Edge.WHOLE:
         of = f"the gradient of {{own}} by #{edge.output}"
-        yield Candidate("GC116", 4.5, f"forgets to divide {of}", lambda e: e.right * wide(e.arrays[e.output]))
-        yield Candidate("GC116", 4.5, f"forgets to multiply {of}", lambda e: e.right / wide(e.arrays[e.output]))
+        yield Candidate(
+            "GC116", 4.5, f"forgets to divide {of}", lambda e: e.right * wide(e.arrays[e.output])
+        )
+        yield Candidate(
+            "GC116", 4.5, f"forgets to multiply {of}", lambda e: e.right / wide(e.arrays[e.output])
+        )
     if at == Edge.INCOMING:
         yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: np.ones_like(e.right))
 
@@ -261,10 +302,16 @@ def elementwise(edge: Edge) -> Iterator[Candidate]:
     composed = edge.position == Edge.COMPOSED
     less = AS_A_WHOLE * composed
     flat = not bool(edge.right.any())  # no derivative goes through a rounding
-    says = "passes the gradient " + ("straight through {op}" if flat else "through {op} without its derivative")
+    says = "passes the gradient " + (
+        "straight through {op}" if flat else "through {op} without its derivative"
+    )
     yield Candidate("GC122" if flat else "GC119", 1 - less, says, attrgetter("g"))
-    for (name, formula), (letter, value) in itertools.product(DERIVATIVES.items(), (("y", "y"), ("{own}", "x"))):
-        says = f"takes {name.format(letter)} for the derivative of y = {{op}}" + " by {own}" * composed
+    for (name, formula), (letter, value) in itertools.product(
+        DERIVATIVES.items(), (("y", "y"), ("{own}", "x"))
+    ):
+        says = (
+            f"takes {name.format(letter)} for the derivative of y = {{op}}" + " by {own}" * composed
+        )
         yield Candidate("GC119", 2 - less, says, partial(spread, edge.g.shape, formula, value))
 
 
@@ -274,7 +321,11 @@ def reductions(edge: Edge) -> Iterator[Candidate]:
         shape = [1 if axis in (k, None) else n for k, n in enumerate(edge.x.shape)]
         says = "hands the gradient of {op} to all elements alike"
         yield Candidate("GC119", 2, says, partial(spread, shape, np.ones_like, "x"))
-        for name, formula in (("{own}", np.positive), ("the sign of {own}", np.sign), ("exp({own})", np.exp)):
+        for name, formula in (
+            ("{own}", np.positive),
+            ("the sign of {own}", np.sign),
+            ("exp({own})", np.exp),
+        ):
             says = f"takes {name} for the derivative of {{op}}"
             yield Candidate("GC119", 3, says, partial(spread, shape, formula, "x"))
 
@@ -287,14 +338,26 @@ def spread(shape: Sequence[int], formula: Callable[[Array], Any], value: str, ed
 def monomials(edge: Edge) -> Iterator[Candidate]:
     """The cotangent times other powers of both inputs."""
 
-    def powers(a: int, b: int, edge: Edge) -> Array:  # of an input whose power is right no value is needed
-        return edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(edge.times(a, b))
+    def powers(
+        a: int, b: int, edge: Edge
+    ) -> Array:  # of an input whose power is right no value is needed
+        return (
+            edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(edge.times(a, b))
+        )
 
     _, *right = edge.monomial
-    forgets = "forgets to divide by {other}" if (edge.step.name, edge.position) == ("divide", 0) else FORGETS
+    forgets = (
+        "forgets to divide by {other}"
+        if (edge.step.name, edge.position) == ("divide", 0)
+        else FORGETS
+    )
     for a, b in itertools.product(range(-2, 3), repeat=2):
         if [a, b] != right and (edge.other is not None or b == right[1]):
-            says = f"multiplies by {product(a, b)} in place of {product(*right)}" if a or b else forgets
+            says = (
+                f"multiplies by {product(a, b)} in place of {product(*right)}"
+                if a or b
+                else forgets
+            )
             # a factor forgotten, times for divided by, one operand for the other are slips
             swapped = 2 - ([b, a] == right) + abs(a - right[0]) + abs(b - right[1])
             cost = 1 if (a, b) == (0, 0) else 2 if [a, -b] == right else swapped
@@ -304,7 +367,9 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
 def product(a: int, b: int) -> str:
     """A product of powers of {own} and {other}, in words."""
     factors = (("{own}", a), ("{other}", b))
-    upper, lower = ([name + "²" * (abs(n) == 2) for name, n in factors if n * sign > 0] for sign in (1, -1))
+    upper, lower = (
+        [name + "²" * (abs(n) == 2) for name, n in factors if n * sign > 0] for sign in (1, -1)
+    )
     return " / ".join([" · ".join(upper) or "1", *lower])
 
 
@@ -329,7 +394,9 @@ def unsummed(edge: Edge) -> Iterator[Candidate]:
 def matrices(named: Mapping[str, Any]) -> dict[str, Array]:
     """Those of some values that are matrices, or batches, each also transposed, by name."""
     found = {name: v for name, v in named.items() if np.ndim(v) > 1}
-    return {name + t: v.swapaxes(-1, -2) if t else v for name, v in found.items() for t in ("", ".T")}
+    return {
+        name + t: v.swapaxes(-1, -2) if t else v for name, v in found.items() for t in ("", ".T")
+    }
 
 
 def products(named: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -353,7 +420,10 @@ def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
     for left, right in products(operands(edge)):
         code, says = "GC116", f"takes {left} @ {right} for the gradient of {{own}}"
         if edge.g.ndim > edge.right.ndim:
-            code, says = "GC106", f"takes the first of {left} @ {right} in place of their sum over the batch"
+            code, says = (
+                "GC106",
+                f"takes the first of {left} @ {right} in place of their sum over the batch",
+            )
         yield Candidate(code, 2, says, partial(multiplied, left, right))
 
 
@@ -404,16 +474,31 @@ def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
     meant = {"out": edge.step.first, **dict(zip("xy", edge.step.edges, strict=False))}
     for read, present in edge.readable.items():
         what = f"#{meant[read]}" if meant.get(read, -1) >= 0 else "a constant"
-        others = [(2 + (words != TRANSPOSED), f"reads {what} {words}", order) for words, order in orders(present.shape)]
+        others = [
+            (2 + (words != TRANSPOSED), f"reads {what} {words}", order)
+            for words, order in orders(present.shape)
+        ]
         if name not in MASKS:  # what is compared is no factor
             others.append((3, f"leaves {what} out", np.ones_like))
         for number, value in enumerate(edge.arrays):
-            if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
+            if (
+                value.shape == present.shape
+                and value.dtype.kind == present.dtype.kind
+                and value is not present
+            ):
                 others.append((4, f"reads #{number} in place of {what}", wide(value)))
-        rows += [("GC116", cost, f"{says} in the rule of {{op}}", read, value) for cost, says, value in others]
+        rows += [
+            ("GC116", cost, f"{says} in the rule of {{op}}", read, value)
+            for cost, says, value in others
+        ]
     for words, order in orders(edge.right.shape):
-        rows.append(("GC104", 3, f"hands on the gradient of {{own}} in {{op}} {words}", "right", order))
-    return (Candidate(code, cost, says, partial(changed, what, value)) for code, cost, says, what, value in rows)
+        rows.append(
+            ("GC104", 3, f"hands on the gradient of {{own}} in {{op}} {words}", "right", order)
+        )
+    return (
+        Candidate(code, cost, says, partial(changed, what, value))
+        for code, cost, says, what, value in rows
+    )
 
 
 def written_once(edge: Edge) -> Array:
@@ -430,7 +515,19 @@ def least_for_largest(edge: Edge) -> Array:
     return edge.ruled(out=np.reshape(out, edge.y.shape))
 
 
-MASKS = ("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu", "relu", "leaky_relu")
+MASKS = (
+    "where",
+    "clip",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "hardtanh",
+    "tril",
+    "triu",
+    "relu",
+    "leaky_relu",
+)
 REORDERING = ("transpose", "flip", "roll")
 ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] = (
     (MASKS, "GC123", 0.5, "ignores the mask of {op}", lambda e: e.fit(e.g)),

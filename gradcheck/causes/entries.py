@@ -15,7 +15,17 @@ from gradcheck.causes.search import Backward
 from gradcheck.checking.differences import QUICK, RATIO, USUAL, Line, derivative_of, quick
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, only
 from gradcheck.checking.precision import EPS
-from gradcheck.checking.probe import POWER, ROUNDING, Comparison, Probe, Prober, Ruling, granted, some, tape_diff
+from gradcheck.checking.probe import (
+    POWER,
+    ROUNDING,
+    Comparison,
+    Probe,
+    Prober,
+    Ruling,
+    granted,
+    some,
+    tape_diff,
+)
 from gradcheck.result import StepScan
 
 MOST_LOCATED = 5
@@ -49,7 +59,9 @@ class Named:
     def of(cls, probe: Probe) -> Named:
         """The elements that the tape rejects for a random cotangent, which are counted exactly."""
         assert probe.comparison is not None
-        return cls(wrong=dict(enumerate(probe.wrong or ())), exhaustive=probe.comparison.unsure is None)
+        return cls(
+            wrong=dict(enumerate(probe.wrong or ())), exhaustive=probe.comparison.unsure is None
+        )
 
     @property
     def inputs(self) -> list[int]:
@@ -65,7 +77,9 @@ def by_tape(prober: Prober, probe: Probe, listed: int, claimed: Backward) -> lis
     point, said = prober.point, probe.comparison
     assert said is not None
     assert said.wrong is not None
-    diagonal = claimed_diagonal(prober, probe.cotangent, probe.gradients, 0) if len(point.x) == 1 else None
+    diagonal = (
+        claimed_diagonal(prober, probe.cotangent, probe.gradients, 0) if len(point.x) == 1 else None
+    )
     if diagonal is not None:
         true = said.taped[0].reshape(-1) / probe.cotangent
         pairs = ((i, float(diagonal[i]), float(true[i])) for i in places(said.wrong[0]))
@@ -80,17 +94,27 @@ def places(mask: Array) -> list[int]:
     return np.flatnonzero(mask).tolist()
 
 
-def entries_by_rows(point: Point, said: Comparison, listed: int, claimed: Backward) -> Iterator[Entry]:
+def entries_by_rows(
+    point: Point, said: Comparison, listed: int, claimed: Backward
+) -> Iterator[Entry]:
     """Those that are far off, row by row: what rounding does is measured where it may be all of what is off."""
-    wrong, errors = said.wrong or (), [abs(c - t) for c, t in zip(said.claimed, said.taped, strict=True)]
+    wrong, errors = (
+        said.wrong or (),
+        [abs(c - t) for c, t in zip(said.claimed, said.taped, strict=True)],
+    )
     left = {number: listed for number, mask in enumerate(wrong) if bool(mask.any())}
     for output in range(point.outputs.vector.size):
         if not any(left.values()):
             return
         one = point.outputs.unit(output)
         rows = claimed(one), point.by_tape(one)
-        far = [mask & far_off(claim, taped) for claim, taped, mask in zip(*rows, wrong, strict=True)]
-        little = (f & (abs(c - t) <= FAR_OFF * error) for f, c, t, error in zip(far, *rows, errors, strict=True))
+        far = [
+            mask & far_off(claim, taped) for claim, taped, mask in zip(*rows, wrong, strict=True)
+        ]
+        little = (
+            f & (abs(c - t) <= FAR_OFF * error)
+            for f, c, t, error in zip(far, *rows, errors, strict=True)
+        )
         if some(little):
             far = list(tape_diff(point, one, rows[0], far, 0.0).wrong or [])
         for number, mask in enumerate(far):
@@ -106,7 +130,12 @@ def far_off(claimed: Array, taped: Array) -> Array:
 
 
 def entry_of(
-    point: Point, number: int, index: int, output: int, claimed: Sequence[Array], taped: Sequence[Array]
+    point: Point,
+    number: int,
+    index: int,
+    output: int,
+    claimed: Sequence[Array],
+    taped: Sequence[Array],
 ) -> Entry:
     """An entry from both rows."""
     a, t = (complex(rows[number].reshape(-1)[index]) for rows in (claimed, taped))
@@ -114,7 +143,9 @@ def entry_of(
     return Entry(number, index, point.outputs.element(output), *value, TAPED * abs(t))
 
 
-def entries_by_halving(point: Point, probe: Probe, said: Comparison, claimed: Backward) -> Iterator[Entry]:
+def entries_by_halving(
+    point: Point, probe: Probe, said: Comparison, claimed: Backward
+) -> Iterator[Entry]:
     """Of the elements with the largest errors the entries that carry most of them, by halving the outputs."""
     errors, wrong = flat(said.claimed) - flat(said.taped), flat(said.wrong or ())
 
@@ -135,13 +166,19 @@ def entries_by_halving(point: Point, probe: Probe, said: Comparison, claimed: Ba
             else:
                 start, error = middle, error - half
         one = point.outputs.unit(start)
-        entry = entry_of(point, *array_and_element(point.x, place), start, claimed(one), point.by_tape(one))
-        if not abs(entry.analytic - entry.numeric) <= FAR_OFF * abs(error):  # else backward is not linear
+        entry = entry_of(
+            point, *array_and_element(point.x, place), start, claimed(one), point.by_tape(one)
+        )
+        if not abs(entry.analytic - entry.numeric) <= FAR_OFF * abs(
+            error
+        ):  # else backward is not linear
             yield entry
 
 
 # --------------------------------------------------------------------------- a diagonal Jacobian
-def claimed_diagonal(prober: Prober, u: Array, gradients: Sequence[Array], number: int) -> Array | None:
+def claimed_diagonal(
+    prober: Prober, u: Array, gradients: Sequence[Array], number: int
+) -> Array | None:
     """The diagonal of the Jacobian that backward claims for one input, flat; None if it claims another Jacobian.
 
     Of a diagonal one gradient and cotangent have the same ratio for every cotangent. So has the tape, if there is one.
@@ -190,7 +227,11 @@ def by_columns(prober: Prober, budget: float) -> Named:
         if alone is None or alone.decision is Ruling.PASS:
             continue
         found, known, before = list[Entry](), None, point.spent.runs
-        claimed = claimed_diagonal(prober, alone.cotangent, alone.gradients, number) if x.size > 1 else None
+        claimed = (
+            claimed_diagonal(prober, alone.cotangent, alone.gradients, number)
+            if x.size > 1
+            else None
+        )
         if claimed is not None:
             known = diagonal_by(alone, prober.probe(masks, whole=True), number)
         if known is None and point.by_rows and 4 * x.size <= budget:
@@ -210,13 +251,17 @@ def by_columns(prober: Prober, budget: float) -> Named:
     return named
 
 
-def column_line(point: Point, number: int, index: int, weights: Array | None = None, part: complex = 1.0) -> Line:
+def column_line(
+    point: Point, number: int, index: int, weights: Array | None = None, part: complex = 1.0
+) -> Line:
     """The line along one element of an input, as long as its scale."""
     scale = float(point.scales[number].reshape(-1)[index])
     return point.line(point.along_element(number, index, part * scale), weights)
 
 
-def columns(prober: Prober, number: int, like: Probe, mask: Array, claimed: Array | None = None) -> tuple[Array, Array]:
+def columns(
+    prober: Prober, number: int, like: Probe, mask: Array, claimed: Array | None = None
+) -> tuple[Array, Array]:
     """The columns in a mask of the Jacobian of one input by differences, and their bounds, which are inf elsewhere. The
     first ones in which it is not as claimed are taken from whole scans."""
     point, x, step = prober.point, prober.point.x[number], like.derivative.step
@@ -241,12 +286,17 @@ def claimed_jacobians(point: Point) -> list[Array]:
     return [np.stack([g.reshape(-1) for g in of_input]) for of_input in zip(*rows, strict=True)]
 
 
-def beyond_bound(prober: Prober, number: int, claimed: Array, value: Array, bar: Array) -> list[Entry]:
+def beyond_bound(
+    prober: Prober, number: int, claimed: Array, value: Array, bar: Array
+) -> list[Entry]:
     """The entries of a Jacobian, or of its diagonal, in which backward and the differences differ beyond the bound."""
     bound = bar + (ROUNDING + prober.rtol) * np.maximum(abs(value), abs(claimed))
     at = np.nonzero(~(abs(claimed - value) <= bound) & (bound < np.inf))
     numbers = (values[at].tolist() for values in (claimed, value, bound))
-    return [Entry(number, i, k, *three) for k, i, *three in zip(at[0].tolist(), at[-1].tolist(), *numbers, strict=True)]
+    return [
+        Entry(number, i, k, *three)
+        for k, i, *three in zip(at[0].tolist(), at[-1].tolist(), *numbers, strict=True)
+    ]
 
 
 def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Entry]:
@@ -258,11 +308,16 @@ def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Ent
     def along(some: range) -> Probe:
         part = 0 * whole
         part[some.start : some.stop] = whole[some.start : some.stop]
-        return prober.along(only(number, part.reshape(d.shape), point.x), probe, whole=len(some) == 1)
+        return prober.along(
+            only(number, part.reshape(d.shape), point.x), probe, whole=len(some) == 1
+        )
 
     wrong = halved(range(whole.size), lambda some: along(some).decision is Ruling.FAIL)
     for index in itertools.islice(wrong, MOST_LOCATED):
-        there, step = along(range(index, index + 1)), math.copysign(abs(whole[index]), whole[index].real)
+        there, step = (
+            along(range(index, index + 1)),
+            math.copysign(abs(whole[index]), whole[index].real),
+        )
         value, claim = there.seen.value / step, there.claim.value / step
         yield Entry(number, index, SUM_OF_OUTPUTS, claim, value, there.seen.bar / abs(step))
 
@@ -294,7 +349,9 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
         return None
     rows = [(RATIO**k, *(float(sample.change[0]) for sample in line.samples[k])) for k in USUAL]
     return StepScan(
-        **point.named(entry).model_dump(include={"input", "index", "output", "output_index", "analytic"}),
+        **point.named(entry).model_dump(
+            include={"input", "index", "output", "output_index", "analytic"}
+        ),
         steps=tuple(h * scale for h, _, _ in rows),
         differences=tuple((ahead - behind) / (2 * h * scale) for h, ahead, behind in rows),
         rounding=tuple(float(noise.reshape(-1)[0]) / (h * scale) for h, _, _ in rows),
@@ -311,7 +368,9 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     if point.complex or sum(x.size for x in point.x) * point.outputs.size > MOST_JACOBIAN_ENTRIES:
         return None
     if point.witnessed:
-        return [entry for output in rows_in_doubt(prober) for entry in rejected_in_row(prober, output)]
+        return [
+            entry for output in rows_in_doubt(prober) for entry in rejected_in_row(prober, output)
+        ]
     if not point.by_rows:
         return None
     probe, jacobians = prober.probe(by_rows=True, whole=True), claimed_jacobians(point)
@@ -319,7 +378,9 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     return [
         entry
         for number, (claimed, mask) in enumerate(zip(jacobians, doubted, strict=True))
-        for entry in beyond_bound(prober, number, claimed, *columns(prober, number, probe, mask, claimed))
+        for entry in beyond_bound(
+            prober, number, claimed, *columns(prober, number, probe, mask, claimed)
+        )
     ]
 
 
@@ -328,7 +389,9 @@ def rejected_in_row(prober: Prober, output: int) -> Iterator[Entry]:
     point, one = prober.point, prober.point.outputs.unit(output)
     found = tape_diff(point, one, point.vjp(one), None, prober.rtol)
     for number, mask in enumerate(found.wrong or ()):
-        yield from (entry_of(point, number, i, output, found.claimed, found.taped) for i in places(mask))
+        yield from (
+            entry_of(point, number, i, output, found.claimed, found.taped) for i in places(mask)
+        )
 
 
 def rows_in_doubt(prober: Prober) -> Sequence[int]:
@@ -341,9 +404,13 @@ def rows_in_doubt(prober: Prober) -> Sequence[int]:
     rows = range(u.size)
     if found.wrong is not None:
         return rows
-    if all(claimed_diagonal(prober, u, gradients, number) is not None for number in range(len(point.x))):
+    if all(
+        claimed_diagonal(prober, u, gradients, number) is not None for number in range(len(point.x))
+    ):
         return []  # each column is one entry
-    bounds = flat([granted(point, c, t, prober.rtol) for c, t in zip(found.claimed, found.taped, strict=True)])
+    bounds = flat(
+        [granted(point, c, t, prober.rtol) for c, t in zip(found.claimed, found.taped, strict=True)]
+    )
     bounds = np.fmax(bounds, flat(found.bounds)) if found.bounds else bounds
     terms = (u[k] * flat(point.by_tape(point.outputs.unit(k))) for k in rows)
     return [k for k, row in enumerate(terms) if bool(hidden_terms(row, bounds, EPS**0.5).any())]
@@ -358,7 +425,9 @@ def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -
     """The same without a tape, as a mask over the columns of each input: all if the differences along a direction are
     not those of backward, else those with an entry of which an error of `POWER` would not have shown in its row."""
     both = probe.derivative.both
-    terms = [j * d.reshape(-1) for j, d in zip(jacobians, probe.direction, strict=True) if d is not None]
+    terms = [
+        j * d.reshape(-1) for j, d in zip(jacobians, probe.direction, strict=True) if d is not None
+    ]
     bars = np.where(probe.derivative.kinked, np.inf, both.bar)
     bars = bars + (ROUNDING + prober.rtol) * sum(abs(t).sum(axis=1) for t in terms)
     agree = bool((abs(sum(t.sum(axis=1) for t in terms) - both.value) <= bars).all())
@@ -369,9 +438,14 @@ def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -
 def patterns(point: Point, named: Named) -> Iterator[str]:
     """Per input whose wrong elements, all known, are whole slices along one axis, but not all: ``all of x[:, 3]``."""
     for number in named.inputs if named.exhaustive else ():
-        wrong, name = np.asarray(named.wrong[number].tolist()), point.problem.names[point.moved[number]]
+        wrong, name = (
+            np.asarray(named.wrong[number].tolist()),
+            point.problem.names[point.moved[number]],
+        )
         for axis in range(wrong.ndim):
-            at = np.flatnonzero(wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))).tolist()
+            at = np.flatnonzero(
+                wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))
+            ).tolist()
             if 1 < len(at) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()) < wrong.size:
                 run = at == list(range(at[0], at[-1] + 1)) and len(at) > 1
                 shown = f"{at[0]}:{at[-1] + 1}" if run else ", ".join(map(str, at))

@@ -60,19 +60,31 @@ def likely_causes(
     claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
     claims += [prober.claimed() for _ in range(COTANGENTS - len(claims))]
     # where a gradient of zeros was written there is nothing to search for; at second order it is what was cut off
-    sought = point.problem.order > 1 or any(bool((g[number] != 0).any()) for _, g in claims for number in wrong)
+    sought = point.problem.order > 1 or any(
+        bool((g[number] != 0).any()) for _, g in claims for number in wrong
+    )
     found = list[Diagnosis]()
     by_causes: Backward = point.vjp
     if said is not None and sought:
-        found, by_causes = explained_by_tape(point, [*claims, prober.claimed()], said.rounding, budget / OF_BUDGET)
+        found, by_causes = explained_by_tape(
+            point, [*claims, prober.claimed()], said.rounding, budget / OF_BUDGET
+        )
     names = [point.problem.names[k] for k in point.moved]
     left = [k for k in wrong if not any(names[k] in d.inputs for d in found)]
 
     def formula(number: int) -> str:
         """The code of the formula that holds for an input, and what it says."""
-        if said is not None:  # rounding of one cotangent is as large as that of another, if not at the same elements
-            bounds = said.rounding[number], 0 * said.rounding[number] + said.rounding[number].max(initial=0.0)
-            rows = [(point.by_tape(u)[number], bound) for (u, _), bound in zip(claims, bounds, strict=True)]
+        if (
+            said is not None
+        ):  # rounding of one cotangent is as large as that of another, if not at the same elements
+            bounds = (
+                said.rounding[number],
+                0 * said.rounding[number] + said.rounding[number].max(initial=0.0),
+            )
+            rows = [
+                (point.by_tape(u)[number], bound)
+                for (u, _), bound in zip(claims, bounds, strict=True)
+            ]
         elif number in jacobians:
             rows = [gradient(*jacobians[number], u, point.x[number].shape) for u, _ in claims]
         else:
@@ -81,7 +93,9 @@ def likely_causes(
             return Evidence(point, number, wrong, claims, rows).formula()
 
     told = {number: formula(number) for number in left}
-    if any(text.startswith(SWAPPED) for text in told.values()):  # then what the tape says of the others is far-fetched
+    if any(
+        text.startswith(SWAPPED) for text in told.values()
+    ):  # then what the tape says of the others is far-fetched
         others = {number: formula(number) for number in wrong if number not in left}
         told |= {number: text for number, text in others.items() if text.startswith(SWAPPED)}
     found = [d for d in found if not any(d.inputs == (names[k],) for k in told)]
@@ -90,7 +104,9 @@ def likely_causes(
     return found, point.vjp if left or not found else by_causes
 
 
-def gradient(jacobian: Array, bounds: Array, cotangent: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+def gradient(
+    jacobian: Array, bounds: Array, cotangent: Array, shape: tuple[int, ...]
+) -> tuple[Array, Array]:
     """That of a cotangent by a Jacobian, or its diagonal, and its bound."""
     u, size = cotangent, abs(cotangent)
     found = (u * jacobian, size * bounds) if jacobian.ndim == 1 else (u @ jacobian, size @ bounds)
@@ -123,7 +139,9 @@ class Evidence:
 
     def __post_init__(self) -> None:
         outputs = self.point.outputs
-        self.inputs = dict(zip((self.point.problem.names[k] for k in self.point.moved), self.point.x, strict=True))
+        self.inputs = dict(
+            zip((self.point.problem.names[k] for k in self.point.moved), self.point.x, strict=True)
+        )
         self.name, self.x = list(self.inputs.items())[self.number]
         self.outputs = [outputs.arrays[k] for k in outputs.active]
         self.out = self.outputs[0] if len(self.outputs) == 1 else None
@@ -175,7 +193,9 @@ class Evidence:
 
     def known(self, values: Array) -> bool:
         """Whether enough digits are known of such values, those of one element left out: a factor fits that."""
-        digits = np.log10(np.maximum(abs(values) / np.maximum(self.bars[0], SMALLEST["float64"]), 1.0))
+        digits = np.log10(
+            np.maximum(abs(values) / np.maximum(self.bars[0], SMALLEST["float64"]), 1.0)
+        )
         return float(digits.sum() - digits.max()) >= LEAST_KNOWN_DIGITS
 
 
@@ -199,7 +219,9 @@ def trivial(s: Evidence) -> Iterator[Formula]:
             says = f"backward passes the cotangent{of} on as it is (straight-through), which is not the derivative"
             yield Formula(f"GC122 {says}", s.truth)
     if not bool((s.analytic != 0).any()):
-        yield Formula("GC108 backward gives 0 everywhere, or None, but the derivative is not 0", s.truth)
+        yield Formula(
+            "GC108 backward gives 0 everywhere, or None, but the derivative is not 0", s.truth
+        )
     if bool((s.analytic == s.analytic[:1]).all()):
         yield Formula("GC109 backward gives the same whatever the incoming gradient is", s.truth)
 
@@ -207,7 +229,10 @@ def trivial(s: Evidence) -> Iterator[Formula]:
 def constant_factor(s: Evidence) -> Iterator[Formula]:
     """A constant factor; −1 and the numbers of elements have names of their own."""
     sizes, problem = [], s.point.problem
-    outputs = [(problem.output_names[k], "the output", s.point.outputs.arrays[k]) for k in s.point.outputs.active]
+    outputs = [
+        (problem.output_names[k], "the output", s.point.outputs.arrays[k])
+        for k in s.point.outputs.active
+    ]
     for name, called, array in ((s.name, s.name, s.x), *outputs):
         own = array.shape[name in problem.ranked :]  # what one rank of a world has
         sizes.append((f"the number of elements of {called}", prod(own)))
@@ -220,7 +245,11 @@ def constant_factor(s: Evidence) -> Iterator[Formula]:
             return ""  # of one number any factor can be found
         for what, n in sizes:
             if n >= LEAST_LENGTH and min(abs(abs(c) / n - 1), abs(abs(c) * n - 1)) <= 1e-9:
-                times = f"{factor_text(c)} · analytic" if abs(c) > 1 else f"analytic / {factor_text(1 / c)}"
+                times = (
+                    f"{factor_text(c)} · analytic"
+                    if abs(c) > 1
+                    else f"analytic / {factor_text(1 / c)}"
+                )
                 return f"GC112 numeric = {times}, and {n} is {what}"
         return f"GC101 numeric = {factor_text(c)} · analytic, for all entries"
 
@@ -245,14 +274,19 @@ def rearranged(s: Evidence) -> Iterator[Formula]:
     """That of another wrong input; in another order; what backward gives for the cotangent summed over some axes."""
     for number, (name, x) in enumerate(s.inputs.items()):
         if number in s.wrong and number != s.number and x.shape == s.x.shape:
-            yield Formula(f"{SWAPPED} numeric = the gradient that backward gives for {name}", s.claimed(number))
+            yield Formula(
+                f"{SWAPPED} numeric = the gradient that backward gives for {name}",
+                s.claimed(number),
+            )
     for words, order in orders(s.x.shape, partial(s.point.problem.axis, s.name)):
         code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
         yield Formula(f"{code} numeric = analytic {words}", np.stack(list(map(order, s.analytic))))
     if s.out is None or s.out.ndim > 4 or s.point.outputs.complex:
         return
     axis = partial(s.point.problem.axis, s.point.problem.output_names[s.point.outputs.active[0]])
-    for summed in (some for n in range(s.out.ndim) for some in itertools.combinations(range(s.out.ndim), n + 1)):
+    for summed in (
+        some for n in range(s.out.ndim) for some in itertools.combinations(range(s.out.ndim), n + 1)
+    ):
         sums = [(u.sum(axis=summed, keepdims=True) + 0 * u).reshape(-1) for u in s.of_out]
         says = f"GC106 the cotangent must be summed over {' and '.join(map(axis, summed))}"
         yield Formula(says, np.stack([s.point.vjp(u)[s.number] for u in sums]))
@@ -287,7 +321,9 @@ def functions(s: Evidence) -> Iterator[tuple[str, Array]]:
 def usable(values: Array) -> bool:
     """Whether all are finite, some are not 0, and they are more than a pattern of a few signs."""
     largest = float(abs(values).max())
-    return 0 < largest < float("inf") and (values.size >= LEAST_SIGNS or bool((abs(values) != largest).any()))
+    return 0 < largest < float("inf") and (
+        values.size >= LEAST_SIGNS or bool((abs(values) != largest).any())
+    )
 
 
 def ratios(s: Evidence) -> Iterator[Formula]:
@@ -310,7 +346,12 @@ def ratio(text: str, c: float) -> str:
 
 def terms(s: Evidence) -> Iterator[Formula]:
     """Analytic plus the cotangent times a simple function."""
-    if s.out is None or s.out.size != s.x.size or s.point.complex or not s.known(s.truth[0] - s.analytic[0]):
+    if (
+        s.out is None
+        or s.out.size != s.x.size
+        or s.point.complex
+        or not s.known(s.truth[0] - s.analytic[0])
+    ):
         return
     for name, f in (("", s.x * 0 + 1), *functions(s)):
         if usable(f) or not name:

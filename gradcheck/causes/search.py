@@ -84,7 +84,9 @@ class Mistake:
     def is_at(self, edge: Edge) -> bool:
         """Whether it is made there."""
         of_call = (edge.number, edge.output) == (self.edge.number, self.edge.output)
-        return edge.position == self.edge.position and (edge.step in self.steps if self.steps else of_call)
+        return edge.position == self.edge.position and (
+            edge.step in self.steps if self.steps else of_call
+        )
 
     def handed_on(self, edge: Edge) -> Array:
         """What is handed on in place of the right cotangent of an edge."""
@@ -102,20 +104,46 @@ class Mistake:
         if self.cost > DEAREST:
             return {1.0: 0.0}
         if not self.shared:
-            return {1.0: 0.0, -1.0: 0.5, **dict.fromkeys((2, 0.5), 1.0), **dict.fromkeys((-2, -0.5, 3, 1 / 3), 2.0)}
+            return {
+                1.0: 0.0,
+                -1.0: 0.5,
+                **dict.fromkeys((2, 0.5), 1.0),
+                **dict.fromkeys((-2, -0.5, 3, 1 / 3), 2.0),
+            }
         edge = self.edge
-        name, shapes, together = edge.step.name, [edge.right.shape, *map(np.shape, edge.given)], edge.summed
+        name, shapes, together = (
+            edge.step.name,
+            [edge.right.shape, *map(np.shape, edge.given)],
+            edge.summed,
+        )
         square = name in ("square", "pow", "sqrt", "rsqrt") or (name == "multiply" and edge.alone)
-        signed = name in ("neg", "subtract") or (name == "divide" and edge.position == 1)  # the sign is written there
-        found = {0.0: 0.0, -1.0: 0.5 if signed else 1.0, **dict.fromkeys((2.0, 0.5), 1.0 if square else 1.5)}
+        signed = name in ("neg", "subtract") or (
+            name == "divide" and edge.position == 1
+        )  # the sign is written there
+        found = {
+            0.0: 0.0,
+            -1.0: 0.5 if signed else 1.0,
+            **dict.fromkeys((2.0, 0.5), 1.0 if square else 1.5),
+        }
         found |= dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)
         for n in {n for shape in shapes for n in (*shape, int(np.prod(shape)), together) if n > 1}:
             added_up = 1.0 if n == together else 2.0
-            lengths = {n: added_up, 1 / n: added_up, n / (n - 1): 2.0, (n - 1) / n: 2.0, -n: 3.0, -1 / n: 3.0}
-            found |= {factor: min(cost, found.get(factor, cost)) for factor, cost in lengths.items()}
+            lengths = {
+                n: added_up,
+                1 / n: added_up,
+                n / (n - 1): 2.0,
+                (n - 1) / n: 2.0,
+                -n: 3.0,
+                -1 / n: 3.0,
+            }
+            found |= {
+                factor: min(cost, found.get(factor, cost)) for factor, cost in lengths.items()
+            }
         if name in MOVES:  # what reads elements several times may count them
             as_many = len({int(np.prod(shape)) for shape in shapes}) == 1
-            found = {c: cost + NO_FACTOR * (c < 0 or (c > 0 and as_many)) for c, cost in found.items()}
+            found = {
+                c: cost + NO_FACTOR * (c < 0 or (c > 0 and as_many)) for c, cost in found.items()
+            }
         return found
 
 
@@ -158,13 +186,25 @@ class Claimed(NamedTuple):
         largest = float(abs(error).max(initial=0))
         bar = rounded + EXACT_TO * largest or SMALLEST["float64"]
         drawn = abs(error[:independent])
-        wrong = drawn.size >= LEAST_NUMBERS and LEAST_DIGITS <= np.log10(np.maximum(drawn / bar, 1.0)).sum() < np.inf
+        wrong = (
+            drawn.size >= LEAST_NUMBERS
+            and LEAST_DIGITS <= np.log10(np.maximum(drawn / bar, 1.0)).sum() < np.inf
+        )
         if not wrong:  # rounding is not measured where both agree to many digits
             bar = rounded + EXACT_TO * float(abs(right).max(initial=0)) or SMALLEST["float64"]
         off = abs(error - np.vdot(right, error) / np.vdot(right, right) * right)
-        one = parallel(error) and not parallel(right)  # a number per draw, such as one that is broadcast on the way
+        one = parallel(error) and not parallel(
+            right
+        )  # a number per draw, such as one that is broadcast on the way
         several = not one and int((abs(error[0]) > bar).sum()) > 1
-        return cls(gradients, error[0], bar, wrong, wrong and bool((off <= SCREEN * largest).all()), several)
+        return cls(
+            gradients,
+            error[0],
+            bar,
+            wrong,
+            wrong and bool((off <= SCREEN * largest).all()),
+            several,
+        )
 
 
 def parallel(draws: Array) -> bool:
@@ -199,9 +239,14 @@ class CauseSearch:
         self.claimed = dict[int, Claimed]()
         truth = list(map(self.graph.gradient, self.cotangents))
         for place, k in enumerate(point.moved):
-            gradients, right = np.stack([wide(g[place]) for _, g in claims]), np.stack([t[k] for t in truth])
+            gradients, right = (
+                np.stack([wide(g[place]) for _, g in claims]),
+                np.stack([t[k] for t in truth]),
+            )
             rounded = float(rounding[place].max(initial=0))
-            self.claimed[k] = Claimed.of(gradients, right, rounded, min(len(claims), point.outputs.size))
+            self.claimed[k] = Claimed.of(
+                gradients, right, rounded, min(len(claims), point.outputs.size)
+            )
         self.wrong = [k for k, claimed in self.claimed.items() if claimed.wrong]
         self.most = self.graph.walks + max(walks, LEAST_PULLED / max(len(tape.recording.steps), 1))
 
@@ -209,7 +254,9 @@ class CauseSearch:
         """The fewest and simplest causes that explain the most inputs, each with all that say the same."""
 
         def same(cause: Cause) -> Any:
-            return cause.explains, [(mistake.candidate.code, f"{factor:.6g}") for mistake, factor in cause.mistakes]
+            return cause.explains, [
+                (mistake.candidate.code, f"{factor:.6g}") for mistake, factor in cause.mistakes
+            ]
 
         finite = all(np.isfinite(claimed.error).all() for claimed in self.claimed.values())
         causes = self.causes() if self.wrong and finite and self.reruns is not None else []
@@ -237,12 +284,18 @@ class CauseSearch:
         graph, wrong, found = self.graph, self.wrong, list[Cause]()
         steps, size = graph.recording.steps, sum(array.size for array in graph.recording.arrays)
         ruled = set(steps) if size <= MOST_RULED else set[Step]()
-        if len(steps) > self.most - graph.walks:  # rules that read each other's values are as many as so many walks
+        if (
+            len(steps) > self.most - graph.walks
+        ):  # rules that read each other's values are as many as so many walks
             ruled -= {step for run in graph.runs for step in run[:-1]}
-        groups = [] if size > MOST_TAPE_NUMBERS else [wrong, *([k] for k in wrong if len(wrong) > 1)]
+        groups = (
+            [] if size > MOST_TAPE_NUMBERS else [wrong, *([k] for k in wrong if len(wrong) > 1)]
+        )
 
         def unexplained(group: Sequence[int]) -> bool:
-            return graph.walks < self.most and not any(k in cause.explains for cause in found for k in group)
+            return graph.walks < self.most and not any(
+                k in cause.explains for cause in found for k in group
+            )
 
         for group in groups:
             probed = self.probed(group, ruled) if unexplained(group) else None
@@ -251,11 +304,18 @@ class CauseSearch:
             errors, mistakes = probed
             within = max(SCREEN, SCREEN_UNITS * graph.coarsest) * float(abs(errors).max())
             several = any(self.claimed[k].several for k in group)
-            graph.walks += 2 * DIRECTIONS + len(mistakes) / len(steps)  # a candidate costs as much as an operation
+            graph.walks += 2 * DIRECTIONS + len(mistakes) / len(
+                steps
+            )  # a candidate costs as much as an operation
             found += self.confirmed(single(mistakes, errors, within, several))
             if group is wrong and ruled and unexplained(group):
                 found += self.confirmed(repeated(graph, mistakes, within))
-            if len(group) == 1 and ruled and unexplained(group) and not self.claimed[group[0]].scaled:
+            if (
+                len(group) == 1
+                and ruled
+                and unexplained(group)
+                and not self.claimed[group[0]].scaled
+            ):
                 found += self.confirmed(paired(mistakes, errors, within))
         scaled = {k for k in wrong if self.claimed[k].scaled}
         return [cause for cause in found if not (cause.spoils and cause.explains <= scaled)]
@@ -269,7 +329,9 @@ class CauseSearch:
         """
         assert self.reruns is not None
         graph, arrays = self.graph, self.graph.recording.arrays
-        start = [wide(x) if x.dtype.name in EPSILON else x for x in arrays[: graph.recording.inputs]]
+        start = [
+            wide(x) if x.dtype.name in EPSILON else x for x in arrays[: graph.recording.inputs]
+        ]
         random, step = np.random.default_rng(3), graph.coarsest ** (1 / 3)
 
         def hold(name: str, out: Array, number: int) -> None:
@@ -278,14 +340,23 @@ class CauseSearch:
 
         errors, rows = [], []
         for _ in range(DIRECTIONS):
-            direction = [random_direction(x, scale_of(x), random) if k in group else None for k, x in enumerate(start)]
-            errors.append(along([self.claimed[k].error for k in group], [direction[k] for k in group]))
+            direction = [
+                random_direction(x, scale_of(x), random) if k in group else None
+                for k, x in enumerate(start)
+            ]
+            errors.append(
+                along([self.claimed[k].error for k in group], [direction[k] for k in group])
+            )
             sides = [self.reruns.recording(moved(start, direction, h), hold) for h in (step, -step)]
             after, before = ([] if side is None else side.arrays for side in sides)
             if not len(after) == len(before) == len(arrays):
                 return None
-            pairs = zip(after, before, strict=True)  # times 1.0: masks among the inputs count as numbers
-            rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
+            pairs = zip(
+                after, before, strict=True
+            )  # times 1.0: masks among the inputs count as numbers
+            rows.append(
+                [(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs]
+            )
         mistakes = self.projected([np.stack(changes) for changes in zip(*rows, strict=True)], ruled)
         return (np.array(errors), mistakes) if mistakes else None
 
@@ -299,9 +370,13 @@ class CauseSearch:
                 continue
             adjoint = tangents[edge.number].conj()
             right = np.real(adjoint @ edge.right.reshape(-1))
-            steps = frozenset([edge.step] if edge.position not in (Edge.INCOMING, Edge.WHOLE) else [])
+            steps = frozenset(
+                [edge.step] if edge.position not in (Edge.INCOMING, Edge.WHOLE) else []
+            )
             if not chained and not (edge.position == Edge.INCOMING and len(cotangents) == 1):
-                found.append(Mistake(edge, SHARE, right, right, steps))  # else that is the share of another edge
+                found.append(
+                    Mistake(edge, SHARE, right, right, steps)
+                )  # else that is the share of another edge
             for candidate in all_candidates(edge) if edge.step in ruled else ():
                 if (value := candidate.fitting(edge)) is not None:
                     along = np.real(adjoint @ wide(value).reshape(-1))
@@ -326,7 +401,9 @@ class CauseSearch:
             for draw, cotangents in enumerate(self.cotangents):
                 gradients = mistaken(self.graph, cotangents, cause)
                 for k, c in self.claimed.items():
-                    worst[k] = np.maximum(worst[k], abs(c.gradients[draw] - gradients[k]).max(initial=0) / c.bar)
+                    worst[k] = np.maximum(
+                        worst[k], abs(c.gradients[draw] - gradients[k]).max(initial=0) / c.bar
+                    )
                 explains = frozenset(k for k in explains if worst[k] <= 1)  # NaN stays
                 if not explains:
                     break
@@ -354,7 +431,9 @@ def in_all_equals(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]
     groups: dict[Any, list[Mistake]] = {}
     for m in mistakes:
         if m.steps and m.edge.step in graph.equals:
-            groups.setdefault((graph.equals[m.edge.step], m.edge.position, m.candidate.says), []).append(m)
+            groups.setdefault(
+                (graph.equals[m.edge.step], m.edge.position, m.candidate.says), []
+            ).append(m)
     for members in groups.values():
         sizes = [float(max(abs(m.along).max(), abs(m.right).max())) for m in members]
         group = [m for m, size in zip(members, sizes, strict=True) if size > SCREEN * max(sizes)]
@@ -370,9 +449,16 @@ def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mi
         for position, number in enumerate(run[0].edges):
             found = [shares[step, position] for step in run if (step, position) in shares]
             if len(found) == len(run) and all(m.edge.number == number for m in found):
-                for which, one, rest in (("first", found[0], found[1:]), ("last", found[-1], found[:-1])):
-                    if float(abs(one.right).max()) > SCREEN * max(float(abs(m.right).max()) for m in rest):
-                        yield together(rest, when=f", in all runs but the {which}")  # no share is no exception
+                for which, one, rest in (
+                    ("first", found[0], found[1:]),
+                    ("last", found[-1], found[:-1]),
+                ):
+                    if float(abs(one.right).max()) > SCREEN * max(
+                        float(abs(m.right).max()) for m in rest
+                    ):
+                        yield together(
+                            rest, when=f", in all runs but the {which}"
+                        )  # no share is no exception
 
 
 def together(mistakes: Sequence[Mistake], **changes: Any) -> Mistake:
@@ -386,14 +472,19 @@ def together(mistakes: Sequence[Mistake], **changes: Any) -> Mistake:
 def single(mistakes: Sequence[Mistake], errors: Array, within: float, several: bool) -> list[Cause]:
     """One mistake, with a factor. A share of `several` numbers may be off by any."""
     found = []
-    along, wanted = np.stack([m.along for m in mistakes]), errors + np.stack([m.right for m in mistakes])
+    along, wanted = (
+        np.stack([m.along for m in mistakes]),
+        errors + np.stack([m.right for m in mistakes]),
+    )
     unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
     best = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
     screen = within / float(abs(errors).max())
     for k in map(int, np.flatnonzero(abs(wanted - best[:, None] * along).max(1) <= within)):
         mistake, factor = mistakes[k], float(best[k])
         known = mistake.factors | ({factor: ANY_FACTOR} if mistake.shared and several else {})
-        near = [(cost, c) for c, cost in known.items() if abs(factor - c) <= screen * max(1.0, abs(c))]
+        near = [
+            (cost, c) for c, cost in known.items() if abs(factor - c) <= screen * max(1.0, abs(c))
+        ]
         found += [Cause([(mistake, c)], mistake.cost + cost) for cost, c in sorted(near)[:1]]
     return sorted(found, key=lambda cause: cause.rank)[:MOST_CONFIRMED]
 
@@ -405,10 +496,14 @@ def paired(mistakes: Sequence[Mistake], errors: Array, within: float) -> list[Ca
     felt = abs(changes).max(1) > within
     order = np.argsort(changes[:, 0])
     wanted = errors[0] - changes[:, 0]
-    low, high = (np.searchsorted(changes[order, 0], wanted + margin) for margin in (-within, within))
+    low, high = (
+        np.searchsorted(changes[order, 0], wanted + margin) for margin in (-within, within)
+    )
     for first in np.flatnonzero(felt & [mistake.shared for mistake, _ in both]):
         fits = order[low[first] : high[first]]
-        for second in fits[felt[fits] & (abs(changes[first] + changes[fits] - errors).max(1) <= within)]:
+        for second in fits[
+            felt[fits] & (abs(changes[first] + changes[fits] - errors).max(1) <= within)
+        ]:
             pair = [both[first], both[second]]
             if pair[0][0].edge is not pair[1][0].edge:
                 found.append(Cause(pair, sum(mistake.cost for mistake, _ in pair)))
@@ -423,7 +518,9 @@ def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Ca
     runs = {run[-1]: run for run in graph.runs}
     found = []
     for mistake in (m for m in mistakes if m.steps and m.edge.step in runs):
-        again = replace(mistake, steps=mistake.steps.union(runs[mistake.edge.step]), when=", each time")
+        again = replace(
+            mistake, steps=mistake.steps.union(runs[mistake.edge.step]), when=", each time"
+        )
         for factor in mistake.simple:
             change = tuple(np.rint((factor * mistake.along - mistake.right) / within))
             found.append((change, Cause([(again, factor)], mistake.cost + mistake.factors[factor])))

@@ -38,7 +38,10 @@ SIMPLE = 12
 
 
 def explained_by_tape(
-    point: Point, claims: Sequence[tuple[Array, Sequence[Array]]], rounding: Sequence[Array], walks: float
+    point: Point,
+    claims: Sequence[tuple[Array, Sequence[Array]]],
+    rounding: Sequence[Array],
+    walks: float,
 ) -> tuple[list[Diagnosis], Backward]:
     """The mistakes that reproduce what backward gives for some cotangents, each with its line, none if no single one,
     or pair, does; and backward as it is with these alone. See `CauseSearch` for the arguments."""
@@ -52,7 +55,9 @@ def explained_by_tape(
     return told, partial(search.gradients, [cause for cause, _ in chosen])
 
 
-def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> Iterator[Diagnosis]:
+def said(
+    tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]
+) -> Iterator[Diagnosis]:
     """A cause as reports print it; of a pair, both."""
     for k, (mistake, factor) in enumerate(cause.mistakes):
         edge, step = mistake.edge, mistake.edge.step
@@ -60,14 +65,20 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
         code, says, detail = sentence(mistake, factor)
         says = says.format(
             out=name_of_value(tape, step.first, names),
-            op=name_of_value(tape, step.first, names) if of_world(step) else quoted_step(tape, step),
+            op=name_of_value(tape, step.first, names)
+            if of_world(step)
+            else quoted_step(tape, step),
             own=name_of_value(tape, edge.number, names, step.spot),
             other=other_operand(tape, edge, names),
         )
-        says = re.sub(r"#(\d+)", lambda m: name_of_value(tape, int(m[1]), names), says) + mistake.when
+        says = (
+            re.sub(r"#(\d+)", lambda m: name_of_value(tape, int(m[1]), names), says) + mistake.when
+        )
         lines = sorted({other.line for other in same if other.file == place.file} - {place.line})
         called = {other.called for other in tape.recording.steps if other.spot == step.spot}
-        if len(called) > 1 and not mistake.when and step.called:  # a function that is called several times
+        if (
+            len(called) > 1 and not mistake.when and step.called
+        ):  # a function that is called several times
             call = source_place(step.called)
             detail += f", in the call at {Path(call.file).name}:{call.line}"
         proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
@@ -87,10 +98,18 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     """Code, what backward does, and what to say below the line."""
     edge, times = mistake.edge, factor_text(factor, 1000).replace("-", "−")
     if not mistake.shared:
-        rule = "its derivative as a whole" if edge.position == Edge.COMPOSED else f"the rule of {edge.step.name}"
+        rule = (
+            "its derivative as a whole"
+            if edge.position == Edge.COMPOSED
+            else f"the rule of {edge.step.name}"
+        )
         code, _, says, _ = mistake.candidate
         if factor != 1:
-            says = f"multiplies by {times} in place of {{other}}" if says == FORGETS else f"{says}, times {times}"
+            says = (
+                f"multiplies by {times} in place of {{other}}"
+                if says == FORGETS
+                else f"{says}, times {times}"
+            )
         return code, says, f"{rule} is wrong"
     several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
     through = "{own} in {out}" if several else "{out}"
@@ -103,7 +122,10 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
         return "GC117", missing, "its share of the gradient is missing: factor 0"
     if factor == -1:
         return "GC118", f"takes {gradient} with the wrong sign", "its share has the wrong sign"
-    says, detail = f"takes {times} times {gradient}", f"its share is {times} times what it should be"
+    says, detail = (
+        f"takes {times} times {gradient}",
+        f"its share is {times} times what it should be",
+    )
     if edge.summed > 1 and any(abs(c * edge.summed - 1) < SCREEN for c in (factor, 1 / factor)):
         return "GC112", says, f"{detail}: the number of elements there, as of a mean for a sum"
     return "GC118", says, detail
@@ -127,10 +149,16 @@ def name_of_value(tape: Tape, value: int, names: Sequence[str], within: Spot | N
             return operand + ".T" * (step.name == "transpose")
         return f"{step.name}({operand})"
     place = source_place(step.spot)
-    if composite(tape, step) and any(value in s.edges and s.spot == step.spot for s in tape.recording.steps):
+    if composite(tape, step) and any(
+        value in s.edges and s.spot == step.spot for s in tape.recording.steps
+    ):
         return quoted_step(tape, step)
     assigned = ASSIGNED.match(place.source)
-    if assigned and place.column == assigned.end() and place.end_column >= len(place.source.split("#")[0].rstrip()):
+    if (
+        assigned
+        and place.column == assigned.end()
+        and place.end_column >= len(place.source.split("#")[0].rstrip())
+    ):
         variables = [name.strip() for name in assigned[1].split(",")]
         if len(variables) == len(step.values):
             return variables[value - step.first]
@@ -166,7 +194,10 @@ def composite(tape: Tape, step: Step) -> bool:
     """Whether it is one of several operations that one call of the user's makes, such as those of a GELU."""
     steps = tape.recording.steps
     at = bisect_left(steps, step.first, key=lambda s: s.first)
-    around = [itertools.takewhile(lambda s: s.spot == step.spot, part) for part in (steps[at:], steps[:at][::-1])]
+    around = [
+        itertools.takewhile(lambda s: s.spot == step.spot, part)
+        for part in (steps[at:], steps[:at][::-1])
+    ]
     return step.spot is not None and len({s.name for s in itertools.chain(*around)}) > 1
 
 
@@ -208,7 +239,12 @@ class SourcePlace(NamedTuple):
     def told(self) -> dict[str, Any]:
         """As the parts of a diagnosis."""
         line = f"{self.file}:{self.line}" if self.line else ""
-        return {"line": line, "source_line": self.source, "column": self.column, "end_column": self.end_column}
+        return {
+            "line": line,
+            "source_line": self.source,
+            "column": self.column,
+            "end_column": self.end_column,
+        }
 
 
 def source_place(spot: Spot | None) -> SourcePlace:
@@ -232,7 +268,11 @@ def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
     shift = begins(source) - min(starts, default=column) if not file.endswith(".py") else 0
     encoded = source.encode()
     start = len(encoded[: column + shift].decode(errors="ignore"))
-    end = len(encoded[: end_column + shift].decode(errors="ignore")) if end_line == line else len(source)
+    end = (
+        len(encoded[: end_column + shift].decode(errors="ignore"))
+        if end_line == line
+        else len(source)
+    )
     return SourcePlace(file, line, start, end, source)
 
 

@@ -59,7 +59,11 @@ def select_legend(matrix: RuleMatrix) -> list[tuple[Behaviour, str]]:
 
 def list_changes(change: ReleaseChange) -> list[tuple[str, tuple[Row, ...]]]:
     """Return the differences between two releases, each with its word."""
-    return [("mended", change.fixed), ("broken", change.broken), ("broken otherwise", change.otherwise)]
+    return [
+        ("mended", change.fixed),
+        ("broken", change.broken),
+        ("broken otherwise", change.otherwise),
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------------- text
@@ -104,7 +108,9 @@ def as_text(matrix: RuleMatrix, width: int = TEXT_WIDTH) -> str:
         if rows:
             lines += ["", *columns.lines(heading.upper(), titles)]
         for row in rows:
-            lines += columns.lines(row.rule.says, [str(row.cells[backend]) for backend in matrix.backends])
+            lines += columns.lines(
+                row.rule.says, [str(row.cells[backend]) for backend in matrix.backends]
+            )
             for note in row.notes:
                 lines += _note_lines(note, matrix, width)
 
@@ -124,7 +130,9 @@ def _note_lines(note: Note, matrix: RuleMatrix, width: int) -> list[str]:
 
 
 def _indent(line: str, width: int) -> list[str]:
-    return textwrap.wrap(line, width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False)
+    return textwrap.wrap(
+        line, width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- JSON
@@ -132,7 +140,9 @@ def as_json(matrix: RuleMatrix) -> str:
     """Return an object for programs: each rule with its cells and notes; each scenario; the changes."""
     scenarios = {}
     for scenario, behaviours in matrix.scenarios.items():
-        scenarios[scenario] = {backend: _word(behaviour) for backend, behaviour in behaviours.items()}
+        scenarios[scenario] = {
+            backend: _word(behaviour) for backend, behaviour in behaviours.items()
+        }
 
     changes = []
     for change in matrix.changes():
@@ -184,7 +194,9 @@ def _note_object(note: Note) -> dict[str, Any]:
 
 def _word(behaviour: Behaviour) -> str:
     """Return a behaviour in letters."""
-    return {Behaviour.HOLDS: "as documented", Behaviour.NOT_RUN: "not run"}.get(behaviour, str(behaviour))
+    return {Behaviour.HOLDS: "as documented", Behaviour.NOT_RUN: "not run"}.get(
+        behaviour, str(behaviour)
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- badges
@@ -196,7 +208,9 @@ def as_badges(matrix: RuleMatrix, folder: Path) -> dict[Path, str]:
     badges = {}
     _, rows = matrix.kinds()[0]
     for backend in matrix.backends:
-        ran = [cell for row in rows if (cell := row.cells[backend]).behaviour is not Behaviour.NOT_RUN]
+        ran = [
+            cell for row in rows if (cell := row.cells[backend]).behaviour is not Behaviour.NOT_RUN
+        ]
         kept = sum(not cell.fails for cell in ran)
         badge = {
             "schemaVersion": 1,
@@ -222,12 +236,16 @@ ROOM = "gradcheck.conformance"
 def as_markdown(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> str:
     """Return a page: counts, releases, two tables with notes in the last column, an index, `programs` by scenario."""
     page = templates(ROOM, escaped=False).get_template("matrix.md.jinja")
-    return page.render(_template_values(matrix, programs) | {"introduction": INTRODUCTION, "text": text})
+    return page.render(
+        _template_values(matrix, programs) | {"introduction": INTRODUCTION, "text": text}
+    )
 
 
 def as_html(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> str:
     """Return a page, readable without a network and without JavaScript, with `programs` by scenario."""
-    return templates(ROOM).get_template("matrix.html.jinja").render(_template_values(matrix, programs))
+    return (
+        templates(ROOM).get_template("matrix.html.jinja").render(_template_values(matrix, programs))
+    )
 
 
 def make_page_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | None:
@@ -256,7 +274,9 @@ def _template_values(matrix: RuleMatrix, programs: Mapping[str, str] | None) -> 
         "span": describe_backends,
         "title": column_title,
         "changed": list_changes,
-        "otherwise": lambda row: describe_backends(matrix.breaking(row), matrix.backends) or Behaviour.HOLDS,
+        "otherwise": lambda row: (
+            describe_backends(matrix.breaking(row), matrix.backends) or Behaviour.HOLDS
+        ),
         "one_line": one_line,
         "programs": programs or {},
     }

@@ -30,7 +30,9 @@ def run_with_pin(case: Case, run: Callable[[Case], Result]) -> Result:
 
     reason = f"{entry.why} ({entry.issue})" if entry.issue else entry.why
     if documented.status in _HOLDS:
-        message = f"does what is documented, but something else was observed: {reason}. Remove the entry."
+        message = (
+            f"does what is documented, but something else was observed: {reason}. Remove the entry."
+        )
         return documented.model_copy(update={"status": Status.XPASS, "message": message})
 
     if entry.observed.crash or entry.observed.hang:
@@ -69,7 +71,11 @@ def _neither(documented: Result, last: Result, reason: str, expected: str) -> Re
     """Return the failure of a backend that does neither what is documented nor what is pinned."""
     message = f"does neither what is documented nor what was observed ({reason}): {expected}{last.message}"
     status = last.status if last.status in (Status.CRASH, Status.TIMEOUT) else Status.FAIL
-    update = {"status": status, "message": message, "details": (*last.details, *_details(documented))}
+    update = {
+        "status": status,
+        "message": message,
+        "details": (*last.details, *_details(documented)),
+    }
     return last.model_copy(update=update)
 
 

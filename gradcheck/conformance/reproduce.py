@@ -20,7 +20,11 @@ from gradcheck.conformance.behaviour import Behaviour, classify_deviation
 from gradcheck.spec.model import BackendExpectation, Expect, Raises, Scenario
 from gradcheck.support.user_error import UserError
 
-HEADER = {"np": "import numpy as np", "paddle": "import paddle", "PyLayer": "from paddle.autograd import PyLayer"}
+HEADER = {
+    "np": "import numpy as np",
+    "paddle": "import paddle",
+    "PyLayer": "from paddle.autograd import PyLayer",
+}
 """What a scenario's code finds without importing it, and how a program does."""
 MOST_WRITTEN = 40
 """Elements of an input that are written out; a larger one is drawn."""
@@ -51,28 +55,40 @@ def write_program(case: Case) -> str:
     title = scenario.title or scenario.id
     said += comment(f"Asked for: {title[0].lower()}{title[1:]}")
     code = "\n".join(program_lines(case, entries))
-    needed = [line for name, line in HEADER.items() if re.search(rf"\b{name}\b", code) and line not in code]
+    needed = [
+        line
+        for name, line in HEADER.items()
+        if re.search(rf"\b{name}\b", code) and line not in code
+    ]
     return "\n".join([*said, *needed, "", code.strip("\n"), ""])
 
 
 def is_visible(documented: Expect, entry: BackendExpectation) -> bool:
     """Whether what is observed can be told from what is documented other than by the words of a message."""
     observed, asked = entry.observed, documented.raises
-    if classify_deviation(documented, entry) is not Behaviour.OTHER_ERROR or observed is None or asked is None:
+    if (
+        classify_deviation(documented, entry) is not Behaviour.OTHER_ERROR
+        or observed is None
+        or asked is None
+    ):
         return True
     return observed.raises is not None and observed.raises.type != asked.type
 
 
 def comment(text: str) -> list[str]:
     """A comment of a program, folded."""
-    return textwrap.wrap(text, COMMENT_WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
+    return textwrap.wrap(
+        text, COMMENT_WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False
+    )
 
 
 def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
     """The lines of a program made from the scenario."""
     scenario, expect = case.scenario, case.scenario.expect
     in_world = scenario.world_at(case.parameters) is not None
-    parameters = [f"{name} = {value!r}" for name, value in case.variables.items() if name != "dtype"]
+    parameters = [
+        f"{name} = {value!r}" for name, value in case.variables.items() if name != "dtype"
+    ]
     if scenario.script is not None:
         prepared = scenario.layer.rstrip().split("\n") if isinstance(scenario.layer, str) else []
         body = [*parameters, *prepared, *scenario.script.rstrip().split("\n")]
@@ -85,7 +101,9 @@ def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str
     checks = list(asserted(expect))
     ends = any(one.observed.crash or one.observed.raises for one in entries if one.observed)
     if not (checks or expect.raises or expect.warns or ends):
-        raise NoProgramError(f"{scenario.id}: the gradient check alone shows it: `gradcheck run {scenario.id}`")
+        raise NoProgramError(
+            f"{scenario.id}: the gradient check alone shows it: `gradcheck run {scenario.id}`"
+        )
     definitions = leading_definitions(body)
     yield from body[:definitions]
     body = body[definitions:]
@@ -111,7 +129,11 @@ def input_lines(case: Case) -> Iterator[str]:
         array = make_input(spec, dtype, random, Path(case.scenario.path).parent)
         stopped = f"stop_gradient={spec.stop_gradient}"
         if 0 < array.size <= MOST_WRITTEN:
-            digits = np.round(np.asarray(array, np.float64), 3).tolist() if array.dtype.kind == "f" else array.tolist()
+            digits = (
+                np.round(np.asarray(array, np.float64), 3).tolist()
+                if array.dtype.kind == "f"
+                else array.tolist()
+            )
             values = str(digits)
         else:
             values = f"np.random.default_rng(0).standard_normal({list(array.shape)})"
@@ -124,7 +146,11 @@ def apply_lines(scenario: Scenario) -> Iterator[str]:
     arguments = ", ".join(scenario.inputs)
     yield f"out = {scenario.call or f'{classes[-1]}.apply({arguments})'}"
     yield "outs = out if isinstance(out, (list, tuple)) else [out]"
-    start = "None" if scenario.expect.cotangent is None else f"paddle.to_tensor({scenario.expect.cotangent})"
+    start = (
+        "None"
+        if scenario.expect.cotangent is None
+        else f"paddle.to_tensor({scenario.expect.cotangent})"
+    )
     yield "ends = [one for one in outs if isinstance(one, paddle.Tensor) and not one.stop_gradient]"
     yield "if ends:"
     yield f"    paddle.autograd.backward(ends, [{start}] + [None] * (len(ends) - 1))"
@@ -133,7 +159,9 @@ def apply_lines(scenario: Scenario) -> Iterator[str]:
 def leading_definitions(lines: list[str]) -> int:
     """How many lines at the beginning import and define, and do nothing else."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
-    first = next((one for one in ast.parse("\n".join(lines)).body if not isinstance(one, kinds)), None)
+    first = next(
+        (one for one in ast.parse("\n".join(lines)).body if not isinstance(one, kinds)), None
+    )
     return len(lines) if first is None else first.lineno - 1
 
 

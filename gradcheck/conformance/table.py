@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from gradcheck.backends.base import kind_of, version_of
 from gradcheck.case.case import Case
-from gradcheck.conformance.behaviour import GRAVE, NO_FAILURE, NOT_DEVIATING, ORDER, Behaviour, behaviour_of
+from gradcheck.conformance.behaviour import (
+    GRAVE,
+    NO_FAILURE,
+    NOT_DEVIATING,
+    ORDER,
+    Behaviour,
+    behaviour_of,
+)
 from gradcheck.conformance.catalogue import Document, Rule, iterate_rules
 from gradcheck.result import Result
 
@@ -115,13 +122,21 @@ class RuleMatrix(NamedTuple):
     def kinds(self) -> list[tuple[str, list[Row]]]:
         """Return two tables: the rules of the documents, and observations where these are silent."""
         return [
-            ("The rules of the documents", [row for row in self.rows if not row.document.is_observation]),
-            ("Observations where documents are silent", [row for row in self.rows if row.document.is_observation]),
+            (
+                "The rules of the documents",
+                [row for row in self.rows if not row.document.is_observation],
+            ),
+            (
+                "Observations where documents are silent",
+                [row for row in self.rows if row.document.is_observation],
+            ),
         ]
 
     def broken_by(self, backend: str) -> list[Row]:
         """Return the rules that a backend does not keep, the worst first."""
-        return sorted((row for row in self.rows if row.cells[backend].fails), key=lambda row: row.severity)
+        return sorted(
+            (row for row in self.rows if row.cells[backend].fails), key=lambda row: row.severity
+        )
 
     def breaking(self, row: Row) -> list[str]:
         """Return the backends that do not keep a rule."""
@@ -155,7 +170,10 @@ class RuleMatrix(NamedTuple):
         """For each behaviour, as documented first, count the rows in which each backend does that."""
         table = []
         for behaviour in sorted(ORDER, key=lambda one: one is not Behaviour.HOLDS):
-            numbers = [sum(row.cells[name].behaviour is behaviour for row in rows) for name in self.backends]
+            numbers = [
+                sum(row.cells[name].behaviour is behaviour for row in rows)
+                for name in self.backends
+            ]
             if any(numbers):
                 table.append((behaviour, numbers))
         return table
@@ -185,7 +203,10 @@ class CaseBehaviour(NamedTuple):
 
 
 def build_matrix(
-    documents: Iterable[Document], cases: Sequence[Case], results: Iterable[Result], made: str | None = None
+    documents: Iterable[Document],
+    cases: Sequence[Case],
+    results: Iterable[Result],
+    made: str | None = None,
 ) -> RuleMatrix:
     """Build the matrix of the rules of some documents from the results of cases.
 
@@ -208,7 +229,15 @@ def build_matrix(
         if rule.id in by_tag:
             cited = by_tag[rule.id]
             scenarios = tuple(group_by_scenario(cited))
-            rows.append(Row(rule, document, make_cells(cited, backends), make_notes(cited, backends), scenarios))
+            rows.append(
+                Row(
+                    rule,
+                    document,
+                    make_cells(cited, backends),
+                    make_notes(cited, backends),
+                    scenarios,
+                )
+            )
 
     worst = worst_by_scenario(outcomes)
     matrix = RuleMatrix(backends, tuple(rows), find_grave(outcomes, backends), worst)
@@ -225,7 +254,9 @@ def group_by_scenario(outcomes: Iterable[CaseBehaviour]) -> dict[str, list[CaseB
 
 def worst_by_scenario(outcomes: Iterable[CaseBehaviour]) -> dict[str, dict[str, Behaviour]]:
     """Return by scenario and backend the worst behaviour."""
-    return {scenario: worst_by_backend(group) for scenario, group in group_by_scenario(outcomes).items()}
+    return {
+        scenario: worst_by_backend(group) for scenario, group in group_by_scenario(outcomes).items()
+    }
 
 
 def worst_by_backend(outcomes: Iterable[CaseBehaviour]) -> dict[str, Behaviour]:
@@ -278,7 +309,15 @@ def make_notes(outcomes: Sequence[CaseBehaviour], backends: Sequence[str]) -> tu
     notes = []
     for (deviation, on), scenarios in scenarios_of.items():
         first, fixed = find_lifetime(on, [worst[scenario] for scenario in scenarios], backends)
-        note = Note(deviation.behaviour, on, deviation.reason, tuple(scenarios), deviation.issue, first, fixed)
+        note = Note(
+            deviation.behaviour,
+            on,
+            deviation.reason,
+            tuple(scenarios),
+            deviation.issue,
+            first,
+            fixed,
+        )
         notes.append(note)
     return tuple(sorted(notes, key=lambda note: ORDER.index(note.behaviour)))
 
@@ -299,11 +338,15 @@ def find_lifetime(
     return column_title(seen[0]), column_title(later[0]) if is_fixed else ""
 
 
-def find_grave(outcomes: Sequence[CaseBehaviour], backends: Sequence[str]) -> tuple[GraveFinding, ...]:
+def find_grave(
+    outcomes: Sequence[CaseBehaviour], backends: Sequence[str]
+) -> tuple[GraveFinding, ...]:
     """Return the deviations that are in `GRAVE`."""
     worst = worst_by_scenario(outcomes)
     findings = []
-    for note in make_notes([outcome for outcome in outcomes if outcome.behaviour in GRAVE], backends):
+    for note in make_notes(
+        [outcome for outcome in outcomes if outcome.behaviour in GRAVE], backends
+    ):
         cells = {**dict.fromkeys(backends, Behaviour.NOT_RUN), **worst[note.scenarios[0]]}
         findings.append(GraveFinding(note, cells))
 

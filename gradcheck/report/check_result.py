@@ -54,7 +54,9 @@ class CheckResult(GradientSummary):
     def _repr_html_(self) -> str:
         """For notebooks, which may be light or dark: text in their own colour, the verdict in a pair of ours."""
         color = COLORS.get(self.verdict, "#b3261e")
-        status, said = (html.escape(text) for text in (self.status(), safe("\n".join(self.lines()))))
+        status, said = (
+            html.escape(text) for text in (self.status(), safe("\n".join(self.lines())))
+        )
         return (
             f'<div style="border: 1px solid {color}; border-left-width: 6px; padding: 6px 10px; overflow-x: auto">'
             f'<b style="color: #fff; background: {color}; padding: 1px 6px">{status}</b>'
@@ -68,7 +70,9 @@ class CheckResult(GradientSummary):
 
         color = "green" if self.verdict.green else "red"
         body = Text(safe("\n".join(self.lines())))
-        return Panel(body, title=Text(self.status(), f"bold {color}"), title_align="left", border_style=color)
+        return Panel(
+            body, title=Text(self.status(), f"bold {color}"), title_align="left", border_style=color
+        )
 
     def __rich_repr__(self) -> None:  # type: ignore[override]
         """None: within lists and dicts rich then takes the `repr`, not pydantic's list of the fields."""

@@ -62,12 +62,21 @@ class RichScreen:
         quiet: bool = False,
         again_options: str = "",
     ) -> None:
-        self.console, self.verbose, self.quiet, self.again_options = console, verbose, quiet, again_options
+        self.console, self.verbose, self.quiet, self.again_options = (
+            console,
+            verbose,
+            quiet,
+            again_options,
+        )
         self.current = CurrentCases()
         is_wide = progress_console.width >= NARROW_SCREEN
         self.progress = progress.Progress(
             progress.MofNCompleteColumn(table_column=Column(no_wrap=True)),
-            *([progress.BarColumn(BAR_WIDTH, complete_style="default", finished_style="default")] if is_wide else []),
+            *(
+                [progress.BarColumn(BAR_WIDTH, complete_style="default", finished_style="default")]
+                if is_wide
+                else []
+            ),
             progress.TimeElapsedColumn(),
             progress.TimeRemainingColumn(),
             self.current,
@@ -79,7 +88,11 @@ class RichScreen:
 
     @contextmanager
     def running(
-        self, header: str, total: int, settings: str = "", at_work: Callable[[], Sequence[str]] = tuple
+        self,
+        header: str,
+        total: int,
+        settings: str = "",
+        at_work: Callable[[], Sequence[str]] = tuple,
     ) -> Iterator[None]:
         """Print the `header` and the `settings`; show the progress bar while cases run.
 
@@ -90,7 +103,9 @@ class RichScreen:
             if line and not self.quiet:
                 self.console.print(Text(line, "dim"))
         self.task = self.progress.add_task("", total=total)
-        with nullcontext() if self.progress.disable else self.progress:  # rich 14 ends a disabled one with a line
+        with (
+            nullcontext() if self.progress.disable else self.progress
+        ):  # rich 14 ends a disabled one with a line
             yield
 
     def count(self, result: Result) -> None:
@@ -139,7 +154,9 @@ class CurrentCases(progress.ProgressColumn):
         return Text.assemble(counts, "  " if counts else "", (names, "dim"))
 
 
-def make_panel(result: Result, again_options: str, width: int, entries: int, others: Sequence[Result]) -> Panel:
+def make_panel(
+    result: Result, again_options: str, width: int, entries: int, others: Sequence[Result]
+) -> Panel:
     """Return what is wrong with one result, how to run it again, and `others` like it, in lines of at most `width`."""
     status = " ".join([str(result.status), *marks(result.gradient)])
     which = f"{one_line(result.name)} · {place(result)}"
@@ -148,7 +165,9 @@ def make_panel(result: Result, again_options: str, width: int, entries: int, oth
     if title.cell_len > width:  # rich cuts a title that is too long
         title = Text(status, style_of(result.status))
         lines = [Text(which, overflow="fold"), *lines]
-    return Panel(Group(*lines), title=title, title_align="left", border_style=style_of(result.status))
+    return Panel(
+        Group(*lines), title=title, title_align="left", border_style=style_of(result.status)
+    )
 
 
 def style_of(status: Status) -> str:
@@ -203,7 +222,9 @@ def message_below(result: Result) -> Padding:
 
 def file_counts(results: Sequence[Result]) -> Text:
     """Return the counts of the results of a file by status: in one line if that is short."""
-    words = [Text(f"{count} {status}", style_of(status)) for status, count in counts_of(results).items()]
+    words = [
+        Text(f"{count} {status}", style_of(status)) for status, count in counts_of(results).items()
+    ]
     line = Text(", ").join(words)
     return line if line.cell_len <= COUNTS_WIDTH else Text("\n").join(words)
 

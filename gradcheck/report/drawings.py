@@ -55,15 +55,22 @@ def heat_maps(gradient: GradientSummary) -> list[HeatMap]:
     by_pair: dict[tuple[str, str], list[WrongEntry]] = {}
     for entry in worst_first(gradient.wrong):
         by_pair.setdefault((entry.input, entry.output), []).append(entry)
-    return [heat_map(gradient, *pair, entries) for pair, entries in by_pair.items() if len(entries) > 1]
+    return [
+        heat_map(gradient, *pair, entries) for pair, entries in by_pair.items() if len(entries) > 1
+    ]
 
 
-def heat_map(gradient: GradientSummary, input: str, output: str, entries: list[WrongEntry]) -> HeatMap:
+def heat_map(
+    gradient: GradientSummary, input: str, output: str, entries: list[WrongEntry]
+) -> HeatMap:
     """The wrong entries of one output with respect to one input among the others up to the last of them."""
     wrong, total = gradient.wrong_counts.get(input, (0, 0))
     listed = {entry.index for entry in gradient.wrong if entry.input == input}
     whole = gradient.exhaustive and len(listed) == wrong  # so that no further element is wrong
-    columns, rows = side({entry.index for entry in entries}, total), side({entry.output_index for entry in entries}, 0)
+    columns, rows = (
+        side({entry.index for entry in entries}, total),
+        side({entry.output_index for entry in entries}, 0),
+    )
     found = {(entry.index, entry.output_index): entry for entry in reversed(entries)}
 
     def cells() -> Iterator[HeatMapCell]:
@@ -151,18 +158,28 @@ class LogAxis:
 
 def decade(value: float) -> float:
     """The logarithm of a value; what is no number counts as infinite."""
-    return min(max(math.log10(value), LEAST), LARGEST) if 0 < value < math.inf else LEAST if value <= 0 else LARGEST
+    return (
+        min(max(math.log10(value), LEAST), LARGEST)
+        if 0 < value < math.inf
+        else LEAST
+        if value <= 0
+        else LARGEST
+    )
 
 
 def plot(scan: StepScan) -> Plot:
     """The plot of a scan, for the template to draw."""
     rows = [
         (step, absolute_error(difference, scan.value), rounding)
-        for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True)
+        for step, difference, rounding in zip(
+            scan.steps, scan.differences, scan.rounding, strict=True
+        )
     ]
     rows = [row for row in rows if all(map(math.isfinite, row))]
     off = absolute_error(scan.analytic, scan.value)
-    shown = [error for _, error, _ in rows if error > 0] + [one for one in (scan.bar, off) if 0 < one < math.inf]
+    shown = [error for _, error, _ in rows if error > 0] + [
+        one for one in (scan.bar, off) if 0 < one < math.inf
+    ]
     x = LogAxis(scan.steps, FRAME["left"], FRAME["right"])
     y = LogAxis(shown or [1.0], FRAME["bottom"], FRAME["top"])
     return Plot(

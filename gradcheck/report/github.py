@@ -19,7 +19,9 @@ def as_github(report: Report) -> str:
 
     Failures of one cause are one annotation, which names them.
     """
-    failures = sorted((one for one in report.results if not one.status.green), key=lambda one: -error_of(one))
+    failures = sorted(
+        (one for one in report.results if not one.status.green), key=lambda one: -error_of(one)
+    )
     shown = by_cause(failures)[:SHOWN]
     lines = [annotation(first, report.again, others) for first, *others in shown]
     if left := len(failures) - sum(map(len, shown)):

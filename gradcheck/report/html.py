@@ -52,7 +52,12 @@ def as_html(report: Report) -> str:
     environment = templates()
     environment.filters["one_line"] = one_line
     environment.globals.update(
-        FRAME, place=place, number=number, shown_path=shown_path, cell=CELL, entries_shown=ENTRIES_SHOWN
+        FRAME,
+        place=place,
+        number=number,
+        shown_path=shown_path,
+        cell=CELL,
+        entries_shown=ENTRIES_SHOWN,
     )
     cases = {case.name: case for case in report.cases}
     cards = {one.name: card(one, report.again, cases.get(one.cases[0])) for one in report.results}
@@ -80,7 +85,11 @@ def as_html(report: Report) -> str:
 def heading(result: Result) -> tuple[str, str]:
     """What a group of failures has in common: the cause in words, and its ``file:line`` if it has one."""
     cause = cause_with_line(result)
-    return (one_line(result.message), "") if cause is None else (one_line(cause.text), shown_line(cause))
+    return (
+        (one_line(result.message), "")
+        if cause is None
+        else (one_line(cause.text), shown_line(cause))
+    )
 
 
 def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
@@ -107,7 +116,10 @@ def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
         "wrong": wrong,
         "maps": heat_maps(gradient) if gradient is not None else [],
         "plot": plot(gradient.scan) if gradient is not None and gradient.scan is not None else None,
-        "commands": [one_line(again(result, options)), *(explaining(gradient) if gradient is not None else [])],
+        "commands": [
+            one_line(again(result, options)),
+            *(explaining(gradient) if gradient is not None else []),
+        ],
     }
 
 
@@ -116,11 +128,15 @@ def shown_causes(result: Result, said: list[str]) -> Iterator[ShownCause]:
     for label, found in told_causes(result.gradient, said) if result.gradient is not None else ():
         if label or found.line:
             where = shown_line(found) if found.line else ""
-            yield ShownCause(label, one_line(found.text), where, marked(found), one_line(found.detail))
+            yield ShownCause(
+                label, one_line(found.text), where, marked(found), one_line(found.detail)
+            )
 
 
 def marked(found: Diagnosis) -> tuple[str, str, str]:
     """The line of a cause before, within and after the operation."""
     source, start, end = window(found, SOURCE_SHOWN)
-    before, within, after = (safe(part) for part in (source[:start], source[start:end], source[end:]))
+    before, within, after = (
+        safe(part) for part in (source[:start], source[start:end], source[end:])
+    )
     return before, within, after

@@ -21,7 +21,9 @@ def as_junit(report: Report) -> str:
     root = ElementTree.Element("testsuites", name="gradcheck", time=f"{report.seconds:.3f}")
     for path, group in groupby(report.results, key=lambda result: result.path):
         members = list(group)
-        suite = ElementTree.SubElement(root, "testsuite", name=shown_path(path), timestamp=report.started)
+        suite = ElementTree.SubElement(
+            root, "testsuite", name=shown_path(path), timestamp=report.started
+        )
         for result in members:
             add_case(suite, result, report.again)
         counts(suite, members)
@@ -34,7 +36,9 @@ def counts(element: ElementTree.Element, results: list[Result] | tuple[Result, .
     """Say how many there are of each kind."""
     element.set("tests", str(len(results)))
     element.set("errors", str(sum(one.status in ERRORS for one in results)))
-    element.set("failures", str(sum(not one.status.green and one.status not in ERRORS for one in results)))
+    element.set(
+        "failures", str(sum(not one.status.green and one.status not in ERRORS for one in results))
+    )
     element.set("skipped", str(sum(one.status in SKIPPED for one in results)))
     if element.tag == "testsuite":
         element.set("time", f"{sum(one.seconds for one in results):.3f}")

@@ -17,7 +17,10 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$:@])")
 
 def as_markdown(report: Report) -> str:
     """The summary, a table of counts by file, and each cause of failures as it is on the screen."""
-    parts = [f"## gradcheck: {summary(report.results, report.seconds, report.not_run)}", status_table(report)]
+    parts = [
+        f"## gradcheck: {summary(report.results, report.seconds, report.not_run)}",
+        status_table(report),
+    ]
     parts += [block(first, report.again, others) for first, *others in by_cause(report.results)]
     known = [one for one in report.results if one.status.green and one.message]
     if known:
@@ -49,4 +52,9 @@ def block(result: Result, again: str, others: Sequence[Result]) -> str:
 
 def text(raw: str) -> str:
     """`raw` on one line, with everything escaped that markdown, HTML or GitHub's mentions would read as more."""
-    return _SPECIAL.sub(r"\\\1", one_line(raw)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    return (
+        _SPECIAL.sub(r"\\\1", one_line(raw))
+        .replace("\\<", "&lt;")
+        .replace("\\>", "&gt;")
+        .replace("\\&", "&amp;")
+    )

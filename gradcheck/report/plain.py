@@ -40,7 +40,9 @@ def result_line(result: Result) -> str:
     parts = [str(result.status), one_line(result.name), place(result)]
     if result.gradient is not None and result.gradient.wrong and result.status is Status.FAIL:
         worst = worst_first(result.gradient.wrong)[0]
-        parts.append(f"{element(worst.input, worst.index)} rel={worst.relative_error:.1e} bar={worst.bar:.0e}")
+        parts.append(
+            f"{element(worst.input, worst.index)} rel={worst.relative_error:.1e} bar={worst.bar:.0e}"
+        )
     elif result.message:
         parts.append(one_line(result.message))
     return " ".join([*parts, *marks(result.gradient), f"{result.seconds:.2f}s"])
@@ -50,16 +52,30 @@ class PlainScreen:
     """Shows each result as soon as it is its turn, on stdout; now and then a sign of life on stderr."""
 
     def __init__(
-        self, *, verbose: bool = False, quiet: bool = False, color: bool = False, again_options: str = ""
+        self,
+        *,
+        verbose: bool = False,
+        quiet: bool = False,
+        color: bool = False,
+        again_options: str = "",
     ) -> None:
-        self.verbose, self.quiet, self.color, self.again_options = verbose, quiet, color, again_options
+        self.verbose, self.quiet, self.color, self.again_options = (
+            verbose,
+            quiet,
+            color,
+            again_options,
+        )
         self.done = 0
         self.told: dict[tuple[str, ...], str] = {}
         """The causes that had a block, and the name of the first case of each."""
 
     @contextmanager
     def running(
-        self, header: str, total: int, settings: str = "", at_work: Callable[[], Sequence[str]] = tuple
+        self,
+        header: str,
+        total: int,
+        settings: str = "",
+        at_work: Callable[[], Sequence[str]] = tuple,
     ) -> Iterator[None]:
         """While cases run: what is `settings` and signs of life on stderr. No `header`: a line is a result."""
         if settings and not self.quiet:
@@ -71,7 +87,8 @@ class PlainScreen:
                 seconds = time.monotonic() - started
                 now = f"; running: {safe(', '.join(names))}" if (names := at_work()) else ""
                 click.echo(
-                    f"gradcheck: {self.done} of {count(total, 'case')} done after {seconds:.0f} s{now}", err=True
+                    f"gradcheck: {self.done} of {count(total, 'case')} done after {seconds:.0f} s{now}",
+                    err=True,
                 )
 
         thread = threading.Thread(target=beat, daemon=True)
@@ -94,12 +111,18 @@ class PlainScreen:
         if self.color:
             word = str(result.status)
             line = (
-                click.style(word, fg=color_of(result.status), bold=None if result.status.green else True)
+                click.style(
+                    word, fg=color_of(result.status), bold=None if result.status.green else True
+                )
                 + line[len(word) :]
             )
         click.echo(line, color=self.color)
         if not result.status.green:
-            said = one_line(result.message) if result.message and one_line(result.message) in line else ""
+            said = (
+                one_line(result.message)
+                if result.message and one_line(result.message) in line
+                else ""
+            )
             entries = ALL_ENTRIES if self.verbose else ENTRIES_SHOWN
             block = failure_block(result, self.again_options, entries=entries)
             first = self.told.setdefault(key_of(result), result.name)

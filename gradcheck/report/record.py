@@ -30,16 +30,29 @@ class Report(BaseModel):
     """A run: what ran it, how it was asked for, and its results in the order of the scenarios."""
 
     model_config = ConfigDict(  # few runs write one, and building it takes as long as reading a file of scenarios
-        frozen=True, ser_json_inf_nan="strings", json_schema_serialization_defaults_required=True, defer_build=True
+        frozen=True,
+        ser_json_inf_nan="strings",
+        json_schema_serialization_defaults_required=True,
+        defer_build=True,
     )
 
     format: str = Field(default="gradcheck-report/1", description="The format of this file.")
-    gradcheck: str = Field(default_factory=lambda: __version__, description="The version of gradcheck.")
-    python: str = Field(default_factory=platform.python_version, description="The version of Python.")
-    platform: str = Field(default_factory=platform.platform, description="The system, in Python's words.")
-    versions: dict[str, str] = Field(default_factory=lambda: versions(), description="Of packages that compute.")
+    gradcheck: str = Field(
+        default_factory=lambda: __version__, description="The version of gradcheck."
+    )
+    python: str = Field(
+        default_factory=platform.python_version, description="The version of Python."
+    )
+    platform: str = Field(
+        default_factory=platform.platform, description="The system, in Python's words."
+    )
+    versions: dict[str, str] = Field(
+        default_factory=lambda: versions(), description="Of packages that compute."
+    )
     command: tuple[str, ...] = Field(default=(), description="The arguments of the command line.")
-    again: str = Field(default="", description="Options with which one of the cases runs again as it ran here.")
+    again: str = Field(
+        default="", description="Options with which one of the cases runs again as it ran here."
+    )
     seeds: tuple[int, ...] = Field(default=(), description="The seeds of the cases, each once.")
     started: str = Field(default="", description="When the run began: ISO 8601, UTC.")
     seconds: float = Field(default=0.0, description="How long it took.")
@@ -85,7 +98,11 @@ def json_data(report: Report) -> dict[str, Any]:
 def report_schema() -> dict[str, Any]:
     """The JSON Schema of a report as `as_json` writes it."""
     found: dict[str, Any] = _with_texts(Report.model_json_schema(mode="serialization"))
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "A report of gradcheck"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **found,
+        "title": "A report of gradcheck",
+    }
 
 
 def _with_texts(schema: Any) -> Any:

@@ -38,7 +38,11 @@ def number(value: float) -> str:
 
 def marks(gradient: GradientSummary | None) -> list[str]:
     """The marks of a verdict in one pair of brackets, to stand beside the status; empty if it has none."""
-    return [f"[{one_line(', '.join(gradient.marks))}]"] if gradient is not None and gradient.marks else []
+    return (
+        [f"[{one_line(', '.join(gradient.marks))}]"]
+        if gradient is not None and gradient.marks
+        else []
+    )
 
 
 def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
@@ -47,7 +51,10 @@ def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
 
 
 def gradient_lines(
-    gradient: GradientSummary | None, said: Sequence[str] = (), width: int | None = None, shown: int = ENTRIES_SHOWN
+    gradient: GradientSummary | None,
+    said: Sequence[str] = (),
+    width: int | None = None,
+    shown: int = ENTRIES_SHOWN,
 ) -> list[str]:
     """What there is to say about a gradient: its wrong entries, `shown` of them, and what the cause is.
 
@@ -70,7 +77,9 @@ def told_causes(gradient: GradientSummary, said: Sequence[str]) -> Iterator[tupl
     """Each cause with its label: that of `LABELS`, ``broken`` for a contract, or ``likely``; with nothing where it is
     in one of the lines `said`."""
     for found in gradient.diagnosis:
-        if found.code != "GC120" or gradient.verdict is Status.FAIL:  # the headline of a KINK says it
+        if (
+            found.code != "GC120" or gradient.verdict is Status.FAIL
+        ):  # the headline of a KINK says it
             label = LABELS.get(found.code, "likely" if is_cause(found.code) else "broken")
             yield ("" if any(found.text in line for line in said) else label), found
 
@@ -81,7 +90,9 @@ def explaining(gradient: GradientSummary) -> list[str]:
     return [f"gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else []
 
 
-def entry_table(gradient: GradientSummary, width: int | None = None, shown: int = ENTRIES_SHOWN) -> list[str]:
+def entry_table(
+    gradient: GradientSummary, width: int | None = None, shown: int = ENTRIES_SHOWN
+) -> list[str]:
     """The worst of a gradient's wrong entries: analytic, numeric with its bar, and the relative error.
 
     A table, or, where that is wider than `width`, two lines for each.
@@ -92,7 +103,9 @@ def entry_table(gradient: GradientSummary, width: int | None = None, shown: int 
     rows = [("", "analytic", "numeric ± bar", "rel. error")]
     for entry in entries:
         numeric = f"{number(entry.numeric)} ± {entry.bar:.0e}"
-        rows.append((entry.derivative, number(entry.analytic), numeric, f"{entry.relative_error:.1e}"))
+        rows.append(
+            (entry.derivative, number(entry.analytic), numeric, f"{entry.relative_error:.1e}")
+        )
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     lines = [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d}" for a, b, c, d in rows]
     marked = [f"{lines[1]}  ◀ worst: off by {entries[0].error:.2g}", f"{lines[1]}  ◀ worst"]
@@ -113,7 +126,10 @@ def entry_table(gradient: GradientSummary, width: int | None = None, shown: int 
 
 def step_lines(scan: StepScan) -> list[str]:
     """The differences of an entry, a line for each step, and which one the numerical value was taken from."""
-    lines = [f"{scan.derivative} by central differences:", f"  {'step':<8} {'difference':<15} rounding"]
+    lines = [
+        f"{scan.derivative} by central differences:",
+        f"  {'step':<8} {'difference':<15} rounding",
+    ]
     for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True):
         chosen = "  ◀ chosen" if step == scan.chosen else ""
         lines.append(f"  {step:<8.1e} {number(difference):<15} ± {rounding:.0e}{chosen}")
@@ -127,9 +143,15 @@ def excerpt(found: Diagnosis, width: int | None = None) -> list[str]:
     where, above = f"  {shown_line(found)} │ ", list[str]()
     if width is not None and width - len(where) < LEAST_EXCERPT:  # the place has a line of its own
         where, above = "  │ ", [f"  {shown_line(found)}"]
-    source, start, end = window(found, len(found.source_line) if width is None else width - len(where))
+    source, start, end = window(
+        found, len(found.source_line) if width is None else width - len(where)
+    )
     carets = "^" * max(end - start, 1)
-    return [*above, where + source, f"{' ' * (len(where) - 2)}│ {' ' * start}{carets} {found.detail}"]
+    return [
+        *above,
+        where + source,
+        f"{' ' * (len(where) - 2)}│ {' ' * start}{carets} {found.detail}",
+    ]
 
 
 def shown_line(found: Diagnosis) -> str:
@@ -168,7 +190,12 @@ def folded(line: str, width: int) -> list[str]:
         rests = [bar + gutter[2], bar + " ", *rests]
     rest = next(rest for rest in rests if len(rest) <= width // 2)  # so that words have room
     return textwrap.wrap(
-        line, width, subsequent_indent=rest, expand_tabs=False, replace_whitespace=False, break_on_hyphens=False
+        line,
+        width,
+        subsequent_indent=rest,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_on_hyphens=False,
     )
 
 
@@ -203,8 +230,14 @@ def further_lines(result: Result, said: Sequence[str]) -> list[str]:
     lines = [why] if why and why not in said else []
     printed = result.output.strip("\n")
     if printed.strip():
-        lines += ["the last it printed:", *(f"  {line}" for line in printed.split("\n")[-OUTPUT_LINES_SHOWN:])]
-    return [*lines, *["this is a bug in gradcheck, not in the scenario"] * bool(result.internal_error)]
+        lines += [
+            "the last it printed:",
+            *(f"  {line}" for line in printed.split("\n")[-OUTPUT_LINES_SHOWN:]),
+        ]
+    return [
+        *lines,
+        *["this is a bug in gradcheck, not in the scenario"] * bool(result.internal_error),
+    ]
 
 
 def again(result: Result, options: str) -> str:
@@ -221,7 +254,10 @@ def again(result: Result, options: str) -> str:
 
 def summary(results: Iterable[Result], seconds: float, not_run: int = 0) -> str:
     """The last line: how many of each status, the failures first, the time, and how many cases have no result."""
-    words = ", ".join(f"{count} {status}" for status, count in counts_of(results).items()) or "no results"
+    words = (
+        ", ".join(f"{count} {status}" for status, count in counts_of(results).items())
+        or "no results"
+    )
     left = f"; stopped before the end, {not_run} without a result" if not_run else ""
     return f"{words} in {seconds:.1f} s{left}"
 
@@ -229,7 +265,11 @@ def summary(results: Iterable[Result], seconds: float, not_run: int = 0) -> str:
 def counts_of(results: Iterable[Result]) -> dict[Status, int]:
     """How many there are of each status that there is, the failures first: the order in which all reports tell them."""
     counts = Counter(result.status for result in results)
-    return {status: counts[status] for status in sorted(Status, key=lambda one: one.green) if counts[status]}
+    return {
+        status: counts[status]
+        for status in sorted(Status, key=lambda one: one.green)
+        if counts[status]
+    }
 
 
 # ------------------------------------------------------------------------------------- failures of one cause
@@ -269,4 +309,8 @@ def others_line(others: Sequence[Result], width: int | None = None) -> str:
     """``and 29 more with this cause: id, id, …``, cut between names to `width`; empty if there are none."""
     names = ", ".join(one_line(one.name) for one in others)
     said = f"and {len(others)} more with this cause: {names}"
-    return textwrap.shorten(said, width or LONGEST_LINE, placeholder=" …", break_on_hyphens=False) if others else ""
+    return (
+        textwrap.shorten(said, width or LONGEST_LINE, placeholder=" …", break_on_hyphens=False)
+        if others
+        else ""
+    )

@@ -25,11 +25,17 @@ def as_sarif(report: Report) -> str:
     names; the scenario's is a related place. Without such a line it is at the scenario's."""
     groups = by_cause(report.results)
     used = sorted({code_of_result(first) for first, *_ in groups})
-    driver = {"name": "gradcheck", "version": report.gradcheck, "rules": [rule(code) for code in used]}
+    driver = {
+        "name": "gradcheck",
+        "version": report.gradcheck,
+        "rules": [rule(code) for code in used],
+    }
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": not report.not_run, "arguments": [*map(safe, report.command)]}],
+        "invocations": [
+            {"executionSuccessful": not report.not_run, "arguments": [*map(safe, report.command)]}
+        ],
         "results": [result(group, used, report.again) for group in groups],
     }
     return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
@@ -59,7 +65,10 @@ def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
     found, *others = group
     causes = found.gradient.diagnosis if found.gradient is not None else ()
     lines = [place for cause in causes if (place := related_line(cause))]
-    scenario = {**location(found.path, found.line, found.column), "message": {"text": "the scenario"}}
+    scenario = {
+        **location(found.path, found.line, found.column),
+        "message": {"text": "the scenario"},
+    }
     main, *related = [*lines, scenario]
     return {
         "ruleId": code_of_result(found),
@@ -79,7 +88,10 @@ def related_line(cause: Diagnosis) -> dict[str, Any]:
     file, _, line = cause.line.rpartition(":")
     if not file or not re.fullmatch("[0-9]{1,9}", line):
         return {}
-    return {**location(file, int(line), cause.column + 1), "message": {"text": safe(cause.detail or cause.text)}}
+    return {
+        **location(file, int(line), cause.column + 1),
+        "message": {"text": safe(cause.detail or cause.text)},
+    }
 
 
 def location(path: str, line: int, column: int) -> dict[str, Any]:

@@ -10,14 +10,20 @@ from gradcheck.report.record import Report
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
 from gradcheck.spec.model import Scenario, Source
 
-NASTY = (
-    "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- \x1b[2J \x00 \u202e @me &amp;"
-)
+NASTY = "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- \x1b[2J \x00 \u202e @me &amp;"
 """What a layer may say, and be called."""
 
 
 def wrong(k: int = 0, numeric: float = 3.0, bar: float = 1e-12) -> WrongEntry:
-    return WrongEntry(input="x", index=(k,), output="out", output_index=(k,), analytic=2.0, numeric=numeric, bar=bar)
+    return WrongEntry(
+        input="x",
+        index=(k,),
+        output="out",
+        output_index=(k,),
+        analytic=2.0,
+        numeric=numeric,
+        bar=bar,
+    )
 
 
 SCAN = StepScan(
@@ -38,12 +44,29 @@ CAUSE = Diagnosis(
 
 
 def result(id: str, status: Status, message: str = "", **fields: Any) -> Result:
-    known = {"scenario": id, "backend": "numpy", "path": "specs/a.grad.yaml", "line": 12, "column": 5}
-    return Result(**{"name": f"{id}@numpy", "status": status, "message": message, "seconds": 0.25, **known, **fields})
+    known = {
+        "scenario": id,
+        "backend": "numpy",
+        "path": "specs/a.grad.yaml",
+        "line": 12,
+        "column": 5,
+    }
+    return Result(
+        **{
+            "name": f"{id}@numpy",
+            "status": status,
+            "message": message,
+            "seconds": 0.25,
+            **known,
+            **fields,
+        }
+    )
 
 
 def gradient(**fields: Any) -> GradientSummary:
-    return GradientSummary(**{"verdict": Status.FAIL, "wrong_counts": {"x": (7, 9)}, "worst_error": 1e9, **fields})
+    return GradientSummary(
+        **{"verdict": Status.FAIL, "wrong_counts": {"x": (7, 9)}, "worst_error": 1e9, **fields}
+    )
 
 
 def of_one_cause(count: int) -> list[Result]:
@@ -71,5 +94,7 @@ RESULTS = (
            name=NASTY),
     result("excused", Status.XFAIL, NASTY, name=f"{NASTY} again", path="other.grad.yaml"),
 )  # fmt: skip
-REPORT = Report(results=RESULTS, command=("run", NASTY), seeds=(3,), started="2026-01-02T03:04:05Z", seconds=1.5)
+REPORT = Report(
+    results=RESULTS, command=("run", NASTY), seeds=(3,), started="2026-01-02T03:04:05Z", seconds=1.5
+)
 BAD = [one for one in RESULTS if not one.status.green]

@@ -22,7 +22,9 @@ from gradcheck.spec.read import load
 from gradcheck.support.resources import bundled_specs
 
 playwright = pytest.importorskip("playwright.sync_api")
-PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+PROGRAM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="not installed: Chromium")
 WHERE = "http://localhost/report.html"
 OPTIONS = [
@@ -44,14 +46,28 @@ def show(browser: Any) -> Iterator[Callable[..., Any]]:
     wrong: list[str] = []
     contexts = []
 
-    def page_of(report: Report | str, width: int = 1280, height: int = 800, fragment: str = "", **options: Any) -> Any:
+    def page_of(
+        report: Report | str,
+        width: int = 1280,
+        height: int = 800,
+        fragment: str = "",
+        **options: Any,
+    ) -> Any:
         text = report if isinstance(report, str) else rendered("html", report)
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.route("**/*", lambda route: route.fulfill(body=text, content_type="text/html; charset=utf-8"))
-        page.on("request", lambda one: wrong.append(one.url) if one.url.partition("#")[0] != WHERE else None)
-        page.on("console", lambda one: wrong.append(one.text) if one.type in ("error", "warning") else None)
+        page.route(
+            "**/*", lambda route: route.fulfill(body=text, content_type="text/html; charset=utf-8")
+        )
+        page.on(
+            "request",
+            lambda one: wrong.append(one.url) if one.url.partition("#")[0] != WHERE else None,
+        )
+        page.on(
+            "console",
+            lambda one: wrong.append(one.text) if one.type in ("error", "warning") else None,
+        )
         page.on("pageerror", lambda one: wrong.append(str(one)))
         page.on("dialog", lambda one: (wrong.append(one.message), one.dismiss()))
         page.goto(WHERE + fragment)
@@ -70,8 +86,17 @@ def good(count: int, path: str = "specs/good.grad.yaml") -> list[Any]:
 def of_two_files() -> Report:
     """A failure with tags, others of one cause, and passes of another file and backend."""
     failed = result("tagged", Status.FAIL, "unlike the others")
-    other = result("elsewhere", Status.PASS, path="specs/b.grad.yaml", backend="paddle", name="elsewhere@paddle")
-    tagged = scenario("tagged", title="A title", tags=("smooth", "slow")), scenario("good-1", title="", tags=("slow",))
+    other = result(
+        "elsewhere",
+        Status.PASS,
+        path="specs/b.grad.yaml",
+        backend="paddle",
+        name="elsewhere@paddle",
+    )
+    tagged = (
+        scenario("tagged", title="A title", tags=("smooth", "slow")),
+        scenario("good-1", title="", tags=("slow",)),
+    )
     return Report(results=(failed, *of_one_cause(3), *good(3), other), cases=tagged)
 
 
@@ -88,7 +113,12 @@ def settled(page: Any) -> None:
 
 # ------------------------------------------------------------------------------------------------ layout
 def test_with_400_cases_the_first_failure_and_its_cause_are_on_the_first_screen(show) -> None:
-    page = show(Report(results=(*good(200), *of_one_cause(1), *good(199, "specs/more.grad.yaml")), command=("run",)))
+    page = show(
+        Report(
+            results=(*good(200), *of_one_cause(1), *good(199, "specs/more.grad.yaml")),
+            command=("run",),
+        )
+    )
     for part in (".case[data-status=FAIL] summary", ".cause", ".excerpt code"):
         box = page.locator(part).first.bounding_box()
         assert 0 <= box["y"] < box["y"] + box["height"] <= 800
@@ -103,10 +133,18 @@ SIDEWAYS = """() => [...document.querySelectorAll("body, body *")].filter((one) 
 def test_on_a_phone_nothing_scrolls_sideways(show) -> None:
     long = "a" * 300
     entries = tuple(wrong(10**9 + k, -1.2345678e-300, 1e-300) for k in range(9))
-    found = result(long, Status.FAIL, long, path=f"{long}.grad.yaml", gradient=REPORT.results[1].gradient)
-    many = result("many", Status.FAIL, long, gradient=gradient(wrong=entries, wrong_counts={"x": (9, 10**10)}))
+    found = result(
+        long, Status.FAIL, long, path=f"{long}.grad.yaml", gradient=REPORT.results[1].gradient
+    )
+    many = result(
+        "many", Status.FAIL, long, gradient=gradient(wrong=entries, wrong_counts={"x": (9, 10**10)})
+    )
     named = scenario(long, title=long, tags=(long[:50], "t"), document=long, url=f"https://{long}")
-    report = Report(results=(*REPORT.results, found, many, *of_one_cause(2)), cases=(named,), command=("run", long))
+    report = Report(
+        results=(*REPORT.results, found, many, *of_one_cause(2)),
+        cases=(named,),
+        command=("run", long),
+    )
     page = show(report, 360, 740)
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -115,11 +153,17 @@ def test_on_a_phone_nothing_scrolls_sideways(show) -> None:
 
 def test_the_matrix_of_releases_fits_a_phone_too(show) -> None:
     cases = plan(
-        load([bundled_specs() / "documents" / "backward-rules.grad.yaml"]), ["numpy", "paddle@2.6.2", "paddle@3.2.2"]
+        load([bundled_specs() / "documents" / "backward-rules.grad.yaml"]),
+        ["numpy", "paddle@2.6.2", "paddle@3.2.2"],
     )
     results = [*map(result_as_pinned, cases)]
-    report = Report(results=tuple(results), cases=tuple(cases), matrix=make_page_part(cases, results))
-    for text in (rendered("html", report), as_html(build_matrix(load_catalogue(), cases, report.results))):
+    report = Report(
+        results=tuple(results), cases=tuple(cases), matrix=make_page_part(cases, results)
+    )
+    for text in (
+        rendered("html", report),
+        as_html(build_matrix(load_catalogue(), cases, report.results)),
+    ):
         page = show(text, 360, 740)
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         assert page.locator(".matrix td").count() > 50
@@ -156,14 +200,19 @@ def test_all_text_can_be_read_in_light_and_dark(show) -> None:
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         found = page.evaluate(CONTRASTS)
         assert len(found) > 30
-        assert {text: contrast for text, contrast in found.items() if contrast < LEAST_CONTRAST} == {}
+        assert {
+            text: contrast for text, contrast in found.items() if contrast < LEAST_CONTRAST
+        } == {}
     assert len(grounds) == 2
 
 
 @pytest.mark.parametrize(("ink", "paper"), [("#000", "#fff"), ("#ddd", "#111")])
 def test_results_in_a_notebook_can_be_read_in_light_and_dark(show, ink: str, paper: str) -> None:
     verdicts = [Status.PASS, Status.KINK, Status.FAIL, Status.INCONCLUSIVE]
-    found = [CheckResult.of(gradient(verdict=one, wrong=(wrong(),), why="<b>too</b> noisy")) for one in verdicts]
+    found = [
+        CheckResult.of(gradient(verdict=one, wrong=(wrong(),), why="<b>too</b> noisy"))
+        for one in verdicts
+    ]
     head = f"<!doctype html><title>t</title><style>body {{ color: {ink}; background: {paper} }}</style>"
     page = show(head + "".join(one._repr_html_() for one in found))
     contrasts = page.evaluate(CONTRASTS)
@@ -247,8 +296,13 @@ def test_a_link_to_a_case_opens_it(show) -> None:
 
 
 def test_the_command_and_the_link_are_copied(show) -> None:
-    page = show(Report(results=tuple(of_one_cause(1))), permissions=["clipboard-read", "clipboard-write"])
-    for button, copied in {0: "gradcheck run wrong-0@numpy -v", -1: f"{WHERE}#wrong-0@numpy"}.items():
+    page = show(
+        Report(results=tuple(of_one_cause(1))), permissions=["clipboard-read", "clipboard-write"]
+    )
+    for button, copied in {
+        0: "gradcheck run wrong-0@numpy -v",
+        -1: f"{WHERE}#wrong-0@numpy",
+    }.items():
         page.locator("button.copy").nth(button).click()
         page.get_by_text("copied").nth(0 if button == 0 else 1).wait_for()
         assert page.evaluate("navigator.clipboard.readText()") == copied
@@ -286,7 +340,8 @@ def test_without_javascript_everything_can_be_read(show) -> None:
 
 def test_what_a_layer_says_does_nothing(show) -> None:
     page = show(
-        Report(results=(result("n", Status.ERROR, NASTY, name=NASTY),)), fragment="#" + "%22%3E<script>alert(1)"
+        Report(results=(result("n", Status.ERROR, NASTY, name=NASTY),)),
+        fragment="#" + "%22%3E<script>alert(1)",
     )
     page.get_by_role("searchbox").fill("<script>alert(1)</script>")
     settled(page)

@@ -43,7 +43,9 @@ def test_the_json_report_keeps_its_schema_and_gives_everything_back() -> None:
 
 
 def test_the_lines_are_the_report_without_results_and_then_the_results() -> None:
-    first, *others = [json.loads(line, parse_constant=refuse) for line in rendered("jsonl", REPORT).splitlines()]
+    first, *others = [
+        json.loads(line, parse_constant=refuse) for line in rendered("jsonl", REPORT).splitlines()
+    ]
     whole = json.loads(rendered("json", REPORT))
     assert others == whole.pop("results")
     assert first == whole
@@ -78,7 +80,9 @@ def test_each_failure_is_one_annotation_and_nothing_in_it_is_another() -> None:
 
 
 def test_an_annotation_stands_at_the_line_of_the_layer_that_is_to_blame() -> None:
-    (line,) = [one for one in rendered("github", REPORT).splitlines() if "title=FAIL wrong@numpy" in one]
+    (line,) = [
+        one for one in rendered("github", REPORT).splitlines() if "title=FAIL wrong@numpy" in one
+    ]
     assert line.startswith("::error file=layers/own.py,line=7,col=9,")
     assert "scenario: specs/a.grad.yaml:12:5" in line.replace("%3A", ":")
 
@@ -105,7 +109,10 @@ def test_failures_of_one_cause_are_told_once_and_counted(format: str) -> None:
 def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
     many = tuple(
         result(
-            f"f{k}", Status.FAIL, "m", gradient=gradient().model_copy(update={"worst_error": float(k), "diagnosis": ()})
+            f"f{k}",
+            Status.FAIL,
+            "m",
+            gradient=gradient().model_copy(update={"worst_error": float(k), "diagnosis": ()}),
         )
         for k in range(25)
     )
@@ -118,7 +125,9 @@ def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
 # ------------------------------------------------------------------------------------------------ markdown
 def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
     text = rendered("markdown", REPORT)
-    assert text.startswith("## gradcheck: 2 FAIL, 1 ERROR, 1 CRASH, 1 PASS, 1 SKIP, 2 XFAIL in 1.5 s\n")
+    assert text.startswith(
+        "## gradcheck: 2 FAIL, 1 ERROR, 1 CRASH, 1 PASS, 1 SKIP, 2 XFAIL in 1.5 s\n"
+    )
     assert "| specs/a.grad.yaml | 2 |" in text.replace("\\.", ".").replace("| file | FAIL", "")
     outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert "<script>" not in outside
@@ -135,8 +144,15 @@ def test_sarif_names_the_rule_and_the_line_of_the_layer() -> None:
     first = run.results[0]
     assert (first.rule_id, first.level) == ("GC102", "error")
     assert [rule.id for rule in run.tool.driver.rules] == ["GC102", "gradcheck"]
-    main, scenario = first.locations[0].physical_location, first.related_locations[0].physical_location
-    assert (main.artifact_location.uri, main.region.start_line, main.region.start_column) == ("layers/own.py", 7, 9)
+    main, scenario = (
+        first.locations[0].physical_location,
+        first.related_locations[0].physical_location,
+    )
+    assert (main.artifact_location.uri, main.region.start_line, main.region.start_column) == (
+        "layers/own.py",
+        7,
+        9,
+    )
     assert (scenario.artifact_location.uri, scenario.region.start_line) == ("specs/a.grad.yaml", 12)
     assert run.results[1].locations[0].physical_location.region.start_line == 12
 
@@ -157,7 +173,9 @@ def test_numbers_at_the_ends_of_their_range_are_drawn(format: str, far: float) -
 
 
 @pytest.mark.parametrize("columns", [(0, 0), (3, 1), (0, 2**53), (2**53, 2**53)])
-def test_a_part_of_a_line_that_is_not_in_it_is_marked_at_its_end_at_most(columns: tuple[int, int]) -> None:
+def test_a_part_of_a_line_that_is_not_in_it_is_marked_at_its_end_at_most(
+    columns: tuple[int, int],
+) -> None:
     cause = CAUSE.model_copy(update={"column": columns[0], "end_column": columns[1]})
     one = result("odd", Status.FAIL, "odd", gradient=gradient(diagnosis=(cause,)))
     for format in FORMATS:
