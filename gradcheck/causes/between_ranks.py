@@ -283,7 +283,7 @@ def diagnosed(code: str, says: str, step: Step, graph: Tape, names: Sequence[str
         return Diagnosis(code=code, text=text, inputs=tuple(names), **backward_of(graph))
     text = f"backward of `{place.text or step.name}`: {says}"
     detail = "its gradient (reproduces backward)"
-    return Diagnosis(code=code, text=text, operation=step.name, detail=detail, **place.told)
+    return Diagnosis(code=code, text=text, operation=step.name, detail=detail, **place.fields)
 
 
 def backward_of(graph: Tape) -> dict[str, Any]:
@@ -301,7 +301,7 @@ def backward_of(graph: Tape) -> dict[str, Any]:
     source = lines[down].rstrip("\n") if lines[down:] else ""
     begins = len(source) - len(source.lstrip())
     place = SourcePlace(code.co_filename, code.co_firstlineno + down, begins, len(source), source)
-    return {**place.told, "detail": "here"}
+    return {**place.fields, "detail": "here"}
 
 
 def same_gradient(a: Array, b: Array, close: float) -> bool:
