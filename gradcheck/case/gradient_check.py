@@ -21,7 +21,7 @@ from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.case.function import TensorFunction, refused
 from gradcheck.case.never_ran import CODE as NEVER_RAN
 from gradcheck.case.never_ran import refuse_foreign_layers, with_backwards_that_ran
-from gradcheck.causes.entries import Named, all_wrong_entries, by_columns, by_tape, patterns, steps_of
+from gradcheck.causes.entries import WrongEntries, all_wrong_entries, by_columns, by_tape, patterns, steps_of
 from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
 from gradcheck.checking.point import OutOfTimeError
@@ -80,7 +80,7 @@ def check_gradient(
             check.certified |= wrong == []
             found = Found(Status.FAIL, wrong=wrong) if wrong else found
         if found.probe is None or found.verdict is not Status.FAIL:
-            return summary_of(check, found, Named(found.wrong, exhaustive=found.exhaustive), listed)
+            return summary_of(check, found, WrongEntries(found.wrong, exhaustive=found.exhaustive), listed)
         prober = found.prober or check.prober
         prober.point.spent.deadline = deadline
         named, said = name_wrong(prober, found.probe, listed, effort == "full")
@@ -100,15 +100,15 @@ def checked(problem: Problem, *options: Any) -> tuple[Check, Found]:
     return check, check.run()
 
 
-def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tuple[Named, dict[str, Any]]:
+def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> tuple[WrongEntries, dict[str, Any]]:
     """What is wrong about a gradient that a probe shows to be wrong, and what a summary says of it: why, and the
     differences of the worst entry where these gave its value."""
-    point, named, said = prober.point, Named(), dict[str, Any]()
+    point, named, said = prober.point, WrongEntries(), dict[str, Any]()
     spent = point.spent.runs
     backward: Backward = point.vjp
     budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
     with marked_as_unfinished(said):
-        named = Named.of(probe) if probe.wrong is not None else by_columns(prober, budget)
+        named = WrongEntries.of(probe) if probe.wrong is not None else by_columns(prober, budget)
         said["patterns"] = tuple(patterns(point, named))
         found: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
         found = found or approximation(probe, EPS**0.5)  # no mistake of a formula is so small
@@ -158,7 +158,7 @@ def marked_as_unfinished(said: dict[str, Any]) -> Iterator[None]:
         said["marks"] = (f"{UNFINISHED}: {described(error)} ({Path(last.filename).name}:{last.lineno})",)
 
 
-def summary_of(check: Check, found: Found, named: Named, listed: int, **said: Any) -> GradientSummary:
+def summary_of(check: Check, found: Found, named: WrongEntries, listed: int, **said: Any) -> GradientSummary:
     """The result, with everything that was counted so far, and what else is said."""
     point, wrong = check.point, named.entries
     elements = Counter(number for number, _ in {(entry.input, entry.index) for entry in wrong})

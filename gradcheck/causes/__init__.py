@@ -1,1 +1,1 @@
-"""Why a gradient is wrong: the wrong entries, and the mistake that reproduces them, with its line."""
+"""Why a gradient is wrong: which entries are, and the mistake that reproduces them, with its line."""
