@@ -54,14 +54,14 @@ def behaviour_of(case: Case, result: Result) -> tuple[Behaviour, str]:
         return Behaviour.UNEXPECTED, result.message
     if result.status is not Status.XFAIL:
         return Behaviour.HOLDS, ""
+    assert case.entry is not None
     return classify_deviation(case.scenario.expect, case.entry), result.message
 
 
-def classify_deviation(documented: Expect, entry: BackendExpectation | None) -> Behaviour:
-    """Return the kind of deviation that an entry records, compared with what is documented."""
-    observed = entry.observed if entry is not None else None
-    if entry is None or observed is None:
-        return Behaviour.UNEXPECTED
+def classify_deviation(documented: Expect, entry: BackendExpectation) -> Behaviour:
+    """Return the kind of deviation that an entry with `observed` records."""
+    observed = entry.observed
+    assert observed is not None
     if entry.policy is not None:
         return Behaviour.POLICY
 
@@ -78,18 +78,18 @@ def classify_deviation(documented: Expect, entry: BackendExpectation | None) -> 
     # What it computes. A lower order recorded means that the second derivative raises.
     if observed.gradient == "matches" and observed.order < documented.order:
         return Behaviour.RAISES
-    if observed.grads or observed.gradient != "unchecked":
-        return Behaviour.OTHER_GRADIENT
-    if any(".grad" in expression for expression in observed.values):
+    reads_gradient = any(".grad" in expression for expression in observed.values)
+    if observed.grads or observed.gradient != "unchecked" or reads_gradient:
         return Behaviour.OTHER_GRADIENT
     return Behaviour.OTHER_VALUE
 
 
 def result_as_pinned(case: Case) -> Result:
-    """Return the result of a case whose backend does what is documented, or what is pinned of it."""
+    """Return the result of a case whose backend does what is documented, or what is pinned."""
     entry = case.entry
-    if entry is not None and entry.skip is not None:
-        return case.result(Status.SKIP, entry.skip.reason)
-    if entry is not None and entry.observed is not None:
-        return case.result(Status.XFAIL, entry.why)
+    if entry is not None:
+        if entry.skip is not None:
+            return case.result(Status.SKIP, entry.skip.reason)
+        if entry.observed is not None:
+            return case.result(Status.XFAIL, entry.why)
     return case.result(Status.PASS, "")
