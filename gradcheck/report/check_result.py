@@ -1,4 +1,4 @@
-"""What a check from Python returns: the verdict with all that was found, true where it is green, shown as the panel."""
+"""What a check from Python returns: the verdict with all that was found, true if it is green."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 COLORS = {Status.PASS: "#116329", Status.KINK: "#0b6476"}
-"""What white letters stand on in a notebook; red if it is neither."""
+"""The background of white letters in a notebook; red for other verdicts."""
 
 
 class CheckResult(GradientSummary):
     """The summary of a gradient check as users hold it.
 
-    Its truth is whether the verdict is green: PASS and KINK are, FAIL and INCONCLUSIVE are not. Its ``repr`` is one
-    line, ``str`` and notebooks show the panel of the command line.
+    Its truth is whether the verdict is green: PASS and KINK are, FAIL and INCONCLUSIVE are not. Its
+    ``repr`` is one line, ``str`` and notebooks show the panel of the command line.
     """
 
     @classmethod
@@ -34,7 +34,7 @@ class CheckResult(GradientSummary):
         return " ".join([str(self.verdict), *marks(self)])
 
     def said(self) -> str:
-        """What there is to say in one line: which gradients are wrong, or right, or why it cannot be told."""
+        """One line: which gradients are wrong, or right, or why it cannot be decided."""
         return self.headline() or f"gradient of {', '.join(self.wrong_counts)} right"
 
     def lines(self) -> list[str]:
@@ -52,15 +52,14 @@ class CheckResult(GradientSummary):
         return safe("\n".join([f"{self.status()}: {self.said()}", *self.lines()[1:]]))
 
     def _repr_html_(self) -> str:
-        """For notebooks, which may be light or dark: text in their own colour, the verdict in a pair of ours."""
+        """For notebooks, light or dark: text in their colour, the verdict in a pair of ours."""
         color = COLORS.get(self.verdict, "#b3261e")
-        status, said = (
-            html.escape(text) for text in (self.status(), safe("\n".join(self.lines())))
-        )
+        status, text = html.escape(self.status()), html.escape(safe("\n".join(self.lines())))
+        border = f"border: 1px solid {color}; border-left-width: 6px"
         return (
-            f'<div style="border: 1px solid {color}; border-left-width: 6px; padding: 6px 10px; overflow-x: auto">'
+            f'<div style="{border}; padding: 6px 10px; overflow-x: auto">'
             f'<b style="color: #fff; background: {color}; padding: 1px 6px">{status}</b>'
-            f'<pre style="color: inherit; background: none; margin: 6px 0 0">{said}</pre></div>'
+            f'<pre style="color: inherit; background: none; margin: 6px 0 0">{text}</pre></div>'
         )
 
     def __rich__(self) -> Panel:
@@ -69,10 +68,9 @@ class CheckResult(GradientSummary):
         from rich.text import Text
 
         color = "green" if self.verdict.green else "red"
+        title = Text(self.status(), f"bold {color}")
         body = Text(safe("\n".join(self.lines())))
-        return Panel(
-            body, title=Text(self.status(), f"bold {color}"), title_align="left", border_style=color
-        )
+        return Panel(body, title=title, title_align="left", border_style=color)
 
     def __rich_repr__(self) -> None:  # type: ignore[override]
-        """None: within lists and dicts rich then takes the `repr`, not pydantic's list of the fields."""
+        """None: within lists and dicts rich then takes the `repr`, not pydantic's fields."""

@@ -29,7 +29,8 @@ class PagePart(NamedTuple):
 class Report(BaseModel):
     """A run: what ran it, how it was asked for, and its results in the order of the scenarios."""
 
-    model_config = ConfigDict(  # few runs write one, and building it takes as long as reading a file of scenarios
+    # Few runs write one, and building it takes as long as reading a file of scenarios.
+    model_config = ConfigDict(
         frozen=True,
         ser_json_inf_nan="strings",
         json_schema_serialization_defaults_required=True,
@@ -77,13 +78,14 @@ def versions() -> dict[str, str]:
 def as_json(report: Report) -> str:
     """An object with the versions, the command and the results; `report_schema` describes it.
 
-    It is strict JSON in ASCII: numbers that JSON does not have are the texts ``NaN``, ``Infinity`` and ``-Infinity``.
+    It is strict JSON in ASCII: numbers that JSON does not have are the texts ``NaN``, ``Infinity``
+    and ``-Infinity``.
     """
     return json.dumps(json_data(report), indent=1, allow_nan=False) + "\n"
 
 
 def as_json_lines(report: Report) -> str:
-    """The same in lines: the first is the object without its results, each other one is a result."""
+    """The same in lines: first the object without its results, then each result."""
     whole = json_data(report)
     results = whole.pop("results")
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in [whole, *results])

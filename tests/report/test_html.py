@@ -91,7 +91,7 @@ def test_a_case_opens_with_the_cause_and_the_line_then_come_the_numbers_and_plot
     assert text(body[0]) == "likely: backward has the wrong sign"
     assert text(body[1]) == "layers/own.py:7 y = a - b its share has the wrong sign"
     assert text(body[1].find(".//mark")) == "a - b"
-    assert text(body.pop(2)) == "the last it printed: said"
+    assert text(body.pop(2)) == "last output: said"
     assert [one.tag for one in body[2:]] == ["table", "details", "dl", "details"]
     assert len(body[2].findall("tbody/tr")) == 5
     assert len(body[3].findall(".//tbody/tr")) == 2  # the rest of the seven

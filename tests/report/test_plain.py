@@ -251,7 +251,7 @@ def test_a_long_line_is_cut_between_words_and_its_rest_indented(width):
 def test_a_crash_shows_the_end_of_what_was_printed():
     printed = "".join(f"line {k}\n" for k in range(100)) + "\x1b]0;title\x07\n"
     block = failure_block(make_result(Status.CRASH, message="was killed", output=printed))
-    assert block[:2] == ["was killed", "the last it printed:"]
+    assert block[:2] == ["was killed", "last output:"]
     assert block[-3:-1] == ["  line 99", "  \\x1b]0;title\\x07"]
     assert len(block) < 25
 
@@ -335,7 +335,7 @@ def test_of_one_cause_the_first_has_the_block_and_each_its_line(capsys):
         one.name for one in failed
     ]
     assert output.endswith(
-        "    the same cause as of a0@numpy\n    again: gradcheck run a2@numpy -v\n3 FAIL in 1.0 s\n"
+        "    same cause as a0@numpy\n    again: gradcheck run a2@numpy -v\n3 FAIL in 1.0 s\n"
     )
     assert shown(capsys, *failed, verbose=True).count("likely: backward has the wrong sign") == 3
 
