@@ -390,14 +390,11 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     if not point.by_rows:
         return None
     probe, jacobians = prober.probe(by_rows=True, whole=True), claimed_jacobians(point)
-    doubted = columns_in_doubt(prober, probe, jacobians)
-    return [
-        entry
-        for number, (claimed, mask) in enumerate(zip(jacobians, doubted, strict=True))
-        for entry in beyond_bound(
-            prober, number, claimed, *columns(prober, number, probe, mask, claimed)
-        )
-    ]
+    entries: list[Entry] = []
+    for number, mask in enumerate(columns_in_doubt(prober, probe, jacobians)):
+        known = columns(prober, number, probe, mask, jacobians[number])
+        entries += beyond_bound(prober, number, jacobians[number], *known)
+    return entries
 
 
 def rejected_in_row(prober: Prober, output: int) -> Iterator[Entry]:

@@ -62,14 +62,14 @@ def likely_causes(
     claims += [prober.claimed() for _ in range(COTANGENTS - len(claims))]
     # Where a gradient of zeros was written there is nothing to search for. At second order it is
     # what was cut off.
-    written = any(bool((g[k] != 0).any()) for _, g in claims for k in wrong)
+    written = any(bool((gradients[k] != 0).any()) for _, gradients in claims for k in wrong)
     found: list[Diagnosis] = []
     backward: Backward = point.vjp
     if comparison is not None and (written or point.problem.order > 1):
         three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
         found, backward = explained_by_tape(point, three, comparison.rounding, walks)
     names = [point.problem.names[k] for k in point.moved]
-    explained = {name for d in found for name in d.inputs}
+    explained = set[str]().union(*(d.inputs for d in found))
     left = [k for k in wrong if names[k] not in explained]
     if found and not left:
         return found, backward
@@ -77,7 +77,7 @@ def likely_causes(
     right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
     evidence = {k: Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right}
     formulas = {k: evidence[k].formula() for k in left if k in evidence}
-    if any(code == SWAPPED for code, _ in formulas.values()):
+    if SWAPPED in {code for code, _ in formulas.values()}:
         # What the tape says of the other of two swapped inputs is far-fetched.
         for k in sorted(set(wrong).difference(left)):
             formula = evidence[k].formula()
@@ -222,14 +222,17 @@ def constant_factor(s: Evidence) -> Iterator[CodeAndText]:
     problem, outputs = s.point.problem, s.point.outputs
     arrays = [(s.name, s.name, s.x)]
     arrays += [(problem.output_names[k], "the output", outputs.arrays[k]) for k in outputs.active]
+    numbers: dict[int, str] = {}
     for name, words, array in arrays:
         shape = array.shape[name in problem.ranked :]  # that of one rank of a world
-        lengths = [(f"the length of axis {axis} of {words}", n) for axis, n in enumerate(shape)]
-        for what, n in [(f"the number of elements of {words}", prod(shape)), *lengths]:
-            if n >= LEAST_LENGTH and min(abs(abs(c) / n - 1), abs(abs(c) * n - 1)) <= 1e-9:
-                over = f"analytic / {factor_text(1 / c)}"
-                times = f"{factor_text(c)} · analytic" if abs(c) > 1 else over
-                yield "GC112", f"numeric = {times}, and {n} is {what}"
+        numbers.setdefault(prod(shape), f"the number of elements of {words}")
+        for axis, length in enumerate(shape):
+            numbers.setdefault(length, f"the length of axis {axis} of {words}")
+    size = max(abs(c), 1 / abs(c))
+    n = round(size)
+    if n in numbers and n >= LEAST_LENGTH and abs(size / n - 1) <= 1e-9:
+        times = f"{factor_text(c)} · analytic" if abs(c) > 1 else f"analytic / {factor_text(1 / c)}"
+        yield "GC112", f"numeric = {times}, and {n} is {numbers[n]}"
     yield "GC101", f"numeric = {factor_text(c)} · analytic, for all entries"
 
 

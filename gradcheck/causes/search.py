@@ -21,7 +21,7 @@ from gradcheck.backends.bundled import Step
 from gradcheck.causes.candidates import SHARE, Candidate, Edge, all_candidates, edges_of
 from gradcheck.checking.differences import moved, random_direction, scale_of
 from gradcheck.checking.point import Point
-from gradcheck.checking.precision import EPSILON, MOVES, SMALLEST, wide
+from gradcheck.checking.precision import MOVES, SMALLEST, wide
 from gradcheck.checking.probe import along
 from gradcheck.checking.tape import Tape, dead_steps
 
@@ -206,6 +206,7 @@ class CauseSearch:
         rounding: Sequence[Array],
         walks: float,
     ) -> None:
+        assert point.problem.reruns is not None, "it recorded the tape"
         self.point, self.reruns = point, point.problem.reruns
         self.cotangents = [point.outputs.split(u) for u, _ in claims]
         self.graph = Tape(tape.recording, dead=dead_steps(tape, self.cotangents[0]))
@@ -213,11 +214,10 @@ class CauseSearch:
         right = [self.graph.gradient(u) for u in self.cotangents]
         independent = min(len(claims), point.outputs.size)
         for place, k in enumerate(point.moved):
-            gradients = np.stack([wide(g[place]) for _, g in claims])
+            gradients = np.stack([g[place] for _, g in claims])
+            truth = np.stack([r[k] for r in right])
             rounded = float(rounding[place].max(initial=0))
-            self.claimed[k] = Claimed(
-                gradients, np.stack([r[k] for r in right]), rounded, independent
-            )
+            self.claimed[k] = Claimed(gradients, truth, rounded, independent)
         self.wrong = [k for k, claimed in self.claimed.items() if claimed.wrong]
         least = LEAST_PULLED / max(len(tape.recording.steps), 1)
         self.most_walks = self.graph.walks + max(walks, least)
@@ -249,22 +249,22 @@ class CauseSearch:
         ends where the walks that it may take are used up.
         """
         graph, wrong = self.graph, self.wrong
-        steps, size = graph.recording.steps, sum(array.size for array in graph.recording.arrays)
-        ruled = set(steps) if size <= MOST_RULED else set[Step]()
-        # Rules that read each other's values are as many as so many walks.
-        if len(steps) > self.most_walks - graph.walks:
-            ruled -= {step for run in graph.runs for step in run[:-1]}
         finite = all(np.isfinite(claimed.error).all() for claimed in self.claimed.values())
-        if size > MOST_TAPE_NUMBERS or not finite or self.reruns is None:
+        size = sum(array.size for array in graph.recording.arrays)
+        if size > MOST_TAPE_NUMBERS or not finite:
             return []
-
+        ruled = set(graph.recording.steps) if size <= MOST_RULED else set[Step]()
+        # Rules that read each other's values are as many as so many walks.
+        if len(graph.recording.steps) > self.most_walks - graph.walks:
+            ruled.difference_update(*(run[:-1] for run in graph.runs))
         found: list[Cause] = []
 
         def unexplained(group: Sequence[int]) -> bool:
             explained = any(cause.explains.intersection(group) for cause in found)
             return graph.walks < self.most_walks and not explained
 
-        for group in [wrong, *([k] for k in wrong if len(wrong) > 1)]:
+        one_by_one = [[k] for k in wrong]
+        for group in [wrong, *one_by_one] if len(wrong) > 1 else one_by_one:
             proposals = self.proposals(group, ruled)
             while unexplained(group) and (causes := next(proposals, None)) is not None:
                 found += self.confirmed(causes)
@@ -282,7 +282,7 @@ class CauseSearch:
         graph.walks += 2 * DIRECTIONS + len(mistakes) / len(graph.recording.steps)
         several = any(self.claimed[k].several for k in group)
         yield single(mistakes, errors, within, several)
-        if group is self.wrong and ruled:
+        if len(group) == len(self.wrong) and ruled:
             yield repeated(graph, mistakes, within)
         if len(group) == 1 and ruled and not self.claimed[group[0]].scaled:
             yield paired(mistakes, errors, within)
@@ -294,10 +294,8 @@ class CauseSearch:
         Other rules are tried for the operations in `ruled`. There are no mistakes if no operation
         depends on these inputs, or another branch is taken next to the point.
         """
-        assert self.reruns is not None
         graph, arrays = self.graph, self.graph.recording.arrays
-        inputs = arrays[: graph.recording.inputs]
-        start = [wide(x) if x.dtype.name in EPSILON else x for x in inputs]
+        start = [wide(x) for x in arrays[: graph.recording.inputs]]
         random, step = np.random.default_rng(3), graph.coarsest ** (1 / 3)
 
         def hold(name: str, out: Array, number: int) -> None:
@@ -329,16 +327,17 @@ class CauseSearch:
         `tangents` are the changes of each value, one row per direction, flat.
         """
         graph, cotangents, found = self.graph, self.cotangents[0], list[Mistake]()
+        without_share = {Edge.WHOLE, Edge.COMPOSED}
+        if len(cotangents) == 1:
+            without_share.add(Edge.INCOMING)  # it is the share of another edge
         steps = set(graph.recording.steps)
         for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps):
-            chained = edge.position in (Edge.WHOLE, Edge.COMPOSED)
-            if (chained and edge.step not in ruled) or not tangents[edge.number].any():
+            if not tangents[edge.number].any():
                 continue
             adjoint = tangents[edge.number].conj()
             right = np.real(adjoint @ edge.right.reshape(-1))
             places = frozenset([edge.place])
-            # The share of the one output is that of another edge.
-            if not chained and not (edge.position == Edge.INCOMING and len(cotangents) == 1):
+            if edge.position not in without_share:
                 found.append(Mistake(edge, SHARE, SHARE.cost, right, right, places))
             for candidate in all_candidates(edge) if edge.step in ruled else ():
                 projection = np.real(adjoint @ wide(candidate.hand_on(edge)).reshape(-1))
@@ -428,13 +427,13 @@ def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mi
 
     It is the mistake of a sum over the runs that is overwritten.
     """
-    shares = {m.edge.place: m for m in mistakes if m.scales}
-    for run in graph.runs:
+    shares = {(m.edge.step, m.edge.position, m.edge.number): m for m in mistakes if m.scales}
+    for run in (run for run in graph.runs if len(run) > 2):
         for position, number in enumerate(run[0].edges):
-            found = [shares.get((step, position, ())) for step in run]
-            of_value = [m for m in found if m is not None and m.edge.number == number]
-            if len(of_value) < max(len(run), 3):
+            places = [(step, position, number) for step in run]
+            if not shares.keys() >= set(places):
                 continue
+            of_value = [shares[place] for place in places]
             for which, exception, rest in (
                 ("first", of_value[0], of_value[1:]),
                 ("last", of_value[-1], of_value[:-1]),
