@@ -7,8 +7,9 @@ import platform
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import SkipJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, SkipJsonSchema
 from pydantic_core import to_json
+from pydantic_core.core_schema import FloatSchema
 
 from gradcheck import __version__
 from gradcheck.backends.base import installed_version
@@ -99,22 +100,15 @@ def json_data(report: Report) -> dict[str, Any]:
 
 def report_schema() -> dict[str, Any]:
     """The JSON Schema of a report as `as_json` writes it."""
-    found: dict[str, Any] = _with_texts(Report.model_json_schema(mode="serialization"))
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **found,
-        "title": "A report of gradcheck",
-    }
+    schema = Report.model_json_schema(mode="serialization", schema_generator=_SchemaWithTexts)
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, **schema, "title": "A report of gradcheck"}
 
 
-def _with_texts(schema: Any) -> Any:
-    """`report_schema` with the texts that stand for numbers that JSON does not have."""
-    if isinstance(schema, list):
-        return [_with_texts(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    found = {key: _with_texts(item) for key, item in schema.items()}
-    if found.get("type") != "number":
-        return found
-    del found["type"]
-    return {**found, "anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+class _SchemaWithTexts(GenerateJsonSchema):
+    """Describes numbers with the texts that stand for those that JSON does not have."""
+
+    def float_schema(self, schema: FloatSchema) -> JsonSchemaValue:
+        limits = super().float_schema(schema)
+        number = {"type": limits.pop("type")}
+        return {**limits, "anyOf": [number, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
