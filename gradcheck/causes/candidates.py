@@ -262,28 +262,12 @@ Family = Callable[[Edge], Iterator[Candidate]]
 
 def all_candidates(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge; not all fit."""
-    at, name = edge.position, edge.step.name
-    # What reads no value has the same derivative at all points. Of complex numbers the conjugate is
-    # forgotten instead.
-    alone = edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any())
-    if (alone or at == Edge.COMPOSED) and edge.right.dtype.kind != "c":
-        yield from elementwise(edge)
-    if at >= 0:
-        yield from (Candidate(*row[1:]) for row in ROWS if name in row[0])
-        for family in (*FAMILIES.get(name, ()), one_thing_otherwise):
-            yield from family(edge)
-    if at == Edge.WHOLE:
-        factor = edge.of_call[0]
-        for verb, operation in (("divide", np.multiply), ("multiply", np.divide)):
-            says = f"forgets to {verb} the gradient of {{own}} by #{factor}"
-            yield Candidate("GC116", 4.5, says, partial(with_factor, operation))
-    if at == Edge.INCOMING:
-        yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: np.ones_like(e.right))
-
-
-def with_factor(operation: Callable[[Array, Array], Array], edge: Edge) -> Array:
-    """The gradient of an input of the call, times or over the factor."""
-    return operation(edge.right, wide(edge.arrays[edge.of_call[0]]))
+    families = OF_CALLS.get(edge.position, ())
+    if edge.position >= 0:
+        of_operation = FAMILIES.get(edge.step.name, ())
+        families = (if_alone, simple_slips, *of_operation, one_thing_otherwise)
+    for family in families:
+        yield from family(edge)
 
 
 # --------------------------------------------------------------------------- families
@@ -331,8 +315,36 @@ MONOMIALS = {
 """By operation and position, see `Edge.monomial`."""
 
 
+def derivative_alone(edge: Edge) -> Iterator[Candidate]:
+    """The incoming gradient left out."""
+    yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: np.ones_like(e.right))
+
+
+def forgotten_factors(edge: Edge) -> Iterator[Candidate]:
+    """The gradient of an input of the call without a factor."""
+    factor, _ = edge.of_call
+    for verb, operation in (("divide", np.multiply), ("multiply", np.divide)):
+        says = f"forgets to {verb} the gradient of {{own}} by #{factor}"
+        yield Candidate("GC116", 4.5, says, partial(with_factor, operation))
+
+
+def with_factor(operation: Callable[[Array, Array], Array], edge: Edge) -> Array:
+    """The gradient of an input of the call, times or over the factor."""
+    return operation(edge.right, wide(edge.arrays[edge.of_call[0]]))
+
+
+def if_alone(edge: Edge) -> Iterator[Candidate]:
+    """Another derivative of an operation of one value."""
+    # What reads no value has the same derivative at all points.
+    reads = bool(edge.read) or not edge.right.any()
+    if edge.alone and edge.y.shape == edge.right.shape and reads:
+        yield from elementwise(edge)
+
+
 def elementwise(edge: Edge) -> Iterator[Candidate]:
     """Another derivative, or none."""
+    if edge.right.dtype.kind == "c":  # of complex numbers the conjugate is forgotten instead
+        return
     composed = edge.position == Edge.COMPOSED
     less, of_what = AS_A_WHOLE * composed, " by {own}" * composed
     code, how = "GC119", "through {op} without its derivative"
@@ -343,6 +355,11 @@ def elementwise(edge: Edge) -> Iterator[Candidate]:
     for (name, formula), (letter, value) in itertools.product(DERIVATIVES.items(), letters):
         says = f"takes {name.format(letter)} for the derivative of y = {{op}}{of_what}"
         yield Candidate("GC119", 2 - less, says, partial(spread, edge.g.shape, formula, value))
+
+
+def simple_slips(edge: Edge) -> Iterator[Candidate]:
+    """The slips of the table `ROWS`."""
+    yield from (candidate for names, candidate in ROWS if edge.step.name in names)
 
 
 def reductions(edge: Edge) -> Iterator[Candidate]:
@@ -597,85 +614,110 @@ MASKS = (
     "leaky_relu",
 )
 REORDERING = ("transpose", "flip", "roll")
-ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] = (
-    (MASKS, "GC123", 0.5, "ignores the mask of {op}", lambda e: e.fit(e.g)),
-    (MASKS, "GC123", 2, "takes the opposite of the mask of {op}", lambda e: e.fit(e.g) - e.right),
+ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
+    (MASKS, Candidate("GC123", 0.5, "ignores the mask of {op}", lambda e: e.fit(e.g))),
+    (
+        MASKS,
+        Candidate(
+            "GC123", 2, "takes the opposite of the mask of {op}", lambda e: e.fit(e.g) - e.right
+        ),
+    ),
     (
         (*REORDERING, "getitem"),
-        "GC104",
-        2,
-        "applies {op} itself, not its inverse, to the gradient",
-        lambda e: e.step.again(e.g),
+        Candidate(
+            "GC104",
+            2,
+            "applies {op} itself, not its inverse, to the gradient",
+            lambda e: e.step.again(e.g),
+        ),
     ),
     (
         REORDERING,
-        "GC104",
-        2,
-        "hands on the gradient of {op} as it is, without its inverse",
-        lambda e: e.g.reshape(e.right.shape),
+        Candidate(
+            "GC104",
+            2,
+            "hands on the gradient of {op} as it is, without its inverse",
+            lambda e: e.g.reshape(e.right.shape),
+        ),
     ),
     (
         ("mirrored",),
-        "GC119",
-        0.5,
-        "gives {own} the gradient of a symmetric matrix, of which one triangle alone is read",
-        lambda e: (e.g + np.swapaxes(e.g, -1, -2)) / 2,
+        Candidate(
+            "GC119",
+            0.5,
+            "gives {own} the gradient of a symmetric matrix, of which one triangle alone is read",
+            lambda e: (e.g + np.swapaxes(e.g, -1, -2)) / 2,
+        ),
     ),
     (
         ("cumsum",),
-        "GC104",
-        2,
-        "applies {op} itself, not a sum from the other end, to the gradient",
-        lambda e: e.step.again(e.g),
+        Candidate(
+            "GC104",
+            2,
+            "applies {op} itself, not a sum from the other end, to the gradient",
+            lambda e: e.step.again(e.g),
+        ),
     ),
     (
         ("cumsum",),
-        "GC104",
-        2,
-        "hands on the gradient of {op} as it is, without a sum from the other end",
-        lambda e: e.g.reshape(e.right.shape),
+        Candidate(
+            "GC104",
+            2,
+            "hands on the gradient of {op} as it is, without a sum from the other end",
+            lambda e: e.g.reshape(e.right.shape),
+        ),
     ),
-    (("getitem",), "GC104", 2, "writes what {op} selects several times only once", written_once),
+    (
+        ("getitem",),
+        Candidate("GC104", 2, "writes what {op} selects several times only once", written_once),
+    ),
     (
         ("pow",),
-        "GC119",
-        2,
-        "leaves the exponent as it is in the derivative of {op}",
-        lambda e: e.right * e.x,
+        Candidate(
+            "GC119",
+            2,
+            "leaves the exponent as it is in the derivative of {op}",
+            lambda e: e.right * e.x,
+        ),
     ),
-    (("matmul", "bmm"), "GC116", 2, FORGETS, lambda e: e.g),
+    (("matmul", "bmm"), Candidate("GC116", 2, FORGETS, lambda e: e.g)),
     (
         ("max", "amax"),
-        "GC123",
-        2,
-        "hands the gradient of {op} to the smallest element",
-        partial(handed_to, np.min),
+        Candidate(
+            "GC123",
+            2,
+            "hands the gradient of {op} to the smallest element",
+            partial(handed_to, np.min),
+        ),
     ),
     (
         ("min", "amin"),
-        "GC123",
-        2,
-        "hands the gradient of {op} to the largest element",
-        partial(handed_to, np.max),
+        Candidate(
+            "GC123",
+            2,
+            "hands the gradient of {op} to the largest element",
+            partial(handed_to, np.max),
+        ),
     ),
     (
         ("clip", "hardtanh"),
-        "GC123",
-        2,
-        "masks at the bound min of {op} alone",
-        lambda e: e.ruled(max=np.inf),
+        Candidate(
+            "GC123", 2, "masks at the bound min of {op} alone", lambda e: e.ruled(max=np.inf)
+        ),
     ),
     (
         ("clip", "hardtanh"),
-        "GC123",
-        2,
-        "masks at the bound max of {op} alone",
-        lambda e: e.ruled(min=-np.inf),
+        Candidate(
+            "GC123", 2, "masks at the bound max of {op} alone", lambda e: e.ruled(min=-np.inf)
+        ),
     ),
-    *((("softmax",), "GC119", 2, says, value) for says, value in SOFTMAX.items()),
-    *((("log_softmax",), "GC119", 2, says, value) for says, value in LOG_SOFTMAX.items()),
+    *((("softmax",), Candidate("GC119", 2, says, value)) for says, value in SOFTMAX.items()),
+    *(
+        (("log_softmax",), Candidate("GC119", 2, says, value))
+        for says, value in LOG_SOFTMAX.items()
+    ),
 )
-"""By operations: code, cost, what backward does, and what it hands on."""
+"""Mistakes by the operations they are tried at."""
 
 FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
@@ -684,3 +726,10 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (reductions,)),
 }
 """The mistakes that belong to an operation, of which there are more or fewer."""
+
+OF_CALLS: Mapping[int, Sequence[Family]] = {
+    Edge.INCOMING: (derivative_alone,),
+    Edge.WHOLE: (forgotten_factors,),
+    Edge.COMPOSED: (elementwise,),
+}
+"""The mistakes at positions that are not inputs of an operation."""

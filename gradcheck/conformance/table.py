@@ -327,16 +327,14 @@ def describe_backends(backends: Sequence[str], columns: Sequence[str]) -> str:
     releases = paddle_releases(columns)
     if len(releases) > 1 and list(backends) == releases:
         return "every release"
-    ranges: list[list[str]] = []
-    for backend in backends:
-        if ranges and is_next_column(ranges[-1][-1], backend, columns):
-            ranges[-1].append(backend)
-        else:
-            ranges.append([backend])
-    ends = (dict.fromkeys([column_title(part[0]), column_title(part[-1])]) for part in ranges)
-    return ", ".join(map(" to ".join, ends))
 
+    def run(numbered: tuple[int, str]) -> tuple[int, str]:
+        """Key that columns next to each other share if they are of one kind."""
+        position, backend = numbered
+        return columns.index(backend) - position, kind_of(backend)
 
-def is_next_column(before: str, after: str, columns: Sequence[str]) -> bool:
-    """Whether a column follows another one and is of the same kind."""
-    return columns.index(after) == columns.index(before) + 1 and kind_of(after) == kind_of(before)
+    names = []
+    for _, group in groupby(enumerate(backends), key=run):
+        titles = [column_title(backend) for _, backend in group]
+        names.append(titles[0] if len(titles) == 1 else f"{titles[0]} to {titles[-1]}")
+    return ", ".join(names)
