@@ -7,10 +7,10 @@ cause: the simplest come first.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -42,7 +42,8 @@ COTANGENTS = 2
 
 Claims = Sequence[tuple[Array, Sequence[Array]]]
 """Cotangents, and the gradients of the moved inputs that backward gives for each."""
-CodeAndText = tuple[str, str]
+Formula = tuple[str, str, Array]
+"""A code, what the formula says, and the right gradients if it is true, one for each cotangent."""
 
 
 def likely_causes(
@@ -151,21 +152,22 @@ class Evidence:
         """The gradients of an input that backward gives."""
         return np.stack([gradients[number] for _, gradients in self.claims])
 
-    def formula(self) -> CodeAndText:
+    def formula(self) -> tuple[str, str]:
         """The code of the first formula that holds, and what it says; empty if none does."""
-        # The bounds may be too wide to tell the claim from what is right, or that may not be known.
-        if self.holds(self.analytic) or not self.holds(self.truth):
-            return "", ""
+        # The bounds may be too wide to tell the claim from what is right.
+        families = () if self.holds(self.analytic) else FAMILIES
         with np.errstate(all="ignore"):  # formulas try the logarithm of whatever there is
-            formulas = itertools.chain.from_iterable(family(self) for family in FAMILIES)
-            return next(formulas, ("", ""))
+            for code, text, gradients in chain.from_iterable(f(self) for f in families):
+                if self.holds(gradients):
+                    return code, text
+        return "", ""
 
     def holds(self, values: Array) -> bool:
         """Whether these are the right gradients."""
         return bool((abs(values - self.truth) <= self.bounds).all())
 
     def factor(self, values: Array, added: Array | float = 0.0) -> float:
-        """The simplest factor of `values` that makes them the right gradients, with `added` ones.
+        """The simplest factor by which the largest of `values`, with what is added, is right.
 
         0 if there is none.
         """
@@ -175,10 +177,7 @@ class Evidence:
         if not base or not np.isfinite([base, wanted]).all():
             return 0.0
         ratio, off = (wanted / base).real, bound.real / abs(base)
-        if not 4 * off < abs(ratio) < np.inf:
-            return 0.0
-        factor = nice(ratio, off)
-        return factor if self.holds(factor * values + added) else 0.0
+        return nice(ratio, off) if 4 * off < abs(ratio) < np.inf else 0.0
 
     def known(self, values: Array) -> bool:
         """Whether enough digits of values are known, without one element: a factor fits that."""
@@ -197,24 +196,26 @@ def nice(value: float, bound: float) -> float:
 
 
 # --------------------------------------------------------------------------- the gradient alone
-def trivial(s: Evidence) -> Iterator[CodeAndText]:
+def trivial(s: Evidence) -> Iterator[Formula]:
     """The cotangent passed on as it is, all zeros, the same for every cotangent."""
     for name, cotangents in s.cotangents.items():
         if np.array_equal(s.analytic, cotangents):
             of = "" if name == "out" else f" of {name}"
             passes = f"backward passes the cotangent{of} on as it is (straight-through)"
-            yield "GC122", f"{passes}, which is not the derivative"
+            yield "GC122", f"{passes}, which is not the derivative", s.truth
     if not s.analytic.any():
-        yield "GC108", "backward gives 0 everywhere, or None, but the derivative is not 0"
+        text = "backward gives 0 everywhere, or None, but the derivative is not 0"
+        yield "GC108", text, s.truth
     if bool((s.analytic == s.analytic[:1]).all()):
-        yield "GC109", "backward gives the same whatever the incoming gradient is"
+        yield "GC109", "backward gives the same whatever the incoming gradient is", s.truth
 
 
-def constant_factor(s: Evidence) -> Iterator[CodeAndText]:
+def constant_factor(s: Evidence) -> Iterator[Formula]:
     """A constant factor; −1 and the numbers of elements have names of their own."""
     c = s.factor(s.analytic)
+    right = c * s.analytic
     if c == -1:
-        yield "GC102", "numeric = −analytic: the sign is wrong"
+        yield "GC102", "numeric = −analytic: the sign is wrong", right
     # Of one number any factor can be found.
     by_chance = s.x.size < 2 and factor_text(c) == f"{c:.6g}" and c != int(c)
     if by_chance or not c or abs(c - 1) <= 1e-6:
@@ -232,44 +233,45 @@ def constant_factor(s: Evidence) -> Iterator[CodeAndText]:
     n = round(size)
     if n in numbers and n >= LEAST_LENGTH and abs(size / n - 1) <= 1e-9:
         times = f"{factor_text(c)} · analytic" if abs(c) > 1 else f"analytic / {factor_text(1 / c)}"
-        yield "GC112", f"numeric = {times}, and {n} is {numbers[n]}"
-    yield "GC101", f"numeric = {factor_text(c)} · analytic, for all entries"
+        yield "GC112", f"numeric = {times}, and {n} is {numbers[n]}", right
+    yield "GC101", f"numeric = {factor_text(c)} · analytic, for all entries", right
 
 
-def parts(s: Evidence) -> Iterator[CodeAndText]:
+def parts(s: Evidence) -> Iterator[Formula]:
     """Without its conjugate; zero at some elements, right at all others."""
-    if s.x.dtype.kind == "c" and s.holds(s.analytic.conj()):
-        yield "GC115", "numeric = conj(analytic)"
+    if s.x.dtype.kind == "c":
+        yield "GC115", "numeric = conj(analytic)", s.analytic.conj()
     mask = (abs(s.analytic - s.truth) > s.bounds).any(0)
-    if s.holds(np.where(mask & (s.analytic == 0), s.truth, s.analytic)) and not mask.all():
+    if mask.any() and not mask.all():
         first = s.point.problem.element(s.name, tuple(np.argwhere(mask)[0].tolist()))
-        count = f"{mask.sum()} of {s.x.size}"
-        yield "GC107", f"{count} elements get 0 where it is not ({first} …)"
+        text = f"{mask.sum()} of {s.x.size} elements get 0 where it is not ({first} …)"
+        yield "GC107", text, np.where(mask & (s.analytic == 0), s.truth, s.analytic)
 
 
 # --------------------------------------------------------------------------- rearranged
-def rearranged(s: Evidence) -> Iterator[CodeAndText]:
+def rearranged(s: Evidence) -> Iterator[Formula]:
     """That of another wrong input; in another order; with the cotangent summed over some axes."""
     for k, (name, x) in enumerate(s.inputs.items()):
-        if k in s.wrong and k != s.number and x.shape == s.x.shape and s.holds(s.claimed(k)):
-            yield SWAPPED, f"numeric = the gradient that backward gives for {name}"
+        if k in s.wrong and k != s.number and x.shape == s.x.shape:
+            text = f"numeric = the gradient that backward gives for {name}"
+            yield SWAPPED, text, s.claimed(k)
     problem, outputs = s.point.problem, s.point.outputs
     for words, order in orders(s.x.shape, partial(problem.axis, s.name)):
-        if s.holds(np.stack([order(gradient) for gradient in s.analytic])):
-            shifted = words.startswith(("rolled", "flipped"))
-            yield "GC104" if shifted else "GC103", f"numeric = analytic {words}"
+        code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
+        ordered = np.stack([order(gradient) for gradient in s.analytic])
+        yield code, f"numeric = analytic {words}", ordered
     if "out" not in s.outputs or s.outputs["out"].ndim > 4 or outputs.complex:
         return
     axis_name = partial(problem.axis, problem.output_names[outputs.active[0]])
     for axes in axes_subsets(s.outputs["out"].ndim):
+        text = f"the cotangent must be summed over {' and '.join(map(axis_name, axes))}"
         summed = [u.sum(axis=axes, keepdims=True) + 0 * u for u in s.cotangents["out"]]
-        if s.holds(np.stack([s.point.vjp(u.reshape(-1))[s.number] for u in summed])):
-            over = " and ".join(map(axis_name, axes))
-            yield "GC106", f"the cotangent must be summed over {over}"
+        gradients = [s.point.vjp(u.reshape(-1))[s.number] for u in summed]
+        yield "GC106", text, np.stack(gradients)
 
 
 # --------------------------------------------------------------------------- operand, factor, term
-def operands(s: Evidence) -> Iterator[CodeAndText]:
+def operands(s: Evidence) -> Iterator[Formula]:
     """A product of the cotangent with another input, where backward gives another such product."""
     if s.x.ndim != 2 or "out" not in s.outputs or s.outputs["out"].ndim != 2:
         return
@@ -281,7 +283,7 @@ def operands(s: Evidence) -> Iterator[CodeAndText]:
         if (*left.shape[-2:], right.shape[-1]) == (s.x.shape[0], right.shape[-2], s.x.shape[1]):
             fitting[f"{a} @ {b}"] = left @ right
     if any(bool((abs(v - s.analytic) <= s.bounds).all()) for v in fitting.values()):
-        yield from (("GC116", f"numeric = {name}") for name, v in fitting.items() if s.holds(v))
+        yield from (("GC116", f"numeric = {name}", v) for name, v in fitting.items())
 
 
 def functions(s: Evidence) -> Iterator[tuple[str, Array]]:
@@ -300,12 +302,12 @@ def usable(values: Array) -> bool:
     return varied and 0 < largest < np.inf
 
 
-def ratios(s: Evidence) -> Iterator[CodeAndText]:
+def ratios(s: Evidence) -> Iterator[Formula]:
     """Analytic times or over a simple function."""
     for name, f in functions(s) if s.known(s.truth[0]) else ():
         for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
             if usable(values) and (c := s.factor(s.analytic * values)):
-                yield "GC111", ratio(text, c)
+                yield "GC111", ratio(text, c), c * (s.analytic * values)
 
 
 def ratio(text: str, c: float) -> str:
@@ -319,7 +321,7 @@ def ratio(text: str, c: float) -> str:
     return f"{says}: a factor {wrong} that should be {right}"
 
 
-def terms(s: Evidence) -> Iterator[CodeAndText]:
+def terms(s: Evidence) -> Iterator[Formula]:
     """Analytic plus the cotangent times a simple function."""
     if "out" not in s.outputs or s.outputs["out"].size != s.x.size or s.point.complex:
         return
@@ -329,7 +331,8 @@ def terms(s: Evidence) -> Iterator[CodeAndText]:
         if c := s.factor(cotangents * f, s.analytic):
             number = "" if abs(c) == 1 else f"{factor_text(abs(c))} · "
             term = f"{number}dy · {name}" if name else f"{number}dy"
-            yield "GC114", f"numeric = analytic {'−' if c < 0 else '+'} {term}"
+            text = f"numeric = analytic {'−' if c < 0 else '+'} {term}"
+            yield "GC114", text, c * (cotangents * f) + s.analytic
 
 
 FAMILIES = (trivial, constant_factor, parts, rearranged, operands, ratios, terms)
