@@ -67,7 +67,7 @@ def unasked(ctx: Any, *cotangents: Any) -> Any:
 
 
 def layer(forward: Callable[..., Any], backward: Callable[..., Any] = unasked) -> type:
-    """A layer of a forward that takes the inputs and a backward that takes the inputs, then the cotangents."""
+    """A layer of a forward of the inputs and a backward of the inputs and the cotangents."""
 
     class Layer(PyLayer):
         @staticmethod

@@ -1,4 +1,4 @@
-"""Every operation of the engine's table on the tape: its gradient, rounding, kinks, and wrong gradients of it."""
+"""Every operation of the engine on the tape: gradient, rounding, kinks, wrong gradients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CALLS = [
 
 
 def split(name: str, arguments: tuple[Any, ...]) -> tuple[list[np.ndarray], Any]:
-    """The floating arrays among the inputs of an operation, and its call on Tensors in their place."""
+    """The floating inputs of an operation, and its call on Tensors in their place."""
     row = OPS[name]
     given = (
         list(arguments[0])

@@ -1,4 +1,4 @@
-"""A cause is told as its author would put it: of functions as a whole, of operands as written, not by coincidence."""
+"""A cause is in its author's words: functions as a whole, operands as they are written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def causes(
     return list(result.diagnosis)
 
 
-# ------------------------------------------------------------------- functions of several operations
+# ------------------------------------------------------------------ functions of several operations
 def sigmoid(z: Any) -> Any:
     return 1 / (1 + np.exp(-z))
 

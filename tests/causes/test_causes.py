@@ -1,4 +1,4 @@
-"""The mistake in a wrong backward is named with the forward's line, and only where it reproduces the numbers."""
+"""The mistake in a wrong backward is named with its line, and only if it reproduces backward."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def normed(x: Any) -> Any:
 
 
 def normed_backward(mean: float = 1, share: float = 1, epsilon: float = 1e-3) -> Callable[..., Any]:
-    """The backward of `normed`, times factors where the gradient flows through the mean and the variance."""
+    """The backward of `normed`, times factors for the mean's and the variance's share."""
 
     def backward(x: Any, g: Any) -> Any:
         c = x - x.mean(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""A single mistake in a hand-written backward is named at the line of forward whose share of the gradient is wrong."""
+"""A single mistake in a backward is named at the line of forward whose share is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One mistake made at several places at once is one cause: in equal computations, in a loop, in a whole gradient."""
+"""One mistake made at several places is one cause: in equal computations, loops, whole gradients."""
 
 from __future__ import annotations
 
@@ -340,7 +340,7 @@ def test_the_entries_of_a_backward_that_is_explained_take_no_more_of_it() -> Non
         np.testing.assert_allclose(entry.analytic, backward(x, w, g)[0][entry.index], 1e-9, 1e-9)
 
 
-# ------------------------------------------------------------- one thing of the right formula is otherwise
+# ------------------------------------------------------ one thing of the right formula is otherwise
 KERNEL = np.array([0.3, -1.2, 0.7])
 
 
@@ -407,7 +407,7 @@ def test_what_is_otherwise_is_named(
 
 
 def test_entries_of_which_nothing_is_known_keep_no_cause_from_being_found() -> None:
-    """The last key of a causal mask has a score of −1e9 everywhere but once: its gradient has no digit."""
+    """The last key of a causal mask scores −1e9 everywhere but once: its gradient has no digit."""
 
     def attention(q: Any, k: Any, v: Any) -> Any:
         score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(

@@ -146,7 +146,7 @@ def test_a_square_too_many_is_said_as_such() -> None:
     ]
 
 
-# ------------------------------------------------------------------- what can be told from few digits
+# ----------------------------------------------------------------- what can be told from few digits
 def cast_norm(x: np.ndarray) -> np.ndarray:
     h = x.astype("float32")
     h = h - h.mean(-1, keepdims=True)

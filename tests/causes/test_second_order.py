@@ -1,4 +1,4 @@
-"""The derivative of the gradient: what is wrong about it is named with its line, as of a gradient."""
+"""The derivative of the gradient: what is wrong about it is named with its line."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Pair(PyLayer):
 
 
 def around(layer: Any) -> Any:
-    """A function of which the layer is one part, an operation its other, its output an argument of the next."""
+    """A function of a layer and an operation, each the other's argument."""
     return lambda x: paddle.tanh(layer.apply(paddle.exp(-x) + x)) * x
 
 

@@ -57,7 +57,7 @@ def test_the_page_is_what_the_scenarios_pin() -> None:
 
 
 def does_what_is_pinned(backend: str, column: str, folder: Path) -> None:
-    """Run all bundled scenarios on a backend, and hold what it does with each rule against its column of the page."""
+    """Run all bundled scenarios on a backend, and compare each rule with its column of the page."""
     done = gradcheck("matrix", "-b", backend, "--format", "json", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     pinned = rows(matrix("--pinned", "-b", column, "--format", "json").stdout)
@@ -258,7 +258,7 @@ def page(everything: RuleMatrix) -> Any:
 
 
 class TestWhatAMaintainerAsks:
-    """Each answer is on the page, at most two clicks away: a link of it, a part that opens, or a choice in a list."""
+    """Each answer is at most two clicks away: a link, a part that opens, or a choice in a list."""
 
     def test_which_rules_does_a_release_break(self, page: Any, everything: RuleMatrix) -> None:
         [part] = [

@@ -29,7 +29,7 @@ def case_with(observed: str, issue: str = ""):
 
 
 def answers(*outcomes):
-    """What runs a case: the outcomes in turn, the first of which is that of the case as documented."""
+    """Run a case: the outcomes in turn, the first for the case as documented."""
     waiting = list(outcomes)
 
     def run(case):

@@ -1,4 +1,4 @@
-"""Results for tests of reports: a case of each kind, and what a layer may say to break out of a report."""
+"""Results for tests of reports: a case of each kind, and text that breaks out of reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from gradcheck.report.record import Report
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
 from gradcheck.spec.model import Scenario, Source
 
-NASTY = "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- \x1b[2J \x00 \u202e @me &amp;"
+NASTY = (
+    "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- "
+    "\x1b[2J \x00 \u202e @me &amp;"
+)
 """What a layer may say, and be called."""
 
 

@@ -1,4 +1,4 @@
-"""The page in a browser: the first screen, a phone, light and dark, filters, links, keys, and no JavaScript."""
+"""The page in a browser: first screen, phone, light and dark, filters, links, keys."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def show(browser: Any) -> Iterator[Callable[..., Any]]:
-    """``show(report, width)`` is the page; it asks for nothing else, and nothing on it goes wrong or says anything."""
+    """``show(report, width)`` is the page; it requests nothing else and logs nothing."""
     wrong: list[str] = []
     contexts = []
 
@@ -111,7 +111,7 @@ def settled(page: Any) -> None:
     page.evaluate("new Promise((done) => requestAnimationFrame(done))")
 
 
-# ------------------------------------------------------------------------------------------------ layout
+# --------------------------------------------------------------------------- layout
 def test_with_400_cases_the_first_failure_and_its_cause_are_on_the_first_screen(show) -> None:
     page = show(
         Report(
@@ -233,7 +233,7 @@ def test_printed_it_shows_every_failure_and_no_controls(show) -> None:
     assert page.locator(closed).count() == 3
 
 
-# ------------------------------------------------------------------------------------------------ looking for something
+# --------------------------------------------------------------------------- looking for something
 def test_a_part_of_the_bar_shows_its_cases_alone_and_again_all(show) -> None:
     page = show(of_two_files())
     before = names(page)
@@ -284,7 +284,7 @@ def test_search_and_filters_stay_on_the_screen(show) -> None:
     assert page.get_by_role("searchbox").bounding_box()["y"] < 100
 
 
-# ------------------------------------------------------------------------------------------------ links
+# --------------------------------------------------------------------------- links
 def test_a_link_to_a_case_opens_it(show) -> None:
     odd = result("odd", Status.FAIL, "m", name="odd/n=2,dtype=float32@numpy")
     page = show(Report(results=(*of_one_cause(3), odd, *good(40))), fragment="#wrong-2@numpy")
@@ -308,7 +308,7 @@ def test_the_command_and_the_link_are_copied(show) -> None:
         assert page.evaluate("navigator.clipboard.readText()") == copied
 
 
-# ------------------------------------------------------------------------------------------------ keys, no JavaScript
+# --------------------------------------------------------------------------- keys, no JavaScript
 def test_everything_can_be_done_with_keys(show) -> None:
     page = show(of_two_files())
     focused = "document.activeElement.textContent"

@@ -1,4 +1,4 @@
-"""The report on a terminal: a table with a row per file and one for all that did not pass, and a panel per failure."""
+"""The report on a terminal: a table of files and of what did not pass, a panel per failure."""
 
 from __future__ import annotations
 

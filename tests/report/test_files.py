@@ -1,4 +1,4 @@
-"""Reports in files: each is read by a reader of other hands, and nothing in a name or message breaks out of it."""
+"""Reports in files: another reader reads each, and no name or message breaks out of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_no_format_lets_a_control_character_or_a_direction_through(name: str) ->
     assert re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", rendered(name, REPORT)) is None
 
 
-# ------------------------------------------------------------------------------------------------ JSON
+# --------------------------------------------------------------------------- JSON
 def refuse(name: str) -> None:
     raise AssertionError(f"{name} is not JSON")
 
@@ -51,7 +51,7 @@ def test_the_lines_are_the_report_without_results_and_then_the_results() -> None
     assert first == whole
 
 
-# ------------------------------------------------------------------------------------------------ JUnit
+# --------------------------------------------------------------------------- JUnit
 def test_junit_has_a_suite_for_each_file_and_a_test_for_each_case(tmp_path: Path) -> None:
     (tmp_path / "r.xml").write_text(rendered("junit", REPORT), encoding="utf-8")
     xml = JUnitXml.fromfile(str(tmp_path / "r.xml"))
@@ -69,7 +69,7 @@ def test_junit_has_a_suite_for_each_file_and_a_test_for_each_case(tmp_path: Path
     assert one.system_out == "said\n"
 
 
-# ------------------------------------------------------------------------------------------------ GitHub
+# --------------------------------------------------------------------------- GitHub
 def test_each_failure_is_one_annotation_and_nothing_in_it_is_another() -> None:
     lines = rendered("github", REPORT).splitlines()
     assert len(lines) == len(BAD)
@@ -122,7 +122,7 @@ def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
     assert lines[-1] == "::notice title=gradcheck::and 15 more, in the log and in the summary"
 
 
-# ------------------------------------------------------------------------------------------------ markdown
+# --------------------------------------------------------------------------- markdown
 def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
     text = rendered("markdown", REPORT)
     assert text.startswith(
@@ -136,7 +136,7 @@ def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
     assert "@me" not in outside.replace("\\@", "")
 
 
-# ------------------------------------------------------------------------------------------------ SARIF
+# --------------------------------------------------------------------------- SARIF
 def test_sarif_names_the_rule_and_the_line_of_the_layer() -> None:
     raw = json.loads(rendered("sarif", REPORT), parse_constant=refuse)
     run = Sarif.model_validate(raw).runs[0]

@@ -1,4 +1,4 @@
-"""The page: what it holds, and in which order. How it works in a browser is in `test_browser.py`."""
+"""The page: its content in order. How it works in a browser is in `test_browser.py`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def failures(*results: Any, cases: tuple[Any, ...] = ()) -> Any:
     return parsed(Report(results=results, cases=cases)).find(".//div[@id='failures']")
 
 
-# ------------------------------------------------------------------------------------------------ overview
+# --------------------------------------------------------------------------- overview
 def test_the_page_is_valid_holds_every_case_once_and_failures_come_first() -> None:
     page = parsed(REPORT)
     found = [item.get("data-status") for item in cases(page)]
@@ -79,7 +79,7 @@ def test_failures_of_one_cause_have_one_heading_and_all_but_the_first_are_folded
     assert text(single).startswith("FAIL alone@numpy of its own")
 
 
-# ------------------------------------------------------------------------------------------------ a case
+# --------------------------------------------------------------------------- a case
 def test_a_case_opens_with_the_cause_and_the_line_then_come_the_numbers_and_plots_are_folded() -> (
     None
 ):
@@ -161,7 +161,7 @@ def test_the_page_needs_no_network() -> None:
     assert re.search(r"url\(|@import", rendered("html", REPORT)) is None
 
 
-# ------------------------------------------------------------------------------------------------ plots
+# --------------------------------------------------------------------------- plots
 def cells(**fields: Any) -> dict[str, Any]:
     """The cells of the heat map by what they say."""
     page = failures(result("w", Status.FAIL, "m", gradient=gradient(**fields)))

@@ -1,4 +1,4 @@
-"""A package adds a format of reports with an entry point, and mistakes in it are said as its own."""
+"""A package adds a format of reports with an entry point; its mistakes are its own."""
 
 from __future__ import annotations
 

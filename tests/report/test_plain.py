@@ -1,4 +1,4 @@
-"""The report in a pipe: one line a result that grep can use, failures as indented blocks, the summary last."""
+"""The report in a pipe: one line per result, failures as indented blocks, the summary."""
 
 from __future__ import annotations
 
