@@ -1,4 +1,4 @@
-"""What goes wrong between ranks: a sum over them that is missing, or made once too often.
+"""Mistakes between ranks: a sum over them that is missing, or made once too often.
 
 For every collective that forward makes, the gradient is computed as if its vjp were such a mistake,
 and compared with what backward gives. If ranks disagree on what all have, what each of them gives
@@ -25,13 +25,13 @@ from gradcheck.result import Diagnosis
 
 
 class Flow(NamedTuple):
-    """What flows to the k-th input of an operation on a walk."""
+    """The flow to the k-th input of an operation on a walk."""
 
     k: int
     given: Sequence[Array]
     """The cotangents of the outputs, one per rank."""
     right_by_input: Mapping[int, Array]
-    """What should flow to each input."""
+    """The right flow to each input."""
 
     @property
     def right(self) -> Array:
@@ -39,7 +39,7 @@ class Flow(NamedTuple):
 
 
 Pull = Callable[[Flow], Array]
-"""What flows instead if the vjp of the operation is wrong."""
+"""The flow if the vjp of the operation is wrong."""
 
 OWN: Mapping[str, Pull] = {
     "all_reduce": lambda flow: flow.given[flow.k],
@@ -51,7 +51,7 @@ OWN: Mapping[str, Pull] = {
 """By collective: each rank keeps what belongs to its own output; of a reduce-scatter, zeros for the
 rest."""
 SENT_BACK = {"reduce_scatter": "gathered from", "all_to_all": "sent back to"}
-"""What has to be done to the cotangents of a collective, if not to sum them over the ranks."""
+"""The right treatment of a collective's cotangents, if it is not a sum over the ranks."""
 SUMMED = "the gradient is summed over the ranks, where each has its own"
 
 
@@ -64,14 +64,14 @@ def too_often(count: int) -> list[tuple[str, float]]:
 
 
 class WorldGradient(NamedTuple):
-    """What backward gives for one input of a world."""
+    """The gradient that backward gives for one input of a world."""
 
     name: str
     stands: str
     whole: Array
-    """As the world's gradient."""
+    """The world's gradient."""
     ranks: Sequence[Array]
-    """As the ranks gave it."""
+    """The gradients of the ranks."""
 
 
 class Trial(NamedTuple):
@@ -182,13 +182,13 @@ def at_operations(steps: Sequence[Step]) -> Iterator[Trial]:
 
 
 def own_unless_alone(own: Pull, flow: Flow) -> Array:
-    """What each rank keeps, unless one rank's output stands for all that are the same."""
+    """The part that each rank keeps, unless one rank's output represents all equal ones."""
     alone = len(flow.given) > 1 and sum(bool(g.any()) for g in flow.given) == 1
     return flow.right if alone else own(flow)
 
 
 def scaled(factor: float, flow: Flow) -> Array:
-    """What should flow, times a factor."""
+    """The right flow, times a factor."""
     return flow.right * factor
 
 
@@ -203,12 +203,12 @@ OTHER_RANKS: Sequence[tuple[str, Order]] = (
 
 
 def of_another(order: Order, flow: Flow) -> Array:
-    """What should flow to another rank."""
+    """The right flow of another rank."""
     return flow.right_by_input.get(order(flow.k, len(flow.given)), flow.right * 0)
 
 
 def reordered(order: Order, flow: Flow) -> Array:
-    """What should flow, its parts, one per rank, in another order."""
+    """The right flow with its parts, one per rank, in another order."""
     count = len(flow.given)
     if flow.right.shape[:1] != (count,):
         return flow.right
@@ -240,7 +240,7 @@ def sum_of_rank(sums: Sequence[Array], flow: Flow) -> Array:
 
 
 def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) -> Iterator[Trial]:
-    """What flows to one operand of one line, each rank's own, summed over the ranks."""
+    """The flows to one operand of one line, one per rank, summed over the ranks."""
     flows: dict[Step, dict[int, Array]] = {}
     for step, _, pulled in graph.walk(graph.starts(cotangents)):
         flows[step] = {position: flow for position, _, flow in pulled}
@@ -256,7 +256,7 @@ def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) 
 
 
 def total_at(position: int, own: Sequence[Array], flow: Flow) -> Array:
-    """What flows to one operand, summed over the ranks; what is right to others."""
+    """The flow to one operand, summed over the ranks; the right one to others."""
     return sum(own[1:], own[0]) if flow.k == position else flow.right
 
 

@@ -37,7 +37,7 @@ class Edge:
     step: Step
     position: int
     number: int
-    """Of the value that is the input."""
+    """The number of the input's value."""
     given: Sequence[Any]
     """The cotangents of the outputs."""
     right: Array
@@ -103,13 +103,13 @@ class Edge:
         return max(sizes) // min(sizes)
 
     def ruled(self, given: Sequence[Array] | None = None, **values: Any) -> Array:
-        """What the operation's rule gives for other cotangents, or other values, by name."""
+        """The result of the operation's rule for other cotangents, or other values by name."""
         given = self.given if given is None else given
         return self.step.replaced(self.position, given, values)
 
     @property
     def monomial(self) -> tuple[int, int, int]:
-        """Of a derivative that is a product of powers: sign, power of this input, of the other."""
+        """Sign, power of this input and of the other, if the derivative is such a product."""
         return MONOMIALS.get((self.step.name, self.position), (1, 0, 0))
 
     def times(self, a: int, b: int) -> Array:
@@ -233,19 +233,19 @@ def pull_through(steps: Sequence[Step], given: Any) -> list[tuple[int, int, Arra
 
 # --------------------------------------------------------------------------- what may be wrong
 class Candidate(NamedTuple):
-    """What a wrong backward would hand on."""
+    """A mistake: the value that a wrong backward would hand on."""
 
     code: str
     cost: float
     """How far-fetched it is."""
     says: str
-    """What backward does. {op}, {own}, {other} are the operation, this input and the other one; #7
-    is value 7."""
+    """The mistake in words. {op}, {own}, {other} are the operation, this input and the other one;
+    #7 is value 7."""
     value: Callable[[Edge], Any]
-    """What it hands on, of this edge or another one like it."""
+    """The value, for this edge or another one like it."""
 
     def hand_on(self, edge: Edge) -> Array:
-        """What it hands on; what is right where that cannot be computed or has another shape."""
+        """Return its value, or the right one if that cannot be computed or has another shape."""
         try:
             value = self.value(edge)
         except (ValueError, IndexError, TypeError):  # the matrix does not have such a factor, say
@@ -255,7 +255,7 @@ class Candidate(NamedTuple):
 
 
 SHARE = Candidate("", 0.0, "", attrgetter("right"))
-"""What is right, which may have a factor."""
+"""The right cotangent, which may have a factor."""
 
 Family = Callable[[Edge], Iterator[Candidate]]
 
@@ -335,7 +335,7 @@ def with_factor(operation: Callable[[Array, Array], Array], edge: Edge) -> Array
 
 def if_alone(edge: Edge) -> Iterator[Candidate]:
     """Another derivative of an operation of one value."""
-    # What reads no value has the same derivative at all points.
+    # An operation that reads no value has the same derivative at all points.
     reads = bool(edge.read) or not edge.right.any()
     if edge.alone and edge.y.shape == edge.right.shape and reads:
         yield from elementwise(edge)
@@ -438,7 +438,7 @@ def unsummed(edge: Edge) -> Iterator[Candidate]:
 
 
 def reduced(reduce: Callable[[Array], Array], edge: Edge) -> Array:
-    """What flows to the broadcast input, reduced otherwise."""
+    """The flow to the broadcast input, reduced otherwise."""
     _, *right = edge.monomial
     return reduce(edge.times(*right)).reshape(edge.right.shape)
 
@@ -460,7 +460,7 @@ def products(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def operands(edge: Edge) -> dict[str, Array]:
-    """What products of matrices may be made of, by name."""
+    """The factors of products of matrices, by name."""
     return matrices({"dy": edge.g, "{other}": edge.other, "{own}": edge.x})
 
 
@@ -543,17 +543,17 @@ def other_readings(edge: Edge, name: str, present: Array, what: str) -> Iterator
 
 
 def with_argument(name: str, value: Any, edge: Edge) -> Array:
-    """What the rule gives with another value for an argument."""
+    """The result of the rule with another value for an argument."""
     return edge.ruled(**{name: value})
 
 
 def with_changed(name: str, change: Callable[[Array], Array], edge: Edge) -> Array:
-    """What the rule gives with the value of an argument changed."""
+    """The result of the rule with the value of an argument changed."""
     return edge.ruled(**{name: change(edge.readable[name])})
 
 
 def reordered(order: Callable[[Array], Array], edge: Edge) -> Array:
-    """What is right in another order."""
+    """The right cotangent in another order."""
     return order(edge.right)
 
 

@@ -113,7 +113,7 @@ def entries_by_rows(
         for k in left:
             far = wrong[k] & far_off(claimed[k], taped[k])
             error = abs(comparison.claimed[k] - comparison.taped[k])
-            # What may be rounding is measured.
+            # Measure whether it is rounding.
             if bool((far & (abs(claimed[k] - taped[k]) <= FAR_OFF * error)).any()):
                 masks = only(k, far, point.x)
                 measured = tape_diff(point, unit, claimed, masks, 0.0).wrong

@@ -61,8 +61,8 @@ def likely_causes(
     point, comparison = prober.point, probe.comparison
     claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
     claims += [prober.claimed() for _ in range(COTANGENTS - len(claims))]
-    # Where a gradient of zeros was written there is nothing to search for. At second order it is
-    # what was cut off.
+    # There is nothing to search for if a gradient of zeros was written. At second order, zeros
+    # are what was cut off.
     written = any(bool((gradients[k] != 0).any()) for _, gradients in claims for k in wrong)
     found: list[Diagnosis] = []
     backward: Backward = point.vjp
@@ -79,7 +79,7 @@ def likely_causes(
     evidence = {k: Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right}
     formulas = {k: evidence[k].formula() for k in left if k in evidence}
     if SWAPPED in {code for code, _ in formulas.values()}:
-        # What the tape says of the other of two swapped inputs is far-fetched.
+        # The tape's explanation of the other of two swapped inputs is far-fetched.
         for k in sorted(set(wrong).difference(left)):
             formula = evidence[k].formula()
             if formula[0] == SWAPPED:
@@ -115,7 +115,7 @@ def right_gradients(
 
 
 class Evidence:
-    """What formulas for one moved input are made from. A first axis is that of the cotangents.
+    """The data of formulas for one moved input. The first axis is that of the cotangents.
 
     Args:
         wrong: the inputs whose gradients are wrong.
@@ -311,7 +311,7 @@ def ratios(s: Evidence) -> Iterator[Formula]:
 
 
 def ratio(text: str, c: float) -> str:
-    """What a constant times a ratio says, and what that most often means."""
+    """A constant times a ratio in words, with its most frequent meaning."""
     says = f"numeric = {'' if c == 1 else f'{factor_text(c)} · '}{text}"
     match = re.fullmatch(r"analytic ([·/]) \(1 \+ ([^²]+)\)", text)
     if not match:

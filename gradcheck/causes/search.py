@@ -254,7 +254,7 @@ class CauseSearch:
         if size > MOST_TAPE_NUMBERS or not finite:
             return []
         ruled = set(graph.recording.steps) if size <= MOST_RULED else set[Step]()
-        # Rules that read each other's values are as many as so many walks.
+        # Rules that read other values are as many as the operations, each for one walk.
         if len(graph.recording.steps) > self.most_walks - graph.walks:
             ruled.difference_update(*(run[:-1] for run in graph.runs))
         found: list[Cause] = []
@@ -291,8 +291,8 @@ class CauseSearch:
     def probed(self, group: Sequence[int], ruled: set[Step]) -> tuple[Array, list[Mistake]]:
         """The projections of the claim's error along directions of some inputs, and all mistakes.
 
-        Other rules are tried for the operations in `ruled`. There are no mistakes if no operation
-        depends on these inputs, or another branch is taken next to the point.
+        Other rules are tried for the operations in `ruled`. The mistakes are empty if operations do
+        not depend on these inputs, or take another branch next to the point.
         """
         graph, arrays = self.graph, self.graph.recording.arrays
         start = [wide(x) for x in arrays[: graph.recording.inputs]]
@@ -349,7 +349,7 @@ class CauseSearch:
 
     # ----------------------------------------------------------------- on a walk over the tape
     def confirmed(self, causes: Sequence[Cause]) -> list[Cause]:
-        """Those that reproduce the claim for all cotangents, with what they explain.
+        """Return the causes that reproduce the claim for all cotangents, with what they explain.
 
         The simplest are given first. None is tried that is more far-fetched than one that explains
         everything, or after the last walk. A share that would be scaled for some inputs and not for

@@ -60,7 +60,7 @@ def explained_by_tape(
 
 
 class Words:
-    """What the user's code calls the values and operations of a tape.
+    """The names that the user's code has for the values and operations of a tape.
 
     Args:
         tape: recorded with lines.
@@ -235,7 +235,7 @@ class SourcePlace(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """As the fields of a diagnosis."""
+        """The fields of a diagnosis."""
         line = f"{self.file}:{self.line}" if self.line else ""
         columns = {"column": self.column, "end_column": self.end_column}
         return {"line": line, "source_line": self.source, **columns}
@@ -263,13 +263,13 @@ class SourcePlace(NamedTuple):
 
 
 def source_place(spot: Spot | None) -> SourcePlace:
-    """Where an instruction is. An expression over several lines is cut at the end of its first."""
+    """The place of an instruction. An expression over several lines ends with the first."""
     return SourcePlace() if spot is None else place_in(spot[0].co_filename, *spot)
 
 
 @functools.lru_cache(maxsize=4096)
 def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
-    """Where an instruction is. Equal code may be in another file, so that is an argument too."""
+    """The place of an instruction. Equal code may be in another file, hence the argument."""
     positions = list(code.co_positions())
     line, end_line, column, end_column = positions[offset // 2]
     if line is None:

@@ -1,4 +1,4 @@
-"""What a backend does in place of what is documented, in one word."""
+"""The behaviour of a backend compared with the documents, in one word."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradcheck.spec.model import BackendExpectation, Expect
 
 
 class Behaviour(StrEnum):
-    """What a backend does where a rule applies, the worst first."""
+    """Behaviours of a backend where a rule applies, the worst first."""
 
     UNEXPECTED = "unexpected"
     CRASH = "crash"
@@ -38,12 +38,12 @@ MEANING = {
     Behaviour.HOLDS: "as documented",
     Behaviour.NOT_RUN: "not run there",
 }
-"""What each word means, for readers of the matrix."""
+"""The meaning of each word, for readers of the matrix."""
 ORDER = [*Behaviour]
 NOT_DEVIATING = (Behaviour.HOLDS, Behaviour.NOT_RUN)
 NO_FAILURE = (Behaviour.POLICY, *NOT_DEVIATING)
 GRAVE = (Behaviour.UNEXPECTED, Behaviour.CRASH, Behaviour.HANG, Behaviour.OTHER_GRADIENT)
-"""What users of a release need to know first."""
+"""The behaviours that users of a release need to know first."""
 
 
 def behaviour_of(case: Case, result: Result) -> tuple[Behaviour, str]:
@@ -75,7 +75,7 @@ def classify_deviation(documented: Expect, entry: BackendExpectation) -> Behavio
     if documented.raises or documented.warns:
         return Behaviour.SILENT
 
-    # What it computes. A lower order recorded means that the second derivative raises.
+    # The values it computes. A lower order recorded means that the second derivative raises.
     if observed.gradient == "matches" and observed.order < documented.order:
         return Behaviour.RAISES
     reads_gradient = any(".grad" in expression for expression in observed.values)

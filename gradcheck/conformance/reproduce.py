@@ -25,14 +25,14 @@ HEADER = {
     "paddle": "import paddle",
     "PyLayer": "from paddle.autograd import PyLayer",
 }
-"""What a scenario's code finds without importing it, and how a program does."""
+"""Names that a scenario's code has without an import, and the import of a program."""
 MOST_WRITTEN = 40
 """Elements of an input that are written out; a larger one is drawn."""
 COMMENT_WIDTH = 100
 
 
 class NoProgramError(UserError):
-    """There is no program for a scenario; the message says why."""
+    """A scenario has no program; the message says why."""
 
 
 def write_program(case: Case) -> str:
@@ -173,7 +173,7 @@ def indented(lines: list[str]) -> list[str]:
 
 
 def asserted(expect: Expect) -> Iterator[str]:
-    """What must hold at the end."""
+    """The assertions at the end."""
     for name, wanted in expect.grads.items():
         yield assertion(f"{name}.grad", wanted)
     for expression, expected in expect.values.items():

@@ -41,7 +41,7 @@ class Note(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What a backend does with a rule: the worst of its scenarios, and how many are as documented.
+    """The behaviour of a backend for a rule: its worst scenario, and how many are as documented.
 
     `of` is the number of scenarios that ran.
     """
@@ -95,7 +95,7 @@ class GraveFinding(NamedTuple):
 
     note: Note
     cells: Mapping[str, Behaviour]
-    """What each backend does with the first scenario of the note."""
+    """The behaviour of each backend in the first scenario of the note."""
 
 
 class ReleaseChange(NamedTuple):
@@ -226,7 +226,7 @@ class CaseBehaviour(NamedTuple):
 
 
 class Deviation(NamedTuple):
-    """What notes with different backends or scenarios have in common."""
+    """The fields that notes with different backends or scenarios share."""
 
     behaviour: Behaviour
     reason: str

@@ -1,4 +1,4 @@
-"""What a check from Python returns: the verdict with all that was found, true if it is green."""
+"""The result of a check from Python: the verdict and its findings, true if it is green."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CheckResult(GradientSummary):
 
     @classmethod
     def of(cls, summary: GradientSummary) -> CheckResult:
-        """The same summary as one of these."""
+        """Return a summary as a `CheckResult`."""
         return cls.model_construct(summary.model_fields_set, **dict(summary))
 
     def status(self) -> str:
@@ -38,7 +38,7 @@ class CheckResult(GradientSummary):
         return self.headline() or f"gradient of {', '.join(self.wrong_counts)} right"
 
     def lines(self) -> list[str]:
-        """What the panel shows below the verdict."""
+        """The lines of the panel below the verdict."""
         said = self.said()
         return [said] if self.verdict.green else [said, *gradient_lines(self, [said])]
 
@@ -52,7 +52,7 @@ class CheckResult(GradientSummary):
         return safe("\n".join([f"{self.status()}: {self.said()}", *self.lines()[1:]]))
 
     def _repr_html_(self) -> str:
-        """For notebooks, light or dark: text in their colour, the verdict in a pair of ours."""
+        """For notebooks, light or dark: only the verdict has colours of its own."""
         color = COLORS.get(self.verdict, "#b3261e")
         status, text = html.escape(self.status()), html.escape(safe("\n".join(self.lines())))
         border = f"border: 1px solid {color}; border-left-width: 6px"

@@ -37,7 +37,7 @@ from gradcheck.support.escape import one_line
 PANEL_FRAME = 4
 """Columns of a panel that are border and padding."""
 BAR_WIDTH = 24
-"""Columns of the progress bar, whatever stands beside it."""
+"""Columns of the progress bar, whatever is next to it."""
 NARROW_SCREEN = 80
 """Columns below which the progress has no bar, and the table no column of errors."""
 

@@ -26,7 +26,7 @@ FORMATS = {
     "sarif": "gradcheck.report.sarif:as_sarif",
     "html": "gradcheck.report.html:as_html",
 }
-"""Name of a format → the function that writes it, imported when it is asked for."""
+"""Name of a format → the function that writes it, imported when it is needed."""
 
 GROUP = "gradcheck.reports"
 

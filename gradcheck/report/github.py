@@ -66,5 +66,5 @@ def _text(text: str) -> str:
 
 
 def _value(text: str) -> str:
-    """The same for a property, which ends at a comma and must not hold a colon."""
+    """Escaped for a property, which ends at a comma and must not have a colon."""
     return _text(escape(text)).replace(":", "%3A").replace(",", "%2C")

@@ -85,7 +85,7 @@ def as_html(report: Report) -> str:
 
 
 def heading(result: Result) -> tuple[str, str]:
-    """What a group of failures has in common: the cause in words, and its ``file:line``."""
+    """The cause of a group of failures in words, and its ``file:line``."""
     cause = cause_with_line(result)
     if cause is None:
         return one_line(result.message), ""

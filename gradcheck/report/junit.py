@@ -13,7 +13,7 @@ from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line, safe
 
 ERRORS = frozenset({Status.ERROR, Status.CRASH, Status.TIMEOUT})
-"""What went wrong elsewhere than in what was tested."""
+"""Failures that are not of the tested gradient."""
 SKIPPED = frozenset({Status.SKIP, Status.UNSUPPORTED, Status.XFAIL})
 
 

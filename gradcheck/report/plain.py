@@ -75,7 +75,7 @@ class PlainScreen:
     ) -> Iterator[None]:
         """Print `settings`, and signs of life while cases run, on stderr.
 
-        There is no `header`: every line on stdout is a result.
+        The `header` is left out: every line on stdout is a result.
         """
         if settings and not self.quiet:
             click.echo(f"gradcheck: {settings}", err=True)

@@ -1,4 +1,4 @@
-"""What a report is about: a run as a whole; and that as JSON, with everything that is known."""
+"""The content of a report: a run as a whole; and the run as JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PagePart(NamedTuple):
 
 
 class Report(BaseModel):
-    """A run: what ran it, how it was asked for, and its results in the order of the scenarios."""
+    """A run: its versions, its command, and its results in the order of the scenarios."""
 
     # Few runs write one, and building it takes as long as reading a file of scenarios.
     model_config = ConfigDict(
@@ -86,7 +86,7 @@ def as_json(report: Report) -> str:
 
 
 def as_json_lines(report: Report) -> str:
-    """The same in lines: first the object without its results, then each result."""
+    """JSON lines: first the object without its results, then each result."""
     whole = json_data(report)
     results = whole.pop("results")
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in [whole, *results])

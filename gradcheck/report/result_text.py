@@ -1,4 +1,4 @@
-"""What all reports share: the lines of one result, safe to print, and failures by cause."""
+"""The text that all reports share: lines of one result, safe to print; failures by cause."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def failure_block(
 
 
 def further_lines(result: Result, said: Sequence[str]) -> list[str]:
-    """What else there is about a failure: why it is undecided, its output, whose bug it is."""
+    """Further lines about a failure: why it is undecided, its output, whose bug it is."""
     lines = []
     if result.gradient is not None and result.gradient.why not in ("", *said):
         lines.append(result.gradient.why)
@@ -247,7 +247,7 @@ def further_lines(result: Result, said: Sequence[str]) -> list[str]:
 def again(result: Result, options: str) -> str:
     """The command that runs this case alone; it names the file unless that is bundled.
 
-    `options` are those that it needs, or the whole command where there is no file to name.
+    `options` are those that it needs, or the whole command if the case has no file.
     """
     if options.startswith("gradcheck "):
         return options
@@ -308,7 +308,7 @@ def by_cause(results: Iterable[Result]) -> list[list[Result]]:
 
 
 def key_of(result: Result) -> tuple[str, ...]:
-    """What failures of one cause have in common, and no others."""
+    """The key that failures of one cause share, and no others."""
     if (cause := cause_with_line(result)) is not None:
         return cause.code, cause.line
     if result.status is Status.ERROR:
