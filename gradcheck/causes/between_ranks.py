@@ -161,7 +161,12 @@ def at_collectives(graph: Tape) -> Iterator[Trial]:
             for whose, order in OTHER_RANKS:
                 says = f"the gradient is that {whose}"
                 yield Trial("GC104", says, line, partial(of_another, order))
-                yield Trial("GC104", f"each part is that {whose}", line, partial(reordered, order))
+                yield Trial(
+                    "GC104",
+                    f"each part is that {whose}",
+                    line,
+                    partial(with_reordered_parts, order),
+                )
         by_name[line[0].name] += line
     for steps in by_name.values():
         if steps and steps not in lines:
@@ -207,7 +212,7 @@ def of_another(order: Order, flow: Flow) -> Array:
     return flow.right_by_input.get(order(flow.k, len(flow.given)), flow.right * 0)
 
 
-def reordered(order: Order, flow: Flow) -> Array:
+def with_reordered_parts(order: Order, flow: Flow) -> Array:
     """The right flow with its parts, one per rank, in another order."""
     count = len(flow.given)
     if flow.right.shape[:1] != (count,):

@@ -459,14 +459,14 @@ def products(names: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield left, right
 
 
-def operands(edge: Edge) -> dict[str, Array]:
+def matrix_factors(edge: Edge) -> dict[str, Array]:
     """The factors of products of matrices, by name."""
     return matrices({"dy": edge.g, "{other}": edge.other, "{own}": edge.x})
 
 
 def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
     """The cotangent times either operand, transposed or not, or the first of a batch."""
-    for left, right in products(operands(edge)):
+    for left, right in products(matrix_factors(edge)):
         code, says = "GC116", f"takes {left} @ {right} for the gradient of {{own}}"
         if edge.g.ndim > edge.right.ndim:
             code = "GC106"
@@ -476,7 +476,7 @@ def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
 
 def multiplied(left: str, right: str, edge: Edge) -> Array:
     """A product of two matrices by name, or the first of a batch."""
-    values = operands(edge)
+    values = matrix_factors(edge)
     value = values[left] @ values[right]
     return value[0] if value.shape[1:] == edge.right.shape else value
 

@@ -155,7 +155,7 @@ class Evidence:
     def formula(self) -> tuple[str, str]:
         """The code of the first formula that holds, and what it says; empty if none does."""
         # The bounds may be too wide to tell the claim from what is right.
-        families = () if self.holds(self.analytic) else FAMILIES
+        families = () if self.holds(self.analytic) else FAMILIES_OF_FORMULAS
         with np.errstate(all="ignore"):  # formulas try the logarithm of whatever there is
             for code, text, gradients in chain.from_iterable(f(self) for f in families):
                 if self.holds(gradients):
@@ -335,5 +335,5 @@ def terms(s: Evidence) -> Iterator[Formula]:
             yield "GC114", text, c * (cotangents * f) + s.analytic
 
 
-FAMILIES = (trivial, constant_factor, parts, rearranged, operands, ratios, terms)
+FAMILIES_OF_FORMULAS = (trivial, constant_factor, parts, rearranged, operands, ratios, terms)
 """Families of formulas, in the order in which they are tried."""

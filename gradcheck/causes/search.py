@@ -412,12 +412,16 @@ def in_all_equals(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]
             key = graph.equals[edge.step], edge.position, mistake.candidate.says
             groups.setdefault(key, []).append(mistake)
     for members in groups.values():
-        group = [m for m in members if size_of(m) > SCREEN * max(map(size_of, members))]
+        group = [
+            m
+            for m in members
+            if largest_projection(m) > SCREEN * max(map(largest_projection, members))
+        ]
         if len(group) > 1:
             yield together(group, cost=group[-1].cost - SIMPLER)
 
 
-def size_of(mistake: Mistake) -> float:
+def largest_projection(mistake: Mistake) -> float:
     """The largest of a mistake's projections."""
     return float(max(abs(mistake.along).max(), abs(mistake.right).max()))
 
@@ -438,7 +442,7 @@ def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mi
                 ("first", of_value[0], of_value[1:]),
                 ("last", of_value[-1], of_value[:-1]),
             ):
-                if size_of(exception) > SCREEN * max(map(size_of, rest)):
+                if largest_projection(exception) > SCREEN * max(map(largest_projection, rest)):
                     yield together(rest, when=f", in all runs but the {which}")
 
 

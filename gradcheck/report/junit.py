@@ -37,13 +37,13 @@ def as_junit(report: Report) -> str:
 
 def set_counts(element: ElementTree.Element, results: Sequence[Result]) -> None:
     """Set how many results of each kind an element has."""
-    kinds = Counter(kind_of(result.status) for result in results)
+    kinds = Counter(outcome_of(result.status) for result in results)
     element.set("tests", str(len(results)))
     for kind in ("error", "failure", "skipped"):
         element.set(kind if kind == "skipped" else f"{kind}s", str(kinds[kind]))
 
 
-def kind_of(status: Status) -> str:
+def outcome_of(status: Status) -> str:
     """The element of a test with a status; empty if it passes."""
     if status in SKIPPED:
         return "skipped"
@@ -63,7 +63,7 @@ def add_case(suite: ElementTree.Element, result: Result, again: str) -> None:
         "time": f"{result.seconds:.3f}",
     }
     case = ElementTree.SubElement(suite, "testcase", attributes)
-    if kind := kind_of(result.status):
+    if kind := outcome_of(result.status):
         message = f"{result.status}: {one_line(result.message)}".removesuffix(": ")
         outcome = {"type": str(result.status), "message": message}
         element = ElementTree.SubElement(case, kind, outcome)
