@@ -118,9 +118,12 @@ def softmax(z: Any) -> Any:
 @pytest.mark.parametrize(
     ("forward", "backward", "says"),
     [
-        (lambda z: (1 - z) ** 2.5, lambda z, g: -2.5 * g * (1 - z) ** 2.5, "leaves the exponent as it is in the deriv"),
-        (softmax, lambda z, g: softmax(z) * (g - (g * softmax(z)).sum()), "sums over all axes in place of axis 1"),
-        (softmax, lambda z, g: softmax(z) * (g + (g * softmax(z)).sum(-1, keepdim=True)), "adds the row sum of y g in"),
+        (lambda z: (1 - z) ** 2.5, lambda z, g: -2.5 * g * (1 - z) ** 2.5,
+         "leaves the exponent as it is in the deriv"),
+        (softmax, lambda z, g: softmax(z) * (g - (g * softmax(z)).sum()),
+         "sums over all axes in place of axis 1"),
+        (softmax, lambda z, g: softmax(z) * (g + (g * softmax(z)).sum(-1, keepdim=True)),
+         "adds the row sum of y g in"),
         (lambda z: (z[:, 0] * z[:, 1]).mean() * 3.0,
          lambda z, g: 3 * g * paddle.concat([z[:, 1:2], z[:, :1], 0 * z[:, 2:]], 1),
          "takes 4 times the gradient that flows through `(z[:, 0] * z[:, 1]).mean()`"),
@@ -136,7 +139,8 @@ def test_a_rule_that_is_wrong_is_told_by_what_is_wrong_in_it(
 
 @pytest.mark.parametrize(("forward", "slope"), [
     (lambda k: 2 * np.log(np.diag(np.linalg.cholesky(k))).sum(), lambda k, g: g * np.linalg.inv(k)),
-    (lambda k: np.linalg.eigvalsh(k, UPLO="U"), lambda k, g: (np.linalg.eigh(k)[1] * g) @ np.linalg.eigh(k)[1].T),
+    (lambda k: np.linalg.eigvalsh(k, UPLO="U"),
+     lambda k, g: (np.linalg.eigh(k)[1] * g) @ np.linalg.eigh(k)[1].T),
 ])  # fmt: skip
 def test_the_gradient_of_a_symmetric_matrix_is_told_where_one_triangle_is_read(
     forward: Any, slope: Any

@@ -1,4 +1,4 @@
-"""One mistake made at several places is one cause: in equal computations, loops, whole gradients."""
+"""One mistake at several places is one cause: in equal computations, loops, whole gradients."""
 
 from __future__ import annotations
 
@@ -383,15 +383,17 @@ def largest_backward(x: Any, g: Any) -> Any:
          "hands the gradient of `x[k].max()` to the smallest element, each time", "x[k].max()"),
         (lambda x, k: paddle.hypot(x, k), lambda x, k, g: (g * x, g * k / paddle.hypot(x, k)),
          (random(6), random(6, seed=1)), "GC116", "leaves", "hypot"),
-        (lambda x, k: x[::-1] * k, lambda x, k, g: (g * k, g * x[::-1]), (random(3), KERNEL), "GC104",
-         "flipped along axis 0", "x[::-1]"),
+        (lambda x, k: x[::-1] * k, lambda x, k, g: (g * k, g * x[::-1]), (random(3), KERNEL),
+         "GC104", "flipped along axis 0", "x[::-1]"),
         (lambda x, k: paddle.sin(x) * k, lambda x, k, g: (g * k * paddle.cos(x), paddle.sin(x)),
-         (random(6), random(6, seed=1)), "GC109", "does not multiply by the gradient that flows", "sin(x) * k"),
+         (random(6), random(6, seed=1)), "GC109", "does not multiply by the gradient that flows",
+         "sin(x) * k"),
         (squared, lambda x, k, g: (g * k * x, g.reshape([4, 3]) * (x * x).reshape([4, 3])),
-         (random(4, 3), random(4, 3, seed=1)), "GC118", "takes 1/2 times the gradient", "flat * flat"),
+         (random(4, 3), random(4, 3, seed=1)), "GC118", "takes 1/2 times the gradient",
+         "flat * flat"),
     ],
-    ids=["operand flipped", "operand rolled", "other extreme", "output left out", "wrong order", "no incoming gradient",
-         "factor of a square"],
+    ids=["operand flipped", "operand rolled", "other extreme", "output left out", "wrong order",
+         "no incoming gradient", "factor of a square"],
 )  # fmt: skip
 def test_what_is_otherwise_is_named(
     forward: Callable[..., Any],
@@ -463,8 +465,10 @@ def test_numbers_that_are_written_one_by_one_are_no_obstacle() -> None:
 
 
 def test_entries_that_cancel_to_zero_contradict_a_cause() -> None:
-    """The gradient at most highs of a wealth cancels to 0, of which no digit is known: what backward gives there is
-    wrong all the same, and no cause that leaves it out is one."""
+    """The gradient at most highs of a wealth cancels to 0, of which no digit is known.
+
+    Backward is wrong there all the same, and what leaves it out is not a cause.
+    """
 
     def forward(x: Any) -> Any:
         wealth = np.cumprod(1 + x)

@@ -150,7 +150,8 @@ def test_a_square_too_many_is_said_as_such() -> None:
 def cast_norm(x: np.ndarray) -> np.ndarray:
     h = x.astype("float32")
     h = h - h.mean(-1, keepdims=True)
-    return (h / np.sqrt((h * h).mean(-1, keepdims=True))).astype(x.dtype)  # type: ignore[no-any-return]
+    h = h / np.sqrt((h * h).mean(-1, keepdims=True))
+    return h.astype(x.dtype)  # type: ignore[no-any-return]
 
 
 def cast_norm_vjp(
@@ -181,7 +182,8 @@ def test_the_cause_is_told_in_the_precision_of_the_layer(seed: int) -> None:
     ("forward", "backward", "inputs", "text"),
     [
         (np.exp, lambda x, y, g: 1.01 * g * y, lambda r: r.uniform(-70, -50, 5), "101/100 times"),
-        (np.square, lambda x, y, g: -2 * g * x, lambda r: r.uniform(1e-13, 1e-11, 5), "with the wrong sign"),
+        (np.square, lambda x, y, g: -2 * g * x, lambda r: r.uniform(1e-13, 1e-11, 5),
+         "with the wrong sign"),
     ],
     ids=["outputs of 1e-26", "outputs of 1e-24"],
 )  # fmt: skip

@@ -87,14 +87,15 @@ def scenario(id: str, title: str, tags: tuple[str, ...] = (), **source: str) -> 
 RESULTS = (
     result("good", Status.PASS),
     result("wrong", Status.FAIL, "gradient of x: 7 of 9 entries wrong", output="said\n",
-           gradient=gradient(wrong=tuple(wrong(k) for k in range(7)), diagnosis=(CAUSE,), scan=SCAN)),
+           gradient=gradient(wrong=tuple(wrong(k) for k in range(7)), diagnosis=(CAUSE,),
+                             scan=SCAN)),
     result("infinite", Status.FAIL, "no number",
            gradient=gradient(wrong=(wrong(numeric=math.inf), wrong(1, math.nan, math.inf)))),
     result("known", Status.XFAIL, "the release differs"),
     result("left-out", Status.SKIP, "no such backend"),
     result("crashed", Status.CRASH, "the process was killed by SIGSEGV", path="other.grad.yaml"),
-    result("nasty", Status.ERROR, NASTY, details=(NASTY,), output=NASTY, path=f"{NASTY.partition(chr(10))[0]}.yaml",
-           name=NASTY),
+    result("nasty", Status.ERROR, NASTY, details=(NASTY,), output=NASTY,
+           path=f"{NASTY.partition(chr(10))[0]}.yaml", name=NASTY),
     result("excused", Status.XFAIL, NASTY, name=f"{NASTY} again", path="other.grad.yaml"),
 )  # fmt: skip
 REPORT = Report(

@@ -28,7 +28,8 @@ PROGRAM = next(
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="not installed: Chromium")
 WHERE = "http://localhost/report.html"
 OPTIONS = [
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 
 
@@ -125,8 +126,10 @@ def test_with_400_cases_the_first_failure_and_its_cause_are_on_the_first_screen(
 
 
 SIDEWAYS = """() => [...document.querySelectorAll("body, body *")].filter((one) => {
-  const box = one.getBoundingClientRect(), scrolls = ["auto", "scroll"].includes(getComputedStyle(one).overflowX);
-  return box.width && (Math.floor(box.right) > innerWidth || scrolls && one.scrollWidth > one.clientWidth);
+  const box = one.getBoundingClientRect();
+  const scrolls = ["auto", "scroll"].includes(getComputedStyle(one).overflowX);
+  const overflows = scrolls && one.scrollWidth > one.clientWidth;
+  return box.width && (Math.floor(box.right) > innerWidth || overflows);
 }).map((one) => one.outerHTML.slice(0, 200))"""
 
 
@@ -182,7 +185,8 @@ CONTRASTS = """() => {
   for (let text = texts.nextNode(); text; text = texts.nextNode()) {
     const one = text.parentElement;
     if (!text.data.trim() || !one.checkVisibility() || one.closest("svg, .key i")) continue;
-    const pair = [numbers(getComputedStyle(one).color), ground(one)].map(light).sort((a, b) => b - a);
+    const colors = [numbers(getComputedStyle(one).color), ground(one)];
+    const pair = colors.map(light).sort((a, b) => b - a);
     found[text.data.trim().slice(0, 40)] = (pair[0] + 0.05) / (pair[1] + 0.05);
   }
   return found;
@@ -213,7 +217,8 @@ def test_results_in_a_notebook_can_be_read_in_light_and_dark(show, ink: str, pap
         CheckResult.of(gradient(verdict=one, wrong=(wrong(),), why="<b>too</b> noisy"))
         for one in verdicts
     ]
-    head = f"<!doctype html><title>t</title><style>body {{ color: {ink}; background: {paper} }}</style>"
+    style = f"body {{ color: {ink}; background: {paper} }}"
+    head = f"<!doctype html><title>t</title><style>{style}</style>"
     page = show(head + "".join(one._repr_html_() for one in found))
     contrasts = page.evaluate(CONTRASTS)
     assert {*map(str, verdicts)} < {*contrasts}
@@ -266,7 +271,8 @@ def test_a_search_looks_in_names_messages_and_lines_and_is_undone(show) -> None:
     before = names(page)
     search = page.get_by_role("searchbox")
     for looked, found in {
-        "GOOD-2": ["good-2"], "unlike": ["tagged"], "own.py:7": ["wrong-0", "wrong-1", "wrong-2"], "no such": [],
+        "GOOD-2": ["good-2"], "unlike": ["tagged"], "own.py:7": ["wrong-0", "wrong-1", "wrong-2"],
+        "no such": [],
     }.items():  # fmt: skip
         search.fill(looked)
         settled(page)

@@ -164,8 +164,8 @@ FAR = [0.0, 5e-324, 1e-300, 1.7e308, math.inf, math.nan]
 @pytest.mark.parametrize("far", FAR)
 def test_numbers_at_the_ends_of_their_range_are_drawn(format: str, far: float) -> None:
     scan = SCAN.model_copy(update={
-        "steps": (5e-324, 1.7e308), "differences": (-far, far), "rounding": (far, 0.0), "chosen": 1.7e308, "value": far,
-        "bar": far, "analytic": -far,
+        "steps": (5e-324, 1.7e308), "differences": (-far, far), "rounding": (far, 0.0),
+        "chosen": 1.7e308, "value": far, "bar": far, "analytic": -far,
     })  # fmt: skip
     entries = tuple(wrong(k, numeric, far) for k, numeric in enumerate([far, -far, 0.0]))
     one = result("far", Status.FAIL, "far", gradient=gradient(wrong=entries, scan=scan))

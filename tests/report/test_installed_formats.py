@@ -83,12 +83,14 @@ def test_a_format_of_ours_is_not_replaced(package: Path) -> None:
     [
         (
             "fails",
-            "lab_reports:fails of lab-reports fails: AttributeError: 'Report' object has no attribute",
+            "lab_reports:fails of lab-reports fails: AttributeError: 'Report' object has no "
+            "attribute",
         ),
         ("number", "lab_reports:number of lab-reports returns int; a report returns str"),
         (
             "absent",
-            "lab_reports_that_are_gone:write of lab-reports fails: ModuleNotFoundError: No module named",
+            "lab_reports_that_are_gone:write of lab-reports fails: ModuleNotFoundError: No module "
+            "named",
         ),
     ],
 )

@@ -237,7 +237,8 @@ def test_what_the_message_says_is_not_said_again_as_a_cause():
 
 @pytest.mark.parametrize("width", [30, 60, 80])
 def test_a_long_line_is_cut_between_words_and_its_rest_indented(width):
-    line = "  layers/norm.py:5 │     ^^^^^^ its share of the gradient is missing: factor 0, and more of that kind"
+    detail = "its share of the gradient is missing: factor 0, and more of that kind"
+    line = f"  layers/norm.py:5 │     ^^^^^^ {detail}"
     parts = folded(line, width)
     assert max(map(len, parts)) <= width
     assert [word for part in parts for word in part.replace("│", "").split()] == line.replace(
