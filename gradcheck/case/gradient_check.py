@@ -24,7 +24,7 @@ from gradcheck.case.never_ran import CODE as NEVER_RAN
 from gradcheck.case.never_ran import refuse_foreign_layers, with_backwards_that_ran
 from gradcheck.case.observe import GAVE_LESS, GAVE_OTHER_SHAPES
 from gradcheck.causes.entries import (
-    Named,
+    WrongEntries,
     all_wrong_entries,
     by_columns,
     by_tape,
@@ -104,7 +104,7 @@ def check_gradient(
             check.certified |= wrong == []
             found = CheckOutcome(Status.FAIL, wrong=wrong) if wrong else found
         if found.probe is None or found.verdict is not Status.FAIL:
-            return summary_of(check, found, Named(found.wrong, exhaustive=found.exhaustive), listed)
+            return summary_of(check, found, WrongEntries(found.wrong, exhaustive=found.exhaustive), listed)
         prober = found.prober or check.prober
         prober.point.spent.deadline = deadline
         named, details = name_wrong(prober, found.probe, listed, effort == "full")
@@ -126,15 +126,15 @@ def checked(problem: Problem, *options: Any) -> tuple[Check, CheckOutcome]:
 
 def name_wrong(
     prober: Prober, probe: Probe, listed: int, thorough: bool
-) -> tuple[Named, dict[str, Any]]:
+) -> tuple[WrongEntries, dict[str, Any]]:
     """What is wrong about a gradient that a probe shows to be wrong, and what a summary says of it:
     why, and the differences of the worst entry where these gave its value."""
-    point, named, details = prober.point, Named(), dict[str, Any]()
+    point, named, details = prober.point, WrongEntries(), dict[str, Any]()
     spent = point.spent.runs
     backward: Backward = point.vjp
     budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
     with marked_as_unfinished(details):
-        named = Named.of(probe) if probe.wrong is not None else by_columns(prober, budget)
+        named = WrongEntries.of(probe) if probe.wrong is not None else by_columns(prober, budget)
         details["patterns"] = tuple(patterns(point, named))
         found: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
         found = found or approximation(probe, EPS**0.5)  # no mistake of a formula is so small
@@ -189,7 +189,7 @@ def marked_as_unfinished(details: dict[str, Any]) -> Iterator[None]:
 
 
 def summary_of(
-    check: Check, found: CheckOutcome, named: Named, listed: int, **details: Any
+    check: Check, found: CheckOutcome, named: WrongEntries, listed: int, **details: Any
 ) -> GradientSummary:
     """The result, with everything that was counted so far, and further `details`."""
     point, entries = check.point, list[Entry]()

@@ -1,1 +1,1 @@
-"""Why a gradient is wrong: the wrong entries, and the mistake that reproduces them, with its line."""
+"""Why a gradient is wrong: its wrong entries, and the mistake that explains them, with its line."""

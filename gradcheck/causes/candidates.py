@@ -1,13 +1,13 @@
-"""The inputs of recorded operations, what flows through each, and the mistakes that are tried there: what a backward
-may hand on in place of the right cotangent.
+"""The inputs of recorded operations, what flows through each, and the mistakes tried there.
 
-A candidate has the input's shape. The right cotangent, and each candidate, may have a factor besides.
+A candidate is what a wrong backward may hand on in place of the right cotangent of an edge. It has
+the input's shape. The right cotangent, and each candidate, may have a factor besides.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -22,24 +22,22 @@ from gradcheck.checking.precision import CLEAR, EPS, MOVES, wide
 from gradcheck.checking.tape import Tape
 
 
-def as_array(value: Any) -> Array:
-    """A NumPy scalar, as arithmetic of 0-d arrays gives, as such an array; others unchanged."""
-    return np.asarray(value) if isinstance(value, np.generic) else value
-
-
 @dataclass(frozen=True, eq=False)
 class Edge:
     """One input of one operation, and what flows through it, in double precision."""
 
     OUTPUT, INCOMING, WHOLE, COMPOSED = -1, -2, -3, -4
-    """Positions of what is no input of an operation: its output, which is only scaled; an output of the call, what
-    comes in; the whole gradient of an input of the call, of which a factor that the operation reads is forgotten; what
-    a function is computed from of which the operation is the last, see `Tape.composed`."""
+    """Positions of what is not an input of an operation.
+
+    OUTPUT: its output, which is only scaled. INCOMING: what comes in for an output of the call.
+    WHOLE: the gradient of an input of the call, without a factor that the operation reads.
+    COMPOSED: the input of a function whose last operation this is, see `Tape.composed`.
+    """
 
     step: Step
     position: int
     number: int
-    """Of the value that is the input."""
+    """The number of the input's value."""
     given: Sequence[Any]
     """The cotangents of the outputs."""
     right: Array
@@ -48,13 +46,18 @@ class Edge:
     """All values, by number."""
     add: Callable[[Array], None]
     """Lets more flow there, on the walk that it was met on."""
-    output: int = 0
-    """Which output of the call, where the position is INCOMING; the number of the factor, where it is WHOLE."""
+    of_call: tuple[int, ...] = ()
+    """INCOMING: which output of the call. WHOLE: the numbers of the factor and of the input."""
+
+    @property
+    def place(self) -> tuple[Step, int, tuple[int, ...]]:
+        """Its identity on every walk."""
+        return self.step, self.position, self.of_call
 
     @property
     def g(self) -> Array:
         """The cotangent of the one output."""
-        return as_array(self.given[0]) if len(self.given) == 1 else np.zeros(())
+        return np.asarray(self.given[0]) if len(self.given) == 1 else np.zeros(())
 
     @property
     def x(self) -> Array:
@@ -72,209 +75,303 @@ class Edge:
     @property
     def other(self) -> Any:
         """The other one of two inputs; None if it is not known."""
-        if len(self.step.edges) != 2:
+        if self.position < 0 or len(self.step.edges) != 2:
             return None
         number = self.step.edges[1 - self.position]
-        return wide(self.arrays[number]) if number >= 0 else self.step.operands().get("yx"[self.position])
+        if number >= 0:
+            return wide(self.arrays[number])
+        return self.step.operands().get("yx"[self.position])
 
     @property
     def read(self) -> dict[str, Array]:
-        """What of the values the rules of the operation read, by the name of the argument."""
-        found = self.step.operands()
-        return {name: v for name, v in found.items() if type(v) is type(self.right) and v.dtype.kind in "fc"}
-
-    @property
-    def summed(self) -> int:
-        """How many elements are added up to one here, by a sum, a mean or a broadcast; 1 if none are."""
-        sizes = [max(int(np.prod(shape)), 1) for shape in (self.right.shape, *map(np.shape, self.given))]
-        return max(sizes) // min(sizes)
+        """Values that the rules of the operation read, by the name of the argument."""
+        array_type = type(self.right)
+        operands = self.step.operands().items()
+        return {n: v for n, v in operands if type(v) is array_type and v.dtype.kind in "fc"}
 
     @property
     def readable(self) -> dict[str, Array]:
-        """The same; where the output is read, also what it was computed from: without an epsilon, say."""
+        """`read`, and where the output is read also its input: without an epsilon, say."""
         read = self.read
         return read | {"x": self.x} if len(self.step.edges) == 1 and "out" in read else read
 
+    @property
+    def summed(self) -> int:
+        """How many elements a sum, a mean or a broadcast adds up to one here; 1 if none are."""
+        shapes = [self.right.shape, *map(np.shape, self.given)]
+        sizes = [max(int(np.prod(shape)), 1) for shape in shapes]
+        return max(sizes) // min(sizes)
+
     def ruled(self, given: Sequence[Array] | None = None, **values: Any) -> Array:
-        """What the rule of the operation gives for other cotangents, or reading other values, by name."""
-        return self.step.replaced(self.position, self.given if given is None else given, values)
+        """The result of the operation's rule for other cotangents, or other values by name."""
+        given = self.given if given is None else given
+        return self.step.replaced(self.position, given, values)
 
     @property
-    def monomial(self) -> Sequence[int]:
-        """Of a derivative that is a product of powers: sign, power of this input, and of the other one."""
+    def monomial(self) -> tuple[int, int, int]:
+        """Sign, power of this input and of the other, if the derivative is such a product."""
         return MONOMIALS.get((self.step.name, self.position), (1, 0, 0))
 
     def times(self, a: int, b: int) -> Array:
-        """The cotangent of the output with that sign, times powers of this input and of the other one."""
-        return self.monomial[0] * self.g * self.x**a * ((np.asarray(self.other) + 0.0) ** b if b else 1)
+        """The output's cotangent with that sign, times powers of this input and of the other."""
+        others = (np.asarray(self.other) + 0.0) ** b if b else 1
+        return self.monomial[0] * self.g * self.x**a * others
 
     def fit(self, value: Array) -> Array:
-        """A value of the output's shape, summed over the axes along which the input was broadcast."""
+        """Sum a value of the output's shape over the axes along which the input was broadcast."""
         shape = self.right.shape
         extra = value.ndim - len(shape)
         stretched = [k + extra for k, n in enumerate(shape) if n == 1]
         return value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
 
 
-# --------------------------------------------------------------------------- what may be wrong
+# --------------------------------------------------------------------------- the edges of a tape
 OF_WORLDS = {"broadcast_ranks", "unbind"}
-"""Operations that take the inputs of a rank from those of a world, which no code of the user's does."""
+"""Operations that take the inputs of a rank from those of a world, without code of the user's."""
 
 
 def edges_of(
-    graph: Tape, cotangents: Sequence[Array | None], pending: dict[int, Array], steps: frozenset[Step] = frozenset()
+    graph: Tape,
+    cotangents: Sequence[Array | None],
+    pending: dict[int, Array],
+    steps: Collection[Step],
 ) -> Iterator[Edge]:
-    """All edges on a walk for some cotangents: the outputs of the call; those of operations, of the ones in `steps` if
-    there are any; else, in the end, the gradients of the inputs, with every factor that has no larger shape. `pending`
-    holds what flows to the outputs, and in the end to the inputs."""
+    """Walk over the tape for some cotangents, and yield the edges of `steps`.
+
+    The outputs of the call come first, whatever the steps. Last come the gradients of the inputs,
+    each with every factor that broadcasts to it. `pending` holds what flows to the outputs, and in
+    the end to the inputs.
+    """
     recording, arrays = graph.recording, graph.recording.arrays
 
     def add(number: int, change: Array) -> None:
         pending[number] = pending[number] + change
 
     for k, (end, u) in enumerate(zip(recording.ends, cotangents, strict=True)):
-        maker = graph.maker(end)
-        while maker is not None and maker.name in MOVES and len(maker.edges) == 1:  # where the user's formula ends
-            maker = graph.maker(maker.edges[0])
+        maker = last_computed(graph, end)
         if maker is not None and u is not None:
-            yield Edge(maker, Edge.INCOMING, end, [wide(u)], wide(u), arrays, partial(add, end), k)
-    for passed in graph.walk(pending):
-        if not steps or passed[0] in steps:
-            yield from edges_at(graph, *passed)
-    scaling = [step for step in recording.steps if step.name in ("multiply", "divide")] if not steps else []
-    factors = {factor: step for step in scaling for factor in step.edges if factor >= 0}
+            incoming, flow = wide(u), partial(add, end)
+            yield Edge(maker, Edge.INCOMING, end, [incoming], incoming, arrays, flow, (k,))
+
+    for step, given, pulled in graph.walk(pending):
+        if step in steps:
+            yield from edges_at(graph, step, given, pulled)
+
+    factors: dict[int, Step] = {}
+    for step in recording.steps:
+        if step.name in ("multiply", "divide") and step in steps:
+            factors |= dict.fromkeys(step.edges, step)
+    factors.pop(-1, None)
     for (factor, step), k in itertools.product(factors.items(), pending):
-        shape, into = arrays[factor].shape[::-1], arrays[k].shape[::-1]
-        if k != factor and len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape, into, strict=False)):
-            yield Edge(step, Edge.WHOLE, k, [], pending[k], arrays, partial(add, k), factor)
+        if k != factor and broadcasts_to(arrays[factor].shape, arrays[k].shape):
+            flow = partial(add, k)
+            yield Edge(step, Edge.WHOLE, k, [], pending[k], arrays, flow, (factor, k))
 
 
-def edges_at(graph: Tape, step: Step, given: Sequence[Any], pulled: list[tuple[int, int, Array]]) -> Iterator[Edge]:
-    """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
+def last_computed(graph: Tape, number: int) -> Step | None:
+    """The operation where the user's formula for a value ends: what follows only moves values."""
+    maker = graph.maker(number)
+    while maker is not None and maker.name in MOVES and len(maker.edges) == 1:
+        maker = graph.maker(maker.edges[0])
+    return maker
+
+
+def broadcasts_to(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Whether an array of a shape broadcasts to another shape."""
+    try:
+        return np.broadcast_shapes(shape, into) == into
+    except ValueError:
+        return False
+
+
+def edges_at(
+    graph: Tape, step: Step, given: Sequence[Any], pulled: list[tuple[int, int, Array]]
+) -> Iterator[Edge]:
+    """The inputs of an operation, the two of a square as one; its output if it has several."""
     if step.name in OF_WORLDS and step.spot is None:
         return
+    arrays = graph.recording.arrays
 
     def add(number: int, change: Array) -> None:
         pulled.append((0, number, change))
 
-    square = step.name == "multiply" and len(set(step.edges)) == 1
-    inputs = [(0, step.edges[0], pulled[0][2] + pulled[1][2])] if square else pulled[:]
-    composed = pulled_through(graph.composed[step], given[0]) if step in graph.composed else {}
-    for position, number, right in (*inputs, *((Edge.COMPOSED, *flow) for flow in composed.items())):
-        yield Edge(step, position, number, given, right, graph.recording.arrays, partial(add, number))
+    inputs = pulled[:]
+    if step.name == "multiply" and len(set(step.edges)) == 1:
+        inputs = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
+    composed = pull_through(graph.composed[step], given[0]) if step in graph.composed else []
+    for position, number, right in (*inputs, *composed):
+        yield Edge(step, position, number, given, right, arrays, partial(add, number))
+
     if len(inputs) > 1 and len(step.values) == 1:
-        outwards = step.first, given, given[0], graph.recording.arrays
-        yield Edge(step, Edge.OUTPUT, *outwards, lambda change: pulled.extend(step.pull([change])))
+
+        def add_to_output(change: Array) -> None:
+            pulled.extend(step.pull([change]))
+
+        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays, add_to_output)
 
 
-def pulled_through(steps: Sequence[Step], given: Any) -> dict[int, Array]:
-    """The cotangent of what a function is computed from, by number, for that of its value; none if nothing flows, or
-    the function is none of single elements."""
+def pull_through(steps: Sequence[Step], given: Any) -> list[tuple[int, int, Array]]:
+    """Return the COMPOSED input of a function of one value, as in `Step.pull`.
 
-    def pulled(start: Array) -> dict[int, Array]:
+    Empty if the function is not elementwise.
+    """
+
+    def pull(start: Array) -> tuple[int, Array]:
         pending = {steps[-1].first: start}
         for step in reversed(steps):
-            reached = [pending.pop(step.first)] if step.first in pending else []
-            for _, number, cotangent in step.pull(reached) if reached else ():
-                pending[number] = pending[number] + cotangent if number in pending else cotangent
-        return pending
+            for _, number, cotangent in step.pull([pending.pop(step.first)]):
+                pending[number] = pending.get(number, 0.0) + cotangent
+        ((number, cotangent),) = pending.items()
+        return number, cotangent
 
-    right, slopes = pulled(given), pulled(0 * given + 1)
-    apart = ((abs(g - given * slopes[k]), abs(g).max(initial=0.0)) for k, g in right.items())
-    return right if all(bool((off <= CLEAR * EPS * size).all()) for off, size in apart) else {}
+    number, right = pull(given)
+    _, slope = pull(0 * given + 1)
+    close = CLEAR * EPS * abs(right).max(initial=0.0)
+    elementwise = bool((abs(right - given * slope) <= close).all())
+    return [(Edge.COMPOSED, number, right)] if elementwise else []
 
 
+# --------------------------------------------------------------------------- what may be wrong
 class Candidate(NamedTuple):
-    """What a wrong backward would hand on."""
+    """A mistake: the value that a wrong backward would hand on."""
 
     code: str
     cost: float
     """How far-fetched it is."""
     says: str
-    """What backward does, with {op}, {own}, {other} for the operation, this input and the other one, #7 for value 7."""
+    """The mistake in words. {op}, {own}, {other} are the operation, this input and the other one;
+    #7 is value 7."""
     value: Callable[[Edge], Any]
-    """What it hands on, of this edge or another one like it; None where it cannot be."""
+    """The value, for this edge or another one like it."""
 
-    def fitting(self, edge: Edge) -> Array | None:
-        """What it hands on; None where that cannot be computed, or has another shape."""
+    def hand_on(self, edge: Edge) -> Array:
+        """Return its value, or the right one if that cannot be computed or has another shape."""
         try:
             value = self.value(edge)
-        except (ValueError, IndexError, TypeError):  # no matrix that has such a factor, say
-            return None
-        return as_array(value) if value is not None and np.shape(value) == edge.right.shape else None
+        except (ValueError, IndexError, TypeError):  # the matrix does not have such a factor, say
+            return edge.right
+        fits = value is not None and np.shape(value) == edge.right.shape
+        return np.asarray(value) if fits else edge.right
 
 
 SHARE = Candidate("", 0.0, "", attrgetter("right"))
-"""What is right, which may have a factor."""
+"""The right cotangent, which may have a factor."""
 
 Family = Callable[[Edge], Iterator[Candidate]]
 
 
 def all_candidates(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge; not all fit."""
-    at, name = edge.position, edge.step.name
-    # what reads no value has the same derivative at all points, and of complex numbers the conjugate is forgotten
-    alone = edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any())
-    if (alone or at == Edge.COMPOSED) and edge.right.dtype.kind != "c":
-        yield from elementwise(edge)
-    if at >= 0:
-        yield from (Candidate(*row[1:]) for row in ROWS if name in row[0])
-        for family in (*FAMILIES.get(name, ()), one_thing_otherwise):
-            yield from family(edge)
-    if at == Edge.WHOLE:
-        of = f"the gradient of {{own}} by #{edge.output}"
-        yield Candidate("GC116", 4.5, f"forgets to divide {of}", lambda e: e.right * wide(e.arrays[e.output]))
-        yield Candidate("GC116", 4.5, f"forgets to multiply {of}", lambda e: e.right / wide(e.arrays[e.output]))
-    if at == Edge.INCOMING:
-        yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: np.ones_like(e.right))
+    families = OF_CALLS.get(edge.position, ())
+    if edge.position >= 0:
+        of_operation = FAMILIES.get(edge.step.name, ())
+        families = (if_alone, simple_slips, *of_operation, one_thing_otherwise)
+    for family in families:
+        yield from family(edge)
 
 
 # --------------------------------------------------------------------------- families
 FORMULAS: dict[str, Callable[[Array], Any]] = {
-    "{}": lambda v: v, "1 − {}": lambda v: 1 - v, "1 + {}": lambda v: 1 + v, "{}²": lambda v: v * v,
-    "1 − {}²": lambda v: 1 - v * v, "1 + {}²": lambda v: 1 + v * v, "{0} · (1 − {0})": lambda v: v * (1 - v),
-    "exp({})": np.exp, "cos({})": np.cos, "sin({})": np.sin, "sqrt({})": np.sqrt, "abs({})": np.abs,
-    "sign({})": np.sign, "log({})": np.log, "tanh({})": np.tanh,
-}  # fmt: skip
+    "{}": lambda v: v,
+    "1 − {}": lambda v: 1 - v,
+    "1 + {}": lambda v: 1 + v,
+    "{}²": lambda v: v * v,
+    "1 − {}²": lambda v: 1 - v * v,
+    "1 + {}²": lambda v: 1 + v * v,
+    "{0} · (1 − {0})": lambda v: v * (1 - v),
+    "exp({})": np.exp,
+    "cos({})": np.cos,
+    "sin({})": np.sin,
+    "sqrt({})": np.sqrt,
+    "abs({})": np.abs,
+    "sign({})": np.sign,
+    "log({})": np.log,
+    "tanh({})": np.tanh,
+}
 """Functions of an input or output that are mistaken for a derivative or a factor of it."""
 
 DERIVATIVES: dict[str, Callable[[Array], Any]] = {
-    "1 where {} > 0, else 0": lambda v: v > 0, "1 where {} < 0, else 0": lambda v: v < 0, **FORMULAS,
-    "exp(−{})": lambda v: np.exp(-v), "sigmoid({})": lambda v: 1 / (1 + np.exp(-v)),
-}  # fmt: skip
+    "1 where {} > 0, else 0": lambda v: v > 0,
+    "1 where {} < 0, else 0": lambda v: v < 0,
+    **FORMULAS,
+    "exp(−{})": lambda v: np.exp(-v),
+    "sigmoid({})": lambda v: 1 / (1 + np.exp(-v)),
+}
 
 AS_A_WHOLE = 0.7
-"""By how much another derivative of a function as a whole is less far-fetched than one of an operation inside of it."""
+"""By how much another derivative of a function as a whole is less far-fetched than one of an
+operation inside of it."""
 
 FORGETS = "forgets to multiply by {other}"
 DERIVATIVE_ALONE = "does not multiply by the gradient that flows into {op}"
 
 MONOMIALS = {
-    ("multiply", 0): (1, 0, 1), ("multiply", 1): (1, 0, 1), ("divide", 0): (1, 0, -1), ("divide", 1): (-1, -2, 1),
+    ("multiply", 0): (1, 0, 1),
+    ("multiply", 1): (1, 0, 1),
+    ("divide", 0): (1, 0, -1),
+    ("divide", 1): (-1, -2, 1),
     ("subtract", 1): (-1, 0, 0),
-}  # fmt: skip
+}
 """By operation and position, see `Edge.monomial`."""
+
+
+def derivative_alone(edge: Edge) -> Iterator[Candidate]:
+    """The incoming gradient left out."""
+    yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: np.ones_like(e.right))
+
+
+def forgotten_factors(edge: Edge) -> Iterator[Candidate]:
+    """The gradient of an input of the call without a factor."""
+    factor, _ = edge.of_call
+    for verb, operation in (("divide", np.multiply), ("multiply", np.divide)):
+        says = f"forgets to {verb} the gradient of {{own}} by #{factor}"
+        yield Candidate("GC116", 4.5, says, partial(with_factor, operation))
+
+
+def with_factor(operation: Callable[[Array, Array], Array], edge: Edge) -> Array:
+    """The gradient of an input of the call, times or over the factor."""
+    return operation(edge.right, wide(edge.arrays[edge.of_call[0]]))
+
+
+def if_alone(edge: Edge) -> Iterator[Candidate]:
+    """Another derivative of an operation of one value."""
+    # An operation that reads no value has the same derivative at all points.
+    reads = bool(edge.read) or not edge.right.any()
+    if edge.alone and edge.y.shape == edge.right.shape and reads:
+        yield from elementwise(edge)
 
 
 def elementwise(edge: Edge) -> Iterator[Candidate]:
     """Another derivative, or none."""
+    if edge.right.dtype.kind == "c":  # of complex numbers the conjugate is forgotten instead
+        return
     composed = edge.position == Edge.COMPOSED
-    less = AS_A_WHOLE * composed
-    flat = not bool(edge.right.any())  # no derivative goes through a rounding
-    says = "passes the gradient " + ("straight through {op}" if flat else "through {op} without its derivative")
-    yield Candidate("GC122" if flat else "GC119", 1 - less, says, attrgetter("g"))
-    for (name, formula), (letter, value) in itertools.product(DERIVATIVES.items(), (("y", "y"), ("{own}", "x"))):
-        says = f"takes {name.format(letter)} for the derivative of y = {{op}}" + " by {own}" * composed
+    less, of_what = AS_A_WHOLE * composed, " by {own}" * composed
+    code, how = "GC119", "through {op} without its derivative"
+    if not edge.right.any():  # no derivative goes through a rounding
+        code, how = "GC122", "straight through {op}"
+    yield Candidate(code, 1 - less, f"passes the gradient {how}", attrgetter("g"))
+    letters = (("y", "y"), ("{own}", "x"))
+    for (name, formula), (letter, value) in itertools.product(DERIVATIVES.items(), letters):
+        says = f"takes {name.format(letter)} for the derivative of y = {{op}}{of_what}"
         yield Candidate("GC119", 2 - less, says, partial(spread, edge.g.shape, formula, value))
+
+
+def simple_slips(edge: Edge) -> Iterator[Candidate]:
+    """The slips of the table `ROWS`."""
+    yield from (candidate for names, candidate in ROWS if edge.step.name in names)
 
 
 def reductions(edge: Edge) -> Iterator[Candidate]:
     """The cotangent handed to all elements, or along another axis."""
-    for axis in (None, *range(edge.x.ndim)) if edge.g.size < edge.x.size else ():
-        shape = [1 if axis in (k, None) else n for k, n in enumerate(edge.x.shape)]
+    if edge.g.size >= edge.x.size:
+        return
+    formulas = (("{own}", np.positive), ("the sign of {own}", np.sign), ("exp({own})", np.exp))
+    for axis in (None, *range(edge.x.ndim)):
+        shape = edge.x.sum(axis=axis, keepdims=True).shape
         says = "hands the gradient of {op} to all elements alike"
         yield Candidate("GC119", 2, says, partial(spread, shape, np.ones_like, "x"))
-        for name, formula in (("{own}", np.positive), ("the sign of {own}", np.sign), ("exp({own})", np.exp)):
+        for name, formula in formulas:
             says = f"takes {name} for the derivative of {{op}}"
             yield Candidate("GC119", 3, says, partial(spread, shape, formula, "x"))
 
@@ -286,75 +383,102 @@ def spread(shape: Sequence[int], formula: Callable[[Array], Any], value: str, ed
 
 def monomials(edge: Edge) -> Iterator[Candidate]:
     """The cotangent times other powers of both inputs."""
-
-    def powers(a: int, b: int, edge: Edge) -> Array:  # of an input whose power is right no value is needed
-        return edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(edge.times(a, b))
-
     _, *right = edge.monomial
-    forgets = "forgets to divide by {other}" if (edge.step.name, edge.position) == ("divide", 0) else FORGETS
+    forgets = FORGETS
+    if (edge.step.name, edge.position) == ("divide", 0):
+        forgets = "forgets to divide by {other}"
     for a, b in itertools.product(range(-2, 3), repeat=2):
-        if [a, b] != right and (edge.other is not None or b == right[1]):
-            says = f"multiplies by {product(a, b)} in place of {product(*right)}" if a or b else forgets
-            # a factor forgotten, times for divided by, one operand for the other are slips
-            swapped = 2 - ([b, a] == right) + abs(a - right[0]) + abs(b - right[1])
-            cost = 1 if (a, b) == (0, 0) else 2 if [a, -b] == right else swapped
+        says = f"multiplies by {product(a, b)} in place of {product(*right)}"
+        cost = 2 - ([b, a] == right) + abs(a - right[0]) + abs(b - right[1])
+        # A factor forgotten, times for divided by, one operand for the other are slips.
+        if [a, -b] == right:
+            cost = 2
+        if a == b == 0:
+            cost, says = 1, forgets
+        if edge.other is not None or b == right[1]:
             yield Candidate("GC116", cost, says, partial(powers, a, b))
+
+
+def powers(a: int, b: int, edge: Edge) -> Array:
+    """The output's cotangent times powers of this input and of the other one."""
+    _, right_a, right_b = edge.monomial
+    if b == right_b:  # the other value is not needed, and may not be known
+        return edge.right * edge.x ** (a - right_a)
+    return edge.fit(edge.times(a, b))
 
 
 def product(a: int, b: int) -> str:
     """A product of powers of {own} and {other}, in words."""
-    factors = (("{own}", a), ("{other}", b))
-    upper, lower = ([name + "²" * (abs(n) == 2) for name, n in factors if n * sign > 0] for sign in (1, -1))
+    upper, lower = [], []
+    for name, n in (("{own}", a), ("{other}", b)):
+        power = name + "²" * (abs(n) == 2)
+        upper += [power] * (n > 0)
+        lower += [power] * (n < 0)
     return " / ".join([" · ".join(upper) or "1", *lower])
 
 
+def axes_subsets(ndim: int) -> Iterator[tuple[int, ...]]:
+    """All sets of one axis or more, the small ones first."""
+    for count in range(ndim):
+        yield from itertools.combinations(range(ndim), count + 1)
+
+
 def unsummed(edge: Edge) -> Iterator[Candidate]:
-    """The first slice in place of the sum over the axes along which the input was broadcast, or a sum over others."""
-
-    def reduced(reduce: Callable[[Array], Array], edge: Edge) -> Array:
-        return reduce(edge.times(*right)).reshape(edge.right.shape)
-
-    _, *right = edge.monomial
-    axes = range(edge.g.ndim)
-    if (edge.other is None and right[1]) or edge.g.size == edge.right.size:
+    """The first slice, or a sum over other axes, in place of the sum over the axes along which the
+    input was broadcast."""
+    if edge.g.size == edge.right.size:
         return
-    for axis in axes:
+    for axis in range(edge.g.ndim):
         says = f"takes the first slice along axis {axis} in place of the sum over it"
         yield Candidate("GC106", 2, says, partial(reduced, partial(np.take, indices=0, axis=axis)))
-    for along in (c for k in axes for c in itertools.combinations(axes, k + 1)):
-        says = f"sums over axis {', '.join(map(str, along))} in place of the axes along which {{own}} was broadcast"
-        yield Candidate("GC106", 2, says, partial(reduced, partial(np.sum, axis=along)))
+    for axes in axes_subsets(edge.g.ndim):
+        listed = ", ".join(map(str, axes))
+        says = f"sums over axis {listed} in place of the axes along which {{own}} was broadcast"
+        yield Candidate("GC106", 2, says, partial(reduced, partial(np.sum, axis=axes)))
 
 
-def matrices(named: Mapping[str, Any]) -> dict[str, Array]:
-    """Those of some values that are matrices, or batches, each also transposed, by name."""
-    found = {name: v for name, v in named.items() if np.ndim(v) > 1}
-    return {name + t: v.swapaxes(-1, -2) if t else v for name, v in found.items() for t in ("", ".T")}
+def reduced(reduce: Callable[[Array], Array], edge: Edge) -> Array:
+    """The flow to the broadcast input, reduced otherwise."""
+    _, *right = edge.monomial
+    return reduce(edge.times(*right)).reshape(edge.right.shape)
 
 
-def products(named: Iterable[str]) -> Iterator[tuple[str, str]]:
+def matrices(values: Mapping[str, Any]) -> dict[str, Array]:
+    """The matrices, or batches of them, among some values, each also transposed, by name."""
+    found: dict[str, Array] = {}
+    for name, value in values.items():
+        if np.ndim(value) > 1:
+            found |= {name: value, f"{name}.T": value.swapaxes(-1, -2)}
+    return found
+
+
+def products(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Pairs of matrices, by name, of which one is the cotangent, ``dy``, in both orders."""
-    for one, other in itertools.permutations(named, 2):
-        if one.startswith("dy") != other.startswith("dy"):
-            yield one, other
+    for left, right in itertools.permutations(names, 2):
+        if left.startswith("dy") != right.startswith("dy"):
+            yield left, right
+
+
+def matrix_factors(edge: Edge) -> dict[str, Array]:
+    """The factors of products of matrices, by name."""
+    return matrices({"dy": edge.g, "{other}": edge.other, "{own}": edge.x})
 
 
 def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent times the other operand or this one, transposed or not, or the first of a batch."""
-
-    def operands(edge: Edge) -> dict[str, Array]:
-        return matrices({"dy": edge.g, "{other}": edge.other, "{own}": edge.x})
-
-    def multiplied(left: str, right: str, edge: Edge) -> Array:
-        found = operands(edge)
-        value = found[left] @ found[right]
-        return value[0] if value.shape[1:] == edge.right.shape else value
-
-    for left, right in products(operands(edge)):
+    """The cotangent times either operand, transposed or not, or the first of a batch."""
+    for left, right in products(matrix_factors(edge)):
         code, says = "GC116", f"takes {left} @ {right} for the gradient of {{own}}"
         if edge.g.ndim > edge.right.ndim:
-            code, says = "GC106", f"takes the first of {left} @ {right} in place of their sum over the batch"
+            code = "GC106"
+            says = f"takes the first of {left} @ {right} in place of their sum over the batch"
         yield Candidate(code, 2, says, partial(multiplied, left, right))
+
+
+def multiplied(left: str, right: str, edge: Edge) -> Array:
+    """A product of two matrices by name, or the first of a batch."""
+    values = matrix_factors(edge)
+    value = values[left] @ values[right]
+    return value[0] if value.shape[1:] == edge.right.shape else value
 
 
 TRANSPOSED = "transposed"
@@ -363,113 +487,237 @@ MOST_PERMUTED = 24
 
 
 def orders(
-    shape: Sequence[int], named: Callable[[int], str] = "axis {}".format
+    shape: Sequence[int], axis_name: Callable[[int], str] = "axis {}".format
 ) -> Iterator[tuple[str, Callable[[Array], Array]]]:
-    """Other orders of an array of a shape, in words; `named` are its axes."""
+    """Other orders of an array of a shape, in words."""
     axes = range(len(shape))
     for order in itertools.islice(itertools.permutations(axes), 1, MOST_PERMUTED):
-        if tuple(shape[k] for k in order) == tuple(shape):
-            transposed = order == (*axes[:-2], *axes[:-3:-1])
-            words = TRANSPOSED if transposed else f"with its axes permuted to {list(order)}"
+        if all(shape[k] == n for k, n in zip(order, shape, strict=True)):
+            words = f"with its axes permuted to {list(order)}"
+            if order == (*axes[:-2], *axes[:-3:-1]):
+                words = TRANSPOSED
             yield words, partial(np.transpose, axes=order)
-    for axis in (k for k in axes if shape[k] > 1):
+    for axis in axes:
         for by in (1, -1):
-            yield f"rolled by {by} along {named(axis)}", partial(np.roll, shift=by, axis=axis)
-        yield f"flipped along {named(axis)}", partial(np.flip, axis=axis)
+            yield f"rolled by {by} along {axis_name(axis)}", partial(np.roll, shift=by, axis=axis)
+        yield f"flipped along {axis_name(axis)}", partial(np.flip, axis=axis)
 
 
 def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
-    """The operation's own rule along another axis, without one of two bounds, or reading a value in another order, not
-    at all, or another one; without the cotangent; what it gives in another order."""
+    """The operation's own rule along another axis, without the cotangent, or reading a value in
+    another order, not at all, or another one; what it gives in another order."""
+    step, arguments, axes = edge.step, edge.step.operands(), range(edge.y.ndim)
+    axis = arguments.get("axis")
+    if step.name in ("softmax", "log_softmax", "cumsum") and isinstance(axis, int):
+        place = f"in place of axis {axis % max(len(axes), 1)} in {{op}}"
+        for other, words in [*((k, f"axis {k}") for k in axes), (None, "all axes")]:
+            says = f"sums over {words} {place}"
+            yield Candidate("GC119", 2, says, partial(with_argument, "axis", other))
+    yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: e.ruled([np.ones_like(e.g)]))
 
-    def changed(name: str, value: Any, edge: Edge) -> Array:
-        if name == "right":
-            return value(edge.right)
-        if name == "g":
-            return edge.ruled([value(edge.g)])
-        return edge.ruled(**{name: value(edge.readable[name]) if callable(value) else value})
-
-    name, given, axes = edge.step.name, edge.step.operands(), range(edge.y.ndim)
-    rows: list[tuple[str, float, str, str, Any]] = []
-    if name in ("softmax", "log_softmax", "cumsum") and isinstance(given["axis"], int):
-        axis = given["axis"] % max(len(axes), 1)
-        sums = {f"axis {k}": k for k in axes if k != axis} | {"all axes": None}
-        says = f"sums over {{}} in place of axis {axis} in {{{{op}}}}"
-        rows += [("GC119", 2, says.format(words), "axis", k) for words, k in sums.items()]
-    for bound, other, none in (("min", "max", np.inf), ("max", "min", -np.inf)):
-        if name in ("clip", "hardtanh") and given.get(bound) is not None:
-            rows.append(("GC123", 2, f"masks at the bound {bound} of {{op}} alone", other, none))
-    if len(edge.given) == 1:
-        rows.append(("GC109", 2.5, DERIVATIVE_ALONE, "g", np.ones_like))
-    meant = {"out": edge.step.first, **dict(zip("xy", edge.step.edges, strict=False))}
-    for read, present in edge.readable.items():
-        what = f"#{meant[read]}" if meant.get(read, -1) >= 0 else "a constant"
-        others = [(2 + (words != TRANSPOSED), f"reads {what} {words}", order) for words, order in orders(present.shape)]
-        if name not in MASKS:  # what is compared is no factor
-            others.append((3, f"leaves {what} out", np.ones_like))
-        for number, value in enumerate(edge.arrays):
-            if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
-                others.append((4, f"reads #{number} in place of {what}", wide(value)))
-        rows += [("GC116", cost, f"{says} in the rule of {{op}}", read, value) for cost, says, value in others]
+    numbers = {"out": step.first, **dict(zip("xy", step.edges, strict=False))}
+    for name, present in edge.readable.items():
+        number = numbers.get(name, -1)
+        yield from other_readings(
+            edge, name, present, f"#{number}" if number >= 0 else "a constant"
+        )
     for words, order in orders(edge.right.shape):
-        rows.append(("GC104", 3, f"hands on the gradient of {{own}} in {{op}} {words}", "right", order))
-    return (Candidate(code, cost, says, partial(changed, what, value)) for code, cost, says, what, value in rows)
+        says = f"hands on the gradient of {{own}} in {{op}} {words}"
+        yield Candidate("GC104", 3, says, partial(reordered, order))
+
+
+def other_readings(edge: Edge, name: str, present: Array, what: str) -> Iterator[Candidate]:
+    """The operation's own rule with another value for one argument; `what` is that in words."""
+    end = "in the rule of {op}"
+    for words, order in orders(present.shape):
+        cost = 2 if words == TRANSPOSED else 3
+        says = f"reads {what} {words} {end}"
+        yield Candidate("GC116", cost, says, partial(with_changed, name, order))
+    if edge.step.name not in MASKS:  # what is compared is not a factor
+        says = f"leaves {what} out {end}"
+        yield Candidate("GC116", 3, says, partial(with_changed, name, np.ones_like))
+    for number, value in enumerate(edge.arrays):
+        if (value.shape, value.dtype.kind) == (present.shape, present.dtype.kind):
+            says = f"reads #{number} in place of {what} {end}"
+            yield Candidate("GC116", 4, says, partial(with_argument, name, wide(value)))
+
+
+def with_argument(name: str, value: Any, edge: Edge) -> Array:
+    """The result of the rule with another value for an argument."""
+    return edge.ruled(**{name: value})
+
+
+def with_changed(name: str, change: Callable[[Array], Array], edge: Edge) -> Array:
+    """The result of the rule with the value of an argument changed."""
+    return edge.ruled(**{name: change(edge.readable[name])})
+
+
+def reordered(order: Callable[[Array], Array], edge: Edge) -> Array:
+    """The right cotangent in another order."""
+    return order(edge.right)
 
 
 def written_once(edge: Edge) -> Array:
-    """The cotangent of a selection written to where it was selected from, once where it was selected several times."""
+    """The cotangent of a selection written to where it was selected from, once where it was
+    selected several times."""
     once = np.zeros_like(edge.right)
     once[edge.step.operands().get("index")] = edge.g
     return once
 
 
-def least_for_largest(edge: Edge) -> Array:
-    """The cotangent of an extreme handed to the elements that are the other one."""
-    other = np.min if edge.step.name in ("max", "amax") else np.max
-    out = other(edge.x, axes_of(edge.step.operands().get("axis")))
+def handed_to(extreme: Callable[..., Any], edge: Edge) -> Array:
+    """The cotangent of a minimum or maximum handed to the elements that are another extreme."""
+    out = extreme(edge.x, axes_of(edge.step.operands().get("axis")))
     return edge.ruled(out=np.reshape(out, edge.y.shape))
 
 
-MASKS = ("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu", "relu", "leaky_relu")
+def row_sums(edge: Edge, values: Array) -> Array:
+    """The sums over the rows of a softmax."""
+    return values.sum(edge.step.operands().get("axis", -1), keepdims=True)
+
+
+def row_length(edge: Edge) -> Array:
+    """The lengths of the rows of a softmax."""
+    return row_sums(edge, 0 * edge.g + 1)
+
+
+SOFTMAX: dict[str, Callable[[Edge], Any]] = {
+    "takes the row sum of g, not of y g, in {op}": lambda e: e.y * (e.g - row_sums(e, e.g)),
+    "takes the row mean of y g, not its sum, in {op}": lambda e: (
+        e.y * (e.g - row_sums(e, e.y * e.g) / row_length(e))
+    ),
+    "adds the row sum of y g in place of subtracting it in {op}": lambda e: (
+        e.y * (e.g + row_sums(e, e.y * e.g))
+    ),
+    "leaves out the factor y in {op}": lambda e: e.g - row_sums(e, e.y * e.g),
+    "subtracts the row sum without the factor y in {op}": lambda e: (
+        e.y * e.g - row_sums(e, e.y * e.g)
+    ),
+}
+LOG_SOFTMAX: dict[str, Callable[[Edge], Any]] = {
+    "subtracts the row sum without the softmax in {op}": lambda e: e.g - row_sums(e, e.g),
+    "takes the row mean of g, not its sum, in {op}": lambda e: (
+        e.g - np.exp(e.y) * row_sums(e, e.g) / row_length(e)
+    ),
+    "adds the row sum of g in place of subtracting it in {op}": lambda e: (
+        e.g + np.exp(e.y) * row_sums(e, e.g)
+    ),
+    "leaves out the row sum of g in {op}": lambda e: e.g - np.exp(e.y) * e.g,
+    "leaves out g in {op}": lambda e: -np.exp(e.y) * row_sums(e, e.g),
+    "multiplies by the logarithm in place of the softmax in {op}": lambda e: (
+        e.g - e.y * row_sums(e, e.g)
+    ),
+}
+
+MASKS = (
+    *("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu", "relu"),
+    "leaky_relu",
+)
 REORDERING = ("transpose", "flip", "roll")
-ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] = (
-    (MASKS, "GC123", 0.5, "ignores the mask of {op}", lambda e: e.fit(e.g)),
-    (MASKS, "GC123", 2, "takes the opposite of the mask of {op}", lambda e: e.fit(e.g) - e.right),
-    ((*REORDERING, "getitem"), "GC104", 2, "applies {op} itself, not its inverse, to the gradient",
-     lambda e: e.step.again(e.g)),
-    (REORDERING, "GC104", 2, "hands on the gradient of {op} as it is, without its inverse",
-     lambda e: e.g.reshape(e.right.shape)),
-    (("symmetric_from_lower",), "GC119", 0.5, "gives {own} the gradient of a symmetric matrix, of which one triangle alone is read",
-     lambda e: (e.g + np.swapaxes(e.g, -1, -2)) / 2),
-    (("cumsum",), "GC104", 2, "applies {op} itself, not a sum from the other end, to the gradient",
-     lambda e: e.step.again(e.g)),
-    (("cumsum",), "GC104", 2, "hands on the gradient of {op} as it is, without a sum from the other end",
-     lambda e: e.g.reshape(e.right.shape)),
-    (("getitem",), "GC104", 2, "writes what {op} selects several times only once", written_once),
-    (("pow",), "GC119", 2, "leaves the exponent as it is in the derivative of {op}", lambda e: e.right * e.x),
-    (("matmul", "bmm"), "GC116", 2, FORGETS, lambda e: e.g),
-    (("max", "amax"), "GC123", 2, "hands the gradient of {op} to the smallest element", least_for_largest),
-    (("min", "amin"), "GC123", 2, "hands the gradient of {op} to the largest element", least_for_largest),
-    (("softmax",), "GC119", 2, "takes the row sum of g, not of y g, in {op}", lambda e: e.y * (e.g - row_sums(e, e.g))),
-    (("softmax",), "GC119", 2, "takes the row mean of y g, not its sum, in {op}",
-     lambda e: e.y * (e.g - row_sums(e, e.y * e.g) / row_sums(e, 0 * e.g + 1))),
-    (("softmax",), "GC119", 2, "adds the row sum of y g in place of subtracting it in {op}",
-     lambda e: e.y * (e.g + row_sums(e, e.y * e.g))),
-    (("softmax",), "GC119", 2, "leaves out the factor y in {op}", lambda e: e.g - row_sums(e, e.y * e.g)),
-    (("softmax",), "GC119", 2, "subtracts the row sum without the factor y in {op}",
-     lambda e: e.y * e.g - row_sums(e, e.y * e.g)),
-    (("log_softmax",), "GC119", 2, "subtracts the row sum without the softmax in {op}",
-     lambda e: e.g - row_sums(e, e.g)),
-    (("log_softmax",), "GC119", 2, "takes the row mean of g, not its sum, in {op}",
-     lambda e: e.g - np.exp(e.y) * row_sums(e, e.g) / row_sums(e, 0 * e.g + 1)),
-    (("log_softmax",), "GC119", 2, "adds the row sum of g in place of subtracting it in {op}",
-     lambda e: e.g + np.exp(e.y) * row_sums(e, e.g)),
-    (("log_softmax",), "GC119", 2, "leaves out the row sum of g in {op}", lambda e: e.g - np.exp(e.y) * e.g),
-    (("log_softmax",), "GC119", 2, "leaves out g in {op}", lambda e: -np.exp(e.y) * row_sums(e, e.g)),
-    (("log_softmax",), "GC119", 2, "multiplies by the logarithm in place of the softmax in {op}",
-     lambda e: e.g - e.y * row_sums(e, e.g)),
-)  # fmt: skip
-"""By operations: code, cost, what backward does, and what it hands on; None where it cannot be."""
+ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
+    (MASKS, Candidate("GC123", 0.5, "ignores the mask of {op}", lambda e: e.fit(e.g))),
+    (
+        MASKS,
+        Candidate(
+            "GC123", 2, "takes the opposite of the mask of {op}", lambda e: e.fit(e.g) - e.right
+        ),
+    ),
+    (
+        (*REORDERING, "getitem"),
+        Candidate(
+            "GC104",
+            2,
+            "applies {op} itself, not its inverse, to the gradient",
+            lambda e: e.step.again(e.g),
+        ),
+    ),
+    (
+        REORDERING,
+        Candidate(
+            "GC104",
+            2,
+            "hands on the gradient of {op} as it is, without its inverse",
+            lambda e: e.g.reshape(e.right.shape),
+        ),
+    ),
+    (
+        ("symmetric_from_lower",),
+        Candidate(
+            "GC119",
+            0.5,
+            "gives {own} the gradient of a symmetric matrix, of which one triangle alone is read",
+            lambda e: (e.g + np.swapaxes(e.g, -1, -2)) / 2,
+        ),
+    ),
+    (
+        ("cumsum",),
+        Candidate(
+            "GC104",
+            2,
+            "applies {op} itself, not a sum from the other end, to the gradient",
+            lambda e: e.step.again(e.g),
+        ),
+    ),
+    (
+        ("cumsum",),
+        Candidate(
+            "GC104",
+            2,
+            "hands on the gradient of {op} as it is, without a sum from the other end",
+            lambda e: e.g.reshape(e.right.shape),
+        ),
+    ),
+    (
+        ("getitem",),
+        Candidate("GC104", 2, "writes what {op} selects several times only once", written_once),
+    ),
+    (
+        ("pow",),
+        Candidate(
+            "GC119",
+            2,
+            "leaves the exponent as it is in the derivative of {op}",
+            lambda e: e.right * e.x,
+        ),
+    ),
+    (("matmul", "bmm"), Candidate("GC116", 2, FORGETS, lambda e: e.g)),
+    (
+        ("max", "amax"),
+        Candidate(
+            "GC123",
+            2,
+            "hands the gradient of {op} to the smallest element",
+            partial(handed_to, np.min),
+        ),
+    ),
+    (
+        ("min", "amin"),
+        Candidate(
+            "GC123",
+            2,
+            "hands the gradient of {op} to the largest element",
+            partial(handed_to, np.max),
+        ),
+    ),
+    (
+        ("clip", "hardtanh"),
+        Candidate(
+            "GC123", 2, "masks at the bound min of {op} alone", lambda e: e.ruled(max=np.inf)
+        ),
+    ),
+    (
+        ("clip", "hardtanh"),
+        Candidate(
+            "GC123", 2, "masks at the bound max of {op} alone", lambda e: e.ruled(min=-np.inf)
+        ),
+    ),
+    *((("softmax",), Candidate("GC119", 2, says, value)) for says, value in SOFTMAX.items()),
+    *(
+        (("log_softmax",), Candidate("GC119", 2, says, value))
+        for says, value in LOG_SOFTMAX.items()
+    ),
+)
+"""Mistakes by the operations they are tried at."""
 
 FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
@@ -479,7 +727,9 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
 }
 """The mistakes that belong to an operation, of which there are more or fewer."""
 
-
-def row_sums(edge: Edge, values: Array) -> Array:
-    """The sums over the rows of a softmax."""
-    return values.sum(edge.step.operands().get("axis", -1), keepdims=True)
+OF_CALLS: Mapping[int, Sequence[Family]] = {
+    Edge.INCOMING: (derivative_alone,),
+    Edge.WHOLE: (forgotten_factors,),
+    Edge.COMPOSED: (elementwise,),
+}
+"""The mistakes at positions that are not inputs of an operation."""

@@ -1,47 +1,49 @@
-"""The likely cause of a wrong gradient: what the tape explains, else a formula of the right gradient in what backward
-gives: a factor, a term, another order, another input's gradient.
+"""The likely cause of a wrong gradient: what the tape explains, otherwise a formula.
 
-A formula says what the right gradient is if it is true. The first one that holds, element by element and for two random
-cotangents, is the cause: the simplest come first.
+A formula gives the right gradient by what backward gives: a factor, a term, another order, another
+input's gradient. The first one that holds, element by element and for two random cotangents, is the
+cause: the simplest come first.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.causes.candidates import FORMULAS, matrices, orders, products
+from gradcheck.causes.candidates import FORMULAS, axes_subsets, matrices, orders, products
 from gradcheck.causes.search import Backward
 from gradcheck.causes.words import SIMPLE, explained_by_tape, factor_text
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import SMALLEST, wide
-from gradcheck.checking.probe import ROUNDING, Probe, Prober
+from gradcheck.checking.probe import ROUNDING, Comparison, Probe, Prober
 from gradcheck.result import Diagnosis
 
 LEAST_KNOWN_DIGITS = 6.0
-"""Digits of the right gradient that have to be known for a formula with a free factor: of 200 tried, one fits four of
-them by chance once in 50 times, six once in 5,000."""
+"""Digits of the right gradient that have to be known for a formula with a free factor: of 200
+tried, one fits four of them by chance once in 50 times, six once in 5,000."""
 LEAST_LENGTH = 5
-"""Elements of an axis from which a factor is taken for their number: 2, 3 and 4 are powers and constants more often."""
+"""Elements of an axis from which a factor is taken for their number: 2, 3 and 4 are powers and
+constants more often."""
 LEAST_SIGNS = 16
-"""Elements from which a function that has one size throughout, such as the sign, is tried: any signs of n elements are
-those of one of 30 functions once in 2^(n − 6)."""
-FIRST_ELEMENTS = 1000
-"""Elements, about, on which a formula is tried before all are."""
+"""Elements from which a function that has one size throughout, such as the sign, is tried: any
+signs of n elements are those of one of 30 functions once in 2^(n − 6)."""
 OF_BUDGET = 10
 """The search on the tape takes a tenth of what naming may cost."""
 SWAPPED = "GC105"
 """The code of gradients in the wrong order: one slip, which is wrong about two inputs."""
 COTANGENTS = 2
 """Random ones that a formula has to hold for: with one, any number can be explained."""
+
+Claims = Sequence[tuple[Array, Sequence[Array]]]
+"""Cotangents, and the gradients of the moved inputs that backward gives for each."""
+Formula = tuple[str, str, Array]
+"""A code, what the formula says, and the right gradients if it is true, one for each cotangent."""
 
 
 def likely_causes(
@@ -51,234 +53,242 @@ def likely_causes(
     jacobians: Mapping[int, tuple[Array, Array]],
     budget: float,
 ) -> tuple[list[Diagnosis], Backward]:
-    """What explains the gradients of the inputs that are `wrong`: of all at once by the tape, or one by one; and
-    backward, which is not asked where the tape with what was found gives the same.
+    """Explain the gradients of the inputs that are `wrong`: all at once, or one by one.
 
-    Without a tape the right gradients are those of `jacobians`, as far as these are known.
+    Return the causes, and backward: the tape with these mistakes if that gives the same, as it is
+    cheaper. Without a tape the right gradients are those of `jacobians`, as far as these are known.
     """
-    point, said = prober.point, probe.comparison
+    point, comparison = prober.point, probe.comparison
     claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
     claims += [prober.claimed() for _ in range(COTANGENTS - len(claims))]
-    # where a gradient of zeros was written there is nothing to search for; at second order it is what was cut off
-    sought = point.problem.order > 1 or any(bool((g[number] != 0).any()) for _, g in claims for number in wrong)
-    found = list[Diagnosis]()
-    by_causes: Backward = point.vjp
-    if said is not None and sought:
-        found, by_causes = explained_by_tape(point, [*claims, prober.claimed()], said.rounding, budget / OF_BUDGET)
+    # There is nothing to search for if a gradient of zeros was written. At second order, zeros
+    # are what was cut off.
+    written = any(bool((gradients[k] != 0).any()) for _, gradients in claims for k in wrong)
+    found: list[Diagnosis] = []
+    backward: Backward = point.vjp
+    if comparison is not None and (written or point.problem.order > 1):
+        three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
+        found, backward = explained_by_tape(point, three, comparison.rounding, walks)
     names = [point.problem.names[k] for k in point.moved]
-    left = [k for k in wrong if not any(names[k] in d.inputs for d in found)]
+    explained = set[str]().union(*(d.inputs for d in found))
+    left = [k for k in wrong if names[k] not in explained]
+    if found and not left:
+        return found, backward
 
-    def formula(number: int) -> str:
-        """The code of the formula that holds for an input, and what it says."""
-        if said is not None:  # rounding of one cotangent is as large as that of another, if not at the same elements
-            bounds = said.rounding[number], 0 * said.rounding[number] + said.rounding[number].max(initial=0.0)
-            rows = [(point.by_tape(u)[number], bound) for (u, _), bound in zip(claims, bounds, strict=True)]
-        elif number in jacobians:
-            rows = [gradient(*jacobians[number], u, point.x[number].shape) for u, _ in claims]
-        else:
-            return ""
-        with np.errstate(all="ignore"):  # formulas try the logarithm of whatever there is
-            return Evidence(point, number, wrong, claims, rows).formula()
-
-    told = {number: formula(number) for number in left}
-    if any(text.startswith(SWAPPED) for text in told.values()):  # then what the tape says of the others is far-fetched
-        others = {number: formula(number) for number in wrong if number not in left}
-        told |= {number: text for number, text in others.items() if text.startswith(SWAPPED)}
-    found = [d for d in found if not any(d.inputs == (names[k],) for k in told)]
-    for number, (code, _, text) in ((k, text.partition(" ")) for k, text in told.items() if text):
-        found.append(Diagnosis.of(code, f"{names[number]}: {text}", (names[number],)))
-    return found, point.vjp if left or not found else by_causes
+    right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
+    evidence = {k: Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right}
+    formulas = {k: evidence[k].formula() for k in left if k in evidence}
+    if SWAPPED in {code for code, _ in formulas.values()}:
+        # The tape's explanation of the other of two swapped inputs is far-fetched.
+        for k in sorted(set(wrong).difference(left)):
+            formula = evidence[k].formula()
+            if formula[0] == SWAPPED:
+                formulas[k] = formula
+                found = [d for d in found if d.inputs != (names[k],)]
+    for k, (code, text) in formulas.items():
+        if code:
+            found.append(Diagnosis.of(code, f"{names[k]}: {text}", (names[k],)))
+    return found, point.vjp
 
 
-def gradient(jacobian: Array, bounds: Array, cotangent: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """That of a cotangent by a Jacobian, or its diagonal, and its bound."""
-    u, size = cotangent, abs(cotangent)
-    found = (u * jacobian, size * bounds) if jacobian.ndim == 1 else (u @ jacobian, size @ bounds)
-    return found[0].reshape(shape), found[1].reshape(shape)
+def right_gradients(
+    point: Point,
+    comparison: Comparison | None,
+    jacobians: Mapping[int, tuple[Array, Array]],
+    cotangents: Sequence[Array],
+) -> dict[int, tuple[Array, Array]]:
+    """By moved input, the right gradients for some cotangents and their bounds, where known."""
+    found = {}
+    if comparison is not None:
+        taped = zip(*map(point.by_tape, cotangents), strict=True)
+        for k, (gradients, bounds) in enumerate(zip(taped, comparison.rounding, strict=True)):
+            # Rounding of another cotangent is as large, if not at the same elements.
+            largest = np.full_like(bounds, bounds.max(initial=0.0))
+            found[k] = np.stack(gradients), np.stack([bounds, largest])
+        return found
+    u = np.stack(cotangents)
+    for k, (jacobian, bounds) in jacobians.items():
+        times = np.multiply if jacobian.ndim == 1 else np.matmul  # a diagonal, or all of it
+        shape = len(u), *point.x[k].shape
+        found[k] = times(u, jacobian).reshape(shape), times(abs(u), bounds).reshape(shape)
+    return found
 
 
-class Formula(NamedTuple):
-    """What the right gradient may be."""
-
-    says: str | Callable[[float], str]
-    """Its code and what it says; of the factor, where one is free, with nothing where that is not worth a word."""
-    values: Array
-    """The right gradients, one for each cotangent, or what they are a constant times of."""
-    added: bool = False
-    """Whether what backward gives is added to that."""
-
-
-@dataclass
 class Evidence:
-    """What formulas for one moved input are made from. Its arrays have a first axis for the cotangents."""
+    """The data of formulas for one moved input. The first axis is that of the cotangents.
 
-    point: Point
-    number: int
-    wrong: Sequence[int]
-    """The inputs whose gradients are wrong."""
-    claims: Sequence[tuple[Array, Sequence[Array]]]
-    """Cotangents, and the gradients of the moved inputs that backward gives for each."""
-    rows: Sequence[tuple[Array, Array]]
-    """The right gradients of the input, and how far what is right may be off them."""
+    Args:
+        wrong: the inputs whose gradients are wrong.
+        truth: the right gradients of the input.
+        bounds: how far what is right may be off them.
+    """
 
-    def __post_init__(self) -> None:
-        outputs = self.point.outputs
-        self.inputs = dict(zip((self.point.problem.names[k] for k in self.point.moved), self.point.x, strict=True))
-        self.name, self.x = list(self.inputs.items())[self.number]
-        self.outputs = [outputs.arrays[k] for k in outputs.active]
-        self.out = self.outputs[0] if len(self.outputs) == 1 else None
-        """The one output, if there is only one."""
-        self.of_out = np.stack([wide(outputs.split(u)[outputs.active[0]]) for u, _ in self.claims])
-        """The cotangents of the first output in its shape."""
-        self.truth, bars = map(np.stack, zip(*self.rows, strict=True))
-        axes = tuple(range(1, self.truth.ndim))
-        self.bars = bars + ROUNDING * abs(self.truth).max(axis=axes, keepdims=True, initial=0.0)
-        self.analytic = self.claimed(self.number)
+    def __init__(
+        self,
+        point: Point,
+        number: int,
+        wrong: Sequence[int],
+        claims: Claims,
+        truth: Array,
+        bounds: Array,
+    ) -> None:
+        self.point, self.number, self.wrong = point, number, wrong
+        self.claims, self.truth = claims, truth
+        self.inputs = {point.problem.names[k]: x for k, x in zip(point.moved, point.x, strict=True)}
+        self.name, self.x = list(self.inputs.items())[number]
+        axes = tuple(range(1, truth.ndim))
+        self.bounds = bounds + ROUNDING * abs(truth).max(axis=axes, keepdims=True, initial=0.0)
+        self.analytic = self.claimed(number)
+        self.outputs: dict[str, Array] = {}
+        """By name: ``out`` if there is only one, or ``out[1]``."""
+        self.cotangents: dict[str, Array] = {}
+        active = point.outputs.active
+        for k in active:
+            name = "out" if len(active) == 1 else f"out[{k}]"
+            self.outputs[name] = wide(point.outputs.arrays[k])
+            self.cotangents[name] = np.stack([wide(point.outputs.split(u)[k]) for u, _ in claims])
 
     def claimed(self, number: int) -> Array:
         """The gradients of an input that backward gives."""
         return np.stack([gradients[number] for _, gradients in self.claims])
 
-    def formula(self) -> str:
-        """The code of the first formula that holds, and what it says; nothing if none does."""
-        if self.holds(self.analytic):  # the bounds are too wide to tell them from the right ones
-            return ""
-        tried = itertools.chain.from_iterable(family(self) for family in FAMILIES_OF_FORMULAS)
-        return next(filter(None, map(self.told, tried)), "")
+    def formula(self) -> tuple[str, str]:
+        """The code of the first formula that holds, and what it says; empty if none does."""
+        # The bounds may be too wide to tell the claim from what is right.
+        families = () if self.holds(self.analytic) else FAMILIES_OF_FORMULAS
+        with np.errstate(all="ignore"):  # formulas try the logarithm of whatever there is
+            for code, text, gradients in chain.from_iterable(f(self) for f in families):
+                if self.holds(gradients):
+                    return code, text
+        return "", ""
 
-    def holds(self, values: Array, factor: float = 1.0, added: bool = False) -> bool:
-        """Whether a factor times values, plus what backward gives if that is `added`, are the right gradients."""
-        for step in (1 + self.x.size // FIRST_ELEMENTS, 1):
-            arrays = (values, self.truth, self.bars, self.analytic)
-            v, t, b, a = (array.reshape(len(self.truth), -1)[:, ::step] for array in arrays)
-            if not bool((abs(factor * v + (a if added else 0.0) - t) <= b).all()):
-                return False
-        return True
+    def holds(self, values: Array) -> bool:
+        """Whether these are the right gradients."""
+        return bool((abs(values - self.truth) <= self.bounds).all())
 
-    def told(self, row: Formula) -> str:
-        """What a formula says, if it holds."""
-        if isinstance(row.says, str):
-            return row.says if self.holds(row.values) else ""
-        c = self.factor(row.values, row.added)
-        return row.says(c) if c and self.holds(row.values, c, row.added) else ""
+    def factor(self, values: Array, added: Array | float = 0.0) -> float:
+        """The simplest factor by which the largest of `values`, with what is added, is right.
 
-    def factor(self, values: Array, added: bool) -> float:
-        """The simple factor that is right for the largest of some values; 0 if there is none."""
+        0 if there is none.
+        """
         place = int(abs(values[0]).argmax())
-        arrays = (values, self.truth, self.bars, self.analytic)
-        base, wanted, bar, analytic = (complex(array[0].reshape(-1)[place]) for array in arrays)
-        wanted -= analytic if added else 0
-        if not base or not np.isfinite(abs(base)) or not np.isfinite(abs(wanted)):
+        arrays = (values, self.truth - added, self.bounds)
+        base, wanted, bound = (complex(array[0].reshape(-1)[place]) for array in arrays)
+        if not base or not np.isfinite([base, wanted]).all():
             return 0.0
-        ratio, off = (wanted / base).real, bar.real / abs(base)
-        return nice(ratio, off) if np.isfinite(ratio) and abs(ratio) > 4 * off else 0.0
+        ratio, off = (wanted / base).real, bound.real / abs(base)
+        return nice(ratio, off) if 4 * off < abs(ratio) < np.inf else 0.0
 
     def known(self, values: Array) -> bool:
-        """Whether enough digits are known of such values, those of one element left out: a factor fits that."""
-        digits = np.log10(np.maximum(abs(values) / np.maximum(self.bars[0], SMALLEST["float64"]), 1.0))
+        """Whether enough digits of values are known, without one element: a factor fits that."""
+        bounds = np.maximum(self.bounds[0], SMALLEST["float64"])
+        digits = np.log10(np.maximum(abs(values) / bounds, 1.0))
         return float(digits.sum() - digits.max()) >= LEAST_KNOWN_DIGITS
 
 
-def nice(value: float, bar: float) -> float:
-    """The simplest fraction with a small denominator within the bar of a value, or the value."""
+def nice(value: float, bound: float) -> float:
+    """The simplest fraction with a small denominator within the bound of a value, or the value."""
     for denominator in range(1, SIMPLE + 1):
         near = round(value * denominator) / denominator
-        if near and abs(near - value) <= 4 * bar + 1e-9 * abs(value):
+        if near and abs(near - value) <= 4 * bound + 1e-9 * abs(value):
             return near
     return value
 
 
-# --------------------------------------------------------------------------- nothing but the gradient
+# --------------------------------------------------------------------------- the gradient alone
 def trivial(s: Evidence) -> Iterator[Formula]:
     """The cotangent passed on as it is, all zeros, the same for every cotangent."""
-    outputs = s.point.outputs
-    for k in outputs.active:
-        cotangents = [wide(outputs.split(u)[k]) for u, _ in s.claims]
-        if cotangents[0].shape == s.x.shape and bool((s.analytic == np.stack(cotangents)).all()):
-            of = "" if s.out is not None else f" of out[{k}]"
-            says = f"backward passes the cotangent{of} on as it is (straight-through), which is not the derivative"
-            yield Formula(f"GC122 {says}", s.truth)
-    if not bool((s.analytic != 0).any()):
-        yield Formula("GC108 backward gives 0 everywhere, or None, but the derivative is not 0", s.truth)
+    for name, cotangents in s.cotangents.items():
+        if np.array_equal(s.analytic, cotangents):
+            of = "" if name == "out" else f" of {name}"
+            passes = f"backward passes the cotangent{of} on as it is (straight-through)"
+            yield "GC122", f"{passes}, which is not the derivative", s.truth
+    if not s.analytic.any():
+        text = "backward gives 0 everywhere, or None, but the derivative is not 0"
+        yield "GC108", text, s.truth
     if bool((s.analytic == s.analytic[:1]).all()):
-        yield Formula("GC109 backward gives the same whatever the incoming gradient is", s.truth)
+        yield "GC109", "backward gives the same whatever the incoming gradient is", s.truth
 
 
 def constant_factor(s: Evidence) -> Iterator[Formula]:
     """A constant factor; −1 and the numbers of elements have names of their own."""
-    sizes, problem = [], s.point.problem
-    outputs = [(problem.output_names[k], "the output", s.point.outputs.arrays[k]) for k in s.point.outputs.active]
-    for name, called, array in ((s.name, s.name, s.x), *outputs):
-        own = array.shape[name in problem.ranked :]  # what one rank of a world has
-        sizes.append((f"the number of elements of {called}", prod(own)))
-        sizes += [(f"the length of axis {axis} of {called}", n) for axis, n in enumerate(own)]
-
-    def said(c: float) -> str:
-        if c == -1:
-            return "GC102 numeric = −analytic: the sign is wrong"
-        if abs(c - 1) <= 1e-6 or (s.x.size < 2 and factor_text(c) == f"{c:.6g}" and c != int(c)):
-            return ""  # of one number any factor can be found
-        for what, n in sizes:
-            if n >= LEAST_LENGTH and min(abs(abs(c) / n - 1), abs(abs(c) * n - 1)) <= 1e-9:
-                times = f"{factor_text(c)} · analytic" if abs(c) > 1 else f"analytic / {factor_text(1 / c)}"
-                return f"GC112 numeric = {times}, and {n} is {what}"
-        return f"GC101 numeric = {factor_text(c)} · analytic, for all entries"
-
-    yield Formula(said, s.analytic)
+    c = s.factor(s.analytic)
+    right = c * s.analytic
+    if c == -1:
+        yield "GC102", "numeric = −analytic: the sign is wrong", right
+    # Of one number any factor can be found.
+    by_chance = s.x.size < 2 and factor_text(c) == f"{c:.6g}" and c != int(c)
+    if by_chance or not c or abs(c - 1) <= 1e-6:
+        return
+    problem, outputs = s.point.problem, s.point.outputs
+    arrays = [(s.name, s.name, s.x)]
+    arrays += [(problem.output_names[k], "the output", outputs.arrays[k]) for k in outputs.active]
+    numbers: dict[int, str] = {}
+    for name, words, array in arrays:
+        shape = array.shape[name in problem.ranked :]  # that of one rank of a world
+        numbers.setdefault(prod(shape), f"the number of elements of {words}")
+        for axis, length in enumerate(shape):
+            numbers.setdefault(length, f"the length of axis {axis} of {words}")
+    size = max(abs(c), 1 / abs(c))
+    n = round(size)
+    if n in numbers and n >= LEAST_LENGTH and abs(size / n - 1) <= 1e-9:
+        times = f"{factor_text(c)} · analytic" if abs(c) > 1 else f"analytic / {factor_text(1 / c)}"
+        yield "GC112", f"numeric = {times}, and {n} is {numbers[n]}", right
+    yield "GC101", f"numeric = {factor_text(c)} · analytic, for all entries", right
 
 
 def parts(s: Evidence) -> Iterator[Formula]:
     """Without its conjugate; zero at some elements, right at all others."""
     if s.x.dtype.kind == "c":
-        yield Formula("GC115 numeric = conj(analytic)", s.analytic.conj())
-    mask = (abs(s.analytic - s.truth) > s.bars).any(0)
-    count = int(mask.sum())
-    if 0 < count < s.x.size:
-        first = tuple(np.argwhere(np.asarray(mask.tolist()))[0].tolist())
-        where = s.point.problem.element(s.name, first)
-        says = f"GC107 {count} of {s.x.size} elements get 0 where it is not ({where} …)"
-        yield Formula(says, np.where(mask & (s.analytic == 0), s.truth, s.analytic))
+        yield "GC115", "numeric = conj(analytic)", s.analytic.conj()
+    mask = (abs(s.analytic - s.truth) > s.bounds).any(0)
+    if mask.any() and not mask.all():
+        first = s.point.problem.element(s.name, tuple(np.argwhere(mask)[0].tolist()))
+        text = f"{mask.sum()} of {s.x.size} elements get 0 where it is not ({first} …)"
+        yield "GC107", text, np.where(mask & (s.analytic == 0), s.truth, s.analytic)
 
 
-# --------------------------------------------------------------------------- the gradient rearranged
+# --------------------------------------------------------------------------- rearranged
 def rearranged(s: Evidence) -> Iterator[Formula]:
-    """That of another wrong input; in another order; what backward gives for the cotangent summed over some axes."""
-    for number, (name, x) in enumerate(s.inputs.items()):
-        if number in s.wrong and number != s.number and x.shape == s.x.shape:
-            yield Formula(f"{SWAPPED} numeric = the gradient that backward gives for {name}", s.claimed(number))
-    for words, order in orders(s.x.shape, partial(s.point.problem.axis, s.name)):
+    """That of another wrong input; in another order; with the cotangent summed over some axes."""
+    for k, (name, x) in enumerate(s.inputs.items()):
+        if k in s.wrong and k != s.number and x.shape == s.x.shape:
+            text = f"numeric = the gradient that backward gives for {name}"
+            yield SWAPPED, text, s.claimed(k)
+    problem, outputs = s.point.problem, s.point.outputs
+    for words, order in orders(s.x.shape, partial(problem.axis, s.name)):
         code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
-        yield Formula(f"{code} numeric = analytic {words}", np.stack(list(map(order, s.analytic))))
-    if s.out is None or s.out.ndim > 4 or s.point.outputs.complex:
+        ordered = np.stack([order(gradient) for gradient in s.analytic])
+        yield code, f"numeric = analytic {words}", ordered
+    if "out" not in s.outputs or s.outputs["out"].ndim > 4 or outputs.complex:
         return
-    axis = partial(s.point.problem.axis, s.point.problem.output_names[s.point.outputs.active[0]])
-    for summed in (some for n in range(s.out.ndim) for some in itertools.combinations(range(s.out.ndim), n + 1)):
-        sums = [(u.sum(axis=summed, keepdims=True) + 0 * u).reshape(-1) for u in s.of_out]
-        says = f"GC106 the cotangent must be summed over {' and '.join(map(axis, summed))}"
-        yield Formula(says, np.stack([s.point.vjp(u)[s.number] for u in sums]))
+    axis_name = partial(problem.axis, problem.output_names[outputs.active[0]])
+    for axes in axes_subsets(s.outputs["out"].ndim):
+        text = f"the cotangent must be summed over {' and '.join(map(axis_name, axes))}"
+        summed = [u.sum(axis=axes, keepdims=True) + 0 * u for u in s.cotangents["out"]]
+        gradients = [s.point.vjp(u.reshape(-1))[s.number] for u in summed]
+        yield "GC106", text, np.stack(gradients)
 
 
-# --------------------------------------------------------------------------- an operand, a factor or a term
+# --------------------------------------------------------------------------- operand, factor, term
 def operands(s: Evidence) -> Iterator[Formula]:
-    """A product of the cotangent with another input, each perhaps transposed, where backward gives another of them."""
-    if s.x.ndim != 2 or s.out is None or s.out.ndim != 2:
+    """A product of the cotangent with another input, where backward gives another such product."""
+    if s.x.ndim != 2 or "out" not in s.outputs or s.outputs["out"].ndim != 2:
         return
-    others = {n: v for n, v in s.inputs.items() if v.ndim == 2 and n != s.name}
-    named = matrices({"dy": s.of_out, **others})
+    others = {name: v for name, v in s.inputs.items() if v.ndim == 2 and name != s.name}
+    factors = matrices({"dy": s.cotangents["out"], **others})
     fitting = {}
-    for a, b in products(named):
-        (rows, inner), (again, columns) = named[a].shape[-2:], named[b].shape[-2:]
-        if inner == again and (rows, columns) == s.x.shape:
-            fitting[f"{a} @ {b}"] = named[a] @ named[b]
-    if any(bool((abs(values - s.analytic) <= s.bars).all()) for values in fitting.values()):
-        yield from (Formula(f"GC116 numeric = {name}", values) for name, values in fitting.items())
+    for a, b in products(factors):
+        left, right = factors[a], factors[b]
+        if (*left.shape[-2:], right.shape[-1]) == (s.x.shape[0], right.shape[-2], s.x.shape[1]):
+            fitting[f"{a} @ {b}"] = left @ right
+    if any(bool((abs(v - s.analytic) <= s.bounds).all()) for v in fitting.values()):
+        yield from (("GC116", f"numeric = {name}", v) for name, v in fitting.items())
 
 
 def functions(s: Evidence) -> Iterator[tuple[str, Array]]:
-    """Simple functions of input, output and the other inputs, elementwise, of the input's shape, where that is real."""
-    active = zip(s.point.outputs.active, s.outputs, strict=True)
-    outputs = {"out" if s.out is not None else f"out[{k}]": wide(out) for k, out in active}
-    for name, v in ({s.name: s.x} | outputs | s.inputs).items():
+    """Simple functions of input, output and other inputs, elementwise, of the input's shape."""
+    for name, v in ({s.name: s.x} | s.outputs | s.inputs).items():
         if v.shape == s.x.shape and "c" not in (v.dtype.kind, s.x.dtype.kind):
             for text, formula in FORMULAS.items():
                 yield (f"({text})" if " " in text else text).format(name), formula(v)
@@ -286,43 +296,44 @@ def functions(s: Evidence) -> Iterator[tuple[str, Array]]:
 
 def usable(values: Array) -> bool:
     """Whether all are finite, some are not 0, and they are more than a pattern of a few signs."""
-    largest = float(abs(values).max())
-    return 0 < largest < float("inf") and (values.size >= LEAST_SIGNS or bool((abs(values) != largest).any()))
+    sizes = abs(values)
+    largest = float(sizes.max())
+    varied = values.size >= LEAST_SIGNS or bool((sizes != largest).any())
+    return varied and 0 < largest < np.inf
 
 
 def ratios(s: Evidence) -> Iterator[Formula]:
     """Analytic times or over a simple function."""
     for name, f in functions(s) if s.known(s.truth[0]) else ():
         for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
-            if usable(values):
-                yield Formula(partial(ratio, text), s.analytic * values)
+            if usable(values) and (c := s.factor(s.analytic * values)):
+                yield "GC111", ratio(text, c), c * (s.analytic * values)
 
 
 def ratio(text: str, c: float) -> str:
-    """What a constant times a ratio says, and what that most often means."""
-    said = f"GC111 numeric = {'' if c == 1 else f'{factor_text(c)} · '}{text}"
-    found = re.fullmatch(r"analytic ([·/]) \(1 \+ ([^²]+)\)", text)
-    if not found:
-        return said
-    there, wanted = (f"1 − {found[2]}", f"1 − {found[2]}²")[:: 1 if found[1] == "·" else -1]
-    return f"{said}: a factor {there} that should be {wanted}"
+    """A constant times a ratio in words, with its most frequent meaning."""
+    says = f"numeric = {'' if c == 1 else f'{factor_text(c)} · '}{text}"
+    match = re.fullmatch(r"analytic ([·/]) \(1 \+ ([^²]+)\)", text)
+    if not match:
+        return says
+    linear, squared = f"1 − {match[2]}", f"1 − {match[2]}²"
+    wrong, right = (linear, squared) if match[1] == "·" else (squared, linear)
+    return f"{says}: a factor {wrong} that should be {right}"
 
 
 def terms(s: Evidence) -> Iterator[Formula]:
     """Analytic plus the cotangent times a simple function."""
-    if s.out is None or s.out.size != s.x.size or s.point.complex or not s.known(s.truth[0] - s.analytic[0]):
+    if "out" not in s.outputs or s.outputs["out"].size != s.x.size or s.point.complex:
         return
-    for name, f in (("", s.x * 0 + 1), *functions(s)):
-        if usable(f) or not name:
-            values = s.of_out.reshape(s.truth.shape) * f
-            yield Formula(partial(term, f"dy{name and f' · {name}'}"), values, added=True)
-
-
-def term(text: str, c: float) -> str:
-    """What a constant times a term says."""
-    number = "" if abs(c) == 1 else f"{factor_text(abs(c))} · "
-    return f"GC114 numeric = analytic {'−' if c < 0 else '+'} {number}{text}"
+    cotangents = s.cotangents["out"].reshape(s.truth.shape)
+    of_functions = (f for f in functions(s) if usable(f[1]))
+    for name, f in (("", 1.0), *of_functions) if s.known(s.truth[0] - s.analytic[0]) else ():
+        if c := s.factor(cotangents * f, s.analytic):
+            number = "" if abs(c) == 1 else f"{factor_text(abs(c))} · "
+            term = f"{number}dy · {name}" if name else f"{number}dy"
+            text = f"numeric = analytic {'−' if c < 0 else '+'} {term}"
+            yield "GC114", text, c * (cotangents * f) + s.analytic
 
 
 FAMILIES_OF_FORMULAS = (trivial, constant_factor, parts, rearranged, operands, ratios, terms)
-"""In the order in which they are tried: the simplest first."""
+"""Families of formulas, in the order in which they are tried."""

@@ -1,4 +1,4 @@
-"""The cause of a wrong gradient in words, with the line of the forward whose share of it is wrong."""
+"""The cause of a wrong gradient in words, with the line of the forward whose share is wrong."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import functools
 import itertools
 import linecache
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -38,187 +38,238 @@ SIMPLE = 12
 
 
 def explained_by_tape(
-    point: Point, claims: Sequence[tuple[Array, Sequence[Array]]], rounding: Sequence[Array], walks: float
+    point: Point,
+    claims: Sequence[tuple[Array, Sequence[Array]]],
+    rounding: Sequence[Array],
+    walks: float,
 ) -> tuple[list[Diagnosis], Backward]:
-    """The mistakes that reproduce what backward gives for some cotangents, each with its line, none if no single one,
-    or pair, does; and backward as it is with these alone. See `CauseSearch` for the arguments."""
+    """Search for the mistakes that reproduce what backward gives for some cotangents.
+
+    Return each with its line, or nothing if no single mistake or pair does; and a backward that has
+    only these mistakes. See `CauseSearch` for the arguments.
+    """
     tape = point.recorded(point.inputs, lines=True)
     if tape is None:
         return [], point.by_tape
     with np.errstate(all="ignore"):
         search = CauseSearch(point, tape, claims, rounding, walks)
-        chosen = list(search.chosen())
-    told = [d for cause, alike in chosen for d in said(tape, cause, alike, point.problem.names)]
-    return told, partial(search.gradients, [cause for cause, _ in chosen])
+        chosen = list(search.choose())
+    words = Words(tape, point.problem.names)
+    found = [d for cause, alike in chosen for d in words.diagnoses(cause, alike)]
+    return found, partial(search.gradients, [cause for cause, _ in chosen])
 
 
-def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> Iterator[Diagnosis]:
-    """A cause as reports print it; of a pair, both."""
-    for k, (mistake, factor) in enumerate(cause.mistakes):
-        edge, step = mistake.edge, mistake.edge.step
-        place, *same = (source_place(c.mistakes[k][0].edge.step.spot) for c in (cause, *alike))
-        code, says, detail = sentence(mistake, factor)
-        says = says.format(
-            out=name_of_value(tape, step.first, names),
-            op=name_of_value(tape, step.first, names) if of_world(step) else quoted_step(tape, step),
-            own=name_of_value(tape, edge.number, names, step.spot),
-            other=other_operand(tape, edge, names),
+class Words:
+    """The names that the user's code has for the values and operations of a tape.
+
+    Args:
+        tape: recorded with lines.
+        names: those of its inputs.
+    """
+
+    def __init__(self, tape: Tape, names: Sequence[str]) -> None:
+        self.tape, self.names, self.steps = tape, names, tape.recording.steps
+        self.composite: set[Step] = set()
+        """Operations of which one call of the user's makes several, such as those of a GELU."""
+        for spot, group in itertools.groupby(self.steps, key=attrgetter("spot")):
+            members = list(group)
+            if spot is not None and len({step.name for step in members}) > 1:
+                self.composite.update(members)
+
+    def diagnoses(self, cause: Cause, alike: Sequence[Cause]) -> Iterator[Diagnosis]:
+        """A cause as reports print it; of a pair, both. `alike` are causes that say the same."""
+        for k, (mistake, factor) in enumerate(cause.mistakes):
+            step = mistake.edge.step
+            place = source_place(step.spot)
+            code, says, detail = sentence(mistake, factor)
+            called = {other.called for other in self.steps if other.spot == step.spot}
+            if len(called) > 1 and not mistake.when and step.called:  # one of several calls
+                call = source_place(step.called)
+                detail += f", in the call at {Path(call.file).name}:{call.line}"
+            detail += ", together with the next" * (k + 1 < len(cause.mistakes))
+            proof = f"reproduces backward to {max(cause.residual, 1e-16):.0e}"
+            others = {source_place(c.mistakes[k][0].edge.step.spot) for c in alike}
+            lines = {other.line for other in others if other.file == place.file} - {place.line}
+            if lines:
+                proof += f"; the same as line {', '.join(map(str, sorted(lines)[:3]))}"
+            yield Diagnosis(
+                code=code,
+                text=f"backward {self.filled(says, mistake.edge)}{mistake.when}",
+                inputs=tuple(self.names[k] for k in sorted(cause.explains)),
+                operation=step.name,
+                detail=f"{detail} ({proof})",
+                **place.fields,
+            )
+
+    def filled(self, says: str, edge: Edge) -> str:
+        """A sentence about an edge with the names of its values."""
+        step = edge.step
+        out = self.name(step.first)
+        filled = says.format(
+            out=out,
+            op=out if of_world(step) else self.quote(step),
+            own=self.name(edge.number, step.spot),
+            other=self.other_operand(edge),
         )
-        says = re.sub(r"#(\d+)", lambda m: name_of_value(tape, int(m[1]), names), says) + mistake.when
-        lines = sorted({other.line for other in same if other.file == place.file} - {place.line})
-        called = {other.called for other in tape.recording.steps if other.spot == step.spot}
-        if len(called) > 1 and not mistake.when and step.called:  # a function that is called several times
-            call = source_place(step.called)
-            detail += f", in the call at {Path(call.file).name}:{call.line}"
-        proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
-        proof += [f"the same as line {', '.join(map(str, lines[:3]))}"] if lines else []
-        detail += ", together with the next" * (mistake is not cause.mistakes[-1][0])
-        yield Diagnosis(
-            code=code,
-            text=f"backward {says}",
-            inputs=tuple(names[k] for k in sorted(cause.explains)),
-            operation=step.name,
-            detail=f"{detail} ({'; '.join(proof)})",
-            **place.told,
-        )
+        return re.sub(r"#(\d+)", lambda match: self.name(int(match[1])), filled)
+
+    def name(self, value: int, within: Spot | None = None) -> str:
+        """The name of an input or of a variable, or the expression.
+
+        What the operation at `within` makes of its operand on the way, such as a transpose, is
+        named by the operand.
+        """
+        if value < len(self.names):
+            return self.names[value]
+        step = self.tape.maker(value)
+        assert step is not None
+        if of_world(step):
+            return self.name(max(step.edges))
+        if step.spot is None:
+            return "a value on the way"
+        if step.spot == within and len(step.edges) == 1:
+            operand = self.name(step.edges[0], within)
+            if step.name in MOVES:
+                return operand + ".T" * (step.name == "transpose")
+            return f"{step.name}({operand})"
+
+        place = source_place(step.spot)
+        same_call = (other for other in self.steps if other.spot == step.spot)
+        if step in self.composite and any(value in other.edges for other in same_call):
+            return self.quote(step)
+        assigned = ASSIGNED.match(place.source)
+        if assigned and place.column == assigned.end() and place.ends_line:
+            variables = assigned[1].split(",")
+            if len(variables) == len(step.values):
+                return variables[value - step.first].strip()
+        return place.quote(step.name)
+
+    def other_operand(self, edge: Edge) -> str:
+        """The other one of two operands: a constant as it is written, or its value."""
+        for k, number in enumerate(edge.step.edges):
+            if k != edge.position and number >= 0:
+                return self.name(number, edge.step.spot)
+        written = source_place(edge.step.spot).other_side(self.name(edge.number).strip("`…"))
+        if written:
+            return written if re.fullmatch(r"-?[\w.]+", written) else f"`{written}`"
+        constant = edge.other
+        if constant is None or np.ndim(constant):
+            return "a constant"
+        return f"{float(np.real(constant)):.6g}".replace("-", "−")
+
+    def quote(self, step: Step) -> str:
+        """The expression that an operation computes, or that it takes part in."""
+        text = source_place(step.spot).quote(step.name)
+        return f"the {step.name} inside {text}" if step in self.composite else text
+
+
+def of_world(step: Step) -> bool:
+    """Whether a world gives its inputs to its ranks, or takes their outputs: on no user's line."""
+    return step.spot is None and step.name in {*OF_WORLDS, "stack"} and max(step.edges) >= 0
 
 
 def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     """Code, what backward does, and what to say below the line."""
     edge, times = mistake.edge, factor_text(factor, 1000).replace("-", "−")
-    if not mistake.shared:
-        rule = "its derivative as a whole" if edge.position == Edge.COMPOSED else f"the rule of {edge.step.name}"
+    if not mistake.scales:
         code, _, says, _ = mistake.candidate
         if factor != 1:
-            says = f"multiplies by {times} in place of {{other}}" if says == FORGETS else f"{says}, times {times}"
+            forgets = says == FORGETS
+            says = (
+                f"multiplies by {times} in place of {{other}}"
+                if forgets
+                else f"{says}, times {times}"
+            )
+        whole = edge.position == Edge.COMPOSED
+        rule = "its derivative as a whole" if whole else f"the rule of {edge.step.name}"
         return code, says, f"{rule} is wrong"
-    several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
-    through = "{own} in {out}" if several else "{out}"
+
+    through = "{out}"
+    if edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1:
+        through = "{own} in {out}"
     gradient = f"the gradient that flows through {through}"
     missing = f"ignores how the output depends on {through}, as if it were a constant"
     if edge.position == Edge.INCOMING:
-        gradient = f"the incoming gradient of out[{edge.output}]"
+        gradient = f"the incoming gradient of out[{edge.of_call[0]}]"
         missing = f"does not use {gradient}"
     if factor == 0:
         return "GC117", missing, "its share of the gradient is missing: factor 0"
     if factor == -1:
         return "GC118", f"takes {gradient} with the wrong sign", "its share has the wrong sign"
-    says, detail = f"takes {times} times {gradient}", f"its share is {times} times what it should be"
+    says, detail = (
+        f"takes {times} times {gradient}",
+        f"its share is {times} times what it should be",
+    )
     if edge.summed > 1 and any(abs(c * edge.summed - 1) < SCREEN for c in (factor, 1 / factor)):
         return "GC112", says, f"{detail}: the number of elements there, as of a mean for a sum"
     return "GC118", says, detail
 
 
-def name_of_value(tape: Tape, value: int, names: Sequence[str], within: Spot | None = None) -> str:
-    """What the user's code calls a value: the name of an input, of a variable, or the expression.
-
-    What the operation at `within` makes of its operand on the way, such as a transpose, goes by the operand.
-    """
-    if value < len(names):
-        return names[value]
-    step = tape.maker(value)
-    if step is not None and of_world(step):
-        return name_of_value(tape, next(e for e in step.edges if e >= 0), names)
-    if step is None or step.spot is None:
-        return "a value on the way"
-    if step.spot == within and len(step.edges) == 1:
-        operand = name_of_value(tape, step.edges[0], names, within)
-        if step.name in MOVES:
-            return operand + ".T" * (step.name == "transpose")
-        return f"{step.name}({operand})"
-    place = source_place(step.spot)
-    if composite(tape, step) and any(value in s.edges and s.spot == step.spot for s in tape.recording.steps):
-        return quoted_step(tape, step)
-    assigned = ASSIGNED.match(place.source)
-    if assigned and place.column == assigned.end() and place.end_column >= len(place.source.split("#")[0].rstrip()):
-        variables = [name.strip() for name in assigned[1].split(",")]
-        if len(variables) == len(step.values):
-            return variables[value - step.first]
-    return quoted(place, step.name)
-
-
-def of_world(step: Step) -> bool:
-    """Whether a world gives its inputs to its ranks, or takes their outputs: on none of the user's lines."""
-    return step.spot is None and step.name in {*OF_WORLDS, "stack"} and max(step.edges) >= 0
-
-
-def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
-    """What the user's code calls the other one of two operands: a constant as it is written, or its value."""
-    others = [e for k, e in enumerate(edge.step.edges) if k != edge.position and e >= 0]
-    if others:
-        return name_of_value(tape, others[0], names, edge.step.spot)
-    place, own = source_place(edge.step.spot), name_of_value(tape, edge.number, names).strip("`…")
-    text = place.text
-    with contextlib.suppress(SyntaxError):  # of an expression over several lines
-        node = ast.parse(text, mode="eval").body
-        if isinstance(node, ast.BinOp):
-            sides = (ast.get_source_segment(text, side) or "" for side in (node.left, node.right))
-            written = [side for side in sides if not side.startswith(own)]
-            if len(written) == 1:
-                return written[0] if re.fullmatch(r"-?[\w.]+", written[0]) else f"`{written[0]}`"
-    constant = edge.other if edge.position >= 0 else None
-    if constant is None or np.ndim(constant):
-        return "a constant"
-    return f"{float(np.real(constant)):.6g}".replace("-", "−")
-
-
-def composite(tape: Tape, step: Step) -> bool:
-    """Whether it is one of several operations that one call of the user's makes, such as those of a GELU."""
-    steps = tape.recording.steps
-    at = bisect_left(steps, step.first, key=lambda s: s.first)
-    around = [itertools.takewhile(lambda s: s.spot == step.spot, part) for part in (steps[at:], steps[:at][::-1])]
-    return step.spot is not None and len({s.name for s in itertools.chain(*around)}) > 1
-
-
-def quoted_step(tape: Tape, step: Step) -> str:
-    """The expression that an operation computes, or that it takes part in."""
-    text = quoted(source_place(step.spot), step.name)
-    return f"the {step.name} inside {text}" if composite(tape, step) else text
-
-
-def quoted(place: SourcePlace, name: str) -> str:
-    """An expression of the source, shortened if it is too long, or the name of the operation where it is not known."""
-    whole = len(place.text) <= LONGEST_QUOTE and not place.text.endswith(("(", ","))
-    return f"`{place.text if whole else place.text[:LONGEST_QUOTE] + '…'}`" if place.text else name
-
-
 def factor_text(value: float, simple: int = SIMPLE) -> str:
     """A factor as a person would write it: 2, 1/3, 0.1234."""
     fraction = Fraction(value).limit_denominator(simple)
-    return str(fraction) if abs(float(fraction) - value) <= 1e-9 * abs(value) else f"{value:.6g}"
+    is_simple = abs(float(fraction) - value) <= 1e-9 * abs(value)
+    return str(fraction) if is_simple else f"{value:.6g}"
 
 
-# --------------------------------------------------------------------------- the line on which an operation stands
+# --------------------------------------------------------------------------- source lines
 class SourcePlace(NamedTuple):
-    """A piece of a line of source: its file, the line from 1, and the columns from 0, the last not included."""
+    """A piece of a line of source: the line from 1, the columns from 0, the last not included."""
 
     file: str = ""
-    """Empty for an operation that no code of the user's stands behind."""
+    """Empty for an operation that no code of the user's makes."""
     line: int = 0
     column: int = 0
     end_column: int = 0
     source: str = ""
-    """The line as it stands in the file; empty if that cannot be read."""
+    """The line as it is in the file; empty if that cannot be read."""
 
     @property
     def text(self) -> str:
         return self.source[self.column : self.end_column]
 
     @property
-    def told(self) -> dict[str, Any]:
-        """As the parts of a diagnosis."""
+    def ends_line(self) -> bool:
+        """Whether nothing but a comment follows."""
+        return self.end_column >= len(self.source.split("#")[0].rstrip())
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a diagnosis."""
         line = f"{self.file}:{self.line}" if self.line else ""
-        return {"line": line, "source_line": self.source, "column": self.column, "end_column": self.end_column}
+        columns = {"column": self.column, "end_column": self.end_column}
+        return {"line": line, "source_line": self.source, **columns}
+
+    def quote(self, name: str) -> str:
+        """The expression, shortened if it is too long, or a name if there is none."""
+        text = self.text
+        if not text:
+            return name
+        if len(text) > LONGEST_QUOTE or text.endswith(("(", ",")):
+            text = f"{text[:LONGEST_QUOTE]}…"
+        return f"`{text}`"
+
+    def other_side(self, own: str) -> str:
+        """The operand of a binary expression that does not begin with `own`; empty if unclear."""
+        with contextlib.suppress(SyntaxError):  # of an expression over several lines
+            node = ast.parse(self.text, mode="eval").body
+            if isinstance(node, ast.BinOp):
+                sides = [
+                    ast.get_source_segment(self.text, n) or "" for n in (node.left, node.right)
+                ]
+                others = [side for side in sides if not side.startswith(own)]
+                return others[0] if len(others) == 1 else ""
+        return ""
 
 
 def source_place(spot: Spot | None) -> SourcePlace:
-    """Where an instruction stands. An expression over several lines is cut at the end of its first."""
+    """The place of an instruction. An expression over several lines ends with the first."""
     return SourcePlace() if spot is None else place_in(spot[0].co_filename, *spot)
 
 
 @functools.lru_cache(maxsize=4096)
 def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
-    """Where an instruction stands. The same code in another file is equal to it, so that the file is asked for too."""
+    """The place of an instruction. Equal code may be in another file, hence the argument."""
     positions = list(code.co_positions())
     line, end_line, column, end_column = positions[offset // 2]
     if line is None:
@@ -226,18 +277,26 @@ def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
     source = linecache.getline(file, line).rstrip("\n")
     if column is None or end_column is None or not source:
         return SourcePlace(file, line, source=source)
-    # The columns are of the source as it was compiled, which in a spec is indented further; where the code begins on
-    # the line tells by how much. They count bytes. What the interpreter does on entry stands at no column, 0 to 0.
-    starts = (start for at, _, start, end in positions if at == line and start is not None and end)
-    shift = begins(source) - min(starts, default=column) if not file.endswith(".py") else 0
-    encoded = source.encode()
+
+    # The columns are of the source as it was compiled, which in a spec is indented further: by how
+    # much, the first instruction of the line shows. What the interpreter does on entry has the
+    # columns 0 to 0.
+    shift = 0
+    if not file.endswith(".py"):
+        starts = [
+            start for at, _, start, end in positions if at == line and start is not None and end
+        ]
+        shift = begins(source) - min(starts, default=column)
+    encoded = source.encode()  # the columns count bytes
     start = len(encoded[: column + shift].decode(errors="ignore"))
-    end = len(encoded[: end_column + shift].decode(errors="ignore")) if end_line == line else len(source)
+    end = len(source)
+    if end_line == line:
+        end = len(encoded[: end_column + shift].decode(errors="ignore"))
     return SourcePlace(file, line, start, end, source)
 
 
 def begins(source: str) -> int:
-    """The column at which the code on a line begins: its first token, or the body of a function that is on it whole."""
+    """The column of the first token on a line, or of the body of a function that is all on it."""
     indent = len(source) - len(source.lstrip())
     try:
         (node,) = ast.parse(source.strip()).body

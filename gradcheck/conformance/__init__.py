@@ -1,1 +1,1 @@
-"""Rules of documents and what each backend does with them: catalogue, recorded deviations, matrix, programs."""
+"""Rules of documents and what each backend does with them: catalogue, matrix, programs."""

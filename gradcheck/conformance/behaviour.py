@@ -1,4 +1,4 @@
-"""What a backend does in place of what is documented, in one word."""
+"""The behaviour of a backend compared with the documents, in one word."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradcheck.spec.model import BackendExpectation, Expect
 
 
 class Behaviour(StrEnum):
-    """What a backend does where a rule applies, the worst first."""
+    """Behaviours of a backend where a rule applies, the worst first."""
 
     UNEXPECTED = "unexpected"
     CRASH = "crash"
@@ -38,12 +38,12 @@ MEANING = {
     Behaviour.HOLDS: "as documented",
     Behaviour.NOT_RUN: "not run there",
 }
-"""What each word means, for readers of the matrix."""
+"""The meaning of each word, for readers of the matrix."""
 ORDER = [*Behaviour]
 NOT_DEVIATING = (Behaviour.HOLDS, Behaviour.NOT_RUN)
 NO_FAILURE = (Behaviour.POLICY, *NOT_DEVIATING)
 GRAVE = (Behaviour.UNEXPECTED, Behaviour.CRASH, Behaviour.HANG, Behaviour.OTHER_GRADIENT)
-"""What users of a release need to know first."""
+"""The behaviours that users of a release need to know first."""
 
 
 def behaviour_of(case: Case, result: Result) -> tuple[Behaviour, str]:
@@ -54,14 +54,14 @@ def behaviour_of(case: Case, result: Result) -> tuple[Behaviour, str]:
         return Behaviour.UNEXPECTED, result.message
     if result.status is not Status.XFAIL:
         return Behaviour.HOLDS, ""
+    assert case.entry is not None
     return classify_deviation(case.scenario.expect, case.entry), result.message
 
 
-def classify_deviation(documented: Expect, entry: BackendExpectation | None) -> Behaviour:
-    """Return the kind of deviation that an entry records, compared with what is documented."""
-    observed = entry.observed if entry is not None else None
-    if entry is None or observed is None:
-        return Behaviour.UNEXPECTED
+def classify_deviation(documented: Expect, entry: BackendExpectation) -> Behaviour:
+    """Return the kind of deviation that an entry with `observed` records."""
+    observed = entry.observed
+    assert observed is not None
     if entry.policy is not None:
         return Behaviour.POLICY
 
@@ -75,21 +75,21 @@ def classify_deviation(documented: Expect, entry: BackendExpectation | None) -> 
     if documented.raises or documented.warns:
         return Behaviour.SILENT
 
-    # What it computes. A lower order recorded means that the second derivative raises.
+    # The values it computes. A lower order recorded means that the second derivative raises.
     if observed.gradient == "matches" and observed.order < documented.order:
         return Behaviour.RAISES
-    if observed.grads or observed.gradient != "unchecked":
-        return Behaviour.OTHER_GRADIENT
-    if any(".grad" in expression for expression in observed.values):
+    reads_gradient = any(".grad" in expression for expression in observed.values)
+    if observed.grads or observed.gradient != "unchecked" or reads_gradient:
         return Behaviour.OTHER_GRADIENT
     return Behaviour.OTHER_VALUE
 
 
 def result_as_pinned(case: Case) -> Result:
-    """Return the result of a case whose backend does what is documented, or what is pinned of it."""
+    """Return the result of a case whose backend does what is documented, or what is pinned."""
     entry = case.entry
-    if entry is not None and entry.skip is not None:
-        return case.result(Status.SKIP, entry.skip.reason)
-    if entry is not None and entry.observed is not None:
-        return case.result(Status.XFAIL, entry.why)
+    if entry is not None:
+        if entry.skip is not None:
+            return case.result(Status.SKIP, entry.skip.reason)
+        if entry.observed is not None:
+            return case.result(Status.XFAIL, entry.why)
     return case.result(Status.PASS, "")

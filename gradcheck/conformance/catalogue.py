@@ -1,7 +1,7 @@
 """The rule catalogue: statements of documents that the bundled scenarios hold implementations to.
 
-A file of ``specs/rules/`` has the rules of one document. A scenario cites a rule with a tag that is the rule's id, so
-``gradcheck run --bundled -t RULE`` runs the scenarios that assert it.
+A file of ``specs/rules/`` has the rules of one document. A scenario cites a rule with a tag that is
+the rule's id, so ``gradcheck run --bundled -t RULE`` runs the scenarios that assert it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Document(_Strict):
     document: str
     url: str = ""
     verified: str
-    """Digest of the quotes, written when they were last looked up in the document (tests/specs/quotes.py)."""
+    """Digest of the quotes when they were last looked up (tests/specs/quotes.py)."""
     rules: Annotated[tuple[Rule, ...], Strict(False)]
 
     @property

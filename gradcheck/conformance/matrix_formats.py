@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gradcheck.case.case import Case
 from gradcheck.conformance.behaviour import GRAVE, MEANING, NO_FAILURE, Behaviour
@@ -37,14 +37,17 @@ WORST = "Crashes and other gradients"
 HEADING = "What each release of Paddle does with each rule of the documents"
 
 INTRODUCTION = """\
-Each rule is a statement of Paddle's documents, or an observation where they are silent, and has scenarios that
-assert it. `gradcheck matrix` runs them on each release (CPU) and on the bundled engine; what a release does otherwise
-is pinned, and anything else fails. `crash 2/3` says that 2 of the 3 scenarios of a rule are as documented, and the
+Each rule is a statement of Paddle's documents, or an observation where they are silent, and has \
+scenarios that
+assert it. `gradcheck matrix` runs them on each release (CPU) and on the bundled engine; what a \
+release does otherwise
+is pinned, and anything else fails. `crash 2/3` says that 2 of the 3 scenarios of a rule are as \
+documented, and the
 worst of the others a crash."""
 
 
 def describe_note(note: Note, matrix: RuleMatrix) -> str:
-    """Describe a deviation without its scenarios: ``3.0.0 to 3.2.2: crash: why; mended in 3.3.1``."""
+    """Describe a deviation: ``3.0.0 to 3.2.2: crash: why; mended in 3.3.1``."""
     where = describe_backends(note.backends, matrix.backends)
     fixed = f"; mended in {note.fixed_in}" if note.fixed_in else ""
     issue = f"; {note.issue}" if note.issue else ""
@@ -59,64 +62,60 @@ def select_legend(matrix: RuleMatrix) -> list[tuple[Behaviour, str]]:
 
 def list_changes(change: ReleaseChange) -> list[tuple[str, tuple[Row, ...]]]:
     """Return the differences between two releases, each with its word."""
-    return [("mended", change.fixed), ("broken", change.broken), ("broken otherwise", change.otherwise)]
+    return [
+        ("mended", change.fixed),
+        ("broken", change.broken),
+        ("broken otherwise", change.otherwise),
+    ]
 
 
-# ----------------------------------------------------------------------------------------------------------- text
-class _Columns(NamedTuple):
-    """The widths of the text's columns: that of the rules, and one for each backend."""
-
-    rule: int
-    backends: tuple[int, ...]
-
-    @classmethod
-    def of(cls, matrix: RuleMatrix, width: int) -> _Columns:
-        backends = []
-        for backend in matrix.backends:
-            words = [column_title(backend), *(str(row.cells[backend]) for row in matrix.rows)]
-            backends.append(max(map(len, words)))
-        left = width - sum(backends) - GAP * len(backends)
-        return cls(max(LEAST_RULE_WIDTH, left), tuple(backends))
-
-    def lines(self, rule: str, words: Sequence[str]) -> Iterator[str]:
-        """Yield the lines of a row."""
-        first, *others = textwrap.wrap(rule, self.rule) or [""]
-        line = f"{first:<{self.rule}}"
-        for word, width in zip(words, self.backends, strict=True):
-            line += " " * GAP + f"{word:<{width}}"
-        yield line.rstrip()
-        yield from others
-
-
+# --------------------------------------------------------------------------- text
 def as_text(matrix: RuleMatrix, width: int = TEXT_WIDTH) -> str:
-    """Return a table for a terminal: the rules, a column for each backend, below each rule its deviations."""
-    columns = _Columns.of(matrix, width)
-    titles = [column_title(backend) for backend in matrix.backends]
+    """Return a table for a terminal: the rules with their deviations, a column per backend."""
     lines = [f"{behaviour}: {meaning}" for behaviour, meaning in select_legend(matrix)]
     lines.append("")
-
     if matrix.grave:
         lines.append(WORST.upper())
     for finding in matrix.grave:
         lines += _note_lines(finding.note, matrix, width)
 
     for heading, rows in matrix.sections():
-        if rows:
-            lines += ["", *columns.lines(heading.upper(), titles)]
-        for row in rows:
-            lines += columns.lines(row.rule.says, [str(row.cells[backend]) for backend in matrix.backends])
-            for note in row.notes:
-                lines += _note_lines(note, matrix, width)
-
+        lines += _section_lines(matrix, heading, rows, width)
     for change in matrix.changes():
         lines += ["", f"FROM {column_title(change.older)} TO {column_title(change.newer)}"]
         for word, changed in list_changes(change):
             rules = ", ".join(row.rule.id for row in changed)
             lines += _indent(f"{word}: {rules or 'none'}", width)
-
     if matrix.made:
         lines += ["", matrix.made]
     return "\n".join(lines) + "\n"
+
+
+def _section_lines(
+    matrix: RuleMatrix, heading: str, rows: Sequence[Row], width: int
+) -> Iterator[str]:
+    """Yield a heading, and the rules below it: nothing if there are none."""
+    columns = []
+    for backend in matrix.backends:
+        cells = [str(row.cells[backend]) for row in matrix.rows]
+        columns.append(max(map(len, [column_title(backend), *cells])) + GAP)
+    rule_width = max(LEAST_RULE_WIDTH, width - sum(columns))
+
+    def row_lines(rule: str, words: Iterable[str]) -> Iterator[str]:
+        first, *others = textwrap.wrap(rule, rule_width)
+        padded = (
+            f"{'':{GAP}}{word}".ljust(size) for word, size in zip(words, columns, strict=True)
+        )
+        yield f"{first:<{rule_width}}{''.join(padded)}".rstrip()
+        yield from others
+
+    if rows:
+        yield ""
+        yield from row_lines(heading.upper(), map(column_title, matrix.backends))
+    for row in rows:
+        yield from row_lines(row.rule.says, map(str, row.cells.values()))
+        for note in row.notes:
+            yield from _note_lines(note, matrix, width)
 
 
 def _note_lines(note: Note, matrix: RuleMatrix, width: int) -> list[str]:
@@ -124,23 +123,23 @@ def _note_lines(note: Note, matrix: RuleMatrix, width: int) -> list[str]:
 
 
 def _indent(line: str, width: int) -> list[str]:
-    return textwrap.wrap(line, width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False)
+    return textwrap.wrap(
+        line, width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False
+    )
 
 
-# ----------------------------------------------------------------------------------------------------------- JSON
+# --------------------------------------------------------------------------- JSON
 def as_json(matrix: RuleMatrix) -> str:
-    """Return an object for programs: each rule with its cells and notes; each scenario; the changes."""
+    """Return an object for programs: each rule with its cells and notes; scenarios; the changes."""
     scenarios = {}
     for scenario, behaviours in matrix.scenarios.items():
-        scenarios[scenario] = {backend: _word(behaviour) for backend, behaviour in behaviours.items()}
-
+        scenarios[scenario] = {
+            backend: _word(behaviour) for backend, behaviour in behaviours.items()
+        }
     changes = []
     for change in matrix.changes():
-        entry: dict[str, Any] = {"from": change.older, "to": change.newer}
-        for word, rows in list_changes(change):
-            entry[word] = [row.rule.id for row in rows]
-        changes.append(entry)
-
+        by_word = {word: [row.rule.id for row in rows] for word, rows in list_changes(change)}
+        changes.append({"from": change.older, "to": change.newer, **by_word})
     whole = {
         "format": "gradcheck-matrix/2",
         "made": matrix.made,
@@ -184,54 +183,57 @@ def _note_object(note: Note) -> dict[str, Any]:
 
 def _word(behaviour: Behaviour) -> str:
     """Return a behaviour in letters."""
-    return {Behaviour.HOLDS: "as documented", Behaviour.NOT_RUN: "not run"}.get(behaviour, str(behaviour))
+    words = {Behaviour.HOLDS: "as documented", Behaviour.NOT_RUN: "not run"}
+    return words.get(behaviour, str(behaviour))
 
 
-# --------------------------------------------------------------------------------------------------------- badges
+# --------------------------------------------------------------------------- badges
 def as_badges(matrix: RuleMatrix, folder: Path) -> dict[Path, str]:
-    """Return a badge of shields.io (an endpoint) for each backend: how many of the documents' rules it keeps.
+    """Return a badge of shields.io (an endpoint) for each backend: how many rules it keeps.
 
     Keys are files in a folder, such as ``paddle-3.3.1.json``.
     """
     badges = {}
     _, rows = matrix.kinds()[0]
     for backend in matrix.backends:
-        ran = [cell for row in rows if (cell := row.cells[backend]).behaviour is not Behaviour.NOT_RUN]
-        kept = sum(not cell.fails for cell in ran)
+        cells = [row.cells[backend] for row in rows if row.cells[backend].of]
+        kept = sum(not cell.fails for cell in cells)
+        color = "brightgreen"
+        if kept < len(cells):
+            color = "red" if any(cell.behaviour in GRAVE for cell in cells) else "orange"
         badge = {
             "schemaVersion": 1,
             "label": f"PyLayer, {backend.replace('@', ' ')}",
-            "message": f"{kept} of {len(ran)} rules",
-            "color": _badge_color([cell.behaviour for cell in ran], kept),
+            "message": f"{kept} of {len(cells)} rules",
+            "color": color,
         }
         badges[folder / f"{backend.replace('@', '-')}.json"] = json.dumps(badge, indent=1) + "\n"
     return badges
 
 
-def _badge_color(behaviours: Sequence[Behaviour], kept: int) -> str:
-    if kept == len(behaviours):
-        return "brightgreen"
-    return "red" if any(behaviour in GRAVE for behaviour in behaviours) else "orange"
-
-
-# ---------------------------------------------------------------------------------------------------------- pages
+# --------------------------------------------------------------------------- pages
 ROOM = "gradcheck.conformance"
 """The package that has the templates."""
 
 
 def as_markdown(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> str:
-    """Return a page: counts, releases, two tables with notes in the last column, an index, `programs` by scenario."""
+    """Return a page: counts, releases, tables with notes, an index, `programs` by scenario."""
     page = templates(ROOM, escaped=False).get_template("matrix.md.jinja")
-    return page.render(_template_values(matrix, programs) | {"introduction": INTRODUCTION, "text": text})
+    markdown = {"introduction": INTRODUCTION, "text": text}
+    return page.render(_template_values(matrix, programs) | markdown)
 
 
 def as_html(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> str:
-    """Return a page, readable without a network and without JavaScript, with `programs` by scenario."""
-    return templates(ROOM).get_template("matrix.html.jinja").render(_template_values(matrix, programs))
+    """Return a page, readable without a network or JavaScript, with `programs` by scenario."""
+    page = templates(ROOM).get_template("matrix.html.jinja")
+    return page.render(_template_values(matrix, programs))
 
 
 def make_page_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | None:
-    """Return the matrix of a run as a part of its page; None if the run has one backend, or is about no rule."""
+    """Return the matrix of a run as a part of its page.
+
+    None if the run has one backend, or is about no rule.
+    """
     if len({case.backend for case in cases}) < 2:
         return None
     matrix = build_matrix(load_catalogue(), cases, results, "")
@@ -243,6 +245,9 @@ def make_page_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart
 
 
 def _template_values(matrix: RuleMatrix, programs: Mapping[str, str] | None) -> dict[str, Any]:
+    def otherwise(row: Row) -> str:
+        return describe_backends(matrix.breaking(row), matrix.backends) or Behaviour.HOLDS
+
     return {
         "grave": WORST,
         "heading": HEADING,
@@ -256,7 +261,7 @@ def _template_values(matrix: RuleMatrix, programs: Mapping[str, str] | None) -> 
         "span": describe_backends,
         "title": column_title,
         "changed": list_changes,
-        "otherwise": lambda row: describe_backends(matrix.breaking(row), matrix.backends) or Behaviour.HOLDS,
+        "otherwise": otherwise,
         "one_line": one_line,
         "programs": programs or {},
     }

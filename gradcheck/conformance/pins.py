@@ -1,4 +1,4 @@
-"""Runs of cases of which it is pinned what a backend does in place of what is documented (`observed`)."""
+"""Runs of cases with a recorded deviation: `observed` is what a backend does instead."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ NO_END = "no end"
 def run_with_pin(case: Case, run: Callable[[Case], Result]) -> Result:
     """Run `case` as documented and, if it does something else, once more as pinned.
 
-    The result is XFAIL if the backend does not do what is documented and does exactly what is pinned, XPASS if it does
-    what is documented. Without a pin it is the result of the first run. Each run has a process of its own.
+    The result is XFAIL if the backend does not do what is documented and does exactly what is
+    pinned, XPASS if it does what is documented. Without a pin it is the result of the first run.
+    Each run has a process of its own.
     """
-    documented = run(case)
-    entry = case.entry
-    if entry is None or entry.observed is None:
+    documented, entry = run(case), case.entry
+    is_decided = not documented.internal_error and documented.status not in _UNDECIDED
+    if entry is None or entry.observed is None or not is_decided:
         return documented
-    if documented.internal_error or documented.status in _UNDECIDED:
-        return documented
-
     reason = f"{entry.why} ({entry.issue})" if entry.issue else entry.why
     if documented.status in _HOLDS:
-        message = f"does what is documented, but something else was observed: {reason}. Remove the entry."
-        return documented.model_copy(update={"status": Status.XPASS, "message": message})
-
+        message = "does what is documented, but something else was observed: "
+        update = {"status": Status.XPASS, "message": f"{message}{reason}. Remove the entry."}
+        return documented.model_copy(update=update)
     if entry.observed.crash or entry.observed.hang:
         return _compare_end(documented, entry.observed, reason)
     return _compare_run(case, documented, entry.observed, reason, run)
@@ -67,9 +65,12 @@ def _expected_failure(documented: Result, reason: str) -> Result:
 
 def _neither(documented: Result, last: Result, reason: str, expected: str) -> Result:
     """Return the failure of a backend that does neither what is documented nor what is pinned."""
-    message = f"does neither what is documented nor what was observed ({reason}): {expected}{last.message}"
-    status = last.status if last.status in (Status.CRASH, Status.TIMEOUT) else Status.FAIL
-    update = {"status": status, "message": message, "details": (*last.details, *_details(documented))}
+    neither = f"does neither what is documented nor what was observed ({reason})"
+    update = {
+        "status": last.status if last.status in (Status.CRASH, Status.TIMEOUT) else Status.FAIL,
+        "message": f"{neither}: {expected}{last.message}",
+        "details": (*last.details, *_details(documented)),
+    }
     return last.model_copy(update=update)
 
 

@@ -1,7 +1,7 @@
 """Programs that show without gradcheck what a release does otherwise than a scenario asks.
 
-A program ends well where the scenario's expectations hold. On a release that goes its own way it dies, raises, or
-fails in an ``assert``.
+A program ends well where the scenario's expectations hold. On a release that deviates it dies,
+raises, or fails in an ``assert``.
 """
 
 from __future__ import annotations
@@ -20,22 +20,26 @@ from gradcheck.conformance.behaviour import Behaviour, classify_deviation
 from gradcheck.spec.model import BackendExpectation, Expect, Raises, Scenario
 from gradcheck.support.user_error import UserError
 
-HEADER = {"np": "import numpy as np", "paddle": "import paddle", "PyLayer": "from paddle.autograd import PyLayer"}
-"""What a scenario's code finds without importing it, and how a program does."""
+HEADER = {
+    "np": "import numpy as np",
+    "paddle": "import paddle",
+    "PyLayer": "from paddle.autograd import PyLayer",
+}
+"""Names that a scenario's code has without an import, and the import of a program."""
 MOST_WRITTEN = 40
 """Elements of an input that are written out; a larger one is drawn."""
 COMMENT_WIDTH = 100
 
 
 class NoProgramError(UserError):
-    """There is no program for a scenario; the message says why."""
+    """A scenario has no program; the message says why."""
 
 
 def write_program(case: Case) -> str:
     """Return the program of a scenario, for the parameters of the case.
 
     Raises:
-        NoProgramError: nothing is known to be done otherwise, or only in other words, or the gradient check alone
+        NoProgramError: no deviation is known, or only one in words, or the gradient check alone
             shows it.
     """
     scenario = case.scenario
@@ -45,59 +49,74 @@ def write_program(case: Case) -> str:
     entries = [entry for entry in entries if is_visible(scenario.expect, entry)]
     if not entries:
         raise NoProgramError(f"{scenario.id}: releases raise there as well, only in other words")
-    said = []
+    lines = []
     for entry in entries:
-        said += comment(f"Paddle {entry.versions or 'in every release'}: {entry.why}")
+        lines += comment(f"Paddle {entry.versions or 'in every release'}: {entry.why}")
     title = scenario.title or scenario.id
-    said += comment(f"Asked for: {title[0].lower()}{title[1:]}")
+    lines += comment(f"Asked for: {title[0].lower()}{title[1:]}")
     code = "\n".join(program_lines(case, entries))
-    needed = [line for name, line in HEADER.items() if re.search(rf"\b{name}\b", code) and line not in code]
-    return "\n".join([*said, *needed, "", code.strip("\n"), ""])
+    for name, line in HEADER.items():
+        if re.search(rf"\b{name}\b", code) and line not in code:
+            lines.append(line)
+    return "\n".join([*lines, "", code.strip("\n"), ""])
 
 
 def is_visible(documented: Expect, entry: BackendExpectation) -> bool:
-    """Whether what is observed can be told from what is documented other than by the words of a message."""
-    observed, asked = entry.observed, documented.raises
-    if classify_deviation(documented, entry) is not Behaviour.OTHER_ERROR or observed is None or asked is None:
+    """Whether what is observed differs from what is documented in more than a message's words."""
+    if classify_deviation(documented, entry) is not Behaviour.OTHER_ERROR:
         return True
-    return observed.raises is not None and observed.raises.type != asked.type
+    assert entry.observed is not None
+    assert entry.observed.raises is not None
+    assert documented.raises is not None
+    return entry.observed.raises.type != documented.raises.type
 
 
 def comment(text: str) -> list[str]:
     """A comment of a program, folded."""
-    return textwrap.wrap(text, COMMENT_WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
+    return textwrap.wrap(
+        text, COMMENT_WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False
+    )
 
 
 def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
     """The lines of a program made from the scenario."""
     scenario, expect = case.scenario, case.scenario.expect
     in_world = scenario.world_at(case.parameters) is not None
-    parameters = [f"{name} = {value!r}" for name, value in case.variables.items() if name != "dtype"]
+    variables = {name: value for name, value in case.variables.items() if name != "dtype"}
+    parameters = [f"{name} = {value!r}" for name, value in variables.items()]
+    layer = scenario.layer.rstrip().split("\n") if isinstance(scenario.layer, str) else []
     if scenario.script is not None:
-        prepared = scenario.layer.rstrip().split("\n") if isinstance(scenario.layer, str) else []
-        body = [*parameters, *prepared, *scenario.script.rstrip().split("\n")]
-    elif isinstance(scenario.layer, str) and "forward_fn" not in scenario.layer and not in_world:
-        yield from [*parameters, *scenario.layer.rstrip().split("\n"), ""]
+        body = [*parameters, *layer, *scenario.script.rstrip().split("\n")]
+    elif layer and "forward_fn" not in str(scenario.layer) and not in_world:
+        yield from [*parameters, *layer, ""]
         yield from input_lines(case)
         body = list(apply_lines(scenario))
     else:
         raise NoProgramError(f"{scenario.id}: `gradcheck run {scenario.id}` alone shows it")
     checks = list(asserted(expect))
-    ends = any(one.observed.crash or one.observed.raises for one in entries if one.observed)
+    observed = (entry.observed for entry in entries)
+    ends = any(o is not None and (o.crash or o.raises) for o in observed)
     if not (checks or expect.raises or expect.warns or ends):
-        raise NoProgramError(f"{scenario.id}: the gradient check alone shows it: `gradcheck run {scenario.id}`")
+        alone = f"the gradient check alone shows it: `gradcheck run {scenario.id}`"
+        raise NoProgramError(f"{scenario.id}: {alone}")
     definitions = leading_definitions(body)
     yield from body[:definitions]
-    body = body[definitions:]
+    yield from expected_end(body[definitions:], expect)
+    yield from checks
+
+
+def expected_end(body: list[str], expect: Expect) -> Iterator[str]:
+    """A body that must raise or warn as documented, or end well."""
     if expect.raises is not None:
         yield from caught(body, expect.raises)
     elif expect.warns is not None:
+        kind = expect.warns.type
         yield from ["import warnings", "with warnings.catch_warnings(record=True) as given:"]
         yield from indented(["warnings.simplefilter('always')", *body])
-        yield f"assert any(one.category.__name__ == {expect.warns.type!r} for one in given), 'no {expect.warns.type}'"
+        found = f"any(one.category.__name__ == {kind!r} for one in given)"
+        yield f"assert {found}, 'no {kind}'"
     else:
         yield from body
-    yield from checks
 
 
 def input_lines(case: Case) -> Iterator[str]:
@@ -107,24 +126,23 @@ def input_lines(case: Case) -> Iterator[str]:
     random = np.random.default_rng(case.seed)
     for name, written in case.scenario.inputs.items():
         spec = written.at(case.variables)
-        dtype = spec.dtype
-        array = make_input(spec, dtype, random, Path(case.scenario.path).parent)
-        stopped = f"stop_gradient={spec.stop_gradient}"
+        array = make_input(spec, spec.dtype, random, Path(case.scenario.path).parent)
+        values = f"np.random.default_rng(0).standard_normal({list(array.shape)})"
         if 0 < array.size <= MOST_WRITTEN:
-            digits = np.round(np.asarray(array, np.float64), 3).tolist() if array.dtype.kind == "f" else array.tolist()
-            values = str(digits)
-        else:
-            values = f"np.random.default_rng(0).standard_normal({list(array.shape)})"
-        yield f"{name} = paddle.to_tensor({values}, dtype={dtype!r}, {stopped})"
+            floats = array.dtype.kind == "f"
+            values = str((array.astype("float64").round(3) if floats else array).tolist())
+        stopped = f"stop_gradient={spec.stop_gradient}"
+        yield f"{name} = paddle.to_tensor({values}, dtype={spec.dtype!r}, {stopped})"
 
 
 def apply_lines(scenario: Scenario) -> Iterator[str]:
     """The call of a layer, and backward from all its outputs."""
     classes = re.findall(r"^class (\w+)\(", str(scenario.layer), re.MULTILINE)
     arguments = ", ".join(scenario.inputs)
+    cotangent = scenario.expect.cotangent
+    start = "None" if cotangent is None else f"paddle.to_tensor({cotangent})"
     yield f"out = {scenario.call or f'{classes[-1]}.apply({arguments})'}"
     yield "outs = out if isinstance(out, (list, tuple)) else [out]"
-    start = "None" if scenario.expect.cotangent is None else f"paddle.to_tensor({scenario.expect.cotangent})"
     yield "ends = [one for one in outs if isinstance(one, paddle.Tensor) and not one.stop_gradient]"
     yield "if ends:"
     yield f"    paddle.autograd.backward(ends, [{start}] + [None] * (len(ends) - 1))"
@@ -133,8 +151,10 @@ def apply_lines(scenario: Scenario) -> Iterator[str]:
 def leading_definitions(lines: list[str]) -> int:
     """How many lines at the beginning import and define, and do nothing else."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
-    first = next((one for one in ast.parse("\n".join(lines)).body if not isinstance(one, kinds)), None)
-    return len(lines) if first is None else first.lineno - 1
+    for statement in ast.parse("\n".join(lines)).body:
+        if not isinstance(statement, kinds):
+            return statement.lineno - 1
+    return len(lines)
 
 
 def caught(body: list[str], asked: Raises) -> Iterator[str]:
@@ -149,11 +169,11 @@ def caught(body: list[str], asked: Raises) -> Iterator[str]:
 
 def indented(lines: list[str]) -> list[str]:
     """Lines one level further in."""
-    return [f"    {line}" if line else "" for line in lines]
+    return textwrap.indent("\n".join(lines), "    ").split("\n")
 
 
 def asserted(expect: Expect) -> Iterator[str]:
-    """What must hold at the end."""
+    """The assertions at the end."""
     for name, wanted in expect.grads.items():
         yield assertion(f"{name}.grad", wanted)
     for expression, expected in expect.values.items():

@@ -1,1 +1,1 @@
-"""What a run shows and writes: one file per format, all over the same `Result`."""
+"""Screens and files of a run: one module per format, all from the same `Result`."""

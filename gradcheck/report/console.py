@@ -1,7 +1,7 @@
-"""The report for a terminal: progress while it runs, then a table, a panel per cause of failures, and the summary.
+"""The report for a terminal: progress, then a table, a panel per cause of failures, the summary.
 
-All text from specs and layers goes into ``rich.text.Text``, which reads no markup, after `report.result_text` has
-escaped it.
+All text from specs and layers goes into ``rich.text.Text``, which reads no markup, after
+`report.result_text` has escaped it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import groupby
 
 from rich import progress
 from rich.cells import cell_len
@@ -24,6 +23,7 @@ from gradcheck.report.result_text import (
     ALL_ENTRIES,
     ENTRIES_SHOWN,
     by_cause,
+    by_file,
     counts_of,
     failure_block,
     marks,
@@ -37,7 +37,7 @@ from gradcheck.support.escape import one_line
 PANEL_FRAME = 4
 """Columns of a panel that are border and padding."""
 BAR_WIDTH = 24
-"""Columns of the progress bar, whatever stands beside it."""
+"""Columns of the progress bar, whatever is next to it."""
 NARROW_SCREEN = 80
 """Columns below which the progress has no bar, and the table no column of errors."""
 
@@ -51,7 +51,7 @@ class OpenConsole(Console):
 
 
 class RichScreen:
-    """Shows a header and a transient progress bar while cases run, and everything else at the end."""
+    """Shows a header and a transient progress bar while cases run, everything else at the end."""
 
     def __init__(
         self,
@@ -62,12 +62,21 @@ class RichScreen:
         quiet: bool = False,
         again_options: str = "",
     ) -> None:
-        self.console, self.verbose, self.quiet, self.again_options = console, verbose, quiet, again_options
+        self.console, self.verbose, self.quiet, self.again_options = (
+            console,
+            verbose,
+            quiet,
+            again_options,
+        )
         self.current = CurrentCases()
         is_wide = progress_console.width >= NARROW_SCREEN
         self.progress = progress.Progress(
             progress.MofNCompleteColumn(table_column=Column(no_wrap=True)),
-            *([progress.BarColumn(BAR_WIDTH, complete_style="default", finished_style="default")] if is_wide else []),
+            *(
+                [progress.BarColumn(BAR_WIDTH, complete_style="default", finished_style="default")]
+                if is_wide
+                else []
+            ),
             progress.TimeElapsedColumn(),
             progress.TimeRemainingColumn(),
             self.current,
@@ -79,7 +88,11 @@ class RichScreen:
 
     @contextmanager
     def running(
-        self, header: str, total: int, settings: str = "", at_work: Callable[[], Sequence[str]] = tuple
+        self,
+        header: str,
+        total: int,
+        settings: str = "",
+        at_work: Callable[[], Sequence[str]] = tuple,
     ) -> Iterator[None]:
         """Print the `header` and the `settings`; show the progress bar while cases run.
 
@@ -90,7 +103,9 @@ class RichScreen:
             if line and not self.quiet:
                 self.console.print(Text(line, "dim"))
         self.task = self.progress.add_task("", total=total)
-        with nullcontext() if self.progress.disable else self.progress:  # rich 14 ends a disabled one with a line
+        with (
+            nullcontext() if self.progress.disable else self.progress
+        ):  # rich 14 ends a disabled one with a line
             yield
 
     def count(self, result: Result) -> None:
@@ -103,28 +118,29 @@ class RichScreen:
 
     def finish(self, results: Sequence[Result], seconds: float, not_run: int) -> None:
         """Print the table, a panel per cause or, if verbose, per failure, and the summary line."""
-        if not self.quiet and results:
+        if results and not self.quiet:
             self.console.print(make_table(results, self.console.width, verbose=self.verbose))
-
-        for first, *others in by_cause(results):
+        for group in by_cause(results):
             if self.verbose:
-                for result in (first, *others):
+                for result in group:
                     self.print_panel(result, ALL_ENTRIES, ())
             else:
-                self.print_panel(first, ENTRIES_SHOWN, others)
-
-        is_good = all(result.status.green for result in results) and not not_run
-        line = Text(summary(results, seconds, not_run), "bold green" if is_good else "bold red")
-        self.console.print(line)
+                self.print_panel(group[0], ENTRIES_SHOWN, group[1:])
+        is_good = not not_run and all(result.status.green for result in results)
+        line = summary(results, seconds, not_run)
+        self.console.print(Text(line, "bold green" if is_good else "bold red"))
 
     def print_panel(self, result: Result, entries: int, others: Sequence[Result]) -> None:
-        """Print the panel of a failure with at most `entries` wrong entries; `others` have the same cause."""
+        """Print the panel of a failure with at most `entries` wrong entries.
+
+        `others` have the same cause.
+        """
         width = self.console.width - PANEL_FRAME
         self.console.print(make_panel(result, self.again_options, width, entries, others))
 
 
 class CurrentCases(progress.ProgressColumn):
-    """The counts by status and the names of the cases that run, as many as there is room for beside the bar."""
+    """The counts by status and the names of the cases that run, as many as there is room for."""
 
     def __init__(self) -> None:
         # It alone is flexible, so that it never takes room from the count and the bar.
@@ -139,16 +155,23 @@ class CurrentCases(progress.ProgressColumn):
         return Text.assemble(counts, "  " if counts else "", (names, "dim"))
 
 
-def make_panel(result: Result, again_options: str, width: int, entries: int, others: Sequence[Result]) -> Panel:
-    """Return what is wrong with one result, how to run it again, and `others` like it, in lines of at most `width`."""
-    status = " ".join([str(result.status), *marks(result.gradient)])
+def make_panel(
+    result: Result, again_options: str, width: int, entries: int, others: Sequence[Result]
+) -> Panel:
+    """Return the panel of a failure and `others` like it, in lines of at most `width`."""
+    style = style_of(result.status)
+    status = Text(status_words(result), style)
     which = f"{one_line(result.name)} · {place(result)}"
     lines = [Text(line) for line in failure_block(result, again_options, width, entries, others)]
-    title = Text.assemble((status, style_of(result.status)), f" {which}")
+    title = Text.assemble(status, " ", which)
     if title.cell_len > width:  # rich cuts a title that is too long
-        title = Text(status, style_of(result.status))
-        lines = [Text(which, overflow="fold"), *lines]
-    return Panel(Group(*lines), title=title, title_align="left", border_style=style_of(result.status))
+        title, lines = status, [Text(which, overflow="fold"), *lines]
+    return Panel(Group(*lines), title=title, title_align="left", border_style=style)
+
+
+def status_words(result: Result) -> str:
+    """Return the status and the marks of a result."""
+    return " ".join([str(result.status), *marks(result.gradient)])
 
 
 def style_of(status: Status) -> str:
@@ -156,19 +179,23 @@ def style_of(status: Status) -> str:
     return color_of(status) if status.green else f"bold {color_of(status)}"
 
 
-# ------------------------------------------------------------------------------------------------- the table
+# --------------------------------------------------------------------------- the table
 LEAST_NAMES = 72
-"""Columns of names and messages that are allowed on a wide screen; more where a name needs it."""
+"""Columns of names and messages that are allowed on a wide screen; more if a name needs it."""
 COUNTS_WIDTH = 28
-"""Columns up to which the counts of a file stand in one line."""
+"""Columns up to which the counts of a file are in one line."""
 
 
 def make_table(results: Sequence[Result], width: int, *, verbose: bool = False) -> Table:
-    """Return a row per spec file with its counts; below it one for each result that did not simply pass, or all."""
-    longest = max(cell_len(one_line(result.name)) for result in results) + 2
-    longest_path = max(cell_len(shown_path(result.path)) for result in results)
+    """Return a row per spec file with its counts.
+
+    Below it is a row for each result that did not simply pass, or for all.
+    """
+    names = [f"  {one_line(result.name)}" for result in results]
+    paths = [shown_path(result.path) for result in results]
+    longest = max(map(cell_len, [*names, *paths]))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("scenario", overflow="fold", max_width=max(LEAST_NAMES, longest, longest_path))
+    table.add_column("scenario", overflow="fold", max_width=max(LEAST_NAMES, longest))
     table.add_column("status")
     if width >= NARROW_SCREEN:
         table.add_column("worst error / bar", justify="right", no_wrap=True)
@@ -178,23 +205,23 @@ def make_table(results: Sequence[Result], width: int, *, verbose: bool = False) 
         ratios = [ratio] if width >= NARROW_SCREEN else []
         table.add_row(name, status, *ratios, f"{seconds:.2f}")
 
-    for path, group in groupby(results, key=lambda result: result.path):
-        members = list(group)
+    for path, members in by_file(results):
         seconds = sum(result.seconds for result in members)
-        add_row(Text(shown_path(path), "bold"), file_counts(members), file_ratio(members), seconds)
+        name = Text(shown_path(path), "bold")
+        add_row(name, file_counts(members), file_ratio(members), seconds)
         for result in members:
-            if verbose or result.status is not Status.PASS:
-                ratio = "" if result.gradient is None else f"{result.gradient.worst_error:.2g}"
-                status = " ".join([str(result.status), *marks(result.gradient)])
-                name = Text(f"  {one_line(result.name)}")
-                add_row(name, Text(status, style_of(result.status)), ratio, result.seconds)
-                if result.message:
-                    table.add_row(message_below(result))
+            if not verbose and result.status is Status.PASS:
+                continue
+            ratio = "" if result.gradient is None else f"{result.gradient.worst_error:.2g}"
+            status = Text(status_words(result), style_of(result.status))
+            add_row(Text(f"  {one_line(result.name)}"), status, ratio, result.seconds)
+            if result.message:
+                table.add_row(message_below(result))
     return table
 
 
 def message_below(result: Result) -> Padding:
-    """Return the message of a result, to stand below its name: of a failure one line, as its panel has all of it."""
+    """Return the message of a result, to be below its name; one line for one with a panel."""
     message = Text(one_line(result.message), "dim")
     if not result.status.green:
         message.no_wrap, message.overflow = True, "ellipsis"
@@ -203,15 +230,14 @@ def message_below(result: Result) -> Padding:
 
 def file_counts(results: Sequence[Result]) -> Text:
     """Return the counts of the results of a file by status: in one line if that is short."""
-    words = [Text(f"{count} {status}", style_of(status)) for status, count in counts_of(results).items()]
+    counts = counts_of(results)
+    words = [Text(f"{count} {status}", style_of(status)) for status, count in counts.items()]
     line = Text(", ").join(words)
     return line if line.cell_len <= COUNTS_WIDTH else Text("\n").join(words)
 
 
 def file_ratio(results: Sequence[Result]) -> str:
-    """Return the largest error of the results of a file over its bar, of those whose gradient is right."""
-    ratios = []
-    for result in results:
-        if result.gradient is not None and result.gradient.verdict is Status.PASS:
-            ratios.append(result.gradient.worst_error)
-    return f"{max(ratios):.2g}" if ratios else ""
+    """Return the largest error of a file over its bar, of the gradients that are right."""
+    gradients = [result.gradient for result in results if result.gradient is not None]
+    right = [gradient for gradient in gradients if gradient.verdict is Status.PASS]
+    return f"{max(gradient.worst_error for gradient in right):.2g}" if right else ""

@@ -1,10 +1,10 @@
-"""The drawings of a page: which entries of a Jacobian are wrong, and how one of them lies against the step."""
+"""The drawings of a page: wrong entries of a Jacobian, and the error of one against the step."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradcheck.report.result_text import number, worst_first
@@ -24,8 +24,8 @@ class HeatMapCell(NamedTuple):
     x: int
     y: int
     shade: float
-    """How dark: 0.15 where the error is just above its bar, 1 where it is a billion times that, or no number; 0 where
-    the entry is not among those that are wrong."""
+    """How dark: 0.15 if the error is just above its bar, 1 if it is a billion times that, or not a
+    number; 0 if the entry is not among the wrong ones."""
     right: bool
     title: str
 
@@ -55,38 +55,49 @@ def heat_maps(gradient: GradientSummary) -> list[HeatMap]:
     by_pair: dict[tuple[str, str], list[WrongEntry]] = {}
     for entry in worst_first(gradient.wrong):
         by_pair.setdefault((entry.input, entry.output), []).append(entry)
-    return [heat_map(gradient, *pair, entries) for pair, entries in by_pair.items() if len(entries) > 1]
+    return [
+        heat_map(gradient, *pair, entries) for pair, entries in by_pair.items() if len(entries) > 1
+    ]
 
 
-def heat_map(gradient: GradientSummary, input: str, output: str, entries: list[WrongEntry]) -> HeatMap:
-    """The wrong entries of one output with respect to one input among the others up to the last of them."""
+def heat_map(
+    gradient: GradientSummary, input: str, output: str, entries: list[WrongEntry]
+) -> HeatMap:
+    """The wrong entries of one output and one input among the others up to the last of them."""
     wrong, total = gradient.wrong_counts.get(input, (0, 0))
     listed = {entry.index for entry in gradient.wrong if entry.input == input}
-    whole = gradient.exhaustive and len(listed) == wrong  # so that no further element is wrong
-    columns, rows = side({entry.index for entry in entries}, total), side({entry.output_index for entry in entries}, 0)
-    found = {(entry.index, entry.output_index): entry for entry in reversed(entries)}
+    all_listed = gradient.exhaustive and len(listed) == wrong
+    columns = side({entry.index for entry in entries}, total)
+    rows = side({entry.output_index for entry in entries}, 0)
+    by_place = {(entry.index, entry.output_index): entry for entry in reversed(entries)}
+    cells = []
+    for (x, column), (y, row) in itertools.product(enumerate(columns), enumerate(rows)):
+        entry, is_right = by_place.get((column, row)), all_listed and column not in listed
+        words = "right" if is_right else "not among the wrong ones that are listed"
+        if entry is not None:
+            numeric = f"{number(entry.numeric)} ± {entry.bar:.0e}"
+            words = f"analytic {number(entry.analytic)}, numeric {numeric}"
+        title = f"d {element(output, row)} / d {element(input, column)}: {words}"
+        cells.append(HeatMapCell(x, y, shade(entry), is_right, title))
+    return HeatMap(input, output, labels(columns), labels(rows), cells)
 
-    def cells() -> Iterator[HeatMapCell]:
-        for (x, column), (y, row) in itertools.product(enumerate(columns), enumerate(rows)):
-            entry, right = found.get((column, row)), whole and column not in listed
-            if entry is not None:
-                said = f"analytic {number(entry.analytic)}, numeric {number(entry.numeric)} ± {entry.bar:.0e}"
-            else:
-                said = "right" if right else "not among the wrong ones that are listed"
-            what = f"d {element(output, row)} / d {element(input, column)}: {said}"
-            yield HeatMapCell(x, y, shade(entry), right, what)
 
-    across, down = ([",".join(map(str, index)) for index in indices] for indices in (columns, rows))
-    return HeatMap(input, output, across, down, list(cells()))
+def labels(indices: list[Index]) -> list[str]:
+    """The labels along a side."""
+    return [",".join(map(str, index)) for index in indices]
 
 
 def side(seen: set[Index], total: int) -> list[Index]:
-    """The indices along a side: all up to the largest that is seen, or of `total` elements in a row, where there is
-    room; else those that are seen."""
+    """The indices along a side: all up to the largest seen if there is room, otherwise those seen.
+
+    `total` is the number of elements if they are in one row.
+    """
     sizes = [max(along) + 1 for along in zip(*seen, strict=False)]
-    sizes = [max(*sizes, total)] if len(sizes) == 1 else sizes
-    known = set(itertools.product(*map(range, sizes))) if math.prod(sizes) <= MOST_CELLS else set()
-    return sorted(known | seen)[:MOST_CELLS]
+    if len(sizes) == 1:
+        sizes = [max(*sizes, total)]
+    if math.prod(sizes) <= MOST_CELLS:
+        seen = seen.union(itertools.product(*map(range, sizes)))
+    return sorted(seen)[:MOST_CELLS]
 
 
 def shade(entry: WrongEntry | None) -> float:
@@ -98,7 +109,7 @@ def shade(entry: WrongEntry | None) -> float:
     return min(1.0, 0.15 + 0.85 * max(0.0, math.log10(entry.error) - math.log10(entry.bar)) / 9)
 
 
-# ------------------------------------------------------------------------------------------- the step plot
+# --------------------------------------------------------------------------- the step plot
 FRAME = {"width": 480, "height": 260, "left": 64, "right": 468, "top": 12, "bottom": 220}
 """The size of the plot in pixels, and where its axes lie; the template draws by it."""
 MOST_TICKS = 6
@@ -120,7 +131,7 @@ class Plot(NamedTuple):
     entry: str
     points: list[Mark]
     rounding: str
-    """The line of how far rounding alone may put each difference off: its points, as SVG has them."""
+    """The line of the rounding error of each difference: its points, as SVG has them."""
     columns: list[Mark]
     rows: list[Mark]
     chosen: float
@@ -150,25 +161,25 @@ class LogAxis:
 
 
 def decade(value: float) -> float:
-    """The logarithm of a value; what is no number counts as infinite."""
-    return min(max(math.log10(value), LEAST), LARGEST) if 0 < value < math.inf else LEAST if value <= 0 else LARGEST
+    """The logarithm of a value; what is not a number counts as infinite."""
+    if value <= 0:
+        return LEAST
+    return min(max(math.log10(value), LEAST), LARGEST) if value < math.inf else LARGEST
 
 
 def plot(scan: StepScan) -> Plot:
     """The plot of a scan, for the template to draw."""
-    rows = [
-        (step, absolute_error(difference, scan.value), rounding)
-        for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True)
-    ]
-    rows = [row for row in rows if all(map(math.isfinite, row))]
+    errors = [absolute_error(difference, scan.value) for difference in scan.differences]
+    rows = zip(scan.steps, errors, scan.rounding, strict=True)
+    finite = [row for row in rows if all(map(math.isfinite, row))]
     off = absolute_error(scan.analytic, scan.value)
-    shown = [error for _, error, _ in rows if error > 0] + [one for one in (scan.bar, off) if 0 < one < math.inf]
+    shown = [error for error in (*(error for _, error, _ in finite), scan.bar, off) if error > 0]
     x = LogAxis(scan.steps, FRAME["left"], FRAME["right"])
-    y = LogAxis(shown or [1.0], FRAME["bottom"], FRAME["top"])
+    y = LogAxis([e for e in shown if e < math.inf] or [1.0], FRAME["bottom"], FRAME["top"])
     return Plot(
         scan.derivative,
-        [Mark(x.at(h), f"step {h:.1e}: off by {error:.1e}", y.at(error)) for h, error, _ in rows],
-        " ".join(f"{x.at(h)},{y.at(rounding)}" for h, _, rounding in rows),
+        [Mark(x.at(h), f"step {h:.1e}: off by {error:.1e}", y.at(error)) for h, error, _ in finite],
+        " ".join(f"{x.at(h)},{y.at(rounding)}" for h, _, rounding in finite),
         x.ticks(),
         y.ticks(),
         x.at(scan.chosen),

@@ -1,7 +1,7 @@
 """Reports that go to files: ``--report FORMAT:PATH``.
 
-An installed package adds a format with an entry point in the group ``gradcheck.reports``: its name is the format, its
-object a function that takes a `Report` and returns the text of the file.
+An installed package adds a format with an entry point in the group ``gradcheck.reports``: its name
+is the format, its object a function that takes a `Report` and returns the text of the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMATS = {
     "sarif": "gradcheck.report.sarif:as_sarif",
     "html": "gradcheck.report.html:as_html",
 }
-"""Name of a format → the function that writes it, imported when it is asked for."""
+"""Name of a format → the function that writes it, imported when it is needed."""
 
 GROUP = "gradcheck.reports"
 
@@ -44,7 +44,7 @@ def list_formats() -> list[str]:
 def rendered(name: str, report: Report) -> str:
     """Return the report in the format of that name.
 
-    Raises UserError: the format is that of an installed package, whose function fails or returns no text.
+    Raises UserError: the function of an installed package fails or does not return text.
     """
     if name not in FORMATS:
         return _render_installed(find_installed_formats()[name], report)

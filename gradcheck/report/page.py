@@ -11,4 +11,6 @@ def templates(package: str = "gradcheck.report", *, escaped: bool = True) -> Env
     Templates escape all values, unless they are not HTML (`escaped` is False) and do it themselves.
     """
     loader = PackageLoader(package, "templates")
-    return Environment(loader=loader, autoescape=escaped, undefined=StrictUndefined, trim_blocks=True)
+    return Environment(
+        loader=loader, autoescape=escaped, undefined=StrictUndefined, trim_blocks=True
+    )

@@ -1,4 +1,4 @@
-"""The report for pipes and logs: one line per result, status word first, then its name; failures as indented blocks."""
+"""The report for pipes and logs: one line per result, failures as indented blocks."""
 
 from __future__ import annotations
 
@@ -33,35 +33,50 @@ def color_of(status: Status) -> str:
 
 
 def result_line(result: Result) -> str:
-    """``FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[1,2] rel=3.2e-02 bar=5e-13 0.41s``, never truncated.
+    """``FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[1,2] rel=3.2e-02 bar=5e-13 0.41s``.
 
-    Marks of the verdict stand in brackets before the time: status and name are always the first two words.
+    It is never truncated. Status and name are always the first two words; marks of the verdict in
+    brackets come before the time.
     """
     parts = [str(result.status), one_line(result.name), place(result)]
-    if result.gradient is not None and result.gradient.wrong and result.status is Status.FAIL:
-        worst = worst_first(result.gradient.wrong)[0]
-        parts.append(f"{element(worst.input, worst.index)} rel={worst.relative_error:.1e} bar={worst.bar:.0e}")
+    wrong = worst_first(result.gradient.wrong) if result.gradient is not None else []
+    if wrong and result.status is Status.FAIL:
+        error = f"rel={wrong[0].relative_error:.1e} bar={wrong[0].bar:.0e}"
+        parts += [element(wrong[0].input, wrong[0].index), error]
     elif result.message:
         parts.append(one_line(result.message))
     return " ".join([*parts, *marks(result.gradient), f"{result.seconds:.2f}s"])
 
 
 class PlainScreen:
-    """Shows each result as soon as it is its turn, on stdout; now and then a sign of life on stderr."""
+    """Shows each result on stdout as soon as it is its turn, and signs of life on stderr."""
 
     def __init__(
-        self, *, verbose: bool = False, quiet: bool = False, color: bool = False, again_options: str = ""
+        self,
+        *,
+        verbose: bool = False,
+        quiet: bool = False,
+        color: bool = False,
+        again_options: str = "",
     ) -> None:
-        self.verbose, self.quiet, self.color, self.again_options = verbose, quiet, color, again_options
+        self.verbose, self.quiet, self.color = verbose, quiet, color
+        self.again_options = again_options
         self.done = 0
-        self.told: dict[tuple[str, ...], str] = {}
+        self.first_by_cause: dict[tuple[str, ...], str] = {}
         """The causes that had a block, and the name of the first case of each."""
 
     @contextmanager
     def running(
-        self, header: str, total: int, settings: str = "", at_work: Callable[[], Sequence[str]] = tuple
+        self,
+        header: str,
+        total: int,
+        settings: str = "",
+        at_work: Callable[[], Sequence[str]] = tuple,
     ) -> Iterator[None]:
-        """While cases run: what is `settings` and signs of life on stderr. No `header`: a line is a result."""
+        """Print `settings`, and signs of life while cases run, on stderr.
+
+        The `header` is left out: every line on stdout is a result.
+        """
         if settings and not self.quiet:
             click.echo(f"gradcheck: {settings}", err=True)
         started, stop = time.monotonic(), threading.Event()
@@ -69,10 +84,10 @@ class PlainScreen:
         def beat() -> None:
             while not stop.wait(HEARTBEAT):
                 seconds = time.monotonic() - started
-                now = f"; running: {safe(', '.join(names))}" if (names := at_work()) else ""
-                click.echo(
-                    f"gradcheck: {self.done} of {count(total, 'case')} done after {seconds:.0f} s{now}", err=True
-                )
+                line = f"{self.done} of {count(total, 'case')} done after {seconds:.0f} s"
+                if names := at_work():
+                    line += f"; running: {safe(', '.join(names))}"
+                click.echo(f"gradcheck: {line}", err=True)
 
         thread = threading.Thread(target=beat, daemon=True)
         thread.start()
@@ -83,34 +98,35 @@ class PlainScreen:
             thread.join()
 
     def count(self, result: Result) -> None:
-        """Take note of a result that is there, though it may not be its turn."""
+        """Count a result, though it may not be its turn."""
         self.done += 1
 
     def show(self, result: Result) -> None:
-        """Print the line of a result, and its block where it is not as expected, all of it for the first of a cause."""
-        if self.quiet and result.status.green:
+        """Print the line of a result, and what else there is about it."""
+        green = result.status.green
+        if self.quiet and green:
             return
         line = result_line(result)
-        if self.color:
-            word = str(result.status)
-            line = (
-                click.style(word, fg=color_of(result.status), bold=None if result.status.green else True)
-                + line[len(word) :]
-            )
-        click.echo(line, color=self.color)
-        if not result.status.green:
-            said = one_line(result.message) if result.message and one_line(result.message) in line else ""
-            entries = ALL_ENTRIES if self.verbose else ENTRIES_SHOWN
-            block = failure_block(result, self.again_options, entries=entries)
-            first = self.told.setdefault(key_of(result), result.name)
-            if first != result.name and not self.verbose:
-                block = [f"the same cause as of {one_line(first)}", block[-1]]
-            for part in block:
-                if part != said:
-                    click.echo(f"    {part}")
+        word = str(result.status)
+        styled = click.style(word, fg=color_of(result.status), bold=None if green else True)
+        click.echo(styled + line[len(word) :] if self.color else line, color=self.color)
+        details: Sequence[str] = ()
+        if not green:
+            details = self.block(result, line)
         elif self.verbose:
-            for part in result.details:
-                click.echo(f"    {one_line(part)}")
+            details = [one_line(detail) for detail in result.details]
+        for detail in details:
+            click.echo(f"    {detail}")
+
+    def block(self, result: Result, line: str) -> list[str]:
+        """The lines about a failure that its `line` does not say; all for the first of a cause."""
+        entries = ALL_ENTRIES if self.verbose else ENTRIES_SHOWN
+        block = failure_block(result, self.again_options, entries=entries)
+        first = self.first_by_cause.setdefault(key_of(result), result.name)
+        if first != result.name and not self.verbose:
+            block = [f"same cause as {one_line(first)}", block[-1]]
+        message = one_line(result.message)
+        return [part for part in block if part != message or message not in line]
 
     def finish(self, results: Sequence[Result], seconds: float, not_run: int) -> None:
         """The summary, last."""

@@ -1,4 +1,4 @@
-"""What a report is about: a run as a whole; and that as JSON, with everything that is known."""
+"""The content of a report: a run as a whole; and the run as JSON."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import platform
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import SkipJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, SkipJsonSchema
 from pydantic_core import to_json
+from pydantic_core.core_schema import FloatSchema
 
 from gradcheck import __version__
 from gradcheck.backends.base import installed_version
@@ -27,19 +28,33 @@ class PagePart(NamedTuple):
 
 
 class Report(BaseModel):
-    """A run: what ran it, how it was asked for, and its results in the order of the scenarios."""
+    """A run: its versions, its command, and its results in the order of the scenarios."""
 
-    model_config = ConfigDict(  # few runs write one, and building it takes as long as reading a file of scenarios
-        frozen=True, ser_json_inf_nan="strings", json_schema_serialization_defaults_required=True, defer_build=True
+    # Few runs write one, and building it takes as long as reading a file of scenarios.
+    model_config = ConfigDict(
+        frozen=True,
+        ser_json_inf_nan="strings",
+        json_schema_serialization_defaults_required=True,
+        defer_build=True,
     )
 
     format: str = Field(default="gradcheck-report/1", description="The format of this file.")
-    gradcheck: str = Field(default_factory=lambda: __version__, description="The version of gradcheck.")
-    python: str = Field(default_factory=platform.python_version, description="The version of Python.")
-    platform: str = Field(default_factory=platform.platform, description="The system, in Python's words.")
-    versions: dict[str, str] = Field(default_factory=lambda: versions(), description="Of packages that compute.")
+    gradcheck: str = Field(
+        default_factory=lambda: __version__, description="The version of gradcheck."
+    )
+    python: str = Field(
+        default_factory=platform.python_version, description="The version of Python."
+    )
+    platform: str = Field(
+        default_factory=platform.platform, description="The system, in Python's words."
+    )
+    versions: dict[str, str] = Field(
+        default_factory=lambda: versions(), description="Of packages that compute."
+    )
     command: tuple[str, ...] = Field(default=(), description="The arguments of the command line.")
-    again: str = Field(default="", description="Options with which one of the cases runs again as it ran here.")
+    again: str = Field(
+        default="", description="Options with which one of the cases runs again as it ran here."
+    )
     seeds: tuple[int, ...] = Field(default=(), description="The seeds of the cases, each once.")
     started: str = Field(default="", description="When the run began: ISO 8601, UTC.")
     seconds: float = Field(default=0.0, description="How long it took.")
@@ -64,13 +79,14 @@ def versions() -> dict[str, str]:
 def as_json(report: Report) -> str:
     """An object with the versions, the command and the results; `report_schema` describes it.
 
-    It is strict JSON in ASCII: numbers that JSON does not have are the texts ``NaN``, ``Infinity`` and ``-Infinity``.
+    It is strict JSON in ASCII: numbers that JSON does not have are the texts ``NaN``, ``Infinity``
+    and ``-Infinity``.
     """
     return json.dumps(json_data(report), indent=1, allow_nan=False) + "\n"
 
 
 def as_json_lines(report: Report) -> str:
-    """The same in lines: the first is the object without its results, each other one is a result."""
+    """JSON lines: first the object without its results, then each result."""
     whole = json_data(report)
     results = whole.pop("results")
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in [whole, *results])
@@ -84,18 +100,15 @@ def json_data(report: Report) -> dict[str, Any]:
 
 def report_schema() -> dict[str, Any]:
     """The JSON Schema of a report as `as_json` writes it."""
-    found: dict[str, Any] = _with_texts(Report.model_json_schema(mode="serialization"))
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "A report of gradcheck"}
+    schema = Report.model_json_schema(mode="serialization", schema_generator=_SchemaWithTexts)
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, **schema, "title": "A report of gradcheck"}
 
 
-def _with_texts(schema: Any) -> Any:
-    """`report_schema` with the texts that stand for numbers that JSON does not have."""
-    if isinstance(schema, list):
-        return [_with_texts(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    found = {key: _with_texts(item) for key, item in schema.items()}
-    if found.get("type") != "number":
-        return found
-    del found["type"]
-    return {**found, "anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+class _SchemaWithTexts(GenerateJsonSchema):
+    """Describes numbers with the texts that stand for those that JSON does not have."""
+
+    def float_schema(self, schema: FloatSchema) -> JsonSchemaValue:
+        limits = super().float_schema(schema)
+        number = {"type": limits.pop("type")}
+        return {**limits, "anyOf": [number, {"enum": ["NaN", "Infinity", "-Infinity"]}]}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from gradcheck.codes import CODES
 from gradcheck.report.record import Report
-from gradcheck.report.result_text import by_cause, failure_block
-from gradcheck.result import Diagnosis, Result
+from gradcheck.report.result_text import by_cause, diagnoses, failure_block, line_of
+from gradcheck.result import Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
 
@@ -21,24 +20,32 @@ NO_CODE = "gradcheck"
 
 
 def as_sarif(report: Report) -> str:
-    """A result for each cause of failures, with the code of the cause as the rule, at the line of the layer that it
-    names; the scenario's is a related place. Without such a line it is at the scenario's."""
+    """A result for each cause of failures, with the code of the cause as the rule.
+
+    It is at the line of the layer that the cause names, with the scenario's as a related place.
+    Without such a line it is at the scenario's.
+    """
     groups = by_cause(report.results)
     used = sorted({code_of_result(first) for first, *_ in groups})
-    driver = {"name": "gradcheck", "version": report.gradcheck, "rules": [rule(code) for code in used]}
+    driver = {
+        "name": "gradcheck",
+        "version": report.gradcheck,
+        "rules": [rule(code) for code in used],
+    }
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": not report.not_run, "arguments": [*map(safe, report.command)]}],
+        "invocations": [
+            {"executionSuccessful": not report.not_run, "arguments": [*map(safe, report.command)]}
+        ],
         "results": [result(group, used, report.again) for group in groups],
     }
     return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
 def code_of_result(result: Result) -> str:
-    """The code of the first thing that is said to be wrong."""
-    found = result.gradient.diagnosis if result.gradient is not None else ()
-    return found[0].code if found else NO_CODE
+    """The code of the first diagnosis."""
+    return next((cause.code for cause in diagnoses(result)), NO_CODE)
 
 
 def rule(code: str) -> dict[str, Any]:
@@ -56,34 +63,30 @@ def rule(code: str) -> dict[str, Any]:
 
 def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
     """A failure, and how many have its cause."""
-    found, *others = group
-    causes = found.gradient.diagnosis if found.gradient is not None else ()
-    lines = [place for cause in causes if (place := related_line(cause))]
-    scenario = {**location(found.path, found.line, found.column), "message": {"text": "the scenario"}}
-    main, *related = [*lines, scenario]
+    first, *others = group
+    places = []
+    for cause in diagnoses(first):
+        if line := line_of(cause):
+            text = safe(cause.detail or cause.text)
+            places.append({**location(*line, cause.column + 1), "message": {"text": text}})
+    scenario = location(first.path, first.line, first.column)
+    places.append({**scenario, "message": {"text": "the scenario"}})
+    main, *related = places
     return {
-        "ruleId": code_of_result(found),
-        "ruleIndex": rules.index(code_of_result(found)),
+        "ruleId": code_of_result(first),
+        "ruleIndex": rules.index(code_of_result(first)),
         "level": "error",
         "kind": "fail",
-        "message": {"text": "\n".join(failure_block(found, again, others=others))},
-        "locations": [{key: value for key, value in main.items() if key != "message"}],
+        "message": {"text": "\n".join(failure_block(first, again, others=others))},
+        "locations": [{"physicalLocation": main["physicalLocation"]}],
         "occurrenceCount": len(group),
-        "partialFingerprints": {"case/v1": safe(found.name)},
+        "partialFingerprints": {"case/v1": safe(first.name)},
         **({"relatedLocations": related} if related else {}),
     }
 
 
-def related_line(cause: Diagnosis) -> dict[str, Any]:
-    """The line of the forward that a cause names; empty if it names none."""
-    file, _, line = cause.line.rpartition(":")
-    if not file or not re.fullmatch("[0-9]{1,9}", line):
-        return {}
-    return {**location(file, int(line), cause.column + 1), "message": {"text": safe(cause.detail or cause.text)}}
-
-
 def location(path: str, line: int, column: int) -> dict[str, Any]:
-    """A place in a file, told relative to the current folder where it lies below that."""
+    """A place in a file, relative to the current folder if it is below that."""
     shown = shown_path(path)
     uri = Path(path).absolute().as_uri() if Path(shown).is_absolute() else quote(shown)
     region = {"startLine": max(line, 1), "startColumn": max(column, 1)}

@@ -45,7 +45,10 @@ def rounding_of(point: Point, cotangent: Array) -> list[Array]:
     random = np.random.default_rng(0)
     parts, tape = point.outputs.split(cotangent), point.tape
     assert tape is not None
-    both = point.measured_claim(parts, random), point.measured_tape(tape, parts, point.by_tape(cotangent), random)
+    both = (
+        point.measured_claim(parts, random),
+        point.measured_tape(tape, parts, point.by_tape(cotangent), random),
+    )
     for measured in both:
         for _ in range(4):
             measured.draw()
@@ -54,7 +57,9 @@ def rounding_of(point: Point, cotangent: Array) -> list[Array]:
 
 def drawn(point: Point, count: int) -> list[Array]:
     """Random cotangents, flat."""
-    return [np.random.default_rng(k).standard_normal(point.outputs.vector.size) for k in range(count)]
+    return [
+        np.random.default_rng(k).standard_normal(point.outputs.vector.size) for k in range(count)
+    ]
 
 
 def unasked(ctx: Any, *cotangents: Any) -> Any:
@@ -62,7 +67,7 @@ def unasked(ctx: Any, *cotangents: Any) -> Any:
 
 
 def layer(forward: Callable[..., Any], backward: Callable[..., Any] = unasked) -> type:
-    """A layer of a forward that takes the inputs and a backward that takes the inputs, then the cotangents."""
+    """A layer of a forward of the inputs and a backward of the inputs and the cotangents."""
 
     class Layer(PyLayer):
         @staticmethod

@@ -1,4 +1,4 @@
-"""A cause is told as its author would put it: of functions as a whole, of operands as written, not by coincidence."""
+"""A cause is in its author's words: functions as a whole, operands as they are written."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ RANDOM = np.random.default_rng(0)
 X, W, V = RANDOM.normal(size=(4, 3)), RANDOM.normal(size=(3, 5)), RANDOM.normal(size=(4, 5))
 
 
-def causes(forward: Callable[..., Any], backward: Callable[..., Any], *inputs: Any) -> list[Diagnosis]:
+def causes(
+    forward: Callable[..., Any], backward: Callable[..., Any], *inputs: Any
+) -> list[Diagnosis]:
     result = gradcheck.check(forward, *inputs, backward=backward)
     assert result.verdict is Status.FAIL
     return list(result.diagnosis)
 
 
-# ------------------------------------------------------------------- functions of several operations
+# ------------------------------------------------------------------ functions of several operations
 def sigmoid(z: Any) -> Any:
     return 1 / (1 + np.exp(-z))
 
@@ -44,15 +46,43 @@ def softsign(z: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "slope", "says"),
     [
-        (sigmoid, lambda z, p: 1, "passes the gradient through `1 / (1 + np.exp(-z))` without its derivative"),
+        (
+            sigmoid,
+            lambda z, p: 1,
+            "passes the gradient through `1 / (1 + np.exp(-z))` without its derivative",
+        ),
         (sigmoid, lambda z, p: p, "takes y for the derivative of y = `1 / (1 + np.exp(-z))`"),
-        (sigmoid, lambda z, p: 1 - p, "takes 1 − y for the derivative of y = `1 / (1 + np.exp(-z))`"),
-        (sigmoid, lambda z, p: 1 - p * p, "takes 1 − y² for the derivative of y = `1 / (1 + np.exp(-z))`"),
-        (softplus, lambda z, p: 1, "passes the gradient through `np.log1p(np.exp(z))` without its derivative"),
+        (
+            sigmoid,
+            lambda z, p: 1 - p,
+            "takes 1 − y for the derivative of y = `1 / (1 + np.exp(-z))`",
+        ),
+        (
+            sigmoid,
+            lambda z, p: 1 - p * p,
+            "takes 1 − y² for the derivative of y = `1 / (1 + np.exp(-z))`",
+        ),
+        (
+            softplus,
+            lambda z, p: 1,
+            "passes the gradient through `np.log1p(np.exp(z))` without its derivative",
+        ),
         (softplus, lambda z, p: p, "takes y for the derivative of y = `np.log1p(np.exp(z))`"),
-        (silu, lambda z, p: 1, "passes the gradient through `z * (1 / (1 + np.exp(-z)))` without its derivative"),
-        (softsign, lambda z, p: 1, "passes the gradient through `z / (1 + np.abs(z))` without its derivative"),
-        (softsign, lambda z, p: 1 - p, "takes 1 − y for the derivative of y = `z / (1 + np.abs(z))`"),
+        (
+            silu,
+            lambda z, p: 1,
+            "passes the gradient through `z * (1 / (1 + np.exp(-z)))` without its derivative",
+        ),
+        (
+            softsign,
+            lambda z, p: 1,
+            "passes the gradient through `z / (1 + np.abs(z))` without its derivative",
+        ),
+        (
+            softsign,
+            lambda z, p: 1 - p,
+            "takes 1 − y for the derivative of y = `z / (1 + np.abs(z))`",
+        ),
     ],
 )
 def test_a_wrong_derivative_of_a_function_is_told_of_the_function_as_a_whole(
@@ -88,29 +118,41 @@ def softmax(z: Any) -> Any:
 @pytest.mark.parametrize(
     ("forward", "backward", "says"),
     [
-        (lambda z: (1 - z) ** 2.5, lambda z, g: -2.5 * g * (1 - z) ** 2.5, "leaves the exponent as it is in the deriv"),
-        (softmax, lambda z, g: softmax(z) * (g - (g * softmax(z)).sum()), "sums over all axes in place of axis 1"),
-        (softmax, lambda z, g: softmax(z) * (g + (g * softmax(z)).sum(-1, keepdim=True)), "adds the row sum of y g in"),
+        (lambda z: (1 - z) ** 2.5, lambda z, g: -2.5 * g * (1 - z) ** 2.5,
+         "leaves the exponent as it is in the deriv"),
+        (softmax, lambda z, g: softmax(z) * (g - (g * softmax(z)).sum()),
+         "sums over all axes in place of axis 1"),
+        (softmax, lambda z, g: softmax(z) * (g + (g * softmax(z)).sum(-1, keepdim=True)),
+         "adds the row sum of y g in"),
         (lambda z: (z[:, 0] * z[:, 1]).mean() * 3.0,
          lambda z, g: 3 * g * paddle.concat([z[:, 1:2], z[:, :1], 0 * z[:, 2:]], 1),
          "takes 4 times the gradient that flows through `(z[:, 0] * z[:, 1]).mean()`"),
     ],
     ids=["power", "softmax over all", "softmax with another sign", "mean of four"],
 )  # fmt: skip
-def test_a_rule_that_is_wrong_is_told_by_what_is_wrong_in_it(forward: Any, backward: Any, says: str) -> None:
+def test_a_rule_that_is_wrong_is_told_by_what_is_wrong_in_it(
+    forward: Any, backward: Any, says: str
+) -> None:
     result = gradcheck.check(layer(forward, backward), abs(X) / 4)
     assert [says in cause.text for cause in result.diagnosis] == [True], result
 
 
 @pytest.mark.parametrize(("forward", "slope"), [
     (lambda k: 2 * np.log(np.diag(np.linalg.cholesky(k))).sum(), lambda k, g: g * np.linalg.inv(k)),
-    (lambda k: np.linalg.eigvalsh(k, UPLO="U"), lambda k, g: (np.linalg.eigh(k)[1] * g) @ np.linalg.eigh(k)[1].T),
+    (lambda k: np.linalg.eigvalsh(k, UPLO="U"),
+     lambda k, g: (np.linalg.eigh(k)[1] * g) @ np.linalg.eigh(k)[1].T),
 ])  # fmt: skip
-def test_the_gradient_of_a_symmetric_matrix_is_told_where_one_triangle_is_read(forward: Any, slope: Any) -> None:
+def test_the_gradient_of_a_symmetric_matrix_is_told_where_one_triangle_is_read(
+    forward: Any, slope: Any
+) -> None:
     k = W @ W.T + 3 * np.eye(3)
     (cause,) = causes(forward, slope, k)
-    assert cause.text.endswith("the gradient of a symmetric matrix, of which one triangle alone is read")
-    assert gradcheck.check(lambda k: forward((k + k.T) / 2), k, backward=lambda k, g: slope((k + k.T) / 2, g))
+    assert cause.text.endswith(
+        "the gradient of a symmetric matrix, of which one triangle alone is read"
+    )
+    assert gradcheck.check(
+        lambda k: forward((k + k.T) / 2), k, backward=lambda k, g: slope((k + k.T) / 2, g)
+    )
 
 
 def test_a_factor_that_a_loop_forgets_is_named() -> None:
@@ -199,10 +241,15 @@ def product_of_logs(x: Any, t: Any) -> Any:
     ("forward", "slopes"),
     [
         (scaled, lambda x, t: (np.exp(x / t), np.exp(x / t) + x / t * np.exp(x / t))),
-        (product_of_logs, lambda x, t: (np.log(t) * 2 * x / t, (1 + x * x / t) / t + np.log(t) * x * x / t**2)),
+        (
+            product_of_logs,
+            lambda x, t: (np.log(t) * 2 * x / t, (1 + x * x / t) / t + np.log(t) * x * x / t**2),
+        ),
     ],
 )
-def test_a_share_of_the_wrong_sign_is_no_rule_that_reads_another_value(forward: Any, slopes: Any) -> None:
+def test_a_share_of_the_wrong_sign_is_no_rule_that_reads_another_value(
+    forward: Any, slopes: Any
+) -> None:
     def backward(x: Any, t: Any, g: Any) -> Any:
         first, second = slopes(x, t)
         return g * first, (g * second).sum()
@@ -222,14 +269,18 @@ def upper(s: Any, right: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("forward", "inside"), [(hinge, lambda s, r: s > r), (upper, lambda s, r: s - r < 1)], ids=["maximum", "minimum"]
+    ("forward", "inside"),
+    [(hinge, lambda s, r: s > r), (upper, lambda s, r: s - r < 1)],
+    ids=["maximum", "minimum"],
 )
 def test_a_bound_is_no_factor_that_is_left_out(forward: Any, inside: Any) -> None:
     def backward(s: Any, right: Any, g: Any) -> Any:
         d = g * inside(s, right)
         return d, -d.sum(1, keepdims=True)
 
-    for cause in causes(forward, backward, RANDOM.normal(size=(6, 5)), 0.3 * RANDOM.normal(size=(6, 1))):
+    for cause in causes(
+        forward, backward, RANDOM.normal(size=(6, 5)), 0.3 * RANDOM.normal(size=(6, 1))
+    ):
         assert "out in the rule" not in cause.text
 
 
@@ -242,7 +293,9 @@ def corners(f: Any) -> Any:
 
 
 def test_a_run_that_has_no_share_is_no_exception() -> None:
-    def backward(f: Any, g: Any) -> Any:  # of 1 − f the sign is forgotten; in the last run none of it is read
+    def backward(
+        f: Any, g: Any
+    ) -> Any:  # of 1 − f the sign is forgotten; in the last run none of it is read
         slope = 0 * f
         for bits in ((0, 0), (1, 0), (0, 1), (1, 1)):
             w = np.where(bits, f, 1 - f)
@@ -259,10 +312,14 @@ def between(p: Any, q: Any) -> Any:
 
 
 def test_what_one_number_on_the_way_is_multiplied_by_is_not_told() -> None:
-    def backward(p: Any, q: Any, g: Any) -> Any:  # of the quotient's first part the second share is forgotten
+    def backward(
+        p: Any, q: Any, g: Any
+    ) -> Any:  # of the quotient's first part the second share is forgotten
         w = np.arccos(p @ q)
         s, a, b = np.sin(w), np.sin(0.7 * w) / np.sin(w), np.sin(0.3 * w) / np.sin(w)
-        dw = (g @ p) * 0.7 * np.cos(0.7 * w) / s + (g @ q) * (0.3 * np.cos(0.3 * w) - b * np.cos(w)) / s
+        dw = (g @ p) * 0.7 * np.cos(0.7 * w) / s + (g @ q) * (
+            0.3 * np.cos(0.3 * w) - b * np.cos(w)
+        ) / s
         dc = -dw / np.sqrt(1 - (p @ q) ** 2)
         return a * g + dc * q, b * g + dc * p
 
@@ -297,7 +354,10 @@ def test_the_call_of_the_check_is_no_line_of_a_cause() -> None:
 
 @pytest.mark.parametrize(
     ("forward", "slope"),
-    [(lambda x: np.exp(1j * x), lambda x: 1j * np.exp(1j * x)), (lambda x: (x + 2j) ** 3, lambda x: 3 * (x + 2j) ** 2)],
+    [
+        (lambda x: np.exp(1j * x), lambda x: 1j * np.exp(1j * x)),
+        (lambda x: (x + 2j) ** 3, lambda x: 3 * (x + 2j) ** 2),
+    ],
 )
 def test_a_conjugate_that_is_forgotten_is_no_other_derivative(forward: Any, slope: Any) -> None:
     for cause in causes(forward, lambda x, g: np.real(slope(x) * g), X[0]):

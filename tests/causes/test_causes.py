@@ -1,4 +1,4 @@
-"""The mistake in a wrong backward is named with the forward's line, and only where it reproduces the numbers."""
+"""The mistake in a wrong backward is named with its line, and only if it reproduces backward."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from gradcheck.result import Diagnosis, GradientSummary, Status
 F = paddle.nn.functional
 
 
-def causes(forward: Callable[..., Any], backward: Callable[..., Any], *arrays: np.ndarray) -> list[Diagnosis]:
+def causes(
+    forward: Callable[..., Any], backward: Callable[..., Any], *arrays: np.ndarray
+) -> list[Diagnosis]:
     """What explains a backward at arrays."""
     point = Point(problem_of(layer(forward, backward), *arrays))
     draws = drawn(point, 3)
@@ -43,14 +45,16 @@ def normed(x: Any) -> Any:
 
 
 def normed_backward(mean: float = 1, share: float = 1, epsilon: float = 1e-3) -> Callable[..., Any]:
-    """The backward of `normed`, times factors where the gradient flows through the mean and the variance."""
+    """The backward of `normed`, times factors for the mean's and the variance's share."""
 
     def backward(x: Any, g: Any) -> Any:
         c = x - x.mean(-1, keepdim=True)
         v = (c * c).mean(-1, keepdim=True)
         s = paddle.rsqrt(v + 1e-3)
         n = c * paddle.rsqrt(v + epsilon)
-        return s * (g - mean * g.mean(-1, keepdim=True) - share * n * (g * n).mean(-1, keepdim=True) * s**0)
+        return s * (
+            g - mean * g.mean(-1, keepdim=True) - share * n * (g * n).mean(-1, keepdim=True) * s**0
+        )
 
     return backward
 
@@ -70,7 +74,9 @@ def gated_backward(rule: Callable[[Any], Any], swapped: bool = False) -> Callabl
     def backward(x: Any, w: Any, g: Any) -> Any:
         t = paddle.tanh(paddle.matmul(x, w))
         da = g * x * rule(t)
-        return paddle.matmul(da, w, transpose_y=not swapped) + g * t, paddle.matmul(x, da, transpose_x=True)
+        return paddle.matmul(da, w, transpose_y=not swapped) + g * t, paddle.matmul(
+            x, da, transpose_x=True
+        )
 
     return backward
 
@@ -94,39 +100,52 @@ def softmax_backward(axis: int) -> Callable[..., Any]:
 LABELS = np.eye(6)[[0, 3, 5, 3]]
 
 NAMED: list[tuple[str, Callable[..., Any], Callable[..., Any], list[np.ndarray], str, str]] = [
-    ("a share missing", normed, normed_backward(mean=0), [X], "GC117", "m = x.mean(-1, keepdim=True)"),
+    ("a share missing", normed, normed_backward(mean=0), [X], "GC117",
+     "m = x.mean(-1, keepdim=True)"),
     ("a wrong sign", normed, normed_backward(mean=-1), [X], "GC118", "c = x - m"),
-    ("a share twice", normed, normed_backward(share=2), [X], "GC118", "v = (c * c).mean(-1, keepdim=True)"),
-    ("a sum for a mean", normed, normed_backward(share=6), [X], "GC112", "v = (c * c).mean(-1, keepdim=True)"),
-    ("a rule of its own output", gated, gated_backward(lambda t: 1 - t), [X, W], "GC119", "t = paddle.tanh(a)"),
-    ("the gradient unchanged", gated, gated_backward(lambda t: t**0), [X, W], "GC119", "t = paddle.tanh(a)"),
-    ("a transpose", gated, gated_backward(lambda t: 1 - t * t, True), [X, W], "GC116", "a = paddle.matmul(x, w)"),
+    ("a share twice", normed, normed_backward(share=2), [X], "GC118",
+     "v = (c * c).mean(-1, keepdim=True)"),
+    ("a sum for a mean", normed, normed_backward(share=6), [X], "GC112",
+     "v = (c * c).mean(-1, keepdim=True)"),
+    ("a rule of its own output", gated, gated_backward(lambda t: 1 - t), [X, W], "GC119",
+     "t = paddle.tanh(a)"),
+    ("the gradient unchanged", gated, gated_backward(lambda t: t**0), [X, W], "GC119",
+     "t = paddle.tanh(a)"),
+    ("a transpose", gated, gated_backward(lambda t: 1 - t * t, True), [X, W], "GC116",
+     "a = paddle.matmul(x, w)"),
     ("a stable softmax without its row sum", soft, lambda x, g: g * soft(x), [X], "GC117",
      "return e / e.sum(-1, keepdim=True)"),
-    ("an operand forgotten", lambda x, w: x * w, lambda x, w, g: (g * w, g.sum(0)), [X, random(6)], "GC116", "lambda"),
-    ("the wrong axis", lambda x, b: x + b, lambda x, b, g: (g, g.sum(1)), [W, random(6)], "GC106", "lambda"),
-    ("one slice", lambda x, b: x + b, lambda x, b, g: (g, g[0]), [X, random(6)], "GC106", "lambda"),
-    ("straight through", lambda x: paddle.round(x) * 2.0, lambda x, g: g * 2.0, [X], "GC122", "lambda"),
-    ("a mask ignored", lambda x: paddle.clip(x, -0.5, 0.5) * 2.0, lambda x, g: g * 2.0, [X], "GC123", "lambda"),
-    ("one bound", lambda x: paddle.clip(x, -0.5, 0.5), lambda x, g: g * (x < 0.5).astype(g.dtype), [X], "GC123",
+    ("an operand forgotten", lambda x, w: x * w, lambda x, w, g: (g * w, g.sum(0)), [X, random(6)],
+     "GC116", "lambda"),
+    ("the wrong axis", lambda x, b: x + b, lambda x, b, g: (g, g.sum(1)), [W, random(6)], "GC106",
      "lambda"),
-    ("an inverse forgotten", lambda x: paddle.roll(x, 1, 0) * 2.0, lambda x, g: paddle.roll(g, 1, 0) * 2.0, [X],
-     "GC104", "lambda"),
-    ("a norm not divided by", normed, lambda x, g: normed_backward()(x, g) / inverse_deviation(x), [X], "GC116",
-     "return c * s"),
+    ("one slice", lambda x, b: x + b, lambda x, b, g: (g, g[0]), [X, random(6)], "GC106", "lambda"),
+    ("straight through", lambda x: paddle.round(x) * 2.0, lambda x, g: g * 2.0, [X], "GC122",
+     "lambda"),
+    ("a mask ignored", lambda x: paddle.clip(x, -0.5, 0.5) * 2.0, lambda x, g: g * 2.0, [X],
+     "GC123", "lambda"),
+    ("one bound", lambda x: paddle.clip(x, -0.5, 0.5), lambda x, g: g * (x < 0.5).astype(g.dtype),
+     [X], "GC123", "lambda"),
+    ("an inverse forgotten", lambda x: paddle.roll(x, 1, 0) * 2.0,
+     lambda x, g: paddle.roll(g, 1, 0) * 2.0, [X], "GC104", "lambda"),
+    ("a norm not divided by", normed, lambda x, g: normed_backward()(x, g) / inverse_deviation(x),
+     [X], "GC116", "return c * s"),
     ("the first of a batch", lambda x, w: paddle.matmul(x, w), lambda x, w, g: (
         paddle.matmul(g, w, transpose_y=True), paddle.matmul(x[0], g[0], transpose_x=True)),
      [random(3, 4, 6), random(6, 2)], "GC106", "lambda"),
-    ("a softmax along another axis", lambda x: F.softmax(x, axis=-1), softmax_backward(0), [random(3, 4, 5)], "GC119",
-     "lambda"),
-    ("labels forgotten", lambda x: -(F.log_softmax(x, axis=-1) * paddle.to_tensor(LABELS).astype(x.dtype)).sum(-1),
+    ("a softmax along another axis", lambda x: F.softmax(x, axis=-1), softmax_backward(0),
+     [random(3, 4, 5)], "GC119", "lambda"),
+    ("labels forgotten",
+     lambda x: -(F.log_softmax(x, axis=-1) * paddle.to_tensor(LABELS).astype(x.dtype)).sum(-1),
      lambda x, g: g.unsqueeze(-1) * F.softmax(x, axis=-1), [X], "GC119", "lambda"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
-    ("forward", "backward", "arrays", "code", "line"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED]
+    ("forward", "backward", "arrays", "code", "line"),
+    [row[1:] for row in NAMED],
+    ids=[row[0] for row in NAMED],
 )
 def test_the_mistake_and_its_line_are_named(
     forward: Callable[..., Any],
@@ -141,7 +160,11 @@ def test_the_mistake_and_its_line_are_named(
     assert line in found.source_line
     first = forward.__code__.co_firstlineno
     assert found.line.startswith(f"{__file__}:")
-    assert first <= int(found.line.rpartition(":")[2]) < first + len(inspect.getsourcelines(forward)[0])
+    assert (
+        first
+        <= int(found.line.rpartition(":")[2])
+        < first + len(inspect.getsourcelines(forward)[0])
+    )
 
 
 def test_equivalent_lines_are_mentioned() -> None:
@@ -251,9 +274,9 @@ def test_a_mistake_in_a_loop_of_many_operations_is_found() -> None:
 
 def test_an_operation_inside_a_call_is_said_to_be_inside() -> None:
     (found,) = causes(lambda x: F.silu(x), lambda x, g: g * F.sigmoid(x), X)
-    assert (
-        found.text
-        == "backward ignores how the output depends on the sigmoid inside `F.silu(x)`, as if it were a constant"
+    assert found.text == (
+        "backward ignores how the output depends on the sigmoid inside `F.silu(x)`, "
+        "as if it were a constant"
     )
 
 
@@ -289,8 +312,12 @@ def test_a_forgotten_power_is_no_mean() -> None:
 def test_the_same_code_in_two_files_is_named_where_it_ran(tmp_path: Path) -> None:
     for name in ("old", "new"):
         path = tmp_path / f"{name}.py"
-        path.write_text("import pylayer.paddle as paddle\n\n\ndef forward(x):\n    return paddle.tanh(x)\n")
-        found = causes(runpy.run_path(str(path))["forward"], lambda x, g: g * (1 - paddle.tanh(x)), X)
+        path.write_text(
+            "import pylayer.paddle as paddle\n\n\ndef forward(x):\n    return paddle.tanh(x)\n"
+        )
+        found = causes(
+            runpy.run_path(str(path))["forward"], lambda x, g: g * (1 - paddle.tanh(x)), X
+        )
         assert [d.line for d in found] == [f"{path}:5"]
 
 
@@ -309,14 +336,18 @@ def test_one_number_is_never_explained(x: np.ndarray) -> None:
     assert causes(lambda x: paddle.tanh(x) * x, lambda x, g: g * 0.3, x) == []
 
 
-def test_the_panel_shows_the_line_as_a_compiler_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_panel_shows_the_line_as_a_compiler_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)  # of a file that is not below it, the name is shown
     found = causes(normed, normed_backward(mean=0), X)
     lines = gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=tuple(found)))
     number = normed.__code__.co_firstlineno + 1
     where = f"test_causes.py:{number}"
-    assert lines[0] == "likely: backward ignores how the output depends on m, as if it were a constant"
-    assert lines[1] == f"  {where} │ m = x.mean(-1, keepdim=True)"
-    assert lines[2].startswith(
-        f"  {' ' * len(where)} │     ^^^^^^^^^^^^^^^^^^^^^^^^ its share of the gradient is missing"
+    assert (
+        lines[0] == "likely: backward ignores how the output depends on m, as if it were a constant"
     )
+    assert lines[1] == f"  {where} │ m = x.mean(-1, keepdim=True)"
+    carets = "^" * len("x.mean(-1, keepdim=True)")
+    shown = f"  {' ' * len(where)} │     {carets} its share of the gradient is missing"
+    assert lines[2].startswith(shown)

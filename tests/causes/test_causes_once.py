@@ -1,4 +1,4 @@
-"""One mistake made at several places at once is one cause: in equal computations, in a loop, in a whole gradient."""
+"""One mistake at several places is one cause: in equal computations, loops, whole gradients."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def of_differences(factor: float) -> Callable[..., Any]:
         (0.5, "takes 1/2 times"),
     ],
 )
-def test_a_mistake_in_all_equal_computations_is_one(forward: Callable[..., Any], factor: float, words: str) -> None:
+def test_a_mistake_in_all_equal_computations_is_one(
+    forward: Callable[..., Any], factor: float, words: str
+) -> None:
     (found,) = causes(forward, of_differences(factor), random(3, 4), random(3, 4, seed=1))
     assert (found.code, found.inputs) == ("GC118", ("x1",))
     assert found.text.startswith(f"backward {words}")
@@ -67,7 +69,9 @@ def test_a_wrong_rule_in_all_equal_computations_is_one() -> None:
 
     (found,) = causes(of_the_same_value, backward, random(3, 4), random(3, 4, seed=1))
     assert found.code == "GC119"
-    assert found.text == "backward passes the gradient through `paddle.exp(z)` without its derivative"
+    assert (
+        found.text == "backward passes the gradient through `paddle.exp(z)` without its derivative"
+    )
 
 
 def test_a_mistake_in_one_of_two_that_differ_is_of_that_one() -> None:
@@ -132,7 +136,13 @@ def moments_backward(factor: float, of: int) -> Callable[..., Any]:
     ],
 )
 def test_an_incoming_gradient_that_is_not_used_is_said_as_such(
-    forward: Any, backward: Any, arrays: list[np.ndarray], of: int, factor: float, code: str, words: str
+    forward: Any,
+    backward: Any,
+    arrays: list[np.ndarray],
+    of: int,
+    factor: float,
+    code: str,
+    words: str,
 ) -> None:
     (found,) = causes(forward, backward(factor, of), *arrays)
     assert (found.code, found.text) == (code, f"backward {words.format(of)}")
@@ -195,8 +205,17 @@ def recurrent_backward(rule: Callable[[Any], Any], cut: int = 0) -> Callable[...
     ("backward", "code", "words"),
     [
         (recurrent_backward(lambda y: 1 - y), "GC119", "takes 1 − y for"),
-        pytest.param(recurrent_backward(lambda y: y**0), "GC119", "passes the gradient", marks=pytest.mark.long),
-        (recurrent_backward(lambda y: 1 - y * y, cut=95), "GC117", "ignores how the output depends"),
+        pytest.param(
+            recurrent_backward(lambda y: y**0),
+            "GC119",
+            "passes the gradient",
+            marks=pytest.mark.long,
+        ),
+        (
+            recurrent_backward(lambda y: 1 - y * y, cut=95),
+            "GC117",
+            "ignores how the output depends",
+        ),
         (recurrent_backward(lambda y: 1 - 0.95 * y * y), "", ""),
     ],
     ids=["wrong rule", "unchanged", "truncated", "not among the candidates"],
@@ -231,7 +250,9 @@ def gates_backward(k: float) -> Callable[..., Any]:
         i, f, o, u = F.sigmoid(i), F.sigmoid(f), F.sigmoid(o), paddle.tanh(u)
         t = paddle.tanh(f * x + i * u)
         d = g * o * (1 - k * t * t)
-        z = paddle.concat([d * u * i * (1 - i), d * x * f * (1 - f), g * t * o * (1 - o), d * i * (1 - u * u)], -1)
+        z = paddle.concat(
+            [d * u * i * (1 - i), d * x * f * (1 - f), g * t * o * (1 - o), d * i * (1 - u * u)], -1
+        )
         return d * f + paddle.matmul(z, w, transpose_y=True), paddle.matmul(x, z, transpose_x=True)
 
     return backward
@@ -242,7 +263,11 @@ def gates_backward(k: float) -> Callable[..., Any]:
     [
         (gates, gates_backward, [random(4, 6), random(6, 24)]),
         (gates, gates_backward, [random(2, 3), random(3, 12)]),
-        (recurrent, lambda k: recurrent_backward(lambda y: 1 - k * y * y), [0.5 * random(30, 4), 0.5 * random(4, 4)]),
+        (
+            recurrent,
+            lambda k: recurrent_backward(lambda y: 1 - k * y * y),
+            [0.5 * random(30, 4), 0.5 * random(4, 4)],
+        ),
     ],
     ids=["24 outputs", "6 outputs", "a loop"],
 )
@@ -266,10 +291,13 @@ def test_a_failing_check_runs_forward_at_most_twenty_times_as_often(
 def test_all_wrong_entries_of_a_small_jacobian_are_listed_though_its_rows_differ_in_size() -> None:
     sizes, w = paddle.to_tensor(10.0 ** np.linspace(-9, 9, 6)), paddle.to_tensor(random(6, 6))
     wrong = layer(
-        lambda x: paddle.matmul(x, w) * sizes, lambda x, g: 1.001 * paddle.matmul(g * sizes, w, transpose_y=True)
+        lambda x: paddle.matmul(x, w) * sizes,
+        lambda x, g: 1.001 * paddle.matmul(g * sizes, w, transpose_y=True),
     )
     found = gradcheck.check(wrong, random(1, 6)).wrong
-    assert {(e.index, e.output_index) for e in found} == {((0, i), (0, j)) for i in range(6) for j in range(6)}
+    assert {(e.index, e.output_index) for e in found} == {
+        ((0, i), (0, j)) for i in range(6) for j in range(6)
+    }
 
 
 def test_a_row_that_cancels_is_not_listed_for_its_rounding() -> None:
@@ -278,9 +306,9 @@ def test_a_row_that_cancels_is_not_listed_for_its_rounding() -> None:
 
     def backward(x: Any, s: Any, g: Any) -> Any:  # 3 below as above
         q = x / s
-        return g * ((q > -4) & (q < 3)).astype(g.dtype), (3 * g * ((q < -4) | (q > 3)).astype(g.dtype)).sum().reshape(
-            [1]
-        )
+        return g * ((q > -4) & (q < 3)).astype(g.dtype), (
+            3 * g * ((q < -4) | (q > 3)).astype(g.dtype)
+        ).sum().reshape([1])
 
     result = gradcheck.check(layer(limited, backward), 3 * random(4, 6), np.array([0.8]))
     assert result.wrong
@@ -312,7 +340,7 @@ def test_the_entries_of_a_backward_that_is_explained_take_no_more_of_it() -> Non
         np.testing.assert_allclose(entry.analytic, backward(x, w, g)[0][entry.index], 1e-9, 1e-9)
 
 
-# ------------------------------------------------------------- one thing of the right formula is otherwise
+# ------------------------------------------------------ one thing of the right formula is otherwise
 KERNEL = np.array([0.3, -1.2, 0.7])
 
 
@@ -355,18 +383,25 @@ def largest_backward(x: Any, g: Any) -> Any:
          "hands the gradient of `x[k].max()` to the smallest element, each time", "x[k].max()"),
         (lambda x, k: paddle.hypot(x, k), lambda x, k, g: (g * x, g * k / paddle.hypot(x, k)),
          (random(6), random(6, seed=1)), "GC116", "leaves", "hypot"),
-        (lambda x, k: x[::-1] * k, lambda x, k, g: (g * k, g * x[::-1]), (random(3), KERNEL), "GC104",
-         "flipped along axis 0", "x[::-1]"),
+        (lambda x, k: x[::-1] * k, lambda x, k, g: (g * k, g * x[::-1]), (random(3), KERNEL),
+         "GC104", "flipped along axis 0", "x[::-1]"),
         (lambda x, k: paddle.sin(x) * k, lambda x, k, g: (g * k * paddle.cos(x), paddle.sin(x)),
-         (random(6), random(6, seed=1)), "GC109", "does not multiply by the gradient that flows", "sin(x) * k"),
+         (random(6), random(6, seed=1)), "GC109", "does not multiply by the gradient that flows",
+         "sin(x) * k"),
         (squared, lambda x, k, g: (g * k * x, g.reshape([4, 3]) * (x * x).reshape([4, 3])),
-         (random(4, 3), random(4, 3, seed=1)), "GC118", "takes 1/2 times the gradient", "flat * flat"),
+         (random(4, 3), random(4, 3, seed=1)), "GC118", "takes 1/2 times the gradient",
+         "flat * flat"),
     ],
-    ids=["operand flipped", "operand rolled", "other extreme", "output left out", "wrong order", "no incoming gradient",
-         "factor of a square"],
+    ids=["operand flipped", "operand rolled", "other extreme", "output left out", "wrong order",
+         "no incoming gradient", "factor of a square"],
 )  # fmt: skip
 def test_what_is_otherwise_is_named(
-    forward: Callable[..., Any], backward: Callable[..., Any], arrays: Any, code: str, words: str, line: str
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    arrays: Any,
+    code: str,
+    words: str,
+    line: str,
 ) -> None:
     result = gradcheck.check(layer(forward, backward), *arrays)
     (found,) = [d for d in result.diagnosis if d.line]
@@ -374,14 +409,18 @@ def test_what_is_otherwise_is_named(
 
 
 def test_entries_of_which_nothing_is_known_keep_no_cause_from_being_found() -> None:
-    """The last key of a causal mask has a score of −1e9 everywhere but once: its gradient has no digit."""
+    """The last key of a causal mask scores −1e9 everywhere but once: its gradient has no digit."""
 
     def attention(q: Any, k: Any, v: Any) -> Any:
-        score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(paddle.full([5, 5], -1e9, "float64"), 1)
+        score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(
+            paddle.full([5, 5], -1e9, "float64"), 1
+        )
         return paddle.matmul(F.softmax(score, -1), v)
 
     def backward(q: Any, k: Any, v: Any, g: Any) -> Any:
-        score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(paddle.full([5, 5], -1e9, "float64"), 1)
+        score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(
+            paddle.full([5, 5], -1e9, "float64"), 1
+        )
         p = F.softmax(score, -1)
         dp = paddle.matmul(g, v, transpose_y=True)
         ds = p * (dp - (p * dp).sum(-1, keepdim=True))
@@ -404,7 +443,10 @@ def test_the_largest_of_a_segment_cancels() -> None:
         return g * softmax_of_segments(s)  # as if the sums were constants
 
     (found,) = causes(softmax_of_segments, backward, random(5))
-    assert (found.code, "/ z[at]" in found.source_line or "z = " in found.source_line) == ("GC117", True)
+    assert (found.code, "/ z[at]" in found.source_line or "z = " in found.source_line) == (
+        "GC117",
+        True,
+    )
 
 
 def test_numbers_that_are_written_one_by_one_are_no_obstacle() -> None:
@@ -413,7 +455,9 @@ def test_numbers_that_are_written_one_by_one_are_no_obstacle() -> None:
         return paddle.to_tensor(np.array([v * np.exp(v) for v in values])) * w
 
     def backward(x: Any, w: Any, g: Any) -> Any:
-        return g * w * paddle.exp(x) * x, g * x * paddle.exp(x)  # the product rule's other term is lost
+        return g * w * paddle.exp(x) * x, g * x * paddle.exp(
+            x
+        )  # the product rule's other term is lost
 
     result = gradcheck.check(layer(forward, backward), random(4), random(4, seed=1))
     assert result.verdict is Status.FAIL
@@ -421,8 +465,10 @@ def test_numbers_that_are_written_one_by_one_are_no_obstacle() -> None:
 
 
 def test_entries_that_cancel_to_zero_contradict_a_cause() -> None:
-    """The gradient at most highs of a wealth cancels to 0, of which no digit is known: what backward gives there is
-    wrong all the same, and no cause that leaves it out is one."""
+    """The gradient at most highs of a wealth cancels to 0, of which no digit is known.
+
+    Backward is wrong there all the same, and what leaves it out is not a cause.
+    """
 
     def forward(x: Any) -> Any:
         wealth = np.cumprod(1 + x)
@@ -438,4 +484,6 @@ def test_entries_that_cancel_to_zero_contradict_a_cause() -> None:
     for seed in range(4):
         result = gradcheck.check(forward, 0.05 * random(40, seed=seed), backward=backward)
         assert result.verdict is Status.FAIL
-        assert not [d for d in result.diagnosis if d.code == "GC117"], "it is used, at the wrong element"
+        assert not [d for d in result.diagnosis if d.code == "GC117"], (
+            "it is used, at the wrong element"
+        )

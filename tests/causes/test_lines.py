@@ -1,4 +1,4 @@
-"""An operation's piece of its line is found in the file, also where the code is an indented block of that."""
+"""An operation's piece of its line is found in the file, also in an indented block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The derivative of the gradient: what is wrong about it is named with its line, as of a gradient."""
+"""The derivative of the gradient: what is wrong about it is named with its line."""
 
 from __future__ import annotations
 
@@ -113,11 +113,21 @@ class UnrecordedCube(Cube):
     ("layer", "inputs", "text", "source"),
     [
         (ScaledExp, (X,), "ignores how the gradient depends on e", "e = paddle.exp(x)"),
-        (Gated, (X, X + 1), "ignores how the gradient depends on s", "s = paddle.nn.functional.sigmoid(a)"),
+        (
+            Gated,
+            (X, X + 1),
+            "ignores how the gradient depends on s",
+            "s = paddle.nn.functional.sigmoid(a)",
+        ),
         (Normed, (X,), "ignores how the gradient depends on `x * x`", "r = paddle.rsqrt("),
         (Sine, (X,), "with the wrong sign", "return dy * paddle.cos(x)"),
         (DetachedCube, (X,), "depends on `x.detach() ** 2`", "return dy * 3 * x.detach() ** 2"),
-        (NumPyCube, (X,), "depends on `x.numpy() ** 2`", "slope = paddle.to_tensor(3 * x.numpy() ** 2)"),
+        (
+            NumPyCube,
+            (X,),
+            "depends on `x.numpy() ** 2`",
+            "slope = paddle.to_tensor(3 * x.numpy() ** 2)",
+        ),
         (UnrecordedCube, (X,), "depends on slope", "slope = 3 * x * x"),
     ],
 )
@@ -170,14 +180,18 @@ class Pair(PyLayer):
     @staticmethod
     def backward(ctx: Any, du: Any, dv: Any) -> Any:
         (x,) = ctx.saved_tensor()
-        return sum((g * slope for g, slope in ((du, 2 * x), (dv, paddle.cos(x))) if g is not None), 0 * x)
+        return sum(
+            (g * slope for g, slope in ((du, 2 * x), (dv, paddle.cos(x))) if g is not None), 0 * x
+        )
 
 
 def around(layer: Any) -> Any:
-    """A function of which the layer is one part, an operation its other, its output an argument of the next."""
+    """A function of a layer and an operation, each the other's argument."""
     return lambda x: paddle.tanh(layer.apply(paddle.exp(-x) + x)) * x
 
 
-@pytest.mark.parametrize("layer", [Softmax, Recomputed, Pair, Pair.apply, around(Recomputed), around(Softmax)])
+@pytest.mark.parametrize(
+    "layer", [Softmax, Recomputed, Pair, Pair.apply, around(Recomputed), around(Softmax)]
+)
 def test_a_right_second_derivative_passes(layer: Any) -> None:
     assert gradcheck.check(layer, X, order=2).verdict is Status.PASS

@@ -82,7 +82,7 @@ def test_what_a_wrong_one_printed_is_shown(gradcheck, package, folder):
     )
     done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2x3", "-i", "w=2x3")
     assert done.code == 1
-    assert "    the last it printed:\n      seen\n" in done.out
+    assert "    last output:\n      seen\n" in done.out
 
 
 @pytest.mark.parametrize("gives", ["oops", "dy.sum().reshape([1]), None, None, None"])

@@ -1,4 +1,4 @@
-"""The room of rules and releases is loaded by the commands that are about them, and by nothing else."""
+"""The room of rules and releases is loaded only by the commands about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USED_FOR_A_LAYER = [
 
 
 def loaded_rooms(modules: list[str]) -> set[str]:
-    """The modules of the room that are loaded once `modules` are imported, in a Python of their own."""
+    """The modules of the room that importing `modules` loads, in a fresh Python."""
     code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {name for name in done.stdout.split() if name.startswith("gradcheck.conformance")}

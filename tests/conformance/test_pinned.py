@@ -29,7 +29,7 @@ def case_with(observed: str, issue: str = ""):
 
 
 def answers(*outcomes):
-    """What runs a case: the outcomes in turn, the first of which is that of the case as documented."""
+    """Run a case: the outcomes in turn, the first for the case as documented."""
     waiting = list(outcomes)
 
     def run(case):
@@ -41,7 +41,9 @@ def answers(*outcomes):
     return run
 
 
-PASS, KINK, FAIL, ERROR = ((status, {}) for status in (Status.PASS, Status.KINK, Status.FAIL, Status.ERROR))
+PASS, KINK, FAIL, ERROR = (
+    (status, {}) for status in (Status.PASS, Status.KINK, Status.FAIL, Status.ERROR)
+)
 INCONCLUSIVE, TIMEOUT = (Status.INCONCLUSIVE, {}), (Status.TIMEOUT, {})
 SEGFAULT, ABORT = ((Status.CRASH, {"signal": name}) for name in ("SIGSEGV", "SIGABRT"))
 VALUES, CRASH, CRASHES, HANG = (
@@ -54,7 +56,11 @@ VALUES, CRASH, CRASHES, HANG = (
     [
         (VALUES, [FAIL, PASS], Status.XFAIL),
         (VALUES, [ERROR, KINK], Status.XFAIL),
-        (VALUES, [SEGFAULT, PASS], Status.XFAIL),  # as documented it crashes where the pin does not look
+        (
+            VALUES,
+            [SEGFAULT, PASS],
+            Status.XFAIL,
+        ),  # as documented it crashes where the pin does not look
         (VALUES, [PASS], Status.XPASS),
         (VALUES, [FAIL, FAIL], Status.FAIL),
         (VALUES, [FAIL, ERROR], Status.FAIL),
@@ -77,7 +83,10 @@ def test_only_exactly_what_was_observed_is_expected(observed, outcomes, status):
 
 def test_an_xfail_tells_the_reason_and_what_is_documented():
     result = run_with_pin(case_with(VALUES, ", issue: 'https://x.org/1'"), answers(FAIL, PASS))
-    assert (result.message, result.details) == ("it cannot count (https://x.org/1)", ("as documented: it is FAIL",))
+    assert (result.message, result.details) == (
+        "it cannot count (https://x.org/1)",
+        ("as documented: it is FAIL",),
+    )
 
 
 def test_a_change_is_told_with_both():

@@ -1,4 +1,4 @@
-"""Results for tests of reports: a case of each kind, and what a layer may say to break out of a report."""
+"""Results for tests of reports: a case of each kind, and text that breaks out of reports."""
 
 from __future__ import annotations
 
@@ -11,13 +11,22 @@ from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepSca
 from gradcheck.spec.model import Scenario, Source
 
 NASTY = (
-    "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- \x1b[2J \x00 \u202e @me &amp;"
+    "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- "
+    "\x1b[2J \x00 \u202e @me &amp;"
 )
 """What a layer may say, and be called."""
 
 
 def wrong(k: int = 0, numeric: float = 3.0, bar: float = 1e-12) -> WrongEntry:
-    return WrongEntry(input="x", index=(k,), output="out", output_index=(k,), analytic=2.0, numeric=numeric, bar=bar)
+    return WrongEntry(
+        input="x",
+        index=(k,),
+        output="out",
+        output_index=(k,),
+        analytic=2.0,
+        numeric=numeric,
+        bar=bar,
+    )
 
 
 SCAN = StepScan(
@@ -38,12 +47,29 @@ CAUSE = Diagnosis(
 
 
 def result(id: str, status: Status, message: str = "", **fields: Any) -> Result:
-    known = {"scenario": id, "backend": "numpy", "path": "specs/a.grad.yaml", "line": 12, "column": 5}
-    return Result(**{"name": f"{id}@numpy", "status": status, "message": message, "seconds": 0.25, **known, **fields})
+    known = {
+        "scenario": id,
+        "backend": "numpy",
+        "path": "specs/a.grad.yaml",
+        "line": 12,
+        "column": 5,
+    }
+    return Result(
+        **{
+            "name": f"{id}@numpy",
+            "status": status,
+            "message": message,
+            "seconds": 0.25,
+            **known,
+            **fields,
+        }
+    )
 
 
 def gradient(**fields: Any) -> GradientSummary:
-    return GradientSummary(**{"verdict": Status.FAIL, "wrong_counts": {"x": (7, 9)}, "worst_error": 1e9, **fields})
+    return GradientSummary(
+        **{"verdict": Status.FAIL, "wrong_counts": {"x": (7, 9)}, "worst_error": 1e9, **fields}
+    )
 
 
 def of_one_cause(count: int) -> list[Result]:
@@ -61,15 +87,18 @@ def scenario(id: str, title: str, tags: tuple[str, ...] = (), **source: str) -> 
 RESULTS = (
     result("good", Status.PASS),
     result("wrong", Status.FAIL, "gradient of x: 7 of 9 entries wrong", output="said\n",
-           gradient=gradient(wrong=tuple(wrong(k) for k in range(7)), diagnosis=(CAUSE,), scan=SCAN)),
+           gradient=gradient(wrong=tuple(wrong(k) for k in range(7)), diagnosis=(CAUSE,),
+                             scan=SCAN)),
     result("infinite", Status.FAIL, "no number",
            gradient=gradient(wrong=(wrong(numeric=math.inf), wrong(1, math.nan, math.inf)))),
     result("known", Status.XFAIL, "the release differs"),
     result("left-out", Status.SKIP, "no such backend"),
     result("crashed", Status.CRASH, "the process was killed by SIGSEGV", path="other.grad.yaml"),
-    result("nasty", Status.ERROR, NASTY, details=(NASTY,), output=NASTY, path=f"{NASTY.partition(chr(10))[0]}.yaml",
-           name=NASTY),
+    result("nasty", Status.ERROR, NASTY, details=(NASTY,), output=NASTY,
+           path=f"{NASTY.partition(chr(10))[0]}.yaml", name=NASTY),
     result("excused", Status.XFAIL, NASTY, name=f"{NASTY} again", path="other.grad.yaml"),
 )  # fmt: skip
-REPORT = Report(results=RESULTS, command=("run", NASTY), seeds=(3,), started="2026-01-02T03:04:05Z", seconds=1.5)
+REPORT = Report(
+    results=RESULTS, command=("run", NASTY), seeds=(3,), started="2026-01-02T03:04:05Z", seconds=1.5
+)
 BAD = [one for one in RESULTS if not one.status.green]

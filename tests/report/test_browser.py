@@ -1,4 +1,4 @@
-"""The page in a browser: the first screen, a phone, light and dark, filters, links, keys, and no JavaScript."""
+"""The page in a browser: first screen, phone, light and dark, filters, links, keys."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from gradcheck.spec.read import load
 from gradcheck.support.resources import bundled_specs
 
 playwright = pytest.importorskip("playwright.sync_api")
-PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+PROGRAM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="not installed: Chromium")
 WHERE = "http://localhost/report.html"
 OPTIONS = [
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 
 
@@ -40,18 +43,32 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def show(browser: Any) -> Iterator[Callable[..., Any]]:
-    """``show(report, width)`` is the page; it asks for nothing else, and nothing on it goes wrong or says anything."""
+    """``show(report, width)`` is the page; it requests nothing else and logs nothing."""
     wrong: list[str] = []
     contexts = []
 
-    def page_of(report: Report | str, width: int = 1280, height: int = 800, fragment: str = "", **options: Any) -> Any:
+    def page_of(
+        report: Report | str,
+        width: int = 1280,
+        height: int = 800,
+        fragment: str = "",
+        **options: Any,
+    ) -> Any:
         text = report if isinstance(report, str) else rendered("html", report)
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.route("**/*", lambda route: route.fulfill(body=text, content_type="text/html; charset=utf-8"))
-        page.on("request", lambda one: wrong.append(one.url) if one.url.partition("#")[0] != WHERE else None)
-        page.on("console", lambda one: wrong.append(one.text) if one.type in ("error", "warning") else None)
+        page.route(
+            "**/*", lambda route: route.fulfill(body=text, content_type="text/html; charset=utf-8")
+        )
+        page.on(
+            "request",
+            lambda one: wrong.append(one.url) if one.url.partition("#")[0] != WHERE else None,
+        )
+        page.on(
+            "console",
+            lambda one: wrong.append(one.text) if one.type in ("error", "warning") else None,
+        )
         page.on("pageerror", lambda one: wrong.append(str(one)))
         page.on("dialog", lambda one: (wrong.append(one.message), one.dismiss()))
         page.goto(WHERE + fragment)
@@ -70,8 +87,17 @@ def good(count: int, path: str = "specs/good.grad.yaml") -> list[Any]:
 def of_two_files() -> Report:
     """A failure with tags, others of one cause, and passes of another file and backend."""
     failed = result("tagged", Status.FAIL, "unlike the others")
-    other = result("elsewhere", Status.PASS, path="specs/b.grad.yaml", backend="paddle", name="elsewhere@paddle")
-    tagged = scenario("tagged", title="A title", tags=("smooth", "slow")), scenario("good-1", title="", tags=("slow",))
+    other = result(
+        "elsewhere",
+        Status.PASS,
+        path="specs/b.grad.yaml",
+        backend="paddle",
+        name="elsewhere@paddle",
+    )
+    tagged = (
+        scenario("tagged", title="A title", tags=("smooth", "slow")),
+        scenario("good-1", title="", tags=("slow",)),
+    )
     return Report(results=(failed, *of_one_cause(3), *good(3), other), cases=tagged)
 
 
@@ -86,27 +112,42 @@ def settled(page: Any) -> None:
     page.evaluate("new Promise((done) => requestAnimationFrame(done))")
 
 
-# ------------------------------------------------------------------------------------------------ layout
+# --------------------------------------------------------------------------- layout
 def test_with_400_cases_the_first_failure_and_its_cause_are_on_the_first_screen(show) -> None:
-    page = show(Report(results=(*good(200), *of_one_cause(1), *good(199, "specs/more.grad.yaml")), command=("run",)))
+    page = show(
+        Report(
+            results=(*good(200), *of_one_cause(1), *good(199, "specs/more.grad.yaml")),
+            command=("run",),
+        )
+    )
     for part in (".case[data-status=FAIL] summary", ".cause", ".excerpt code"):
         box = page.locator(part).first.bounding_box()
         assert 0 <= box["y"] < box["y"] + box["height"] <= 800
 
 
 SIDEWAYS = """() => [...document.querySelectorAll("body, body *")].filter((one) => {
-  const box = one.getBoundingClientRect(), scrolls = ["auto", "scroll"].includes(getComputedStyle(one).overflowX);
-  return box.width && (Math.floor(box.right) > innerWidth || scrolls && one.scrollWidth > one.clientWidth);
+  const box = one.getBoundingClientRect();
+  const scrolls = ["auto", "scroll"].includes(getComputedStyle(one).overflowX);
+  const overflows = scrolls && one.scrollWidth > one.clientWidth;
+  return box.width && (Math.floor(box.right) > innerWidth || overflows);
 }).map((one) => one.outerHTML.slice(0, 200))"""
 
 
 def test_on_a_phone_nothing_scrolls_sideways(show) -> None:
     long = "a" * 300
     entries = tuple(wrong(10**9 + k, -1.2345678e-300, 1e-300) for k in range(9))
-    found = result(long, Status.FAIL, long, path=f"{long}.grad.yaml", gradient=REPORT.results[1].gradient)
-    many = result("many", Status.FAIL, long, gradient=gradient(wrong=entries, wrong_counts={"x": (9, 10**10)}))
+    found = result(
+        long, Status.FAIL, long, path=f"{long}.grad.yaml", gradient=REPORT.results[1].gradient
+    )
+    many = result(
+        "many", Status.FAIL, long, gradient=gradient(wrong=entries, wrong_counts={"x": (9, 10**10)})
+    )
     named = scenario(long, title=long, tags=(long[:50], "t"), document=long, url=f"https://{long}")
-    report = Report(results=(*REPORT.results, found, many, *of_one_cause(2)), cases=(named,), command=("run", long))
+    report = Report(
+        results=(*REPORT.results, found, many, *of_one_cause(2)),
+        cases=(named,),
+        command=("run", long),
+    )
     page = show(report, 360, 740)
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -115,11 +156,17 @@ def test_on_a_phone_nothing_scrolls_sideways(show) -> None:
 
 def test_the_matrix_of_releases_fits_a_phone_too(show) -> None:
     cases = plan(
-        load([bundled_specs() / "documents" / "backward-rules.grad.yaml"]), ["numpy", "paddle@2.6.2", "paddle@3.2.2"]
+        load([bundled_specs() / "documents" / "backward-rules.grad.yaml"]),
+        ["numpy", "paddle@2.6.2", "paddle@3.2.2"],
     )
     results = [*map(result_as_pinned, cases)]
-    report = Report(results=tuple(results), cases=tuple(cases), matrix=make_page_part(cases, results))
-    for text in (rendered("html", report), as_html(build_matrix(load_catalogue(), cases, report.results))):
+    report = Report(
+        results=tuple(results), cases=tuple(cases), matrix=make_page_part(cases, results)
+    )
+    for text in (
+        rendered("html", report),
+        as_html(build_matrix(load_catalogue(), cases, report.results)),
+    ):
         page = show(text, 360, 740)
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         assert page.locator(".matrix td").count() > 50
@@ -138,7 +185,8 @@ CONTRASTS = """() => {
   for (let text = texts.nextNode(); text; text = texts.nextNode()) {
     const one = text.parentElement;
     if (!text.data.trim() || !one.checkVisibility() || one.closest("svg, .key i")) continue;
-    const pair = [numbers(getComputedStyle(one).color), ground(one)].map(light).sort((a, b) => b - a);
+    const colors = [numbers(getComputedStyle(one).color), ground(one)];
+    const pair = colors.map(light).sort((a, b) => b - a);
     found[text.data.trim().slice(0, 40)] = (pair[0] + 0.05) / (pair[1] + 0.05);
   }
   return found;
@@ -156,15 +204,21 @@ def test_all_text_can_be_read_in_light_and_dark(show) -> None:
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         found = page.evaluate(CONTRASTS)
         assert len(found) > 30
-        assert {text: contrast for text, contrast in found.items() if contrast < LEAST_CONTRAST} == {}
+        assert {
+            text: contrast for text, contrast in found.items() if contrast < LEAST_CONTRAST
+        } == {}
     assert len(grounds) == 2
 
 
 @pytest.mark.parametrize(("ink", "paper"), [("#000", "#fff"), ("#ddd", "#111")])
 def test_results_in_a_notebook_can_be_read_in_light_and_dark(show, ink: str, paper: str) -> None:
     verdicts = [Status.PASS, Status.KINK, Status.FAIL, Status.INCONCLUSIVE]
-    found = [CheckResult.of(gradient(verdict=one, wrong=(wrong(),), why="<b>too</b> noisy")) for one in verdicts]
-    head = f"<!doctype html><title>t</title><style>body {{ color: {ink}; background: {paper} }}</style>"
+    found = [
+        CheckResult.of(gradient(verdict=one, wrong=(wrong(),), why="<b>too</b> noisy"))
+        for one in verdicts
+    ]
+    style = f"body {{ color: {ink}; background: {paper} }}"
+    head = f"<!doctype html><title>t</title><style>{style}</style>"
     page = show(head + "".join(one._repr_html_() for one in found))
     contrasts = page.evaluate(CONTRASTS)
     assert {*map(str, verdicts)} < {*contrasts}
@@ -184,7 +238,7 @@ def test_printed_it_shows_every_failure_and_no_controls(show) -> None:
     assert page.locator(closed).count() == 3
 
 
-# ------------------------------------------------------------------------------------------------ looking for something
+# --------------------------------------------------------------------------- looking for something
 def test_a_part_of_the_bar_shows_its_cases_alone_and_again_all(show) -> None:
     page = show(of_two_files())
     before = names(page)
@@ -217,7 +271,8 @@ def test_a_search_looks_in_names_messages_and_lines_and_is_undone(show) -> None:
     before = names(page)
     search = page.get_by_role("searchbox")
     for looked, found in {
-        "GOOD-2": ["good-2"], "unlike": ["tagged"], "own.py:7": ["wrong-0", "wrong-1", "wrong-2"], "no such": [],
+        "GOOD-2": ["good-2"], "unlike": ["tagged"], "own.py:7": ["wrong-0", "wrong-1", "wrong-2"],
+        "no such": [],
     }.items():  # fmt: skip
         search.fill(looked)
         settled(page)
@@ -235,7 +290,7 @@ def test_search_and_filters_stay_on_the_screen(show) -> None:
     assert page.get_by_role("searchbox").bounding_box()["y"] < 100
 
 
-# ------------------------------------------------------------------------------------------------ links
+# --------------------------------------------------------------------------- links
 def test_a_link_to_a_case_opens_it(show) -> None:
     odd = result("odd", Status.FAIL, "m", name="odd/n=2,dtype=float32@numpy")
     page = show(Report(results=(*of_one_cause(3), odd, *good(40))), fragment="#wrong-2@numpy")
@@ -247,14 +302,19 @@ def test_a_link_to_a_case_opens_it(show) -> None:
 
 
 def test_the_command_and_the_link_are_copied(show) -> None:
-    page = show(Report(results=tuple(of_one_cause(1))), permissions=["clipboard-read", "clipboard-write"])
-    for button, copied in {0: "gradcheck run wrong-0@numpy -v", -1: f"{WHERE}#wrong-0@numpy"}.items():
+    page = show(
+        Report(results=tuple(of_one_cause(1))), permissions=["clipboard-read", "clipboard-write"]
+    )
+    for button, copied in {
+        0: "gradcheck run wrong-0@numpy -v",
+        -1: f"{WHERE}#wrong-0@numpy",
+    }.items():
         page.locator("button.copy").nth(button).click()
         page.get_by_text("copied").nth(0 if button == 0 else 1).wait_for()
         assert page.evaluate("navigator.clipboard.readText()") == copied
 
 
-# ------------------------------------------------------------------------------------------------ keys, no JavaScript
+# --------------------------------------------------------------------------- keys, no JavaScript
 def test_everything_can_be_done_with_keys(show) -> None:
     page = show(of_two_files())
     focused = "document.activeElement.textContent"
@@ -286,7 +346,8 @@ def test_without_javascript_everything_can_be_read(show) -> None:
 
 def test_what_a_layer_says_does_nothing(show) -> None:
     page = show(
-        Report(results=(result("n", Status.ERROR, NASTY, name=NASTY),)), fragment="#" + "%22%3E<script>alert(1)"
+        Report(results=(result("n", Status.ERROR, NASTY, name=NASTY),)),
+        fragment="#" + "%22%3E<script>alert(1)",
     )
     page.get_by_role("searchbox").fill("<script>alert(1)</script>")
     settled(page)

@@ -1,4 +1,4 @@
-"""Reports in files: each is read by a reader of other hands, and nothing in a name or message breaks out of it."""
+"""Reports in files: another reader reads each, and no name or message breaks out of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_no_format_lets_a_control_character_or_a_direction_through(name: str) ->
     assert re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", rendered(name, REPORT)) is None
 
 
-# ------------------------------------------------------------------------------------------------ JSON
+# --------------------------------------------------------------------------- JSON
 def refuse(name: str) -> None:
     raise AssertionError(f"{name} is not JSON")
 
@@ -43,13 +43,15 @@ def test_the_json_report_keeps_its_schema_and_gives_everything_back() -> None:
 
 
 def test_the_lines_are_the_report_without_results_and_then_the_results() -> None:
-    first, *others = [json.loads(line, parse_constant=refuse) for line in rendered("jsonl", REPORT).splitlines()]
+    first, *others = [
+        json.loads(line, parse_constant=refuse) for line in rendered("jsonl", REPORT).splitlines()
+    ]
     whole = json.loads(rendered("json", REPORT))
     assert others == whole.pop("results")
     assert first == whole
 
 
-# ------------------------------------------------------------------------------------------------ JUnit
+# --------------------------------------------------------------------------- JUnit
 def test_junit_has_a_suite_for_each_file_and_a_test_for_each_case(tmp_path: Path) -> None:
     (tmp_path / "r.xml").write_text(rendered("junit", REPORT), encoding="utf-8")
     xml = JUnitXml.fromfile(str(tmp_path / "r.xml"))
@@ -67,7 +69,7 @@ def test_junit_has_a_suite_for_each_file_and_a_test_for_each_case(tmp_path: Path
     assert one.system_out == "said\n"
 
 
-# ------------------------------------------------------------------------------------------------ GitHub
+# --------------------------------------------------------------------------- GitHub
 def test_each_failure_is_one_annotation_and_nothing_in_it_is_another() -> None:
     lines = rendered("github", REPORT).splitlines()
     assert len(lines) == len(BAD)
@@ -78,7 +80,9 @@ def test_each_failure_is_one_annotation_and_nothing_in_it_is_another() -> None:
 
 
 def test_an_annotation_stands_at_the_line_of_the_layer_that_is_to_blame() -> None:
-    (line,) = [one for one in rendered("github", REPORT).splitlines() if "title=FAIL wrong@numpy" in one]
+    (line,) = [
+        one for one in rendered("github", REPORT).splitlines() if "title=FAIL wrong@numpy" in one
+    ]
     assert line.startswith("::error file=layers/own.py,line=7,col=9,")
     assert "scenario: specs/a.grad.yaml:12:5" in line.replace("%3A", ":")
 
@@ -105,7 +109,10 @@ def test_failures_of_one_cause_are_told_once_and_counted(format: str) -> None:
 def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
     many = tuple(
         result(
-            f"f{k}", Status.FAIL, "m", gradient=gradient().model_copy(update={"worst_error": float(k), "diagnosis": ()})
+            f"f{k}",
+            Status.FAIL,
+            "m",
+            gradient=gradient().model_copy(update={"worst_error": float(k), "diagnosis": ()}),
         )
         for k in range(25)
     )
@@ -115,10 +122,12 @@ def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
     assert lines[-1] == "::notice title=gradcheck::and 15 more, in the log and in the summary"
 
 
-# ------------------------------------------------------------------------------------------------ markdown
+# --------------------------------------------------------------------------- markdown
 def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
     text = rendered("markdown", REPORT)
-    assert text.startswith("## gradcheck: 2 FAIL, 1 ERROR, 1 CRASH, 1 PASS, 1 SKIP, 2 XFAIL in 1.5 s\n")
+    assert text.startswith(
+        "## gradcheck: 2 FAIL, 1 ERROR, 1 CRASH, 1 PASS, 1 SKIP, 2 XFAIL in 1.5 s\n"
+    )
     assert "| specs/a.grad.yaml | 2 |" in text.replace("\\.", ".").replace("| file | FAIL", "")
     outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert "<script>" not in outside
@@ -127,7 +136,7 @@ def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
     assert "@me" not in outside.replace("\\@", "")
 
 
-# ------------------------------------------------------------------------------------------------ SARIF
+# --------------------------------------------------------------------------- SARIF
 def test_sarif_names_the_rule_and_the_line_of_the_layer() -> None:
     raw = json.loads(rendered("sarif", REPORT), parse_constant=refuse)
     run = Sarif.model_validate(raw).runs[0]
@@ -135,8 +144,15 @@ def test_sarif_names_the_rule_and_the_line_of_the_layer() -> None:
     first = run.results[0]
     assert (first.rule_id, first.level) == ("GC102", "error")
     assert [rule.id for rule in run.tool.driver.rules] == ["GC102", "gradcheck"]
-    main, scenario = first.locations[0].physical_location, first.related_locations[0].physical_location
-    assert (main.artifact_location.uri, main.region.start_line, main.region.start_column) == ("layers/own.py", 7, 9)
+    main, scenario = (
+        first.locations[0].physical_location,
+        first.related_locations[0].physical_location,
+    )
+    assert (main.artifact_location.uri, main.region.start_line, main.region.start_column) == (
+        "layers/own.py",
+        7,
+        9,
+    )
     assert (scenario.artifact_location.uri, scenario.region.start_line) == ("specs/a.grad.yaml", 12)
     assert run.results[1].locations[0].physical_location.region.start_line == 12
 
@@ -148,8 +164,8 @@ FAR = [0.0, 5e-324, 1e-300, 1.7e308, math.inf, math.nan]
 @pytest.mark.parametrize("far", FAR)
 def test_numbers_at_the_ends_of_their_range_are_drawn(format: str, far: float) -> None:
     scan = SCAN.model_copy(update={
-        "steps": (5e-324, 1.7e308), "differences": (-far, far), "rounding": (far, 0.0), "chosen": 1.7e308, "value": far,
-        "bar": far, "analytic": -far,
+        "steps": (5e-324, 1.7e308), "differences": (-far, far), "rounding": (far, 0.0),
+        "chosen": 1.7e308, "value": far, "bar": far, "analytic": -far,
     })  # fmt: skip
     entries = tuple(wrong(k, numeric, far) for k, numeric in enumerate([far, -far, 0.0]))
     one = result("far", Status.FAIL, "far", gradient=gradient(wrong=entries, scan=scan))
@@ -157,7 +173,9 @@ def test_numbers_at_the_ends_of_their_range_are_drawn(format: str, far: float) -
 
 
 @pytest.mark.parametrize("columns", [(0, 0), (3, 1), (0, 2**53), (2**53, 2**53)])
-def test_a_part_of_a_line_that_is_not_in_it_is_marked_at_its_end_at_most(columns: tuple[int, int]) -> None:
+def test_a_part_of_a_line_that_is_not_in_it_is_marked_at_its_end_at_most(
+    columns: tuple[int, int],
+) -> None:
     cause = CAUSE.model_copy(update={"column": columns[0], "end_column": columns[1]})
     one = result("odd", Status.FAIL, "odd", gradient=gradient(diagnosis=(cause,)))
     for format in FORMATS:

@@ -1,4 +1,4 @@
-"""The report in a pipe: one line a result that grep can use, failures as indented blocks, the summary last."""
+"""The report in a pipe: one line per result, failures as indented blocks, the summary."""
 
 from __future__ import annotations
 
@@ -9,21 +9,42 @@ import pytest
 
 from gradcheck.report import plain
 from gradcheck.report.plain import PlainScreen, result_line
-from gradcheck.report.result_text import again, failure_block, folded, gradient_lines, summary, worst_first
+from gradcheck.report.result_text import (
+    again,
+    failure_block,
+    folded,
+    gradient_lines,
+    summary,
+    worst_first,
+)
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.resources import bundled_specs
 
 
 def make_result(status: Status = Status.PASS, **fields) -> Result:
-    known = {"name": "lstm-cell@numpy", "scenario": "lstm-cell", "backend": "numpy", "line": 12, "column": 5}
+    known = {
+        "name": "lstm-cell@numpy",
+        "scenario": "lstm-cell",
+        "backend": "numpy",
+        "line": 12,
+        "column": 5,
+    }
     path = str(bundled_specs() / "rnn.grad.yaml")
     return Result(**{**known, "path": path, "status": status, "seconds": 0.412, **fields})
 
 
-def wrong(analytic: float, numeric: float, index=(1, 2), bar=5e-13, output="out", output_index=()) -> WrongEntry:
+def wrong(
+    analytic: float, numeric: float, index=(1, 2), bar=5e-13, output="out", output_index=()
+) -> WrongEntry:
     return WrongEntry(
-        input="W_hh", index=index, output=output, output_index=output_index, analytic=analytic, numeric=numeric, bar=bar
+        input="W_hh",
+        index=index,
+        output=output,
+        output_index=output_index,
+        analytic=analytic,
+        numeric=numeric,
+        bar=bar,
     )
 
 
@@ -51,7 +72,10 @@ FAILED = make_result(
             make_result(Status.ERROR, message="[red]\x1b[2J" + "x" * 500),
             "ERROR lstm-cell@numpy specs/rnn.grad.yaml:12:5 [red]\\x1b[2J" + "x" * 500 + " 0.41s",
         ),
-        (FAILED, "FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[3,3] rel=3.3e-01 bar=5e-13 0.41s"),
+        (
+            FAILED,
+            "FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[3,3] rel=3.3e-01 bar=5e-13 0.41s",
+        ),
     ],
 )
 def test_a_result_is_one_line_whatever_its_length(result, line):
@@ -65,7 +89,9 @@ def test_marks_of_a_verdict_stand_before_the_time():
 
 
 def test_the_headline_says_where_it_was_found():
-    found = GradientSummary(verdict=Status.FAIL, wrong_counts={"x": (1, 2)}, where="point 2 of 3, float32")
+    found = GradientSummary(
+        verdict=Status.FAIL, wrong_counts={"x": (1, 2)}, where="point 2 of 3, float32"
+    )
     assert found.headline() == "gradient of x: 1 of 2 entries wrong (at point 2 of 3, float32)"
 
 
@@ -102,7 +128,9 @@ def test_first_come_the_entries_that_carry_most_of_the_error():
 
 def test_an_element_that_is_wrong_in_several_entries_is_one():
     twice = tuple(wrong(3.0, 2.0, (0, 0), output_index=(k,)) for k in range(2))
-    summary = GradientSummary(verdict=Status.FAIL, wrong=twice, wrong_counts={"W_hh": (2, 48)}, exhaustive=False)
+    summary = GradientSummary(
+        verdict=Status.FAIL, wrong=twice, wrong_counts={"W_hh": (2, 48)}, exhaustive=False
+    )
     assert gradient_lines(summary)[-1] == "  … and at least 1 more"
 
 
@@ -150,7 +178,9 @@ def test_of_a_file_elsewhere_the_name_is_shown(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     cause = CAUSE.model_copy(update={"line": CAUSE.line.format(folder=tmp_path)})
-    assert gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)))[1].startswith("  norm.py:5 │ m = ")
+    assert gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)))[1].startswith(
+        "  norm.py:5 │ m = "
+    )
 
 
 def test_on_a_narrow_screen_the_place_has_a_line_of_its_own(tmp_path, monkeypatch):
@@ -163,7 +193,11 @@ def test_on_a_narrow_screen_the_place_has_a_line_of_its_own(tmp_path, monkeypatc
     }
     cause = CAUSE.model_copy(update={**place, "end_column": 16})
     lines = gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)), width=36)
-    assert lines[-4:-1] == ["  a_long_name.py:5", "  │ m = x.mean(-1) + b", "  │     ^^^^^^^^^^ why"]
+    assert lines[-4:-1] == [
+        "  a_long_name.py:5",
+        "  │ m = x.mean(-1) + b",
+        "  │     ^^^^^^^^^^ why",
+    ]
 
 
 @pytest.mark.parametrize("width", [50, 60, 80])
@@ -173,9 +207,16 @@ def test_of_a_long_line_the_part_that_is_marked_is_shown(marked, width, tmp_path
     for before, after in [("", " + b" * 40), ("b + " * 40, ""), ("b + " * 20, " + b" * 20)]:
         source = f"  y = {before}{marked}{after}"
         column = source.index(marked)
-        place = {"line": f"{tmp_path}/n.py:5", "source_line": source, "column": column, "detail": "why"}
+        place = {
+            "line": f"{tmp_path}/n.py:5",
+            "source_line": source,
+            "column": column,
+            "detail": "why",
+        }
         cause = CAUSE.model_copy(update={**place, "end_column": column + len(marked)})
-        _, shown, carets, _ = gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)), width=width)
+        _, shown, carets, _ = gradient_lines(
+            GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)), width=width
+        )
         assert len(shown) <= width
         assert shown[carets.index("^") : carets.rindex("^") + 1] == marked
 
@@ -184,17 +225,25 @@ def test_what_the_message_says_is_not_said_again_as_a_cause():
     broken = Diagnosis.of("GC134", "backward writes into the incoming gradient")
     found = GradientSummary(verdict=Status.FAIL, diagnosis=(broken,))
     block = failure_block(make_result(Status.FAIL, message=found.headline(), gradient=found))
-    assert block[:2] == ["backward writes into the incoming gradient", "why: gradcheck explain GC134"]
-    block = failure_block(make_result(Status.FAIL, message="forward ran 1 times, expected 2", gradient=found))
+    assert block[:2] == [
+        "backward writes into the incoming gradient",
+        "why: gradcheck explain GC134",
+    ]
+    block = failure_block(
+        make_result(Status.FAIL, message="forward ran 1 times, expected 2", gradient=found)
+    )
     assert block[1] == "broken: backward writes into the incoming gradient"
 
 
 @pytest.mark.parametrize("width", [30, 60, 80])
 def test_a_long_line_is_cut_between_words_and_its_rest_indented(width):
-    line = "  layers/norm.py:5 │     ^^^^^^ its share of the gradient is missing: factor 0, and more of that kind"
+    detail = "its share of the gradient is missing: factor 0, and more of that kind"
+    line = f"  layers/norm.py:5 │     ^^^^^^ {detail}"
     parts = folded(line, width)
     assert max(map(len, parts)) <= width
-    assert [word for part in parts for word in part.replace("│", "").split()] == line.replace("│", "").split()
+    assert [word for part in parts for word in part.replace("│", "").split()] == line.replace(
+        "│", ""
+    ).split()
     if width >= 60:
         assert all(part.index("│") == line.index("│") for part in parts)
         assert all(part[:25].strip("│ ") in ("", "layers/norm.py:5") for part in parts)
@@ -203,14 +252,16 @@ def test_a_long_line_is_cut_between_words_and_its_rest_indented(width):
 def test_a_crash_shows_the_end_of_what_was_printed():
     printed = "".join(f"line {k}\n" for k in range(100)) + "\x1b]0;title\x07\n"
     block = failure_block(make_result(Status.CRASH, message="was killed", output=printed))
-    assert block[:2] == ["was killed", "the last it printed:"]
+    assert block[:2] == ["was killed", "last output:"]
     assert block[-3:-1] == ["  line 99", "  \\x1b]0;title\\x07"]
     assert len(block) < 25
 
 
 def test_a_case_of_another_file_is_run_again_from_that_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = make_result(path=str(tmp_path / "my specs" / "a.grad.yaml"), name="a/dtype=float32@numpy")
+    result = make_result(
+        path=str(tmp_path / "my specs" / "a.grad.yaml"), name="a/dtype=float32@numpy"
+    )
     assert again(result, "") == "gradcheck run 'my specs/a.grad.yaml' a/dtype=float32@numpy -v"
 
 
@@ -232,10 +283,19 @@ def test_paths_are_shown_as_briefly_as_possible(tmp_path, monkeypatch):
 
 
 def test_the_summary_names_failures_first_and_counts_everything():
-    results = [make_result(status) for status in [Status.PASS, Status.PASS, Status.SKIP, Status.TIMEOUT, Status.FAIL]]
+    results = [
+        make_result(status)
+        for status in [Status.PASS, Status.PASS, Status.SKIP, Status.TIMEOUT, Status.FAIL]
+    ]
     assert summary(results, 12.34) == "1 FAIL, 1 TIMEOUT, 2 PASS, 1 SKIP in 12.3 s"
-    assert summary(results[:1], 1, not_run=4) == "1 PASS in 1.0 s; stopped before the end, 4 without a result"
-    assert summary([], 0, not_run=2) == "no results in 0.0 s; stopped before the end, 2 without a result"
+    assert (
+        summary(results[:1], 1, not_run=4)
+        == "1 PASS in 1.0 s; stopped before the end, 4 without a result"
+    )
+    assert (
+        summary([], 0, not_run=2)
+        == "no results in 0.0 s; stopped before the end, 2 without a result"
+    )
 
 
 @pytest.mark.parametrize("status", Status)
@@ -255,7 +315,9 @@ def shown(capsys, *results: Result, **options) -> str:
 
 def test_only_the_line_of_a_result_begins_with_its_status(capsys):
     output = shown(capsys, make_result(), FAILED)
-    assert [line for line in output.splitlines() if line.startswith("FAIL")] == [result_line(FAILED)]
+    assert [line for line in output.splitlines() if line.startswith("FAIL")] == [
+        result_line(FAILED)
+    ]
     assert "\n    again: gradcheck run lstm-cell@numpy -v\n" in output
     assert output.endswith("\n1 FAIL, 1 PASS in 1.0 s\n")
 
@@ -270,15 +332,21 @@ def test_of_one_cause_the_first_has_the_block_and_each_its_line(capsys):
     failed = [make_result(Status.FAIL, name=f"a{k}@numpy", gradient=found) for k in range(3)]
     output = shown(capsys, *failed)
     assert output.count("likely: backward has the wrong sign") == 1
-    assert [line.split()[1] for line in output.splitlines() if line.startswith("FAIL ")] == [one.name for one in failed]
-    assert output.endswith("    the same cause as of a0@numpy\n    again: gradcheck run a2@numpy -v\n3 FAIL in 1.0 s\n")
+    assert [line.split()[1] for line in output.splitlines() if line.startswith("FAIL ")] == [
+        one.name for one in failed
+    ]
+    assert output.endswith(
+        "    same cause as a0@numpy\n    again: gradcheck run a2@numpy -v\n3 FAIL in 1.0 s\n"
+    )
     assert shown(capsys, *failed, verbose=True).count("likely: backward has the wrong sign") == 3
 
 
 def test_nothing_in_a_name_or_message_begins_a_line_or_steers_the_terminal(capsys):
     nasty = "PASS x\nPASS y\r\x1b[2J\u202e]]>"
     screen = PlainScreen(verbose=True)
-    screen.show(make_result(Status.ERROR, name=nasty, message=nasty, details=(nasty,), output=nasty))
+    screen.show(
+        make_result(Status.ERROR, name=nasty, message=nasty, details=(nasty,), output=nasty)
+    )
     screen.show(make_result(Status.XFAIL, name=nasty, message=nasty, details=(nasty,)))
     output = capsys.readouterr().out
     assert not {"\x1b", "\r", "\u202e"} & set(output)
@@ -318,7 +386,8 @@ def test_verbose_shows_the_steps_of_the_worst_entry(capsys):
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(Status.PASS, "\x1b[32mPASS\x1b[0m "), (Status.FAIL, "\x1b[31m\x1b[1mFAIL\x1b[0m ")]
+    ("status", "code"),
+    [(Status.PASS, "\x1b[32mPASS\x1b[0m "), (Status.FAIL, "\x1b[31m\x1b[1mFAIL\x1b[0m ")],
 )
 def test_colour_is_only_where_it_is_asked_for(capsys, status, code):
     assert shown(capsys, make_result(status), color=True).startswith(code)
