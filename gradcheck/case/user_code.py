@@ -16,19 +16,8 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from gradcheck.case.naming import is_file
-from gradcheck.support.pyproject import nearest_file
+from gradcheck.support.pyproject import roots
 from gradcheck.support.suggest import hint
-
-
-def roots(folder: Path | None = None) -> list[Path]:
-    """The folders in which a user's modules are looked for: `folder`, the current one, the project's root and its src.
-
-    The root is where the pyproject.toml is that is the nearest to `folder`.
-    """
-    here = folder.absolute() if folder is not None else Path.cwd()
-    project = nearest_file(here)
-    above = [project.parent, project.parent / "src"] if project else []
-    return list(dict.fromkeys([here, Path.cwd(), *above]))
 
 
 def import_reference(reference: str, folder: Path | None = None) -> Any:

@@ -11,10 +11,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from gradcheck.case.naming import LAYER_REFERENCE
-from gradcheck.case.user_code import roots
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.literals import OutputStands
+from gradcheck.spec.model import REFERENCE
+from gradcheck.support.pyproject import roots
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -105,7 +105,7 @@ def signature_of(reference: str) -> Signature:
     Raises:
         DraftError: there is no such file, or nothing of that name in it.
     """
-    if not LAYER_REFERENCE.fullmatch(reference) or reference.partition(":")[0].endswith(".py"):
+    if not re.fullmatch(REFERENCE, reference) or reference.partition(":")[0].endswith(".py"):
         if reference.endswith((".yaml", ".yml")) or re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", reference):
             raise DraftError(f"{reference!r} names no layer: `gradcheck run {reference}` runs scenarios")
         raise DraftError(f"{reference!r} names no layer: write {_meant(reference)}")
@@ -176,7 +176,7 @@ def _meant(text: str) -> str:
         return f"{module}:{names[0]}"
     place, _, name = text.removeprefix("./").rpartition(":" if ":" in text else ".")
     meant = f"{place.removesuffix('.py').replace('/', '.').replace(os.sep, '.')}:{name}"
-    if LAYER_REFERENCE.fullmatch(meant) and name != "py":
+    if re.fullmatch(REFERENCE, meant) and name != "py":
         return meant
     return "package.module:Layer, such as mypkg.layers:OwnTanh"
 

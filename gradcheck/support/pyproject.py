@@ -38,6 +38,17 @@ def root_of(start: Path) -> Path:
     return next((folder for folder in (start, *start.parents) if os.path.lexists(folder / ".git")), start)
 
 
+def roots(folder: Path | None = None) -> list[Path]:
+    """The folders in which a user's modules are looked for: `folder`, the current one, the project's root and its src.
+
+    The root is where the pyproject.toml is that is the nearest to `folder`.
+    """
+    here = folder.absolute() if folder is not None else Path.cwd()
+    project = nearest_file(here)
+    above = [project.parent, project.parent / "src"] if project else []
+    return list(dict.fromkeys([here, Path.cwd(), *above]))
+
+
 def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
     """Return the file and its ``[tool.gradcheck]``, from the folder `start` upward; None where no file has any.
 
