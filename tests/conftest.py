@@ -21,6 +21,9 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from warm import WARM
+
+from gradcheck.run import runner
 
 MadeOnce = Callable[[str, Callable[[], Any]], Any]
 
@@ -61,6 +64,15 @@ def signals() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda number, frame: None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def warm_servers(home: None) -> Iterator[None]:
+    """The servers of cases that commands start in this process are ready at once (`warm.py`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "subprocess", WARM)
+        yield
+    WARM.close()
 
 
 @pytest.fixture(scope="session")

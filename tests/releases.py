@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
+from venv import EnvBuilder
 
 FACADE = """
 import sys
@@ -25,10 +23,8 @@ def make_environment(folder: Path, version: str, code: str = FACADE, *, packages
 
     Its ``import paddle`` runs `code`. It has this interpreter's packages, unless `packages` is false.
     """
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = Path(subprocess.run([str(python), "-c", ask], check=True, capture_output=True, text=True).stdout.strip())
+    EnvBuilder(symlinks=True).create(folder)
+    site = Path(sysconfig.get_path("purelib", "venv", vars={"base": str(folder)}))
     (site / "paddle").mkdir()
     (site / "paddle" / "__init__.py").write_text(code)
     distribution = site / f"paddlepaddle-{version}.dist-info"
@@ -37,4 +33,4 @@ def make_environment(folder: Path, version: str, code: str = FACADE, *, packages
     if packages:
         paths = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
         (site / "packages.pth").write_text("\n".join(paths) + "\n")
-    return python
+    return folder / "bin" / "python"

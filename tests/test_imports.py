@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -43,6 +43,30 @@ def imports_of(package: str) -> Imports:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_go_one_way(package: str) -> None:
     TopologicalSorter(imports_of(package)).prepare()  # raises CycleError with the circle
+
+
+def room_of(module: str) -> str:
+    """The room that a module lies in: a folder of the package, or a module beside the folders."""
+    return ".".join(module.split(".")[:2])
+
+
+def between_rooms(imports: Imports) -> Imports:
+    """By room, the others that it imports from; the package itself is none: its names are those of its rooms."""
+    rooms: Imports = {}
+    for module, others in imports.items():
+        rooms.setdefault(room_of(module), set()).update(map(room_of, others))
+    return {room: others - {room, "gradcheck"} for room, others in rooms.items() if room != "gradcheck"}
+
+
+def test_rooms_of_the_harness_import_one_way() -> None:
+    TopologicalSorter(between_rooms(imports_of("gradcheck"))).prepare()  # raises CycleError with the circle
+
+
+def test_a_circle_between_rooms_is_found_where_there_is_none_between_modules() -> None:
+    imports = {"p.a.one": {"p.b.one"}, "p.b.one": set(), "p.b.two": {"p.a.two", "p.b.one"}, "p.a.two": set()}
+    TopologicalSorter(imports).prepare()
+    with pytest.raises(CycleError):
+        TopologicalSorter(between_rooms(imports)).prepare()
 
 
 def test_a_circle_is_found() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from releases import make_environment
 from gradcheck import pytest_plugin
 
 pytest_plugins = ["pytester"]
+
+for name in ("api", "report.result_text", "run.plan", "spec.read"):
+    import_module(f"gradcheck.{name}")  # pytester forgets what is first imported while a test runs
 
 ROOT = Path(__file__).parents[1]
 HEAD = "schema: gradcheck/v1\ndefaults: {source: {document: own}}\nscenarios:\n"
@@ -39,7 +43,7 @@ LEFT_OUT = LAYER.format(id="left-out", tag="known", factor=2, more="backends: {n
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
-    """Runs pytest with the plugin on files that are given by name."""
+    """Runs pytest with the plugin on files that are given by name: in this process, unless it has others do it."""
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'engine'}")
     options = ["-p", "no:gradcheck", "-p", pytest_plugin.__name__, "-p", "no:cacheprovider"]
 
@@ -48,7 +52,8 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
             monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         for name, text in files.items():
             (pytester.path / name.replace("_yaml", ".grad.yaml").replace("_py", ".py")).write_text(text)
-        return pytester.runpytest_subprocess(*options, *arguments)
+        start = pytester.runpytest_subprocess if "-n" in arguments else pytester.runpytest_inprocess
+        return start(*options, *arguments)
 
     return run_files
 

@@ -37,6 +37,7 @@ RUNS = {
     "checkers": "gradcheckers.py --rounds 3 --cases tanh-100,tanh-1000,matmul-16,softmax-100,xent",
     "engines": "engines.py --rounds 2",
     "suite": "overhead.py --rounds 2",
+    "path": "path.py --beside 2793097d",
 }
 """Name of a benchmark → its script in tests/bench, and the arguments."""
 OURS, THEIRS = "#1565c0", "#c62828"
@@ -150,9 +151,21 @@ def suite(record: Record) -> str:
     )
 
 
+def path(record: Record) -> str:
+    """What runs from a scenario's text to its report, today and at an earlier commit."""
+    found = record["path"]["figures"]
+    rows = [
+        (name, what, then, now, f"{now / then:.2f}")
+        for name, counts in found["now"].items()
+        for what, now in counts.items()
+        for then in [found["then"][name][what]]
+    ]
+    return table(("scenario", "", f"commit `{found['commit']}`", "today", "ratio"), *rows)
+
+
 TABLES: dict[str, Callable[[Record], str]] = {
     "mutants": mutants, "causes": causes, "engine-mutants": engine_mutants, "checkers": checkers, "engines": engines,
-    "suite": suite,
+    "suite": suite, "path": path,
 }  # fmt: skip
 """What stands in the place of that name on a page."""
 PICTURES = {"checkers": "Ratios of the checkers' times", "engines": "Ratios of the engines' times"}

@@ -7,13 +7,12 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
+from cases import cases_of
 from pydantic import ValidationError
 
 from gradcheck.case.execute import execute
 from gradcheck.result import Result, Status
-from gradcheck.run.plan import plan
 from gradcheck.spec.model import LayerOp
-from gradcheck.spec.read import read
 
 pytestmark = pytest.mark.usefixtures("process_as_before")
 
@@ -53,7 +52,7 @@ def run(tmp_path: Path) -> Run:
         ]
         file = tmp_path / "mine.grad.yaml"
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return execute(plan([read(file)], ["numpy"])[case])
+        return execute(cases_of(file)[case])
 
     return run_scenario
 
@@ -317,7 +316,7 @@ def test_an_operation_that_is_not_on_the_list_is_not_even_looked_up(tmp_path, na
     file = tmp_path / "a.grad.yaml"
     head = "schema: gradcheck/v1\nscenarios:\n  - {id: a, title: t, source: {document: d}, "
     file.write_text(f"{head}layer: {{op: tanh}}, inputs: {{{X.removeprefix('inputs: {')}}}\n")
-    case, *_ = plan([read(file)], ["numpy"])
+    case, *_ = cases_of(file)
     layer = LayerOp.model_construct(op=name)
     case = case.model_copy(update={"scenario": case.scenario.model_copy(update={"layer": layer})})
     with pytest.raises(ValueError, match="nor an operation that may be named"):

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from warm import python
 
 import gradcheck
 import pylayer.paddle as paddle
@@ -153,13 +154,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Python with these arguments in a folder, which finds what this process does."""
     path = os.pathsep.join([str(folder), *map(os.path.abspath, filter(None, sys.path))])
-    environment = {**os.environ, "PYTHONPATH": path}
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    return python(*arguments, folder=folder, env={**os.environ, "PYTHONPATH": path})
 
 
 # --------------------------------------------------------------------------- in Python
@@ -187,7 +185,7 @@ def test_a_layer_is_refused_by_name_and_the_line_that_is_given_runs(name: str, f
         else:
             raise AssertionError("it was explored")
     """
-    done = python(folder, "-c", dedent(program))
+    done = run(folder, "-c", dedent(program))
     assert done.returncode == 0, done.stderr
 
 
@@ -202,7 +200,7 @@ def test_a_function_that_calls_such_a_layer_is_refused_as_well(folder: Path) -> 
             else:
                 raise AssertionError(function)
     """
-    done = python(folder, "-c", dedent(program))
+    done = run(folder, "-c", dedent(program))
     assert done.returncode == 0, done.stderr
 
 
@@ -221,7 +219,7 @@ def test_arrays_are_refused_as_arguments_of_any_function(folder: Path) -> None:
             else:
                 raise AssertionError(given)
     """
-    done = python(folder, "-c", dedent(program))
+    done = run(folder, "-c", dedent(program))
     assert done.returncode == 0, done.stderr
 
 
@@ -258,7 +256,7 @@ def test_other_modules_are_of_none(module: str) -> None:
 # --------------------------------------------------------------------------- elsewhere
 @pytest.mark.parametrize("name", [*LAYERS, "through"])
 def test_the_command_exits_with_2_and_gives_the_line(name: str, folder: Path) -> None:
-    done = python(folder, "-m", "gradcheck", "check", f"own:{name}", "-i", "x=4")
+    done = run(folder, "-m", "gradcheck", "check", f"own:{name}", "-i", "x=4")
     assert done.returncode == 2
     assert "gradcheck does not run the backwards of" in done.stdout
     assert "backward=lambda x, g:" in done.stdout
@@ -276,14 +274,14 @@ def test_a_scenario_of_such_a_layer_is_an_error(folder: Path) -> None:
             inputs: {x: {shape: [3]}}
     """
     (folder / "own.grad.yaml").write_text(dedent(spec))
-    done = python(folder, "-m", "gradcheck", "run", "own.grad.yaml", "--allow-code")
+    done = run(folder, "-m", "gradcheck", "run", "own.grad.yaml", "--allow-code")
     assert done.returncode == 1
     assert done.stdout.count("gradcheck does not run the backwards of PyTorch, and Tanh is of PyTorch") == 2
 
 
 def test_the_pytest_plugin_raises_it(folder: Path) -> None:
     (folder / "test_own.py").write_text("import own\ndef test_tanh(gradcheck):\n    gradcheck(own.Tanh, [1.0])\n")
-    done = python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_own.py")
+    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_own.py")
     assert done.returncode == 1
     assert "TypeError" in done.stdout or "ForeignFrameworkError" in done.stdout
     assert "the backwards of PyTorch, and Tanh is of PyTorch" in done.stdout

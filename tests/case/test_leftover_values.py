@@ -7,13 +7,12 @@ from textwrap import indent
 
 import numpy as np
 import pytest
+from cases import case_of, cases_of
 
 from gradcheck.case.execute import execute
 from gradcheck.case.values import elements, value_of
 from gradcheck.result import Result, Status
-from gradcheck.run.plan import plan
 from gradcheck.run.results import SideBySide
-from gradcheck.spec.read import read
 
 pytestmark = pytest.mark.usefixtures("process_as_before")
 
@@ -23,7 +22,7 @@ def run(folder: Path, script: str, *keys: str, backends: tuple[str, ...] = ("num
     file = folder / "mine.grad.yaml"
     lines = ["schema: gradcheck/v1", "scenarios:", "  - id: mine", "    script: |", indent(script, " " * 6)]
     file.write_text("\n".join([*lines, *(f"    {key}" for key in keys)]) + "\n", encoding="utf-8")
-    return execute(plan([read(file)], list(backends))[0])
+    return execute(case_of(file, backends))
 
 
 def left(folder: Path, script: str, *keys: str) -> dict[str, list[float]]:
@@ -69,7 +68,7 @@ def test_programs_that_do_as_asked_and_leave_something_else_differ(tmp_path: Pat
     script = LEAF + "y = (x * 3).sum()\n"
     file = tmp_path / "mine.grad.yaml"
     one = run(tmp_path, script, "expect: {values: {x.stop_gradient: false}}")
-    cases = plan([read(file)], ["numpy", "paddle"])
+    cases = cases_of(file, ["numpy", "paddle"])
     for change, differ in ((1.0, 0), (1.0 + 1e-3, 1)):
         [y] = [value for value in one.values if value.name == "y"]
         scaled = (elements(y) * np.float32(change)).astype(np.float32)

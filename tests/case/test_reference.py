@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from warm import python
 
 from gradcheck.case.user_code import import_reference
 
@@ -41,13 +41,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def python(code: str, folder: Path) -> str:
+def run(code: str, folder: Path) -> str:
     """What a program prints that runs in `folder`, with no Paddle to be found."""
     hidden = "import sys\nsys.path = [p for p in sys.path if 'site-packages/paddle' not in p]\n"
-    done = subprocess.run(
-        [sys.executable, "-c", hidden + code], cwd=folder, capture_output=True, text=True, check=False,
-        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'engine'}", "PATH": ""},
-    )  # fmt: skip
+    done = python("-c", hidden + code, folder=folder, env={"PYTHONPATH": f"{ROOT}:{ROOT / 'engine'}", "PATH": ""})
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -58,7 +55,7 @@ def test_a_layer_is_checked_by_its_name_from_any_folder_of_the_project(
     project: Path, layer: str, verdict: str, folder: str
 ) -> None:
     code = f"import gradcheck, numpy as np\nprint(gradcheck.check({layer!r}, np.ones(3)).verdict)"
-    assert python(code, project / folder) == verdict
+    assert run(code, project / folder) == verdict
 
 
 def test_a_layer_below_src_is_found(project: Path) -> None:
@@ -66,7 +63,7 @@ def test_a_layer_below_src_is_found(project: Path) -> None:
     (project / "src" / "own" / "__init__.py").touch()
     (project / "mine" / "right.py").rename(project / "src" / "own" / "layers.py")
     code = "import gradcheck, numpy as np\nprint(gradcheck.check('own.layers:Square', np.ones(3)).verdict)"
-    assert python(code, project / "docs") == "PASS"
+    assert run(code, project / "docs") == "PASS"
 
 
 def test_within_the_block_a_module_finds_the_engine_and_afterwards_nobody_else_does(project: Path) -> None:
@@ -75,7 +72,7 @@ def test_within_the_block_a_module_finds_the_engine_and_afterwards_nobody_else_d
         "with gradcheck.engine():\n    from mine.right import Square\n"
         "print(gradcheck.check(Square, np.ones(3)).verdict, importlib.util.find_spec('paddle'))"
     )
-    assert python(code, project) == "PASS None"
+    assert run(code, project) == "PASS None"
 
 
 def test_a_reference_names_an_object_in_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

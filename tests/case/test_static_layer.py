@@ -7,12 +7,11 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+from cases import case_of
 
 import pylayer.paddle as paddle
 from gradcheck.case.execute import execute
 from gradcheck.result import Result, Status
-from gradcheck.run.plan import plan
-from gradcheck.spec.read import read
 
 pytestmark = pytest.mark.usefixtures("process_as_before")
 
@@ -45,7 +44,7 @@ def run(tmp_path: Path) -> Run:
         head += f"    {kind}: |\n"
         path = tmp_path / "mine.grad.yaml"
         path.write_text(head + indent(code.strip("\n"), "      ") + "\n" + indent("\n".join(keys), "    ") + "\n")
-        return execute(plan([read(path)], ["numpy"])[0])
+        return execute(case_of(path))
 
     return run_scenario
 

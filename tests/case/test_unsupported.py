@@ -6,11 +6,10 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
+from cases import case_of
 
 from gradcheck.case.execute import execute
 from gradcheck.result import Result, Status
-from gradcheck.run.plan import plan
-from gradcheck.spec.read import read
 
 pytestmark = pytest.mark.usefixtures("process_as_before")
 
@@ -34,7 +33,7 @@ def run(tmp_path: Path, body: str) -> Result:
     head = "schema: gradcheck/v1\nscenarios:\n  - id: mine\n    title: Mine\n    source: {document: none}\n"
     file = tmp_path / "mine.grad.yaml"
     file.write_text(head + indent(body, " " * 4) + "\n", encoding="utf-8")
-    return execute(plan([read(file)], ["numpy"])[0])
+    return execute(case_of(file))
 
 
 BODIES = {

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import case_of
 
 import gradcheck
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.execute import execute
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Result, Status
-from gradcheck.run.plan import plan
-from gradcheck.spec.read import read
 
 paddle: Any = BundledBackend("numpy", "cpu", install=False).paddle
 dist = paddle.distributed
@@ -321,7 +320,7 @@ def run(tmp_path: Path, process_as_before: None) -> Any:
         file = tmp_path / "t.grad.yaml"
         head = "schema: gradcheck/v1\nscenarios:\n  - id: one\n"
         file.write_text(head + indent(f"layer: |\n{indent(source, '  ')}\n{keys}", " " * 4))
-        return execute(plan([read(file)], ["numpy"])[0])
+        return execute(case_of(file))
 
     return result
 
@@ -377,7 +376,7 @@ class TestAScenario:
         file.write_text(
             "schema: gradcheck/v1\nscenarios:\n  - id: one\n    world: 2\n    layer: {op: tanh}\n    inputs: {x: [2]}\n"
         )
-        assert execute(plan([read(file)], ["numpy"], order=2)[0]).status is Status.PASS
+        assert execute(case_of(file, order=2)).status is Status.PASS
 
 
 # --------------------------------------------------------------------------- from a module
@@ -427,7 +426,7 @@ class TestAReference:
         file = project / "t.grad.yaml"
         keys = 'world: 4\n    layer: {ref: "sums_of_ranks:Sum"}\n    inputs: {x: [2]}\n'
         file.write_text(f"schema: gradcheck/v1\nscenarios:\n  - id: one\n    {keys}")
-        found = execute(plan([read(file)], ["numpy"])[0])
+        found = execute(case_of(file))
         assert (found.status, found.message) == (Status.PASS, "")
 
     def test_a_module_that_waits_for_ranks_while_it_is_imported_is_an_error(self, project: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from everyday.definition import as_tuple, paddle_layer
 
 import gradcheck
 import pylayer.paddle as paddle
+from gradcheck.case import gradient_check
+from gradcheck.causes.entries import Named
 from gradcheck.result import Status
 
 PyLayer: Any = paddle.autograd.PyLayer
@@ -159,9 +162,18 @@ def slopes(low: float, at: float, high: float, place: float = 0.0) -> Callable[.
     return lambda m, x, y, g: g * m.where(x > place, 0 * x + high, m.where(x < place, 0 * x + low, 0 * x + at))
 
 
+def nothing_named(*_: Any) -> tuple[Named, dict[str, Any]]:
+    return Named(), {}
+
+
+def verdict_of(layer: Any, *x: Any, **options: Any) -> Status:
+    """The verdict alone: to name what is wrong, and why, takes longer than the check. That has tests of its own."""
+    with mock.patch.object(gradient_check, "name_wrong", nothing_named):
+        return gradcheck.check(layer, *x, **options).verdict
+
+
 def verdict_on(claim: Claim, backward: Callable[..., Any], seed: int, **options: Any) -> Status:
-    layer = claim.make(claim.forward, backward)
-    return gradcheck.check(layer, *claim.drawn(seed), seed=seed, **options).verdict
+    return verdict_of(claim.make(claim.forward, backward), *claim.drawn(seed), seed=seed, **options)
 
 
 def judging(*kinds: list[Claim]) -> tuple[Callable[..., None], Callable[..., None]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import in_both, in_numpy, judging, normal, verdict_on
+from claims import in_both, in_numpy, judging, normal, verdict_of, verdict_on
 
 import gradcheck
 import pylayer.paddle as paddle
@@ -143,14 +143,14 @@ def test_a_fresh_mask_in_each_forward_is_named() -> None:
 def test_overlapping_memory_is_no_matter() -> None:
     x = np.lib.stride_tricks.as_strided(np.linspace(-1, 1, 8), (5, 4), (8, 8))
     claim = CASES[-1]
-    assert gradcheck.check(claim.make(np.tanh, lambda x, y, g: g * (1 - y * y)), x).verdict is Status.PASS
-    assert gradcheck.check(claim.make(np.tanh, lambda x, y, g: g * (1 - y)), x).verdict is Status.FAIL
+    assert verdict_of(claim.make(np.tanh, lambda x, y, g: g * (1 - y * y)), x) is Status.PASS
+    assert verdict_of(claim.make(np.tanh, lambda x, y, g: g * (1 - y)), x) is Status.FAIL
 
 
 def test_a_second_derivative_that_is_detached_fails_at_the_second_order_alone() -> None:
-    assert gradcheck.check(CubeOnce, NORMAL[:5]).verdict is Status.PASS
-    assert gradcheck.check(CubeOnce, NORMAL[:5], order=2).verdict is Status.FAIL
-    assert gradcheck.check(Cube, NORMAL[:5], order=2).verdict is Status.PASS
+    assert verdict_of(CubeOnce, NORMAL[:5]) is Status.PASS
+    assert verdict_of(CubeOnce, NORMAL[:5], order=2) is Status.FAIL
+    assert verdict_of(Cube, NORMAL[:5], order=2) is Status.PASS
 
 
 def test_a_function_that_hooks_its_tensors_is_checked() -> None:
@@ -166,6 +166,6 @@ def test_a_function_that_hooks_its_tensors_is_checked() -> None:
 
     for dtype in ("float64", "float32"):
         x = NORMAL[:5].astype(dtype)
-        assert gradcheck.check(hooked(seen.append), x).verdict is Status.PASS
-        assert gradcheck.check(hooked(lambda g: 2.0 * g), x).verdict is Status.FAIL
+        assert verdict_of(hooked(seen.append), x) is Status.PASS
+        assert verdict_of(hooked(lambda g: 2.0 * g), x) is Status.FAIL
     assert seen

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import paddle_layer
+from claims import paddle_layer, verdict_of
 
 import gradcheck
 import pylayer.paddle as paddle
@@ -87,7 +87,7 @@ def scaled(backward: Any, by: Any) -> Any:
 @pytest.mark.parametrize("tolerance", [3e-15, 2e-14, 1e-13])
 def test_what_has_converged_to_rounding_passes(iteration: Any, tolerance: float) -> None:
     forward, backward, x = iteration(tolerance)
-    assert gradcheck.check(paddle_layer(forward, backward), x).verdict is Status.PASS
+    assert verdict_of(paddle_layer(forward, backward), x) is Status.PASS
 
 
 @pytest.mark.parametrize("iteration", [newton, sinkhorn])
@@ -99,7 +99,7 @@ def test_what_has_converged_to_rounding_in_float32_passes(iteration: Any, by: fl
         return by * backward(x, y, g).astype(x.dtype)
 
     layer = paddle_layer(forward, scaled_backward)
-    assert gradcheck.check(layer, x.astype("float32")).verdict is verdict
+    assert verdict_of(layer, x.astype("float32")) is verdict
 
 
 @each
@@ -108,7 +108,7 @@ def test_and_what_is_wrong_by_more_than_its_last_step_fails(iteration: Any, erro
     forward, backward, x = iteration(1e-13)
     by = np.ones(x.shape)
     by.flat[0] += error
-    assert gradcheck.check(paddle_layer(forward, scaled(backward, by)), x).verdict is Status.FAIL
+    assert verdict_of(paddle_layer(forward, scaled(backward, by)), x) is Status.FAIL
 
 
 @each
@@ -122,10 +122,8 @@ def test_an_iteration_that_stops_early_is_told_with_an_rtol_that_passes(iteratio
     assert result.verdict is Status.FAIL
     assert tolerance / 100 < off < 1000 * tolerance
     assert off < rtol <= 100 * off
-    assert gradcheck.check(layer, x, rtol=rtol).verdict is Status.PASS
-    assert gradcheck.check(paddle_layer(forward, scaled(backward, np.full(x.shape, 1.01))), x, rtol=rtol).verdict is (
-        Status.FAIL
-    )
+    assert verdict_of(layer, x, rtol=rtol) is Status.PASS
+    assert verdict_of(paddle_layer(forward, scaled(backward, np.full(x.shape, 1.01))), x, rtol=rtol) is (Status.FAIL)
 
 
 def test_rtol_is_of_the_largest_entry() -> None:
@@ -134,7 +132,7 @@ def test_rtol_is_of_the_largest_entry() -> None:
     for error, verdict in ((1e-5, Status.PASS), (1e-3, Status.FAIL)):
         off = paddle.to_tensor(np.array([0.0, error]))
         layer = paddle_layer(lambda x: (weights * x).sum(), lambda x, y, g, off=off: g * (weights + off))
-        assert gradcheck.check(layer, np.array([0.3, 0.7]), rtol=1e-4).verdict is verdict
+        assert verdict_of(layer, np.array([0.3, 0.7]), rtol=1e-4) is verdict
 
 
 def test_a_gradient_off_by_a_percent_or_more_is_no_approximation() -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from claims import NOT_FAIL, NOT_GREEN, factor, in_numpy, in_paddle, judging, normal
+from claims import NOT_FAIL, NOT_GREEN, factor, in_numpy, in_paddle, judging, normal, verdict_of
 
-import gradcheck
 import pylayer.paddle as paddle
 from gradcheck.result import Status
 
@@ -132,7 +131,7 @@ def test_outputs_of_a_dtype_that_nothing_sees_the_cast_to_are_judged_by_that_dty
         def backward(x: Any, g: Any) -> Any:
             return np.dtype(g.dtype).type(factor) * (g * forward(x, dtype)).reshape(-1, 1) + 0 * x
 
-        return gradcheck.check(lambda x: forward(x, dtype), x, backward=backward).verdict
+        return verdict_of(lambda x: forward(x, dtype), x, backward=backward)
 
     assert verdict(1) in (Status.PASS, Status.INCONCLUSIVE)[: 1 + (dtype == "float16")]
     assert verdict(-2) in (Status.FAIL, Status.INCONCLUSIVE)[: 1 + (dtype == "float16")]

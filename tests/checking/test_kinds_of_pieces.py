@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import GREEN, Claim, factor, in_both, in_numpy, in_paddle, judging, normal, numpy_layer
+from claims import GREEN, Claim, factor, in_both, in_numpy, in_paddle, judging, normal, numpy_layer, verdict_of
 from few import seeds
 from layers import problem
 
-import gradcheck
 import pylayer.paddle as paddle
 from gradcheck.case.gradient_check import check_gradient
 from gradcheck.result import Status
@@ -301,5 +300,5 @@ def test_a_gradient_that_is_wrong_on_one_side_of_a_kink_fails(seed: int) -> None
         return lambda x, y, g: by * g * (0 < x.sum() < 6) * np.ones_like(x)
 
     x = np.array([1.0, -1, 2, -2])
-    assert gradcheck.check(numpy_layer(forward, backward(1)), x, seed=seed).verdict is Status.KINK
-    assert gradcheck.check(numpy_layer(forward, backward(1.3)), x, seed=seed).verdict is Status.FAIL
+    assert verdict_of(numpy_layer(forward, backward(1)), x, seed=seed) is Status.KINK
+    assert verdict_of(numpy_layer(forward, backward(1.3)), x, seed=seed) is Status.FAIL

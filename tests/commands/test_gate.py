@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from warm import python
 
 from gradcheck.commands.compare import MOST_REPORT_BYTES as MOST_OF_A_REPORT
 from gradcheck.run.results import MOST_BASELINE_BYTES as MOST_OF_A_BASELINE
@@ -159,9 +160,8 @@ def test_mistakes_are_annotations_on_github(gradcheck, folder):
 
 def test_a_spec_is_validated_from_stdin(folder):
     text = HEAD + "  - {id: one, title: t, layer: {op: tahn}}\n"
-    command = [sys.executable, ROOT / "cli.py", "validate", "-"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, cwd=folder)
+    done = python(ROOT / "cli.py", "validate", "-", input=text, folder=folder)
     assert done.returncode == 2
     assert done.stdout.startswith("-:4:")
-    done = subprocess.run(command, input="#" * 11_000_000, capture_output=True, text=True, check=False, cwd=folder)
+    done = python(ROOT / "cli.py", "validate", "-", input="#" * 11_000_000, folder=folder)
     assert (done.returncode, "larger than 10 MB" in done.stdout) == (2, True)

@@ -156,38 +156,42 @@ MODEL = ["pydantic", "yaml"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "heavy"),
+    ("commands", "heavy"),
     [
-        (["--help"], BACKENDS + SCREEN + MODEL),
-        (["--version"], BACKENDS + SCREEN + MODEL),
-        (["schema"], BACKENDS + SCREEN + MODEL),
-        (["schema", "--report"], BACKENDS + SCREEN + MODEL),
-        (["explain", "GC104"], BACKENDS + SCREEN),
-        (["validate"], BACKENDS + SCREEN),
-        (["validate", "a.grad.yaml"], BACKENDS + SCREEN),
-        (["list", "a.grad.yaml"], BACKENDS + SCREEN),
-        (["list"], BACKENDS + SCREEN),
-        (["list", "--bundled"], BACKENDS + SCREEN),
-        (["show", "a.grad.yaml", "one"], BACKENDS + SCREEN),
-        (["run", "--help"], BACKENDS + SCREEN),
-        (["check", "--help"], BACKENDS + SCREEN),
+        (["--help", "--version", "schema", "schema --report"], BACKENDS + SCREEN + MODEL),
+        (
+            [
+                "explain GC104",
+                "validate",
+                "validate a.grad.yaml",
+                "list a.grad.yaml",
+                "list",
+                "list --bundled",
+                "show a.grad.yaml one",
+                "run --help",
+                "check --help",
+            ],
+            BACKENDS + SCREEN,
+        ),
     ],
-    ids=str,
+    ids=["first words", "what only looks"],
 )
-def test_quick_commands_import_neither_numpy_nor_a_backend_nor_user_code(spec, folder, arguments, heavy):
+def test_quick_commands_import_neither_numpy_nor_a_backend_nor_user_code(spec, folder, commands, heavy):
+    """One after the other in a process: what any of them imports is said behind it."""
     (folder / "trap.py").write_text("raise SystemExit('imported')")
     spec(
         "  - id: one\n    title: t\n    source: {document: d}\n"
         '    layer: {ref: "trap:L"}\n    inputs: {x: {shape: [1]}}\n'
     )
-    done = loading([*heavy, "trap"], arguments)
-    assert done.stderr == "[]\n"
+    done = loading([*heavy, "trap"], *(command.split() for command in commands))
+    assert done.stderr.splitlines() == [f"{command}: []" for command in commands]
     assert done.stdout
 
 
 def test_a_run_on_one_backend_leaves_numpy_to_its_workers(spec):
     spec("  - {id: one, script: x = 1}\n")
-    assert loading(["numpy", "ml_dtypes"], ["run", "a.grad.yaml", "--allow-code"]).stderr == "[]\n"
+    run = loading(["numpy", "ml_dtypes"], ["run", "a.grad.yaml", "--allow-code"])
+    assert run.stderr == "run a.grad.yaml --allow-code: []\n"
 
 
 def test_no_plugin_of_pydantic_s_is_loaded_at_start(spec, folder):
@@ -196,20 +200,22 @@ def test_no_plugin_of_pydantic_s_is_loaded_at_start(spec, folder):
     (folder / "trap-1.dist-info").mkdir()
     (folder / "trap-1.dist-info" / "METADATA").write_text("Name: trap\nVersion: 1\n")
     (folder / "trap-1.dist-info" / "entry_points.txt").write_text("[pydantic]\ntrap = trap:plugin\n")
-    assert loading(["trap"], ["validate", "a.grad.yaml"]).stderr == "[]\n"
+    assert loading(["trap"], ["validate", "a.grad.yaml"]).stderr == "validate a.grad.yaml: []\n"
 
 
-def loading(modules, arguments):
-    """A command run in a process of its own, which says in the end which of some modules it has imported."""
+def loading(modules, *commands):
+    """Commands in a process, which says after each which of some modules have been imported."""
     program = (
         f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'engine')]!r}; sys.path.append('.')\n"
         "from gradcheck.__main__ import main\n"
-        "try: main()\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        f"print(sorted(set({modules!r}) & set(sys.modules)), file=sys.stderr)\n"
+        f"for command in {commands!r}:\n"
+        "    sys.argv[1:] = command\n"
+        "    try: main()\n"
+        "    except SystemExit as end: assert not end.code, (command, end.code)\n"
+        f"    print(' '.join(command) + ':', sorted(set({modules!r}) & set(sys.modules)), file=sys.stderr)\n"
     )
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
+        [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         env={**os.environ, "NO_COLOR": "1"},

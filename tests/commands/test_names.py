@@ -6,10 +6,10 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from warm import python
 
 ROOT = Path(__file__).parents[2]
 SPEC = """\
@@ -48,9 +48,7 @@ def not_utf8(folder: Path) -> Path:
 
 def called(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """What the command line gives in a folder."""
-    command = [sys.executable, str(ROOT / "cli.py"), *arguments]
-    environment = {**os.environ, **environment}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+    return python(ROOT / "cli.py", *arguments, folder=folder, env={**os.environ, **environment})
 
 
 @pytest.mark.parametrize("command", ["run", "validate", "list", "show"])

@@ -15,6 +15,7 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
+from warm import python
 
 ROOT = Path(__file__).parents[2]
 
@@ -136,8 +137,8 @@ LITTLE = """\
 
 def report_of(folder: Path, *options: str, **environment: str) -> list[dict]:
     """The report of a run, without times."""
-    command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml", "-j", "2", "-q", *options]
-    subprocess.run([*command, "--report", "json:r.json"], env={**os.environ, **environment}, check=True, cwd=folder)
+    command = ("run", "a.grad.yaml", "-j", "2", "-q", *options, "--report", "json:r.json")
+    assert python(ROOT / "cli.py", *command, folder=folder, env={**os.environ, **environment}).returncode == 0
     return [{**result, "seconds": 0} for result in json.loads((folder / "r.json").read_text())["results"]]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+from warm import python
 
 from gradcheck.commands import run_cases
 from gradcheck.run.runner import Runner
@@ -437,23 +438,23 @@ def test_a_terminal_without_the_characters_gets_escapes(spec, cli):
 
 
 @pytest.mark.parametrize("layout", ["plain", "rich"])
-def test_on_github_nothing_a_layer_says_is_a_workflow_command(spec, cli, layout):
+def test_on_github_nothing_a_layer_says_is_a_workflow_command(spec, folder, layout):
     """Neither what it prints and raises, nor a reason in the spec; elsewhere it stays as it is."""
     said = "print('::error::printed'); raise ValueError('a\\n::warning::raised\\n ##[add-mask]masked')"
     known = BAD.replace("bad", "known")
     reason = "    backends: {numpy: {xfail: {reason: '::notice::expected ##[group]x'}}}\n"
     spec(GOOD.replace("answer = 6 * 7", said), known + reason)
-    options = ("run", "a.grad.yaml", "--allow-code", "-v", "--format", layout)
-    done = cli(*options, GITHUB_ACTIONS="true", COLUMNS="100")
-    lines = (done.out + done.err).splitlines()
+    command = (ROOT / "cli.py", "run", "a.grad.yaml", "--allow-code", "-v", "--format", layout)
+    done = python(*command, env={**os.environ, "GITHUB_ACTIONS": "true", "COLUMNS": "100"})
+    lines = (done.stdout + done.stderr).splitlines()
     ours = [line for line in lines if line.startswith("::error file=a.grad.yaml,")]
     assert not [line for line in lines if line not in ours and line.lstrip().startswith("::")]
     assert not [line for line in lines if "##[" in line]
     for word in ("error::printed", "warning::raised", "\\x5badd-mask]masked", "notice:"):
-        assert word in done.out
-    elsewhere = cli(*options, GITHUB_ACTIONS="", COLUMNS="100")
-    assert "::error::printed" in elsewhere.out
-    assert "\\x3a" not in elsewhere.out
+        assert word in done.stdout
+    elsewhere = python(*command, env={**os.environ, "GITHUB_ACTIONS": "", "COLUMNS": "100"})
+    assert "::error::printed" in elsewhere.stdout
+    assert "\\x3a" not in elsewhere.stdout
 
 
 def test_a_closed_pipe_is_no_bug(spec, folder):
@@ -471,11 +472,8 @@ def test_github_gets_annotations_and_a_summary_and_no_commands_of_others(spec, f
         "    script: |\n      print('::add-mask::x')\n      raise ValueError('::error::y')\n"
     ))  # fmt: skip
     assert spec_text
-    process = subprocess.run(
-        [sys.executable, ROOT / "cli.py", "run", "a.grad.yaml", "--allow-code"],
-        env={**os.environ, "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(folder / "summary.md")},
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    environment = {**os.environ, "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
+    process = python(ROOT / "cli.py", "run", "a.grad.yaml", "--allow-code", folder=folder, env=environment)
     assert process.returncode == 1
     commands = [line for line in process.stdout.splitlines() if line.lstrip().startswith("::")]
     assert len(commands) == 1

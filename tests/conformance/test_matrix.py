@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import html5lib
 import pytest
 from click.testing import CliRunner, Result
-from installed import RELEASES, gradcheck, lacking
+from installed import RELEASES, gradcheck, lacking, variables
+from warm import python
 
 from gradcheck.backends.base import version_of
 from gradcheck.commands import main
+from gradcheck.commands import matrix as matrix_command
 from gradcheck.conformance.behaviour import ORDER, Behaviour, result_as_pinned
 from gradcheck.conformance.catalogue import load_catalogue
 from gradcheck.conformance.matrix_formats import as_html, as_markdown, make_page_part
@@ -29,6 +34,16 @@ PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 MENDED = "observed-54"
 """A rule that 3.2.2 breaks and 3.3.1 keeps."""
 COLUMNS = ",".join(["numpy", *(f"paddle@{release}" for release in RELEASES)])
+
+
+read_bundled = functools.cache(lambda: load([bundled_specs()]))
+"""The bundled specs, which nothing here changes: to read them takes longer than what is tested."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _bundled_specs_are_read_once() -> Iterator[None]:
+    with mock.patch.object(matrix_command, "read_bundled", read_bundled):
+        yield
 
 
 def matrix(*arguments: str) -> Result:
@@ -56,13 +71,30 @@ def test_the_page_is_what_the_scenarios_pin() -> None:
     assert made.search(page)
 
 
+IN_ONE_PROCESS = """
+import sys
+from passing import InThisProcess
+from gradcheck.commands import main, matrix
+matrix.make_executor = InThisProcess
+main(sys.argv[1:])
+"""
+
+
 def does_what_is_pinned(backend: str, column: str, folder: Path) -> None:
-    """Run all bundled scenarios on a backend, and compare each rule with its column of the page."""
-    done = gradcheck("matrix", "-b", backend, "--format", "json", folder=folder)
+    """Run all bundled scenarios on a backend, and hold what it does with each rule against its column of the page.
+
+    On the engine in one process, for the time: `gradcheck run --bundled` of .ci/run gives each its own.
+    """
+    arguments = ("matrix", "-b", backend, "--report", "json:matrix.json")
+    if backend == "numpy":
+        done = python("-c", IN_ONE_PROCESS, *arguments, folder=folder, env=variables())
+    else:
+        done = gradcheck(*arguments, folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
+    text = (folder / "matrix.json").read_text(encoding="utf-8")
     pinned = rows(matrix("--pinned", "-b", column, "--format", "json").stdout)
-    found = rows(done.stdout.replace(f'"{backend}"', f'"{column}"'))
-    assert "Run on 20" in json.loads(done.stdout)["made"]
+    found = rows(text.replace(f'"{backend}"', f'"{column}"'))
+    assert "Run on 20" in json.loads(text)["made"]
     assert found == pinned
 
 
@@ -149,7 +181,7 @@ def test_the_words_are_counted_for_every_backend() -> None:
 
 
 def test_the_page_of_a_run_over_several_backends_has_the_matrix_as_a_part_of_its_own() -> None:
-    specs = load([bundled_specs()])
+    specs = read_bundled()
     backends = ["numpy", "paddle@3.2.2"]
     cases = plan(specs, backends)
     results = [result_as_pinned(case) for case in cases]
@@ -176,7 +208,7 @@ def test_the_page_of_a_run_over_several_backends_has_the_matrix_as_a_part_of_its
 
 
 def test_the_page_of_a_run_on_one_backend_or_about_no_rule_has_no_matrix() -> None:
-    cases = plan(load([bundled_specs()]), ["numpy"])
+    cases = plan(read_bundled(), ["numpy"])
     assert make_page_part(cases, [*map(result_as_pinned, cases)]) is None
     spec = b"schema: gradcheck/v1\nscenarios:\n  - {id: own, layer: {op: tanh}, inputs: {x: [2]}}\n"
     own = plan([read_bytes(spec, "a.grad.yaml")], ["numpy", "paddle@3.2.2"])
@@ -226,7 +258,7 @@ def test_what_cannot_be_is_said(arguments: list[str], said: str) -> None:
 
 def test_policy_of_releases_is_no_failure_of_theirs() -> None:
     backends = ["numpy", "paddle@2.6.2", "paddle@3.3.1"]
-    cases = plan(load([bundled_specs()]), backends)
+    cases = plan(read_bundled(), backends)
     found = build_matrix(load_catalogue(), cases, [result_as_pinned(case) for case in cases])
     sections = {heading: {row.rule.id for row in members} for heading, members in found.sections()}
     assert "gradient-needed-is-tensor" in sections["Where releases differ on purpose"]
@@ -247,7 +279,7 @@ def test_policy_of_releases_is_no_failure_of_theirs() -> None:
 def everything() -> RuleMatrix:
     """All releases, as they are pinned."""
     backends = COLUMNS.split(",")
-    cases = plan(load([bundled_specs()]), backends)
+    cases = plan(read_bundled(), backends)
     return build_matrix(load_catalogue(), cases, [result_as_pinned(case) for case in cases])
 
 

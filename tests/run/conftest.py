@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,11 +11,12 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
+from cases import case_of
 
 from gradcheck.backends.base import missing
 from gradcheck.case.case import Case
+from gradcheck.run import runner as runner_module
 from gradcheck.run.interpreter import START
-from gradcheck.run.plan import plan
 from gradcheck.run.runner import Runner
 from gradcheck.spec.model import SpecFile
 from gradcheck.spec.read import read_bytes
@@ -30,7 +32,13 @@ def make_case(script: str, id: str = "one", timeout: float = 60.0, path: str = "
         + indent(script, "      ")
         + f"\n    timeout: {timeout}\n"
     )
-    return plan([read_bytes(text.encode(), path)], ["numpy"])[0]
+    return case_of(text, path=path)
+
+
+@pytest.fixture(autouse=True)
+def real_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers are started here as `gradcheck.run.runner` starts them."""
+    monkeypatch.setattr(runner_module, "subprocess", subprocess)
 
 
 def is_gone(pid: int, patience: float = 20.0) -> bool:

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from cases import cases_of
 
 from gradcheck.case.execute import execute
 from gradcheck.conformance.catalogue import iterate_rules, load_catalogue
 from gradcheck.result import Status
-from gradcheck.run.plan import plan
 from gradcheck.spec.model import Scenario
-from gradcheck.spec.read import load, read_bytes
+from gradcheck.spec.read import load
 from gradcheck.support.resources import bundled_files, bundled_specs
 
 CENSUS = {
@@ -139,5 +139,5 @@ class TestTheFolders:
 
     def test_the_readmes_scenario_is_one(self, tmp_path: Path) -> None:
         [text] = re.findall(r"^```yaml\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-        (case,) = plan([read_bytes(text.encode(), str(tmp_path / "own.grad.yaml"))], ["numpy"])
+        (case,) = cases_of(text, path=str(tmp_path / "own.grad.yaml"))
         assert execute(case).status is Status.PASS
