@@ -285,7 +285,7 @@ def wrong_in_own_precision(
         problem.forward(inputs) if problem.outputs is None else list(problem.outputs),
         point.outputs.active,
     )
-    epsilon = max(point.given, *(EPSILON[name] for name in point.casts))
+    epsilon = max([point.given, *(EPSILON[name] for name in point.casts)])
     if tape is not None:
         epsilon = max(epsilon, tape.coarsest)
     name = next(n for n, e in EPSILON.items() if e == epsilon)

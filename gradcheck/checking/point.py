@@ -293,11 +293,8 @@ class Point:
 
     def first_outputs(self) -> list[Array]:
         """What forward gives at the point, in float64 and without casts if it works there."""
-        attempts = [
-            (self.inputs, self.reruns),
-            (self.inputs, None),
-            (list(self.problem.inputs), None),
-        ]
+        without_casts = (self.inputs, self.reruns)
+        attempts = [without_casts, (self.inputs, None), (list(self.problem.inputs), None)]
         for inputs, reruns in attempts[self.reruns is None :]:
             self.inputs, self.reruns = inputs, reruns
             self.as_given = all(
