@@ -16,7 +16,6 @@ from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.foreign_frameworks import ForeignFrameworkError
 from gradcheck.case.function import output_names, preserved_global_state
 from gradcheck.case.gradient_check import (
-    GREEN,
     SEVERITY,
     Expectation,
     Finding,
@@ -40,7 +39,7 @@ from gradcheck.case.user_code import (
 )
 from gradcheck.case.values import has_drawn, left_by, message_matches, mismatch, value_of
 from gradcheck.case.world_call import WorldLayer
-from gradcheck.result import GradientSummary, Result, Status, Value
+from gradcheck.result import GREEN, GradientSummary, Result, Status, Value
 from gradcheck.spec.model import is_static
 from gradcheck.support.foreign import described, text_of
 from pylayer.py_layer import as_releases
@@ -148,7 +147,7 @@ class Run:
                 found = self.run_script(self.scenario.script)
             else:
                 layer = self.make_layer(self.backend, self.namespace)
-                # Gradients that backward returns are read as releases do where they are looked at,
+                # InputGradients that backward returns are read as releases do where they are looked at,
                 # otherwise as the documents do.
                 of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
                 with as_releases() if of_gradients else nullcontext():
@@ -191,7 +190,7 @@ class Run:
     def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.
 
-        Gradients that the backend refuses in the first are what the second finds: a broken
+        InputGradients that the backend refuses in the first are what the second finds: a broken
         contract.
         """
         is_checked = self.expect.gradient != "unchecked"
