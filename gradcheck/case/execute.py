@@ -147,7 +147,7 @@ class Run:
                 found = self.run_script(self.scenario.script)
             else:
                 layer = self.make_layer(self.backend, self.namespace)
-                # InputGradients that backward returns are read as releases do where they are looked at,
+                # Gradients that backward returns are read as releases do where they are looked at,
                 # otherwise as the documents do.
                 of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
                 with as_releases() if of_gradients else nullcontext():
@@ -190,7 +190,7 @@ class Run:
     def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.
 
-        InputGradients that the backend refuses in the first are what the second finds: a broken
+        Gradients that the backend refuses in the first are what the second finds: a broken
         contract.
         """
         is_checked = self.expect.gradient != "unchecked"

@@ -408,7 +408,7 @@ class TensorFunction:
     def in_places(
         self, gradients: Sequence[Tensor | None], present: Iterable[bool]
     ) -> InputGradients:
-        """InputGradients as arrays, in the places of those that are present."""
+        """Gradients as arrays, in the places of those that are present."""
         return map_present(self.backend.array, with_gaps(gradients, present))
 
     def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
