@@ -15,7 +15,7 @@ IMPLEMENTED = "the protocol, and the class that implements it"
 PUBLIC = "the function of the Python interface, and the command that does the same on the command line"
 FORMAT = "what is reported in a format: of a run, and of a matrix"
 ACCEPTED = {
-    "Reruns": ("case/function checking/problem", IMPLEMENTED),
+    "Recomputation": ("backends/recomputation checking/problem", IMPLEMENTED),
     "as_html": ("conformance/matrix_formats report/html", FORMAT),
     "as_json": ("conformance/matrix_formats report/record", FORMAT),
     "as_markdown": ("conformance/matrix_formats report/markdown", FORMAT),

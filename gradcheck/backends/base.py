@@ -12,7 +12,6 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from gradcheck.backends.recomputation import Recomputation
     from pylayer.watch.layers import LayerObserver
 
 Array = Any
@@ -21,7 +20,7 @@ Tensor = Any
 Tensors = list[Tensor]
 Cotangents = Sequence[Array | None]
 """One per output, None for an output that takes no part."""
-Gradients = list[Array | None]
+InputGradients = list[Array | None]
 """One per input, None where there is none."""
 
 Spot = tuple[CodeType, int]
@@ -49,7 +48,7 @@ class Computed(Protocol):
     def forward(self, arrays: Sequence[Array], /) -> list[Array]:
         """The outputs."""
 
-    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents, /) -> Gradients:
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents, /) -> InputGradients:
         """The gradients of the inputs."""
 
 
@@ -110,8 +109,11 @@ class Backend(Protocol):
         sources: Sequence[Any],
         original: Computed | None = None,
         takes_gradients: bool = False,
-    ) -> Recomputation | None:
-        """The function computed again, perturbed or recorded; None where the backend cannot."""
+    ) -> Any:
+        """The function computed again, perturbed or recorded; None where the backend cannot.
+
+        See `gradcheck.backends.recomputation.Recomputation`.
+        """
         return None
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:

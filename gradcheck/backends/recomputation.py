@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from gradcheck.backends.base import Array, Computed, Cotangents, Gradients, Recordable
+from gradcheck.backends.base import Array, Computed, Cotangents, InputGradients, Recordable
 from gradcheck.backends.recording import (
     NOT_THE_USERS,
     Perturbation,
@@ -82,7 +82,7 @@ class Recomputation:
         cotangents: Cotangents,
         perturbation: Perturbation | None = None,
         own: bool = False,
-    ) -> Gradients:
+    ) -> InputGradients:
         """As `Problem.vjp`."""
         return self.run(self.vjp, perturbation, own, inputs, cotangents)  # type: ignore[no-any-return]
 

@@ -40,7 +40,7 @@ NARROW = {
 Perturbation = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's
 number on the tape, or -1 where nothing is recorded."""
-Rule = tuple[Vjp, Sequence[Any], Sequence[int] | None]
+VjpRule = tuple[Vjp, Sequence[Any], Sequence[int] | None]
 """The vjp of an input, what it reads, and the input's shape."""
 
 
@@ -60,7 +60,7 @@ class Step:
     called: Spot | None
     """Where the user's code calls the function that the spot is in, if it does."""
 
-    def rules(self) -> Iterator[Rule]:
+    def rules(self) -> Iterator[VjpRule]:
         """The rules of its inputs; that of a list comes once for each of its items."""
         return zip(self.node.op.vjps, self.node.plain_values(), self.node.shapes)  # noqa: B905
 
@@ -247,7 +247,7 @@ class Recording(Watch):
         """Note a decision if it was made on something that depends on the inputs."""
         edges = [self.number_of(parent_of(value)) for value in inputs]
         if any(edge >= 0 for edge in edges):
-            arrays, spot = list(map(on_host, arrays_of(inputs))), self.spots()[0]
+            arrays, spot = list(map(on_host, operand_arrays(inputs))), self.spots()[0]
             self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), spot))
 
     # ----------------------------------------------------------------- what the engine tells
@@ -273,7 +273,7 @@ class Recording(Watch):
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
-            perturb_outputs(self.perturbation, op, out, arrays_of(inputs))
+            perturb_outputs(self.perturbation, op, out, operand_arrays(inputs))
         self.chose(op.name, op.arguments, inputs)
 
     def decided(self, tensor: Tensor) -> None:
@@ -320,7 +320,7 @@ class PerturbingWatch(Watch):
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
-            perturb_outputs(self.perturbation, op, out, arrays_of(inputs))
+            perturb_outputs(self.perturbation, op, out, operand_arrays(inputs))
 
     def left(self, tensor: Tensor, how: str) -> None:
         if how not in WALKS and is_differentiable(tensor.array):
@@ -353,7 +353,7 @@ class Reaching(Watch):
         self.note([tensor])
 
 
-def arrays_of(inputs: Sequence[Any]) -> list[Any]:
+def operand_arrays(inputs: Sequence[Any]) -> list[Any]:
     """The arrays of Tensors among the arguments of an operation; others unchanged."""
     return [getattr(value, "array", value) for value in inputs]
 

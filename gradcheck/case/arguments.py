@@ -94,7 +94,7 @@ def tensor_function(
         given = {name: without_marks(name, value, stands) for name, value in given.items()}
     for number, value in enumerate(given.values()):
         check_argument(number, value)
-    arrays, stopped = arrays_of(backend, given)
+    arrays, stopped = argument_arrays(backend, given)
     dtypes = {name: array.dtype.name for name, array in arrays.items()}
 
     def call_of(function: Any) -> Call:
@@ -112,7 +112,9 @@ def tensor_function(
     return made
 
 
-def arrays_of(backend: Backend, given: Mapping[str, Any]) -> tuple[dict[str, Array], list[str]]:
+def argument_arrays(
+    backend: Backend, given: Mapping[str, Any]
+) -> tuple[dict[str, Array], list[str]]:
     """The Tensors and arrays among arguments, as arrays, and which of them need no gradient.
 
     Raises:

@@ -16,7 +16,6 @@ from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.foreign_frameworks import ForeignFrameworkError
 from gradcheck.case.function import output_names, preserved_global_state
 from gradcheck.case.gradient_check import (
-    GREEN,
     SEVERITY,
     Expectation,
     Finding,
@@ -40,7 +39,7 @@ from gradcheck.case.user_code import (
 )
 from gradcheck.case.values import has_drawn, left_by, message_matches, mismatch, value_of
 from gradcheck.case.world_call import WorldLayer
-from gradcheck.result import GradientSummary, Result, Status, Value
+from gradcheck.result import GREEN, GradientSummary, Result, Status, Value
 from gradcheck.spec.model import is_static
 from gradcheck.support.foreign import described, text_of
 from pylayer.layer.py_layer import as_releases

@@ -21,18 +21,24 @@ from gradcheck.backends.base import (
     Array,
     Backend,
     Cotangents,
-    Gradients,
+    InputGradients,
     Recordable,
     RecordableCall,
     Tensor,
-    flat_tensors,
     is_differentiable,
 )
 from gradcheck.case.broken_contracts import NoGradient
 from gradcheck.case.layer_calls import LayerCalls
-from gradcheck.case.observe import ELSEWHERE, observe, values_elsewhere
+from gradcheck.case.observe import (
+    ELSEWHERE,
+    LayerContracts,
+    identical,
+    starts_for,
+    tensors_in,
+    values_elsewhere,
+)
 from gradcheck.case.reachable import leaves_of, unnamed, unused_name
-from gradcheck.checking.problem import Problem
+from gradcheck.checking.problem import Observation, Problem
 from gradcheck.result import GradientSummary
 from gradcheck.spec.containers import in_variables
 
@@ -238,8 +244,7 @@ class TensorFunction:
 
     def outputs(self, returned: Any) -> list[Tensor]:
         """The Tensors among what the call returned."""
-        tensor_type = self.backend.paddle.Tensor
-        return flat_tensors(returned, lambda value: isinstance(value, tensor_type))
+        return tensors_in(self.backend, returned)
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs that claim a gradient, with the inputs bound to `tensors`."""
@@ -359,7 +364,7 @@ class TensorFunction:
             output_names=[*compress(output_names(len(first.outputs)), first.claimed)],
             forward=self.forward,
             vjp=self.vjp,
-            observe=functools.partial(observe, self),
+            observe=self.observe,
             outputs=[*compress(first.outputs, first.claimed)],
             reruns=self.recomputation(lambda function: function),
         )
@@ -370,15 +375,16 @@ class TensorFunction:
         """A part of the function computed again, by its twin if it has one."""
         recorder = self.twin or self
         original = None if recorder is self else part(self)
-        return recorder.backend.recomputation(
+        computed: Recomputation | None = recorder.backend.recomputation(
             part(recorder), recorder.sources, original, takes_gradients
         )
+        return computed
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs, computed in the grad mode in which users take gradients."""
         return [self.backend.array(t) for t in self.checked_outputs(self.bound(arrays))]
 
-    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> Gradients:
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         """The gradients of the inputs; None where none is needed or defined.
 
         Raises:
@@ -399,7 +405,9 @@ class TensorFunction:
                 raise NoGradient(f"a gradient {dtypes}", name)
         return gradients
 
-    def in_places(self, gradients: Sequence[Tensor | None], present: Iterable[bool]) -> Gradients:
+    def in_places(
+        self, gradients: Sequence[Tensor | None], present: Iterable[bool]
+    ) -> InputGradients:
         """Gradients as arrays, in the places of those that are present."""
         return map_present(self.backend.array, with_gaps(gradients, present))
 
@@ -411,6 +419,53 @@ class TensorFunction:
     def layer_calls(self) -> LayerCalls:
         """The layers of the evaluations at these arrays."""
         return self.calls
+
+    def observe(self, cotangents: Cotangents) -> Observation:
+        """Run forward and backward once and compare inputs and cotangents before and after.
+
+        Between the two forward runs at other values, as it does when the layer is used twice.
+
+        Raises:
+            NoGradient: a backward on the way returned integers or booleans.
+        """
+        inputs, array = self.tensors(), self.backend.array
+        values = {name: array(t).copy() for name, t in inputs.items()}
+        versions = {name: t.inplace_version for name, t in inputs.items()}
+        given = [name for name in inputs if name not in self.closed_over]
+        layers = LayerContracts(self.backend, inputs)
+
+        def changed() -> list[str]:
+            return [name for name in given if not identical(array(inputs[name]), values[name])]
+
+        with layers.watching():
+            outputs = self.checked_outputs(inputs)
+            arrays = [array(out).copy() for out in outputs]
+            starts = starts_for(self.backend, arrays, cotangents)
+            by_forward = changed()
+            # An operation in place says that the change is meant; where a gradient is taken that
+            # makes no difference.
+            in_place = [
+                name
+                for name in by_forward
+                if inputs[name].stop_gradient and inputs[name].inplace_version != versions[name]
+            ]
+            interrupted = self.run_elsewhere()
+            needed = [not t.stop_gradient for t in inputs.values()]
+            gradients = self.gradients(outputs, starts, [*compress(inputs.values(), needed)])
+        if layers.dtype_without_derivatives:
+            raise NoGradient(f"a gradient of dtype {layers.dtype_without_derivatives}")
+        self.marks = layers.marks()
+        not_meant = [name for name in by_forward if name not in in_place]
+        late = [name for name in changed() if name not in by_forward]
+        return Observation(
+            changed_by_forward=tuple(dict.fromkeys([*not_meant, *layers.changed_by_forward])),
+            changed_in_place=tuple(in_place),
+            changed_by_backward=tuple(dict.fromkeys([*late, *layers.changed_by_backward])),
+            aliased=tuple(layers.aliased),
+            outputs=arrays,
+            gradients=self.in_places(gradients, needed),
+            interrupted=interrupted,
+        )
 
     def run_elsewhere(self) -> bool:
         """Run forward at other values of the inputs, and drop what it gives.
@@ -464,7 +519,7 @@ class TensorFunction:
         arrays: Sequence[Array],
         cotangents: Cotangents,
         second: Cotangents,
-    ) -> Gradients:
+    ) -> InputGradients:
         """The gradients, of inputs and cotangents, of the first gradients times `second`."""
         inputs, starts = self.bound(arrays), self.starts(cotangents, False)
         wanted, given = self.wanted(inputs), [s for s in starts if s is not None]
@@ -481,7 +536,7 @@ class GradientFunction:
     active: list[bool]
     """Per output, whether it has a cotangent."""
 
-    def split(self, arrays: Sequence[Array]) -> tuple[Sequence[Array], Gradients]:
+    def split(self, arrays: Sequence[Array]) -> tuple[Sequence[Array], InputGradients]:
         """The inputs, and the cotangents of all outputs."""
         count = len(arrays) - sum(self.active)
         return arrays[:count], with_gaps(arrays[count:], self.active)
@@ -492,7 +547,7 @@ class GradientFunction:
         rows = zip(inputs, self.function.vjp(inputs, cotangents), strict=True)
         return [x * 0 if g is None else g for x, g in compress(rows, self.function.needed)]
 
-    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> Gradients:
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         """The second gradients."""
         return self.function.double_vjp(*self.split(arrays), cotangents)
 

@@ -41,6 +41,7 @@ from gradcheck.checking.problem import Problem
 from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
 from gradcheck.result import (
+    GREEN,
     MOST_LISTED,
     UNFINISHED,
     Diagnosis,
@@ -53,7 +54,6 @@ from gradcheck.support.foreign import described
 if TYPE_CHECKING:
     from gradcheck.spec.model import Expect
 
-GREEN = (Status.PASS, Status.KINK)
 Mode = Literal["auto", "probe", "full"]
 Effort = Literal["usual", "full"]
 """How much is spent on naming what is wrong."""

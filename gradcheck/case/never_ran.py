@@ -15,7 +15,7 @@ from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.layer_calls import LAYER_LIBRARIES, Way, subclasses
 from gradcheck.case.names_in_code import CLOSED, is_installed, names_in, references_of_function
-from gradcheck.result import Diagnosis, GradientSummary, Status
+from gradcheck.result import GREEN, Diagnosis, GradientSummary, Status
 
 CODE = "GC125"
 APPLY_OVERRIDDEN = "its apply is overridden, and does not call PyLayer's apply"
@@ -27,7 +27,6 @@ NOT_CALLED = "its module holds it, and does not call it"
 NOT_GIVEN = "it was not handed to static_pylayer"
 CERTAIN = (APPLY_OVERRIDDEN, FORWARD_DIRECT)
 """Reasons that also explain a gradient that is wrong, or that there is none."""
-GREEN = (Status.PASS, Status.KINK)
 
 
 def with_backwards_that_ran(function: TensorFunction, summary: GradientSummary) -> GradientSummary:

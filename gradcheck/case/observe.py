@@ -1,24 +1,25 @@
-"""One forward and backward of a function, and what they do beside giving their results."""
+"""The contracts that layers are seen to break while a function runs."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, is_differentiable
-from gradcheck.case.broken_contracts import NoGradient
+from gradcheck.backends.base import (
+    Array,
+    Backend,
+    Cotangents,
+    Tensor,
+    flat_tensors,
+    is_differentiable,
+)
 from gradcheck.case.layer_calls import Wrap, wrapped_methods
-from gradcheck.checking.problem import Observation
-
-if TYPE_CHECKING:
-    from gradcheck.case.function import TensorFunction
 
 GAVE_LESS = "the documents ask for one gradient per Tensor input"
 """Marks a verdict on a backward that left gradients out, or returned None for one: it was read as
@@ -31,55 +32,10 @@ far more than rounding; a forward that insists on sums of 1 or orthogonal column
 """
 
 
-def observe(function: TensorFunction, cotangents: Cotangents) -> Observation:
-    """Run forward and backward once and compare inputs and cotangents before and after.
-
-    Between the two forward runs at other values, as it does when the layer is used twice.
-
-    Raises:
-        NoGradient: a backward on the way returned integers or booleans.
-    """
-    inputs, array = function.tensors(), function.backend.array
-    values = {name: array(t).copy() for name, t in inputs.items()}
-    versions = {name: t.inplace_version for name, t in inputs.items()}
-    given = [name for name in inputs if name not in function.closed_over]
-    layers = LayerContracts(function, inputs)
-
-    def changed() -> list[str]:
-        return [name for name in given if not identical(array(inputs[name]), values[name])]
-
-    wraps: dict[str, Wrap] = {"forward": layers.watch_forward, "backward": layers.watch_backward}
-    with wrapped_methods(function.backend.paddle.autograd.PyLayer, wraps):
-        outputs = function.checked_outputs(inputs)
-        arrays = [array(out).copy() for out in outputs]
-        starts = starts_for(function.backend, arrays, cotangents)
-        by_forward = changed()
-        # An operation in place says that the change is meant; where a gradient is taken that makes
-        # no difference.
-        in_place = [
-            name
-            for name in by_forward
-            if inputs[name].stop_gradient and inputs[name].inplace_version != versions[name]
-        ]
-        interrupted = function.run_elsewhere()
-        needed = [not t.stop_gradient for t in inputs.values()]
-        wanted = compress(inputs.values(), needed)
-        gradients = function.gradients(outputs, starts, [*wanted])
-    if layers.dtype_without_derivatives:
-        raise NoGradient(f"a gradient of dtype {layers.dtype_without_derivatives}")
-    seen = {GAVE_LESS: layers.gave_less, GAVE_OTHER_SHAPES: layers.gave_other_shapes}
-    function.marks = [mark for mark, is_seen in seen.items() if is_seen]
-    not_meant = [name for name in by_forward if name not in in_place]
-    late = [name for name in changed() if name not in by_forward]
-    return Observation(
-        changed_by_forward=tuple(dict.fromkeys([*not_meant, *layers.changed_by_forward])),
-        changed_in_place=tuple(in_place),
-        changed_by_backward=tuple(dict.fromkeys([*late, *layers.changed_by_backward])),
-        aliased=tuple(layers.aliased),
-        outputs=arrays,
-        gradients=function.in_places(gradients, needed),
-        interrupted=interrupted,
-    )
+def tensors_in(backend: Backend, value: Any) -> list[Tensor]:
+    """The Tensors in what a layer takes or returns, at any depth of lists, tuples and dicts."""
+    tensor_type = backend.paddle.Tensor
+    return flat_tensors(value, lambda item: isinstance(item, tensor_type))
 
 
 def starts_for(
@@ -134,12 +90,14 @@ class LayerContracts:
     """What PyLayers are seen to do with their arguments, cotangents and gradients.
 
     Args:
+        backend: of the layers.
         inputs: of the function that the layers are in.
     """
 
-    def __init__(self, function: TensorFunction, inputs: dict[str, Tensor]) -> None:
-        self.tensors_in, self.inputs = function.outputs, inputs
-        self.array, self.overlap = function.backend.array, function.backend.overlap
+    def __init__(self, backend: Backend, inputs: dict[str, Tensor]) -> None:
+        self.tensors_in, self.inputs = functools.partial(tensors_in, backend), inputs
+        self.array, self.overlap = backend.array, backend.overlap
+        self.base: type = backend.paddle.autograd.PyLayer
         self.forward_calls: dict[int, ForwardCall] = {}
         """By the id of the context."""
         self.changed_by_forward: list[str] = []
@@ -153,6 +111,16 @@ class LayerContracts:
         """Whether a backward returned fewer gradients than the documents ask for."""
         self.gave_other_shapes = False
         """Whether a backward returned a gradient of another shape than its input."""
+
+    def watching(self) -> AbstractContextManager[None]:
+        """A block in which all layers are watched."""
+        wraps: dict[str, Wrap] = {"forward": self.watch_forward, "backward": self.watch_backward}
+        return wrapped_methods(self.base, wraps)
+
+    def marks(self) -> list[str]:
+        """The words for what releases do not look at."""
+        seen = {GAVE_LESS: self.gave_less, GAVE_OTHER_SHAPES: self.gave_other_shapes}
+        return [mark for mark, is_seen in seen.items() if is_seen]
 
     def watch_forward(
         self, owner: type, forward: Callable[..., Any], position: int

@@ -16,7 +16,7 @@ from gradcheck.backends.base import (
     Array,
     Backend,
     Cotangents,
-    Gradients,
+    InputGradients,
     Recordable,
     Tensor,
     flat_tensors,
@@ -88,7 +88,7 @@ class StaticLayer(ScenarioLayer):
         arrays: Sequence[Array],
         cotangents: Sequence[Array] = (),
         seconds: Sequence[Array] = (),
-    ) -> Gradients:
+    ) -> InputGradients:
         """A derivative: 0 for the outputs, 1 for the gradients, 2 for the gradients of those.
 
         Args:
@@ -184,7 +184,7 @@ class StaticLayer(ScenarioLayer):
         claimed = self.program(0, (), arrays).claimed
         return [*compress(self.run(0, (), arrays), claimed)]
 
-    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> Gradients:
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         active, given = present(cotangents)
         if not given:
             return [None] * len(arrays)
@@ -195,7 +195,7 @@ class StaticLayer(ScenarioLayer):
         arrays: Sequence[Array],
         cotangents: Cotangents,
         second: Cotangents,
-    ) -> Gradients:
+    ) -> InputGradients:
         active, given = present(cotangents)
         pairs = zip(compress(arrays, self.needed), second, strict=True)
         seconds = [x * 0 if c is None else c for x, c in pairs]

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, flat_tensors
+from gradcheck.backends.base import Array, Backend, Cotangents, Tensor
 from gradcheck.case.function import Call, gradients_of, map_present, output_names, with_gaps
 from gradcheck.case.layer_calls import LayerCalls, Way
-from gradcheck.case.observe import starts_for
+from gradcheck.case.observe import starts_for, tensors_in
 from gradcheck.spec.containers import inside
 from gradcheck.spec.literals import Stands
 from pylayer.distributed.rank import current
@@ -155,8 +155,7 @@ class OnRank:
 
     def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs, as part of the graph that the inputs are in."""
-        tensor_type = self.backend.paddle.Tensor
-        return flat_tensors(self.call(tensors), lambda value: isinstance(value, tensor_type))
+        return tensors_in(self.backend, self.call(tensors))
 
     def forward(
         self, arrays: dict[str, Array], needed: dict[str, bool], spared: Sequence[str] = ()

@@ -314,16 +314,16 @@ class WorldCall:
         Args:
             again: gives the arrays where some calls are spared.
         """
-        if observers or not missing(arrays):
+        if observers or not count_missing(arrays):
             return
         begun = set(chain(*self.each("begun")))
         if not begun:
             return
-        fewest = missing(again(begun))
+        fewest = count_missing(again(begun))
         known = tuple(name for code, name in self.broken if code == "GC165")
         for call in sorted(begun):
             is_known = any(name.startswith(call) for name in known)
-            if not is_known and missing(again(begun - {call})) > fewest:
+            if not is_known and count_missing(again(begun - {call})) > fewest:
                 text = f"what {call} gives is read before it is waited for"
                 until = "until then it may be anything"
                 self.broken["GC165", call] = Diagnosis.of("GC165", f"{text}: {until}")
@@ -364,7 +364,7 @@ class WorldCall:
         return f"all of {match[1]}[rank {match[2]}]{rest}"
 
 
-def missing(arrays: Iterable[Array | None]) -> int:
+def count_missing(arrays: Iterable[Array | None]) -> int:
     """How many numbers are missing in arrays."""
     return sum(
         int(np.isnan(a).sum()) for a in arrays if a is not None and a.dtype.kind not in "iub"
