@@ -120,8 +120,10 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
     if shape == "scalar":
         return ()
     if not _SHAPE.fullmatch(shape):
+        meant = "x".join(re.findall(r"\d+", shape)) or "3x4"
         raise InputWordError(
-            f"{shape!r} is no shape: write sizes with x between them, such as 3x4, or scalar"
+            f"{shape!r} is no shape: write {meant}: sizes with x between them, such as 3x4, or "
+            "scalar; sizes that explore draws are capital letters"
         )
     sizes = tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
     if len(sizes) > MAX_DIMENSIONS:

@@ -38,7 +38,7 @@ def test_letters_are_free_sizes_where_they_are_allowed():
 WRONG = {
     "x": "write NAME=",
     "x=": "what shape has it? Write x=3x4",
-    "x=3,4": "'3,4' is no shape: write sizes with x between them, such as 3x4",
+    "x=3,4": "'3,4' is no shape: write 3x4",
     "x=BxC": "B is a free size, which `gradcheck explore` draws",
     "x=3:float46": "did you mean float64",
     "x=3:stop": "did you mean stopped",
