@@ -115,14 +115,19 @@ ALIASES = {
 """Other names of functions."""
 
 
-def takes_name(function: Callable[..., Any]) -> bool:
-    """Whether a function of ours lacks the ``name`` that Paddle's take, which does nothing."""
+def place_of_name(function: Callable[..., Any]) -> int | None:
+    """Where Paddle's functions take a last argument ``name`` that one of ours lacks; None if it
+    does not lack one, and below 0 if its arguments may be any number.
+
+    The name does nothing. The code of Paddle's own layers gives it by its place.
+    """
     ours = isinstance(function, FunctionType) and function.__module__.startswith("pylayer.ops.")
-    return (
-        ours
-        and not hasattr(function, "op")
-        and "name" not in inspect.signature(function).parameters
-    )
+    if not ours or hasattr(function, "op"):
+        return None
+    code = inspect.unwrap(function).__code__
+    if "name" in code.co_varnames[: code.co_argcount]:
+        return None
+    return -1 if code.co_flags & inspect.CO_VARARGS else code.co_argcount
 
 
 @functools.cache
@@ -131,17 +136,20 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     given in both words.
     """
     words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_"), {})
-    sizes, drops_name = SIZES.get(name), takes_name(function)
-    if isinstance(function, type) or not (words or drops_name or sizes is not None):
+    sizes, place = SIZES.get(name), place_of_name(function)
+    is_usual = not words and sizes is None and place is None
+    if is_usual or isinstance(function, type):
         return function
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if sizes is not None and len(args) > sizes and isinstance(args[sizes], int):
             args = (*args[:sizes], list(args[sizes:]))
+        if place is not None and len(args) == place + 1 > 0:
+            args = args[:-1]
         if not kwargs:
             return function(*args)
-        if drops_name:
+        if place is not None:
             kwargs.pop("name", None)
         if kwargs.get("out", call) is None:  # as NumPy's functions call the methods of their names
             del kwargs["out"]
