@@ -1,6 +1,7 @@
-"""The bundled autograd engine on NumPy and CuPy arrays, with the part of Paddle's surface that custom layers use.
+"""The bundled autograd engine: NumPy and CuPy arrays, and the Paddle names that custom layers use.
 
-``import pylayer`` registers nothing; `install_paddle` makes ``import paddle`` mean the engine in this process.
+``import pylayer`` registers nothing; after `install_paddle`, ``import paddle`` in this process
+imports the engine.
 """
 
 from __future__ import annotations

@@ -23,7 +23,14 @@ import pylayer
 from gradcheck.backends.base import Cotangents, Spot, is_differentiable
 from pylayer.tape.grad_mode import enable_grad
 from pylayer.tape.graph import Node, Output
-from pylayer.tape.node import OpNode, PackedSaved, SeveralOutputs, apply_rule, parent_of, unbroadcast
+from pylayer.tape.node import (
+    OpNode,
+    PackedSaved,
+    SeveralOutputs,
+    apply_rule,
+    parent_of,
+    unbroadcast,
+)
 from pylayer.tape.vjp import Row, Vjp, raw_ops
 from pylayer.tensor.array import XP, Array, to_numpy
 from pylayer.tensor.tensor import Tensor

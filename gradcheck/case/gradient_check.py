@@ -99,12 +99,18 @@ def check_gradient(
     # steps lead out of the domain, weights of what is not seen overflow
     with np.errstate(all="ignore"):
         check, found = checked(problem, seed, rtol or 0.0, mode != "probe", precision)
-        if mode == "full" and found.verdict is Status.PASS and not any(bool(m.any()) for m in check.point.infinite):
+        if (
+            mode == "full"
+            and found.verdict is Status.PASS
+            and not any(bool(m.any()) for m in check.point.infinite)
+        ):
             wrong = all_wrong_entries(check.prober)
             check.certified |= wrong == []
             found = CheckOutcome(Status.FAIL, wrong=wrong) if wrong else found
         if found.probe is None or found.verdict is not Status.FAIL:
-            return summary_of(check, found, WrongEntries(found.wrong, exhaustive=found.exhaustive), listed)
+            return summary_of(
+                check, found, WrongEntries(found.wrong, exhaustive=found.exhaustive), listed
+            )
         prober = found.prober or check.prober
         prober.point.spent.deadline = deadline
         named, details = name_wrong(prober, found.probe, listed, effort == "full")

@@ -307,7 +307,9 @@ class CauseSearch:
             for k in group:
                 direction[k] = random_direction(start[k], scale_of(start[k]), random)
             errors.append(
-                directional_derivative([self.claimed[k].error for k in group], [direction[k] for k in group])
+                directional_derivative(
+                    [self.claimed[k].error for k in group], [direction[k] for k in group]
+                )
             )
             sides = []
             for h in (step, -step):

@@ -33,8 +33,9 @@ class Observation:
 
 
 class Recomputation(Protocol):
-    """The function computed again, casts to fewer digits left out, with a `change` of every result on the way; with
-    `own`, casts and all as the user runs it."""
+    """The function computed again, without casts to narrower dtypes, and with a `change` of every
+    result on the way; with `own`, as the user runs it, casts included.
+    """
 
     left_out: set[str]
     """The names of the dtypes of casts that were left out so far."""

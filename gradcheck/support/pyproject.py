@@ -45,7 +45,8 @@ def root_of(start: Path) -> Path:
 
 
 def roots(folder: Path | None = None) -> list[Path]:
-    """The folders in which a user's modules are looked for: `folder`, the current one, the project's root and its src.
+    """Return the folders in which a user's modules are looked for: `folder`, the current one, the
+    project's root and its src.
 
     The root is where the pyproject.toml is that is the nearest to `folder`.
     """

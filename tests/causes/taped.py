@@ -57,9 +57,7 @@ def rounding_of(point: Point, cotangent: Array) -> list[Array]:
 
 def drawn(point: Point, count: int) -> list[Array]:
     """Random cotangents, flat."""
-    return [
-        np.random.default_rng(k).standard_normal(point.outputs.vector.size) for k in range(count)
-    ]
+    return [np.random.default_rng(k).standard_normal(point.outputs.vector.size) for k in range(count)]
 
 
 def unasked(ctx: Any, *cotangents: Any) -> Any:

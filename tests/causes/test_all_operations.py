@@ -17,22 +17,13 @@ from gradcheck.checking.point import Point
 from pylayer.tape.vjp import OPS
 from pylayer.tensor.tensor import Tensor
 
-CALLS = [
-    (name, arguments)
-    for name, rows in SAMPLES.items()
-    if OPS[name].differentiable
-    for arguments in rows
-]
+CALLS = [(name, arguments) for name, rows in SAMPLES.items() if OPS[name].differentiable for arguments in rows]
 
 
 def split(name: str, arguments: tuple[Any, ...]) -> tuple[list[np.ndarray], Any]:
     """The floating inputs of an operation, and its call on Tensors in their place."""
     row = OPS[name]
-    given = (
-        list(arguments[0])
-        if row.many
-        else [arguments[k] for k in row.positions if k < len(arguments)]
-    )
+    given = list(arguments[0]) if row.many else [arguments[k] for k in row.positions if k < len(arguments)]
     arrays = [a for a in given if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
 
     def call(*tensors: Tensor) -> Any:
@@ -57,9 +48,7 @@ def split(name: str, arguments: tuple[Any, ...]) -> tuple[list[np.ndarray], Any]
 
 
 @pytest.mark.parametrize("dtype", few(["float64", "float32"], 1))
-@pytest.mark.parametrize(
-    ("name", "arguments"), CALLS, ids=[f"{name}-{k}" for k, (name, _) in enumerate(CALLS)]
-)
+@pytest.mark.parametrize(("name", "arguments"), CALLS, ids=[f"{name}-{k}" for k, (name, _) in enumerate(CALLS)])
 def test_the_tape_knows_every_operation(name: str, arguments: tuple[Any, ...], dtype: str) -> None:
     arrays, call = split(name, arguments)
     point = Point(problem_of(lambda *x: call(*x), *(a.astype(dtype) for a in arrays)))
@@ -71,6 +60,4 @@ def test_the_tape_knows_every_operation(name: str, arguments: tuple[Any, ...], d
         assert (abs(g - claim) <= bar + 1e-300).all()
     assert all(len(kink.inputs) == tape.recording.inputs for kink in kinks(tape))
     for wrong in (lambda g: 2 * g, lambda g: g[::-1] if g.ndim else g, np.sin):
-        explained_by_tape(
-            point, [(u, [wrong(g) for g in point.by_tape(u)]) for u in draws], bars, np.inf
-        )
+        explained_by_tape(point, [(u, [wrong(g) for g in point.by_tape(u)]) for u in draws], bars, np.inf)

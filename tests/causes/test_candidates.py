@@ -18,9 +18,7 @@ RANDOM = np.random.default_rng(0)
 X, W, V = RANDOM.normal(size=(4, 3)), RANDOM.normal(size=(3, 5)), RANDOM.normal(size=(4, 5))
 
 
-def causes(
-    forward: Callable[..., Any], backward: Callable[..., Any], *inputs: Any
-) -> list[Diagnosis]:
+def causes(forward: Callable[..., Any], backward: Callable[..., Any], *inputs: Any) -> list[Diagnosis]:
     result = gradcheck.check(forward, *inputs, backward=backward)
     assert result.verdict is Status.FAIL
     return list(result.diagnosis)
@@ -130,9 +128,7 @@ def softmax(z: Any) -> Any:
     ],
     ids=["power", "softmax over all", "softmax with another sign", "mean of four"],
 )  # fmt: skip
-def test_a_rule_that_is_wrong_is_told_by_what_is_wrong_in_it(
-    forward: Any, backward: Any, says: str
-) -> None:
+def test_a_rule_that_is_wrong_is_told_by_what_is_wrong_in_it(forward: Any, backward: Any, says: str) -> None:
     result = gradcheck.check(layer(forward, backward), abs(X) / 4)
     assert [says in cause.text for cause in result.diagnosis] == [True], result
 
@@ -142,17 +138,11 @@ def test_a_rule_that_is_wrong_is_told_by_what_is_wrong_in_it(
     (lambda k: np.linalg.eigvalsh(k, UPLO="U"),
      lambda k, g: (np.linalg.eigh(k)[1] * g) @ np.linalg.eigh(k)[1].T),
 ])  # fmt: skip
-def test_the_gradient_of_a_symmetric_matrix_is_told_where_one_triangle_is_read(
-    forward: Any, slope: Any
-) -> None:
+def test_the_gradient_of_a_symmetric_matrix_is_told_where_one_triangle_is_read(forward: Any, slope: Any) -> None:
     k = W @ W.T + 3 * np.eye(3)
     (cause,) = causes(forward, slope, k)
-    assert cause.text.endswith(
-        "the gradient of a symmetric matrix, of which one triangle alone is read"
-    )
-    assert gradcheck.check(
-        lambda k: forward((k + k.T) / 2), k, backward=lambda k, g: slope((k + k.T) / 2, g)
-    )
+    assert cause.text.endswith("the gradient of a symmetric matrix, of which one triangle alone is read")
+    assert gradcheck.check(lambda k: forward((k + k.T) / 2), k, backward=lambda k, g: slope((k + k.T) / 2, g))
 
 
 def test_a_factor_that_a_loop_forgets_is_named() -> None:
@@ -247,9 +237,7 @@ def product_of_logs(x: Any, t: Any) -> Any:
         ),
     ],
 )
-def test_a_share_of_the_wrong_sign_is_no_rule_that_reads_another_value(
-    forward: Any, slopes: Any
-) -> None:
+def test_a_share_of_the_wrong_sign_is_no_rule_that_reads_another_value(forward: Any, slopes: Any) -> None:
     def backward(x: Any, t: Any, g: Any) -> Any:
         first, second = slopes(x, t)
         return g * first, (g * second).sum()
@@ -278,9 +266,7 @@ def test_a_bound_is_no_factor_that_is_left_out(forward: Any, inside: Any) -> Non
         d = g * inside(s, right)
         return d, -d.sum(1, keepdims=True)
 
-    for cause in causes(
-        forward, backward, RANDOM.normal(size=(6, 5)), 0.3 * RANDOM.normal(size=(6, 1))
-    ):
+    for cause in causes(forward, backward, RANDOM.normal(size=(6, 5)), 0.3 * RANDOM.normal(size=(6, 1))):
         assert "out in the rule" not in cause.text
 
 
@@ -293,9 +279,7 @@ def corners(f: Any) -> Any:
 
 
 def test_a_run_that_has_no_share_is_no_exception() -> None:
-    def backward(
-        f: Any, g: Any
-    ) -> Any:  # of 1 − f the sign is forgotten; in the last run none of it is read
+    def backward(f: Any, g: Any) -> Any:  # of 1 − f the sign is forgotten; in the last run none of it is read
         slope = 0 * f
         for bits in ((0, 0), (1, 0), (0, 1), (1, 1)):
             w = np.where(bits, f, 1 - f)
@@ -312,14 +296,10 @@ def between(p: Any, q: Any) -> Any:
 
 
 def test_what_one_number_on_the_way_is_multiplied_by_is_not_told() -> None:
-    def backward(
-        p: Any, q: Any, g: Any
-    ) -> Any:  # of the quotient's first part the second share is forgotten
+    def backward(p: Any, q: Any, g: Any) -> Any:  # of the quotient's first part the second share is forgotten
         w = np.arccos(p @ q)
         s, a, b = np.sin(w), np.sin(0.7 * w) / np.sin(w), np.sin(0.3 * w) / np.sin(w)
-        dw = (g @ p) * 0.7 * np.cos(0.7 * w) / s + (g @ q) * (
-            0.3 * np.cos(0.3 * w) - b * np.cos(w)
-        ) / s
+        dw = (g @ p) * 0.7 * np.cos(0.7 * w) / s + (g @ q) * (0.3 * np.cos(0.3 * w) - b * np.cos(w)) / s
         dc = -dw / np.sqrt(1 - (p @ q) ** 2)
         return a * g + dc * q, b * g + dc * p
 

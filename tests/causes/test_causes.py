@@ -22,9 +22,7 @@ from gradcheck.result import Diagnosis, GradientSummary, Status
 F = paddle.nn.functional
 
 
-def causes(
-    forward: Callable[..., Any], backward: Callable[..., Any], *arrays: np.ndarray
-) -> list[Diagnosis]:
+def causes(forward: Callable[..., Any], backward: Callable[..., Any], *arrays: np.ndarray) -> list[Diagnosis]:
     """What explains a backward at arrays."""
     point = Point(problem_of(layer(forward, backward), *arrays))
     draws = drawn(point, 3)
@@ -52,9 +50,7 @@ def normed_backward(mean: float = 1, share: float = 1, epsilon: float = 1e-3) ->
         v = (c * c).mean(-1, keepdim=True)
         s = paddle.rsqrt(v + 1e-3)
         n = c * paddle.rsqrt(v + epsilon)
-        return s * (
-            g - mean * g.mean(-1, keepdim=True) - share * n * (g * n).mean(-1, keepdim=True) * s**0
-        )
+        return s * (g - mean * g.mean(-1, keepdim=True) - share * n * (g * n).mean(-1, keepdim=True) * s**0)
 
     return backward
 
@@ -74,9 +70,7 @@ def gated_backward(rule: Callable[[Any], Any], swapped: bool = False) -> Callabl
     def backward(x: Any, w: Any, g: Any) -> Any:
         t = paddle.tanh(paddle.matmul(x, w))
         da = g * x * rule(t)
-        return paddle.matmul(da, w, transpose_y=not swapped) + g * t, paddle.matmul(
-            x, da, transpose_x=True
-        )
+        return paddle.matmul(da, w, transpose_y=not swapped) + g * t, paddle.matmul(x, da, transpose_x=True)
 
     return backward
 
@@ -160,11 +154,7 @@ def test_the_mistake_and_its_line_are_named(
     assert line in found.source_line
     first = forward.__code__.co_firstlineno
     assert found.line.startswith(f"{__file__}:")
-    assert (
-        first
-        <= int(found.line.rpartition(":")[2])
-        < first + len(inspect.getsourcelines(forward)[0])
-    )
+    assert first <= int(found.line.rpartition(":")[2]) < first + len(inspect.getsourcelines(forward)[0])
 
 
 def test_equivalent_lines_are_mentioned() -> None:
@@ -275,8 +265,7 @@ def test_a_mistake_in_a_loop_of_many_operations_is_found() -> None:
 def test_an_operation_inside_a_call_is_said_to_be_inside() -> None:
     (found,) = causes(lambda x: F.silu(x), lambda x, g: g * F.sigmoid(x), X)
     assert found.text == (
-        "backward ignores how the output depends on the sigmoid inside `F.silu(x)`, "
-        "as if it were a constant"
+        "backward ignores how the output depends on the sigmoid inside `F.silu(x)`, as if it were a constant"
     )
 
 
@@ -312,12 +301,8 @@ def test_a_forgotten_power_is_no_mean() -> None:
 def test_the_same_code_in_two_files_is_named_where_it_ran(tmp_path: Path) -> None:
     for name in ("old", "new"):
         path = tmp_path / f"{name}.py"
-        path.write_text(
-            "import pylayer.paddle as paddle\n\n\ndef forward(x):\n    return paddle.tanh(x)\n"
-        )
-        found = causes(
-            runpy.run_path(str(path))["forward"], lambda x, g: g * (1 - paddle.tanh(x)), X
-        )
+        path.write_text("import pylayer.paddle as paddle\n\n\ndef forward(x):\n    return paddle.tanh(x)\n")
+        found = causes(runpy.run_path(str(path))["forward"], lambda x, g: g * (1 - paddle.tanh(x)), X)
         assert [d.line for d in found] == [f"{path}:5"]
 
 
@@ -336,17 +321,13 @@ def test_one_number_is_never_explained(x: np.ndarray) -> None:
     assert causes(lambda x: paddle.tanh(x) * x, lambda x, g: g * 0.3, x) == []
 
 
-def test_the_panel_shows_the_line_as_a_compiler_would(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_panel_shows_the_line_as_a_compiler_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # of a file that is not below it, the name is shown
     found = causes(normed, normed_backward(mean=0), X)
     lines = gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=tuple(found)))
     number = normed.__code__.co_firstlineno + 1
     where = f"test_causes.py:{number}"
-    assert (
-        lines[0] == "likely: backward ignores how the output depends on m, as if it were a constant"
-    )
+    assert lines[0] == "likely: backward ignores how the output depends on m, as if it were a constant"
     assert lines[1] == f"  {where} │ m = x.mean(-1, keepdim=True)"
     carets = "^" * len("x.mean(-1, keepdim=True)")
     shown = f"  {' ' * len(where)} │     {carets} its share of the gradient is missing"

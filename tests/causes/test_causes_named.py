@@ -57,9 +57,7 @@ def test_the_line_of_a_mistake_is_named(case: Case, name: str) -> None:
         assert cause.source_line.strip() == right[number]
 
 
-@pytest.mark.parametrize(
-    "case", [norms.LAYER_NORM, attention.ATTENTION, recurrent.LSTM], ids=lambda case: case.name
-)
+@pytest.mark.parametrize("case", [norms.LAYER_NORM, attention.ATTENTION, recurrent.LSTM], ids=lambda case: case.name)
 def test_a_right_backward_has_no_cause(case: Case) -> None:
     result = gradcheck.check(case.layer, *inputs(case, 0))
     assert (result.verdict, result.diagnosis) == (Status.PASS, ())

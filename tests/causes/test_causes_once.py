@@ -51,9 +51,7 @@ def of_differences(factor: float) -> Callable[..., Any]:
         (0.5, "takes 1/2 times"),
     ],
 )
-def test_a_mistake_in_all_equal_computations_is_one(
-    forward: Callable[..., Any], factor: float, words: str
-) -> None:
+def test_a_mistake_in_all_equal_computations_is_one(forward: Callable[..., Any], factor: float, words: str) -> None:
     (found,) = causes(forward, of_differences(factor), random(3, 4), random(3, 4, seed=1))
     assert (found.code, found.inputs) == ("GC118", ("x1",))
     assert found.text.startswith(f"backward {words}")
@@ -69,9 +67,7 @@ def test_a_wrong_rule_in_all_equal_computations_is_one() -> None:
 
     (found,) = causes(of_the_same_value, backward, random(3, 4), random(3, 4, seed=1))
     assert found.code == "GC119"
-    assert (
-        found.text == "backward passes the gradient through `paddle.exp(z)` without its derivative"
-    )
+    assert found.text == "backward passes the gradient through `paddle.exp(z)` without its derivative"
 
 
 def test_a_mistake_in_one_of_two_that_differ_is_of_that_one() -> None:
@@ -250,9 +246,7 @@ def gates_backward(k: float) -> Callable[..., Any]:
         i, f, o, u = F.sigmoid(i), F.sigmoid(f), F.sigmoid(o), paddle.tanh(u)
         t = paddle.tanh(f * x + i * u)
         d = g * o * (1 - k * t * t)
-        z = paddle.concat(
-            [d * u * i * (1 - i), d * x * f * (1 - f), g * t * o * (1 - o), d * i * (1 - u * u)], -1
-        )
+        z = paddle.concat([d * u * i * (1 - i), d * x * f * (1 - f), g * t * o * (1 - o), d * i * (1 - u * u)], -1)
         return d * f + paddle.matmul(z, w, transpose_y=True), paddle.matmul(x, z, transpose_x=True)
 
     return backward
@@ -295,9 +289,7 @@ def test_all_wrong_entries_of_a_small_jacobian_are_listed_though_its_rows_differ
         lambda x, g: 1.001 * paddle.matmul(g * sizes, w, transpose_y=True),
     )
     found = gradcheck.check(wrong, random(1, 6)).wrong
-    assert {(e.index, e.output_index) for e in found} == {
-        ((0, i), (0, j)) for i in range(6) for j in range(6)
-    }
+    assert {(e.index, e.output_index) for e in found} == {((0, i), (0, j)) for i in range(6) for j in range(6)}
 
 
 def test_a_row_that_cancels_is_not_listed_for_its_rounding() -> None:
@@ -306,9 +298,9 @@ def test_a_row_that_cancels_is_not_listed_for_its_rounding() -> None:
 
     def backward(x: Any, s: Any, g: Any) -> Any:  # 3 below as above
         q = x / s
-        return g * ((q > -4) & (q < 3)).astype(g.dtype), (
-            3 * g * ((q < -4) | (q > 3)).astype(g.dtype)
-        ).sum().reshape([1])
+        return g * ((q > -4) & (q < 3)).astype(g.dtype), (3 * g * ((q < -4) | (q > 3)).astype(g.dtype)).sum().reshape(
+            [1]
+        )
 
     result = gradcheck.check(layer(limited, backward), 3 * random(4, 6), np.array([0.8]))
     assert result.wrong
@@ -412,15 +404,11 @@ def test_entries_of_which_nothing_is_known_keep_no_cause_from_being_found() -> N
     """The last key of a causal mask scores −1e9 everywhere but once: its gradient has no digit."""
 
     def attention(q: Any, k: Any, v: Any) -> Any:
-        score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(
-            paddle.full([5, 5], -1e9, "float64"), 1
-        )
+        score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(paddle.full([5, 5], -1e9, "float64"), 1)
         return paddle.matmul(F.softmax(score, -1), v)
 
     def backward(q: Any, k: Any, v: Any, g: Any) -> Any:
-        score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(
-            paddle.full([5, 5], -1e9, "float64"), 1
-        )
+        score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(paddle.full([5, 5], -1e9, "float64"), 1)
         p = F.softmax(score, -1)
         dp = paddle.matmul(g, v, transpose_y=True)
         ds = p * (dp - (p * dp).sum(-1, keepdim=True))
@@ -455,9 +443,7 @@ def test_numbers_that_are_written_one_by_one_are_no_obstacle() -> None:
         return paddle.to_tensor(np.array([v * np.exp(v) for v in values])) * w
 
     def backward(x: Any, w: Any, g: Any) -> Any:
-        return g * w * paddle.exp(x) * x, g * x * paddle.exp(
-            x
-        )  # the product rule's other term is lost
+        return g * w * paddle.exp(x) * x, g * x * paddle.exp(x)  # the product rule's other term is lost
 
     result = gradcheck.check(layer(forward, backward), random(4), random(4, seed=1))
     assert result.verdict is Status.FAIL
@@ -484,6 +470,4 @@ def test_entries_that_cancel_to_zero_contradict_a_cause() -> None:
     for seed in range(4):
         result = gradcheck.check(forward, 0.05 * random(40, seed=seed), backward=backward)
         assert result.verdict is Status.FAIL
-        assert not [d for d in result.diagnosis if d.code == "GC117"], (
-            "it is used, at the wrong element"
-        )
+        assert not [d for d in result.diagnosis if d.code == "GC117"], "it is used, at the wrong element"

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from gradcheck.causes.entries import halved
 
 
-@given(
-    st.integers(1, 300).flatmap(
-        lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), max_size=6))
-    )
-)
+@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), max_size=6))))
 def test_every_element_that_shows_is_found(case: tuple[int, set[int]]) -> None:
     size, wanted = case
     asked = []
@@ -29,9 +25,7 @@ def test_every_element_that_shows_is_found(case: tuple[int, set[int]]) -> None:
 
 @given(st.integers(1, 100), st.integers(1, 5))
 def test_they_are_found_one_by_one(size: int, most: int) -> None:
-    assert list(islice(halved(range(size), lambda places: True), most)) == list(
-        range(min(size, most))
-    )
+    assert list(islice(halved(range(size), lambda places: True), most)) == list(range(min(size, most)))
 
 
 def test_what_only_some_together_show_is_not_pinned_to_one() -> None:

@@ -109,9 +109,7 @@ def test_a_cause_names_its_input_alone() -> None:
     assert summary.wrong_counts == {"x0": (0, 16), "x1": (16, 16)}
 
 
-def test_gradients_in_the_wrong_order_are_one_mistake_though_one_of_them_has_another_cause() -> (
-    None
-):
+def test_gradients_in_the_wrong_order_are_one_mistake_though_one_of_them_has_another_cause() -> None:
     def backward(x: Any, w: Any, b: Any, g: Any) -> Any:
         return g * w, g.sum(0), (g * x).sum(0)
 
@@ -154,13 +152,9 @@ def cast_norm(x: np.ndarray) -> np.ndarray:
     return h.astype(x.dtype)  # type: ignore[no-any-return]
 
 
-def cast_norm_vjp(
-    x: np.ndarray, w: np.ndarray, y: Any, g: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def cast_norm_vjp(x: np.ndarray, w: np.ndarray, y: Any, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     h, r, d = cast_norm(x), 1 / x.std(-1, keepdims=True), g * w
-    return -r * (d - d.mean(-1, keepdims=True) - h * (d * h).mean(-1, keepdims=True)), -(g * h).sum(
-        0
-    )
+    return -r * (d - d.mean(-1, keepdims=True) - h * (d * h).mean(-1, keepdims=True)), -(g * h).sum(0)
 
 
 def taken_out(forward: Any) -> Any:
@@ -215,7 +209,5 @@ def test_the_cause_is_told_at_the_scale_of_the_layer(
 def test_one_entry_of_few_has_no_formula(forward: Any, slope: Any, inputs: Any, seed: int) -> None:
     x = inputs(np.random.default_rng(seed))
     for factor in (2, -1):
-        layer = numpy_layer(
-            forward, lambda x, y, g, c=factor: g * slope(x) * np.where(np.arange(x.size) == 2, c, 1)
-        )
+        layer = numpy_layer(forward, lambda x, y, g, c=factor: g * slope(x) * np.where(np.arange(x.size) == 2, c, 1))
         assert [d.code for d in gradcheck.check(layer, x, seed=seed).diagnosis] == []

@@ -180,9 +180,7 @@ class Pair(PyLayer):
     @staticmethod
     def backward(ctx: Any, du: Any, dv: Any) -> Any:
         (x,) = ctx.saved_tensor()
-        return sum(
-            (g * slope for g, slope in ((du, 2 * x), (dv, paddle.cos(x))) if g is not None), 0 * x
-        )
+        return sum((g * slope for g, slope in ((du, 2 * x), (dv, paddle.cos(x))) if g is not None), 0 * x)
 
 
 def around(layer: Any) -> Any:
@@ -190,8 +188,6 @@ def around(layer: Any) -> Any:
     return lambda x: paddle.tanh(layer.apply(paddle.exp(-x) + x)) * x
 
 
-@pytest.mark.parametrize(
-    "layer", [Softmax, Recomputed, Pair, Pair.apply, around(Recomputed), around(Softmax)]
-)
+@pytest.mark.parametrize("layer", [Softmax, Recomputed, Pair, Pair.apply, around(Recomputed), around(Softmax)])
 def test_a_right_second_derivative_passes(layer: Any) -> None:
     assert gradcheck.check(layer, X, order=2).verdict is Status.PASS

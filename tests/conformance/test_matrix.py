@@ -64,9 +64,7 @@ def test_the_page_is_what_the_scenarios_pin() -> None:
         matrix("--pinned", "-b", COLUMNS, "--format", "markdown").stdout,
         PAGE.read_text(encoding="utf-8"),
     )
-    made = re.compile(
-        r"\n(Nothing was run for this page|Run on 20\d\d\\-\d\d\\-\d\d with gradcheck).*\n"
-    )
+    made = re.compile(r"\n(Nothing was run for this page|Run on 20\d\d\\-\d\d\\-\d\d with gradcheck).*\n")
     assert made.sub("", page) == made.sub("", pinned)
     assert made.search(page)
 
@@ -102,9 +100,7 @@ def does_what_is_pinned(backend: str, column: str, folder: Path) -> None:
 def test_what_is_here_does_what_the_page_says(backend: str, tmp_path: Path) -> None:
     if backend == "paddle" and not version_of(backend):  # `import paddle` may be the engine here
         pytest.skip("not installed: paddle")
-    does_what_is_pinned(
-        backend, "numpy" if backend == "numpy" else f"paddle@{version_of(backend)}", tmp_path
-    )
+    does_what_is_pinned(backend, "numpy" if backend == "numpy" else f"paddle@{version_of(backend)}", tmp_path)
 
 
 @pytest.mark.long
@@ -116,9 +112,7 @@ def test_each_release_does_what_the_page_says(release: str, tmp_path: Path) -> N
 
 
 def test_a_rule_tells_what_each_release_does_why_and_where_to_see_it() -> None:
-    row = rows(
-        matrix("--pinned", "-b", "numpy,paddle@3.2.2,paddle@3.3.1", "--format", "json").stdout
-    )[MENDED]
+    row = rows(matrix("--pinned", "-b", "numpy,paddle@3.2.2,paddle@3.3.1", "--format", "json").stdout)[MENDED]
     told = {backend: cell["does"] for backend, cell in row["cells"].items()}
     assert told == {
         "numpy": "as documented",
@@ -132,9 +126,7 @@ def test_a_rule_tells_what_each_release_does_why_and_where_to_see_it() -> None:
         ["paddle@3.2.2"],
         True,
     )
-    assert note["reproduce"] == [
-        f"gradcheck show {scenario} --reproduce" for scenario in note["scenarios"]
-    ]
+    assert note["reproduce"] == [f"gradcheck show {scenario} --reproduce" for scenario in note["scenarios"]]
 
 
 def test_the_table_has_what_differs_before_what_does_not() -> None:
@@ -186,22 +178,16 @@ def test_the_page_of_a_run_over_several_backends_has_the_matrix_as_a_part_of_its
     cases = plan(specs, backends)
     results = [result_as_pinned(case) for case in cases]
     matrix = make_page_part(cases, results)
-    page = parsed(
-        rendered("html", Report(results=tuple(results), cases=tuple(cases), matrix=matrix))
-    )
+    page = parsed(rendered("html", Report(results=tuple(results), cases=tuple(cases), matrix=matrix)))
     alone = parsed(as_html(build_matrix(load_catalogue(), cases, results, "")))
     [part], [whole] = (one.findall(".//div[@class='matrix']") for one in (page, alone))
     assert "".join(part.itertext()).split() == "".join(whole.itertext()).split()
-    assert len(part.findall(".//tr[@class='rule']")) == len(
-        build_matrix(load_catalogue(), cases, results).rows
-    )
+    assert len(part.findall(".//tr[@class='rule']")) == len(build_matrix(load_catalogue(), cases, results).rows)
     assert "uses freed memory" in "".join(part.itertext())
     links = {one.get("href").removeprefix("#") for one in page.findall(".//nav/a")}
     assert links == {"results", "matrix"}
     assert links <= {one.get("id") for one in page.iter() if one.get("id")}
-    assert not any(
-        one.get("hidden") is not None for one in page.findall(".//section")
-    )  # nothing waits for a script
+    assert not any(one.get("hidden") is not None for one in page.findall(".//section"))  # nothing waits for a script
     assert "cases" not in json.loads(
         rendered("json", Report(results=tuple(results[:1]), cases=tuple(cases), matrix=matrix))
     )
@@ -213,9 +199,7 @@ def test_the_page_of_a_run_on_one_backend_or_about_no_rule_has_no_matrix() -> No
     spec = b"schema: gradcheck/v1\nscenarios:\n  - {id: own, layer: {op: tanh}, inputs: {x: [2]}}\n"
     own = plan([read_bytes(spec, "a.grad.yaml")], ["numpy", "paddle@3.2.2"])
     assert make_page_part(own, [*map(result_as_pinned, own)]) is None
-    page = parsed(
-        rendered("html", Report(results=tuple(map(result_as_pinned, own)), cases=tuple(own)))
-    )
+    page = parsed(rendered("html", Report(results=tuple(map(result_as_pinned, own)), cases=tuple(own))))
     assert page.findall(".//div[@class='matrix']") == page.findall(".//nav") == []
 
 
@@ -265,10 +249,7 @@ def test_policy_of_releases_is_no_failure_of_theirs() -> None:
     assert "gradient-needed-is-tensor" not in sections["The rules of the documents"]
     row = next(row for row in found.rows if row.rule.id == "gradient-needed-is-tensor")
     assert [str(row.cells[one]) for one in backends] == ["✓", "policy", "policy"]
-    assert all(
-        both in row.notes[0].reason
-        for both in ("packages rely on it", "the documents: a forgotten gradient")
-    )
+    assert all(both in row.notes[0].reason for both in ("packages rely on it", "the documents: a forgotten gradient"))
     page = as_markdown(found)
     assert f"({row.rule.id}`)" not in page.split("## Where releases differ on purpose")[0]
     assert "| policy |" in page
@@ -293,21 +274,13 @@ class TestWhatAMaintainerAsks:
     """Each answer is at most two clicks away: a link, a part that opens, or a choice in a list."""
 
     def test_which_rules_does_a_release_break(self, page: Any, everything: RuleMatrix) -> None:
-        [part] = [
-            one
-            for one in page.findall(".//details")
-            if text_of(one.find("summary")).startswith("3.2.2 breaks")
-        ]
+        [part] = [one for one in page.findall(".//details") if text_of(one.find("summary")).startswith("3.2.2 breaks")]
         links = [one.get("href").removeprefix("#") for one in part.findall(".//a")]
         assert links == [row.rule.id for row in everything.broken_by("paddle@3.2.2")]
         assert set(links) <= {one.get("id") for one in page.iter("tr")}
 
     def test_what_changed_in_a_release(self, page: Any) -> None:
-        [part] = [
-            one
-            for one in page.findall(".//details")
-            if "From 3.2.2 to 3.3.1" in text_of(one.find("summary"))
-        ]
+        [part] = [one for one in page.findall(".//details") if "From 3.2.2 to 3.3.1" in text_of(one.find("summary"))]
         assert MENDED in text_of(part.findall("p")[0])
         assert text_of(part.findall("p")[0]).startswith("mended: ")
 
@@ -315,8 +288,7 @@ class TestWhatAMaintainerAsks:
         row = next(one for one in page.iter("tr") if one.get("id") == MENDED)
         [link] = {one.get("href") for one in row.iter("a") if "program-" in one.get("href")}
         assert any(
-            one.get("id") == link.removeprefix("#") and one.find("pre") is not None
-            for one in page.iter("details")
+            one.get("id") == link.removeprefix("#") and one.find("pre") is not None for one in page.iter("details")
         )
 
     def test_is_it_tracked(self, everything: RuleMatrix) -> None:
@@ -328,20 +300,14 @@ class TestWhatAMaintainerAsks:
     def test_which_sentence_says_so(self, page: Any, everything: RuleMatrix) -> None:
         for row in everything.rows:
             shown = next(one for one in page.iter("tr") if one.get("id") == row.rule.id)
-            assert " ".join(row.rule.quote.split()) in " ".join(
-                text_of(shown.find(".//blockquote")).split()
-            )
+            assert " ".join(row.rule.quote.split()) in " ".join(text_of(shown.find(".//blockquote")).split())
 
-    def test_the_results_of_each_scenario_are_below_their_rule(
-        self, page: Any, everything: RuleMatrix
-    ) -> None:
+    def test_the_results_of_each_scenario_are_below_their_rule(self, page: Any, everything: RuleMatrix) -> None:
         row = next(one for one in everything.rows if one.rule.id == "observed-79")
         shown = next(one for one in page.iter("tr") if one.get("id") == row.rule.id)
         inner = {text_of(line.find("td")): line for line in shown.findall(".//table/tbody/tr")}
         assert set(inner) == set(row.scenarios)
-        cells = [
-            text_of(cell) for cell in inner["backward-rules-grad-of-some-outputs"].findall("td")[1:]
-        ]
+        cells = [text_of(cell) for cell in inner["backward-rules-grad-of-some-outputs"].findall("td")[1:]]
         assert cells == ["✓", "crash", "crash", "crash", "crash", "✓"]
 
 
@@ -353,11 +319,7 @@ def text_of(part: Any) -> str:
 def test_a_cell_counts_the_scenarios_that_are_as_documented(everything: RuleMatrix) -> None:
     row = next(row for row in everything.rows if row.rule.id == "observed-79")
     cell = row.cells["paddle@3.2.2"]
-    broken = [
-        id
-        for id in row.scenarios
-        if everything.scenarios[id]["paddle@3.2.2"] is not Behaviour.HOLDS
-    ]
+    broken = [id for id in row.scenarios if everything.scenarios[id]["paddle@3.2.2"] is not Behaviour.HOLDS]
     assert (cell.holds, cell.of) == (len(row.scenarios) - len(broken), len(row.scenarios))
     assert str(cell) == f"crash {cell.holds}/{cell.of}"
 
@@ -376,14 +338,8 @@ def test_what_is_worst_comes_first(everything: RuleMatrix) -> None:
 
 def test_changes_are_those_between_each_release_and_the_next(everything: RuleMatrix) -> None:
     for change in everything.changes():
-        assert all(
-            row.cells[change.older].fails and not row.cells[change.newer].fails
-            for row in change.fixed
-        )
-        assert all(
-            row.cells[change.newer].fails and not row.cells[change.older].fails
-            for row in change.broken
-        )
+        assert all(row.cells[change.older].fails and not row.cells[change.newer].fails for row in change.fixed)
+        assert all(row.cells[change.newer].fails and not row.cells[change.older].fails for row in change.broken)
 
 
 def test_the_index_has_every_sentence_of_the_documents_in_their_order(
@@ -398,16 +354,12 @@ def test_the_index_has_every_sentence_of_the_documents_in_their_order(
 def test_one_run_gives_all_forms_and_a_badge_for_each_column(tmp_path: Path) -> None:
     forms = {name: tmp_path / f"matrix.{name}" for name in ("html", "markdown", "json")}
     reports = [part for name, file in forms.items() for part in ("--report", f"{name}:{file}")]
-    done = matrix(
-        "--pinned", "-b", "numpy,paddle@3.3.1", *reports, "--report", f"badges:{tmp_path}"
-    )
+    done = matrix("--pinned", "-b", "numpy,paddle@3.3.1", *reports, "--report", f"badges:{tmp_path}")
     assert done.exit_code == 0
     assert all(file.stat().st_size for file in forms.values())
     badge = json.loads((tmp_path / "paddle-3.3.1.json").read_text())
     cells = [
-        row["cells"]["paddle@3.3.1"]
-        for row in rows(forms["json"].read_text()).values()
-        if row["kind"] == "document"
+        row["cells"]["paddle@3.3.1"] for row in rows(forms["json"].read_text()).values() if row["kind"] == "document"
     ]
     kept = sum(cell["does"] in ("as documented", "policy") for cell in cells)
     assert badge == {

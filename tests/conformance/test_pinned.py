@@ -41,9 +41,7 @@ def answers(*outcomes):
     return run
 
 
-PASS, KINK, FAIL, ERROR = (
-    (status, {}) for status in (Status.PASS, Status.KINK, Status.FAIL, Status.ERROR)
-)
+PASS, KINK, FAIL, ERROR = ((status, {}) for status in (Status.PASS, Status.KINK, Status.FAIL, Status.ERROR))
 INCONCLUSIVE, TIMEOUT = (Status.INCONCLUSIVE, {}), (Status.TIMEOUT, {})
 SEGFAULT, ABORT = ((Status.CRASH, {"signal": name}) for name in ("SIGSEGV", "SIGABRT"))
 VALUES, CRASH, CRASHES, HANG = (

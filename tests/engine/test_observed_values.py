@@ -244,7 +244,6 @@ def test_what_would_take_too_many_steps_is_nan() -> None:
 # --------------------------------------------------------------------------- static mode
 
 
-
 @pytest.mark.parametrize(
     ("use", "name"),
     [

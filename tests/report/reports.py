@@ -11,8 +11,7 @@ from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepSca
 from gradcheck.spec.model import Scenario, Source
 
 NASTY = (
-    "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- "
-    "\x1b[2J \x00 \u202e @me &amp;"
+    "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- \x1b[2J \x00 \u202e @me &amp;"
 )
 """What a layer may say, and be called."""
 
@@ -67,9 +66,7 @@ def result(id: str, status: Status, message: str = "", **fields: Any) -> Result:
 
 
 def gradient(**fields: Any) -> GradientSummary:
-    return GradientSummary(
-        **{"verdict": Status.FAIL, "wrong_counts": {"x": (7, 9)}, "worst_error": 1e9, **fields}
-    )
+    return GradientSummary(**{"verdict": Status.FAIL, "wrong_counts": {"x": (7, 9)}, "worst_error": 1e9, **fields})
 
 
 def of_one_cause(count: int) -> list[Result]:
@@ -98,7 +95,5 @@ RESULTS = (
            path=f"{NASTY.partition(chr(10))[0]}.yaml", name=NASTY),
     result("excused", Status.XFAIL, NASTY, name=f"{NASTY} again", path="other.grad.yaml"),
 )  # fmt: skip
-REPORT = Report(
-    results=RESULTS, command=("run", NASTY), seeds=(3,), started="2026-01-02T03:04:05Z", seconds=1.5
-)
+REPORT = Report(results=RESULTS, command=("run", NASTY), seeds=(3,), started="2026-01-02T03:04:05Z", seconds=1.5)
 BAD = [one for one in RESULTS if not one.status.green]

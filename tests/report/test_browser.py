@@ -22,9 +22,7 @@ from gradcheck.spec.read import load
 from gradcheck.support.resources import bundled_specs
 
 playwright = pytest.importorskip("playwright.sync_api")
-PROGRAM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="not installed: Chromium")
 WHERE = "http://localhost/report.html"
 OPTIONS = [
@@ -58,9 +56,7 @@ def show(browser: Any) -> Iterator[Callable[..., Any]]:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.route(
-            "**/*", lambda route: route.fulfill(body=text, content_type="text/html; charset=utf-8")
-        )
+        page.route("**/*", lambda route: route.fulfill(body=text, content_type="text/html; charset=utf-8"))
         page.on(
             "request",
             lambda one: wrong.append(one.url) if one.url.partition("#")[0] != WHERE else None,
@@ -136,12 +132,8 @@ SIDEWAYS = """() => [...document.querySelectorAll("body, body *")].filter((one) 
 def test_on_a_phone_nothing_scrolls_sideways(show) -> None:
     long = "a" * 300
     entries = tuple(wrong(10**9 + k, -1.2345678e-300, 1e-300) for k in range(9))
-    found = result(
-        long, Status.FAIL, long, path=f"{long}.grad.yaml", gradient=REPORT.results[1].gradient
-    )
-    many = result(
-        "many", Status.FAIL, long, gradient=gradient(wrong=entries, wrong_counts={"x": (9, 10**10)})
-    )
+    found = result(long, Status.FAIL, long, path=f"{long}.grad.yaml", gradient=REPORT.results[1].gradient)
+    many = result("many", Status.FAIL, long, gradient=gradient(wrong=entries, wrong_counts={"x": (9, 10**10)}))
     named = scenario(long, title=long, tags=(long[:50], "t"), document=long, url=f"https://{long}")
     report = Report(
         results=(*REPORT.results, found, many, *of_one_cause(2)),
@@ -160,9 +152,7 @@ def test_the_matrix_of_releases_fits_a_phone_too(show) -> None:
         ["numpy", "paddle@2.6.2", "paddle@3.2.2"],
     )
     results = [*map(result_as_pinned, cases)]
-    report = Report(
-        results=tuple(results), cases=tuple(cases), matrix=make_page_part(cases, results)
-    )
+    report = Report(results=tuple(results), cases=tuple(cases), matrix=make_page_part(cases, results))
     for text in (
         rendered("html", report),
         as_html(build_matrix(load_catalogue(), cases, report.results)),
@@ -204,19 +194,14 @@ def test_all_text_can_be_read_in_light_and_dark(show) -> None:
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         found = page.evaluate(CONTRASTS)
         assert len(found) > 30
-        assert {
-            text: contrast for text, contrast in found.items() if contrast < LEAST_CONTRAST
-        } == {}
+        assert {text: contrast for text, contrast in found.items() if contrast < LEAST_CONTRAST} == {}
     assert len(grounds) == 2
 
 
 @pytest.mark.parametrize(("ink", "paper"), [("#000", "#fff"), ("#ddd", "#111")])
 def test_results_in_a_notebook_can_be_read_in_light_and_dark(show, ink: str, paper: str) -> None:
     verdicts = [Status.PASS, Status.KINK, Status.FAIL, Status.INCONCLUSIVE]
-    found = [
-        CheckResult.of(gradient(verdict=one, wrong=(wrong(),), why="<b>too</b> noisy"))
-        for one in verdicts
-    ]
+    found = [CheckResult.of(gradient(verdict=one, wrong=(wrong(),), why="<b>too</b> noisy")) for one in verdicts]
     style = f"body {{ color: {ink}; background: {paper} }}"
     head = f"<!doctype html><title>t</title><style>{style}</style>"
     page = show(head + "".join(one._repr_html_() for one in found))
@@ -302,9 +287,7 @@ def test_a_link_to_a_case_opens_it(show) -> None:
 
 
 def test_the_command_and_the_link_are_copied(show) -> None:
-    page = show(
-        Report(results=tuple(of_one_cause(1))), permissions=["clipboard-read", "clipboard-write"]
-    )
+    page = show(Report(results=tuple(of_one_cause(1))), permissions=["clipboard-read", "clipboard-write"])
     for button, copied in {
         0: "gradcheck run wrong-0@numpy -v",
         -1: f"{WHERE}#wrong-0@numpy",

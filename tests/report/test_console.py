@@ -12,29 +12,21 @@ from gradcheck.report.console import RichScreen
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry
 
 
-def make_result(
-    name: str, status: Status = Status.PASS, path: str = "/x/a.grad.yaml", **fields
-) -> Result:
+def make_result(name: str, status: Status = Status.PASS, path: str = "/x/a.grad.yaml", **fields) -> Result:
     known = {"scenario": name, "backend": "numpy", "line": 3, "column": 5, "seconds": 0.25}
     return Result(**{**known, "name": f"{name}@numpy", "status": status, "path": path, **fields})
 
 
-def screen_of(
-    *results: Result, width: int = 100, not_run: int = 0, color: bool = False, **options
-) -> str:
+def screen_of(*results: Result, width: int = 100, not_run: int = 0, color: bool = False, **options) -> str:
     output = io.StringIO()
-    console = Console(
-        file=output, width=width, force_terminal=color, color_system="standard" if color else None
-    )
+    console = Console(file=output, width=width, force_terminal=color, color_system="standard" if color else None)
     screen = RichScreen(console, Console(file=io.StringIO()), **options)
     with screen.running("the header", len(results)):
         for result in results:
             screen.count(result)
             screen.show(result)
     screen.finish(results, 2.0, not_run)
-    return "\n".join(
-        line.rstrip() for line in output.getvalue().replace("\N{NO-BREAK SPACE}", " ").splitlines()
-    )
+    return "\n".join(line.rstrip() for line in output.getvalue().replace("\N{NO-BREAK SPACE}", " ").splitlines())
 
 
 def passed(ratio: float) -> GradientSummary:
@@ -76,12 +68,8 @@ KINDS = [
         Status.INCONCLUSIVE,
         message="the bar is too wide to tell, so nothing could be verified",
     ),
-    make_result(
-        "crashed", Status.CRASH, message="the process was killed by SIGSEGV, at line 12 of the spec"
-    ),
-    make_result(
-        "slow/dtype=float32", Status.TIMEOUT, message="ran longer than 1 s and was stopped"
-    ),
+    make_result("crashed", Status.CRASH, message="the process was killed by SIGSEGV, at line 12 of the spec"),
+    make_result("slow/dtype=float32", Status.TIMEOUT, message="ran longer than 1 s and was stopped"),
     make_result(
         "left-out",
         Status.SKIP,
@@ -103,27 +91,17 @@ def test_the_table_keeps_what_belongs_together_at_any_width(width):
     head, indents = rows[0], [len(line) - len(line.lstrip(" ")) for line in rows]
     status = head.index("status")
     for one in KINDS[1:]:
-        at = next(
-            number
-            for number, line in enumerate(rows)
-            if line.lstrip().startswith(one.name[: width // 3])
-        )
+        at = next(number for number, line in enumerate(rows) if line.lstrip().startswith(one.name[: width // 3]))
         row = rows[at]
         assert row.index(str(one.status)) == status, row  # statuses stand below one another
         assert row.endswith("0.25")
         names = [line[:status].strip() for line in rows[at:]]
-        assert "".join(names).startswith(
-            one.name
-        )  # a name goes on in the next line, and loses nothing
-        message = next(
-            number for number in range(at + 1, len(rows)) if indents[number] == 4
-        )  # below the name
+        assert "".join(names).startswith(one.name)  # a name goes on in the next line, and loses nothing
+        message = next(number for number in range(at + 1, len(rows)) if indents[number] == 4)  # below the name
         if one.status.green:
             assert " ".join(line.strip() for line in rows[message:]).startswith(one.message)
         else:
-            assert one.message.startswith(
-                rows[message].strip().removesuffix("…")
-            )  # its panel has the rest
+            assert one.message.startswith(rows[message].strip().removesuffix("…"))  # its panel has the rest
     for count in (
         "1 FAIL",
         "1 INCONCLUSIVE",
@@ -134,9 +112,7 @@ def test_the_table_keeps_what_belongs_together_at_any_width(width):
         "1 SKIP",
         "1 XFAIL",
     ):
-        assert any(re.search(rf"{count}(,|\s|$)", line) for line in rows), (
-            count
-        )  # a count is never split
+        assert any(re.search(rf"{count}(,|\s|$)", line) for line in rows), count  # a count is never split
 
 
 def test_verbose_shows_every_row():
@@ -146,16 +122,12 @@ def test_verbose_shows_every_row():
 
 
 def test_a_failure_has_a_panel_with_what_is_needed_to_act():
-    entry = WrongEntry(
-        input="w", index=(1, 2), output="out", output_index=(), analytic=1.0, numeric=2.0, bar=1e-12
-    )
+    entry = WrongEntry(input="w", index=(1, 2), output="out", output_index=(), analytic=1.0, numeric=2.0, bar=1e-12)
     failed = make_result(
         "bad",
         Status.FAIL,
         message="gradient of w: 1 of 6 entries wrong",
-        gradient=GradientSummary(
-            verdict=Status.FAIL, wrong=(entry,), wrong_counts={"w": (1, 6)}, worst_error=1e12
-        ),
+        gradient=GradientSummary(verdict=Status.FAIL, wrong=(entry,), wrong_counts={"w": (1, 6)}, worst_error=1e12),
     )
     output = screen_of(failed, again_options="--seed 1")
     assert "╭─ FAIL bad@numpy · /x/a.grad.yaml:3:5 ─" in output
@@ -176,9 +148,7 @@ def test_on_a_narrow_screen_an_entry_has_lines_of_its_own():
         bar=1e-12,
     )
     found = GradientSummary(verdict=Status.FAIL, wrong=(entry,), wrong_counts={"weight": (1, 6)})
-    output = screen_of(
-        make_result("bad", Status.FAIL, message=found.headline(), gradient=found), width=60
-    )
+    output = screen_of(make_result("bad", Status.FAIL, message=found.headline(), gradient=found), width=60)
     lines = [line.strip("│ ") for line in output.splitlines()]
     start = lines.index("d out[11,3] / d weight[11,2]")
     assert lines[start + 1 : start + 3] == [
@@ -190,9 +160,7 @@ def test_on_a_narrow_screen_an_entry_has_lines_of_its_own():
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_panel_cuts_lines_between_words(width):
     message = "nothing could be verified here " * 20
-    output = screen_of(
-        make_result("bad", Status.INCONCLUSIVE, message=message), width=width, quiet=True
-    )
+    output = screen_of(make_result("bad", Status.INCONCLUSIVE, message=message), width=width, quiet=True)
     panel = [line.strip("│ ") for line in output.splitlines() if line.startswith("│")]
     assert " ".join(panel).startswith(message.strip())
     assert max(map(len, output.splitlines())) <= width
@@ -201,22 +169,14 @@ def test_a_panel_cuts_lines_between_words(width):
 def test_marks_of_a_verdict_stand_beside_the_status():
     marked = GradientSummary(verdict=Status.FAIL, marks=("by the tape",))
     output = screen_of(make_result("bad", Status.FAIL, gradient=marked))
-    assert any(
-        row.split()[:5] == ["bad@numpy", "FAIL", "[by", "the", "tape]"]
-        for row in output.splitlines()
-    )
+    assert any(row.split()[:5] == ["bad@numpy", "FAIL", "[by", "the", "tape]"] for row in output.splitlines())
     assert "╭─ FAIL [by the tape] bad@numpy" in output
 
 
 def of_one_cause(count: int, line: str = "/x/ffn.py:12") -> list[Result]:
     """Failures that a diagnosis puts down to one line of a layer."""
-    found = GradientSummary(
-        verdict=Status.FAIL, diagnosis=(Diagnosis(code="GC102", text="wrong sign", line=line),)
-    )
-    return [
-        make_result(f"wrong-{k}", Status.FAIL, message=f"message {k}", gradient=found)
-        for k in range(count)
-    ]
+    found = GradientSummary(verdict=Status.FAIL, diagnosis=(Diagnosis(code="GC102", text="wrong sign", line=line),))
+    return [make_result(f"wrong-{k}", Status.FAIL, message=f"message {k}", gradient=found) for k in range(count)]
 
 
 @pytest.mark.parametrize("width", [60, 120])
@@ -248,14 +208,8 @@ def test_verbose_shows_a_panel_for_each_failure():
 
 
 def test_an_error_in_the_same_words_is_one_cause_and_a_crash_is_not():
-    errors = [
-        make_result(f"e{k}", Status.ERROR, message="NameError: name 'y', line 28 of the spec")
-        for k in range(3)
-    ]
-    crashes = [
-        make_result(f"c{k}", Status.CRASH, message="the process was killed by SIGSEGV")
-        for k in range(2)
-    ]
+    errors = [make_result(f"e{k}", Status.ERROR, message="NameError: name 'y', line 28 of the spec") for k in range(3)]
+    crashes = [make_result(f"c{k}", Status.CRASH, message="the process was killed by SIGSEGV") for k in range(2)]
     other = make_result("elsewhere", Status.ERROR, path="/x/b.grad.yaml", message=errors[0].message)
     output = screen_of(*errors, *crashes, other, quiet=True)
     titles = [line.split()[2] for line in output.splitlines() if line.startswith("╭")]
@@ -273,9 +227,7 @@ def test_the_message_of_a_failure_is_one_line_below_its_row(width):
 
 def progress_frames(width: int, total: int = 728) -> list[str]:
     """What the progress shows after every result, while some cases with long names run."""
-    screen = RichScreen(
-        Console(file=io.StringIO()), Console(file=io.StringIO(), width=width, force_terminal=True)
-    )
+    screen = RichScreen(Console(file=io.StringIO()), Console(file=io.StringIO(), width=width, force_terminal=True))
     screen.task = screen.progress.add_task("", total=total)
     frames = []
     for done in range(total):
@@ -343,12 +295,8 @@ def test_nothing_is_cut_off_at_any_width(width):
 
 
 def test_a_run_that_was_stopped_says_so():
-    assert screen_of(*RESULTS[:1], not_run=3).endswith(
-        "1 PASS in 2.0 s; stopped before the end, 3 without a result"
-    )
-    assert screen_of(not_run=3).endswith(
-        "no results in 2.0 s; stopped before the end, 3 without a result"
-    )
+    assert screen_of(*RESULTS[:1], not_run=3).endswith("1 PASS in 2.0 s; stopped before the end, 3 without a result")
+    assert screen_of(not_run=3).endswith("no results in 2.0 s; stopped before the end, 3 without a result")
 
 
 def test_without_a_colour_system_there_is_no_escape_sequence():

@@ -43,9 +43,7 @@ def test_the_json_report_keeps_its_schema_and_gives_everything_back() -> None:
 
 
 def test_the_lines_are_the_report_without_results_and_then_the_results() -> None:
-    first, *others = [
-        json.loads(line, parse_constant=refuse) for line in rendered("jsonl", REPORT).splitlines()
-    ]
+    first, *others = [json.loads(line, parse_constant=refuse) for line in rendered("jsonl", REPORT).splitlines()]
     whole = json.loads(rendered("json", REPORT))
     assert others == whole.pop("results")
     assert first == whole
@@ -80,9 +78,7 @@ def test_each_failure_is_one_annotation_and_nothing_in_it_is_another() -> None:
 
 
 def test_an_annotation_stands_at_the_line_of_the_layer_that_is_to_blame() -> None:
-    (line,) = [
-        one for one in rendered("github", REPORT).splitlines() if "title=FAIL wrong@numpy" in one
-    ]
+    (line,) = [one for one in rendered("github", REPORT).splitlines() if "title=FAIL wrong@numpy" in one]
     assert line.startswith("::error file=layers/own.py,line=7,col=9,")
     assert "scenario: specs/a.grad.yaml:12:5" in line.replace("%3A", ":")
 
@@ -125,9 +121,7 @@ def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
 # --------------------------------------------------------------------------- markdown
 def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
     text = rendered("markdown", REPORT)
-    assert text.startswith(
-        "## gradcheck: 2 FAIL, 1 ERROR, 1 CRASH, 1 PASS, 1 SKIP, 2 XFAIL in 1.5 s\n"
-    )
+    assert text.startswith("## gradcheck: 2 FAIL, 1 ERROR, 1 CRASH, 1 PASS, 1 SKIP, 2 XFAIL in 1.5 s\n")
     assert "| specs/a.grad.yaml | 2 |" in text.replace("\\.", ".").replace("| file | FAIL", "")
     outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert "<script>" not in outside

@@ -17,9 +17,7 @@ from gradcheck.result import Status
 
 def parsed(report: Report) -> Any:
     """The page, which is valid."""
-    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(
-        rendered("html", report)
-    )
+    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(rendered("html", report))
 
 
 def text(element: Any) -> str:
@@ -67,10 +65,7 @@ def test_there_is_a_part_of_the_bar_for_each_status_in_proportion_to_its_count()
 def test_failures_of_one_cause_have_one_heading_and_all_but_the_first_are_folded() -> None:
     alone = result("alone", Status.FAIL, "of its own")
     many, single = failures(alone, *of_one_cause(30)).findall("section")  # the largest group first
-    assert (
-        text(many.find("h2"))
-        == "30 cases, one cause: backward has the wrong sign · layers/own.py:7"
-    )
+    assert text(many.find("h2")) == "30 cases, one cause: backward has the wrong sign · layers/own.py:7"
     first, *others = cases(many)
     assert others == cases(many.find("details"))
     assert text(many.find("details/summary")) == "29 more with this cause"
@@ -80,13 +75,9 @@ def test_failures_of_one_cause_have_one_heading_and_all_but_the_first_are_folded
 
 
 # --------------------------------------------------------------------------- a case
-def test_a_case_opens_with_the_cause_and_the_line_then_come_the_numbers_and_plots_are_folded() -> (
-    None
-):
+def test_a_case_opens_with_the_cause_and_the_line_then_come_the_numbers_and_plots_are_folded() -> None:
     (item,) = cases(failures(next(one for one in RESULTS if one.name == "wrong@numpy")))
-    assert text(item.find("details/summary")).startswith(
-        "FAIL wrong@numpy gradient of x: 7 of 9 entries wrong"
-    )
+    assert text(item.find("details/summary")).startswith("FAIL wrong@numpy gradient of x: 7 of 9 entries wrong")
     body = list(item.find("details/div"))
     assert text(body[0]) == "likely: backward has the wrong sign"
     assert text(body[1]) == "layers/own.py:7 y = a - b its share has the wrong sign"
@@ -140,12 +131,8 @@ def test_a_case_says_what_it_printed_and_why_it_cannot_be_told() -> None:
 
 
 def test_nothing_in_a_spec_or_of_a_layer_becomes_a_part_of_the_page() -> None:
-    named = scenario(
-        "nasty", title=NASTY, document=NASTY, quote=NASTY, url='https://e.org/"onclick="alert(1)'
-    )
-    found = result(
-        "nasty", Status.ERROR, NASTY, details=(NASTY,), output=NASTY, path=f"{NASTY}.yaml"
-    )
+    named = scenario("nasty", title=NASTY, document=NASTY, quote=NASTY, url='https://e.org/"onclick="alert(1)')
+    found = result("nasty", Status.ERROR, NASTY, details=(NASTY,), output=NASTY, path=f"{NASTY}.yaml")
     page = parsed(Report(results=(found,), cases=(named,), command=("run", NASTY)))
     assert len(page.findall(".//script")) == 1
     assert all(not name.startswith("on") for one in page.iter() for name in one.attrib)
@@ -155,9 +142,7 @@ def test_nothing_in_a_spec_or_of_a_layer_becomes_a_part_of_the_page() -> None:
 def test_the_page_needs_no_network() -> None:
     page = parsed(REPORT)
     loading = {"src", "srcset", "href", "data", "action", "poster"}
-    assert {one.tag for one in page.iter() if loading & {*one.attrib}} <= {
-        "a"
-    }  # which a reader follows, or not
+    assert {one.tag for one in page.iter() if loading & {*one.attrib}} <= {"a"}  # which a reader follows, or not
     assert re.search(r"url\(|@import", rendered("html", REPORT)) is None
 
 
@@ -170,11 +155,7 @@ def cells(**fields: Any) -> dict[str, Any]:
 
 def test_the_heat_map_is_darker_where_the_error_is_larger() -> None:
     found = cells(wrong=(wrong(0, 2.0 + 1e-10), wrong(1, 2.0 + 1e-6), wrong(2, math.inf)))
-    shades = [
-        re.search(r", ([\d.]+)\)", found[name].get("style"))
-        for name in sorted(found)
-        if "analytic" in name
-    ]
+    shades = [re.search(r", ([\d.]+)\)", found[name].get("style")) for name in sorted(found) if "analytic" in name]
     assert 0 < float(shades[0][1]) < float(shades[1][1]) < float(shades[2][1]) == 1.0
 
 
@@ -184,9 +165,7 @@ def test_the_heat_map_shows_right_entries_too_as_far_as_they_are_known_to_be() -
     assert {name for name, one in found.items() if one.get("class") == "right"} == {*across}
     assert found["d out[0] / d x[1]: not among the wrong ones that are listed"].get("class") is None
     assert len(found) == 4 * 6
-    partly = cells(
-        wrong=(wrong(1), wrong(3)), wrong_counts={"x": (5, 6)}
-    )  # three are wrong that are not listed
+    partly = cells(wrong=(wrong(1), wrong(3)), wrong_counts={"x": (5, 6)})  # three are wrong that are not listed
     assert all(one.get("class") is None for one in partly.values())
 
 
@@ -200,11 +179,7 @@ def test_the_heat_map_has_the_indices_along_its_sides() -> None:
         )
     )
     (drawn,) = [one for one in page.iter() if one.get("class") == "map"]
-    labels = [
-        (text(one), "rotate" in one.get("transform", ""))
-        for one in drawn
-        if str(one.tag).endswith("text")
-    ]
+    labels = [(text(one), "rotate" in one.get("transform", "")) for one in drawn if str(one.tag).endswith("text")]
     assert labels == [*((str(k), True) for k in range(4)), *((str(k), False) for k in range(3))]
 
 
@@ -216,9 +191,7 @@ def test_of_many_entries_the_heat_map_shows_those_that_are_wrong() -> None:
 def test_the_step_plot_has_a_point_for_each_step_and_shows_what_was_chosen() -> None:
     page = parsed(REPORT)
     (drawn,) = [one for one in page.iter() if "plot" in one.get("class", "").split()]
-    assert "taken: 3 ± 1e-11, from the step 1.0e-04; backward: 2, off by 1.0e+00" in drawn.get(
-        "aria-label"
-    )
+    assert "taken: 3 ± 1e-11, from the step 1.0e-04; backward: 2, off by 1.0e+00" in drawn.get("aria-label")
     points = [one for one in drawn.iter() if str(one.tag).endswith("circle")]
     assert [point[0].text for point in points] == [
         "step 1.0e-08: off by 1.0e-08",
@@ -236,10 +209,5 @@ def test_the_step_plot_has_a_point_for_each_step_and_shows_what_was_chosen() -> 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, 3.0, 1e-320])
 def test_a_plot_is_drawn_of_whatever_was_scanned(value: float) -> None:
-    odd = SCAN.model_copy(
-        update={"differences": (value,) * 4, "analytic": value, "value": 3.0, "bar": 0.0}
-    )
-    assert (
-        failures(result("w", Status.FAIL, "m", gradient=gradient(wrong=(wrong(),), scan=odd)))
-        is not None
-    )
+    odd = SCAN.model_copy(update={"differences": (value,) * 4, "analytic": value, "value": 3.0, "bar": 0.0})
+    assert failures(result("w", Status.FAIL, "m", gradient=gradient(wrong=(wrong(),), scan=odd))) is not None

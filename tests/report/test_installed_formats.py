@@ -83,20 +83,16 @@ def test_a_format_of_ours_is_not_replaced(package: Path) -> None:
     [
         (
             "fails",
-            "lab_reports:fails of lab-reports fails: AttributeError: 'Report' object has no "
-            "attribute",
+            "lab_reports:fails of lab-reports fails: AttributeError: 'Report' object has no attribute",
         ),
         ("number", "lab_reports:number of lab-reports returns int; a report returns str"),
         (
             "absent",
-            "lab_reports_that_are_gone:write of lab-reports fails: ModuleNotFoundError: No module "
-            "named",
+            "lab_reports_that_are_gone:write of lab-reports fails: ModuleNotFoundError: No module named",
         ),
     ],
 )
-def test_a_mistake_in_a_format_is_said_and_costs_no_other_report(
-    package: Path, name: str, message: str
-) -> None:
+def test_a_mistake_in_a_format_is_said_and_costs_no_other_report(package: Path, name: str, message: str) -> None:
     done: Any = run_with_reports(name, "junit")
     assert done.exit_code == 2
     assert f"gradcheck: --report {name}:{name}.txt: {message}" in done.stderr

@@ -34,9 +34,7 @@ def make_result(status: Status = Status.PASS, **fields) -> Result:
     return Result(**{**known, "path": path, "status": status, "seconds": 0.412, **fields})
 
 
-def wrong(
-    analytic: float, numeric: float, index=(1, 2), bar=5e-13, output="out", output_index=()
-) -> WrongEntry:
+def wrong(analytic: float, numeric: float, index=(1, 2), bar=5e-13, output="out", output_index=()) -> WrongEntry:
     return WrongEntry(
         input="W_hh",
         index=index,
@@ -89,9 +87,7 @@ def test_marks_of_a_verdict_stand_before_the_time():
 
 
 def test_the_headline_says_where_it_was_found():
-    found = GradientSummary(
-        verdict=Status.FAIL, wrong_counts={"x": (1, 2)}, where="point 2 of 3, float32"
-    )
+    found = GradientSummary(verdict=Status.FAIL, wrong_counts={"x": (1, 2)}, where="point 2 of 3, float32")
     assert found.headline() == "gradient of x: 1 of 2 entries wrong (at point 2 of 3, float32)"
 
 
@@ -128,9 +124,7 @@ def test_first_come_the_entries_that_carry_most_of_the_error():
 
 def test_an_element_that_is_wrong_in_several_entries_is_one():
     twice = tuple(wrong(3.0, 2.0, (0, 0), output_index=(k,)) for k in range(2))
-    summary = GradientSummary(
-        verdict=Status.FAIL, wrong=twice, wrong_counts={"W_hh": (2, 48)}, exhaustive=False
-    )
+    summary = GradientSummary(verdict=Status.FAIL, wrong=twice, wrong_counts={"W_hh": (2, 48)}, exhaustive=False)
     assert gradient_lines(summary)[-1] == "  … and at least 1 more"
 
 
@@ -178,9 +172,7 @@ def test_of_a_file_elsewhere_the_name_is_shown(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     cause = CAUSE.model_copy(update={"line": CAUSE.line.format(folder=tmp_path)})
-    assert gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)))[1].startswith(
-        "  norm.py:5 │ m = "
-    )
+    assert gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)))[1].startswith("  norm.py:5 │ m = ")
 
 
 def test_on_a_narrow_screen_the_place_has_a_line_of_its_own(tmp_path, monkeypatch):
@@ -214,9 +206,7 @@ def test_of_a_long_line_the_part_that_is_marked_is_shown(marked, width, tmp_path
             "detail": "why",
         }
         cause = CAUSE.model_copy(update={**place, "end_column": column + len(marked)})
-        _, shown, carets, _ = gradient_lines(
-            GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)), width=width
-        )
+        _, shown, carets, _ = gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)), width=width)
         assert len(shown) <= width
         assert shown[carets.index("^") : carets.rindex("^") + 1] == marked
 
@@ -229,9 +219,7 @@ def test_what_the_message_says_is_not_said_again_as_a_cause():
         "backward writes into the incoming gradient",
         "why: gradcheck explain GC134",
     ]
-    block = failure_block(
-        make_result(Status.FAIL, message="forward ran 1 times, expected 2", gradient=found)
-    )
+    block = failure_block(make_result(Status.FAIL, message="forward ran 1 times, expected 2", gradient=found))
     assert block[1] == "broken: backward writes into the incoming gradient"
 
 
@@ -241,9 +229,7 @@ def test_a_long_line_is_cut_between_words_and_its_rest_indented(width):
     line = f"  layers/norm.py:5 │     ^^^^^^ {detail}"
     parts = folded(line, width)
     assert max(map(len, parts)) <= width
-    assert [word for part in parts for word in part.replace("│", "").split()] == line.replace(
-        "│", ""
-    ).split()
+    assert [word for part in parts for word in part.replace("│", "").split()] == line.replace("│", "").split()
     if width >= 60:
         assert all(part.index("│") == line.index("│") for part in parts)
         assert all(part[:25].strip("│ ") in ("", "layers/norm.py:5") for part in parts)
@@ -259,9 +245,7 @@ def test_a_crash_shows_the_end_of_what_was_printed():
 
 def test_a_case_of_another_file_is_run_again_from_that_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = make_result(
-        path=str(tmp_path / "my specs" / "a.grad.yaml"), name="a/dtype=float32@numpy"
-    )
+    result = make_result(path=str(tmp_path / "my specs" / "a.grad.yaml"), name="a/dtype=float32@numpy")
     assert again(result, "") == "gradcheck run 'my specs/a.grad.yaml' a/dtype=float32@numpy -v"
 
 
@@ -283,19 +267,10 @@ def test_paths_are_shown_as_briefly_as_possible(tmp_path, monkeypatch):
 
 
 def test_the_summary_names_failures_first_and_counts_everything():
-    results = [
-        make_result(status)
-        for status in [Status.PASS, Status.PASS, Status.SKIP, Status.TIMEOUT, Status.FAIL]
-    ]
+    results = [make_result(status) for status in [Status.PASS, Status.PASS, Status.SKIP, Status.TIMEOUT, Status.FAIL]]
     assert summary(results, 12.34) == "1 FAIL, 1 TIMEOUT, 2 PASS, 1 SKIP in 12.3 s"
-    assert (
-        summary(results[:1], 1, not_run=4)
-        == "1 PASS in 1.0 s; stopped before the end, 4 without a result"
-    )
-    assert (
-        summary([], 0, not_run=2)
-        == "no results in 0.0 s; stopped before the end, 2 without a result"
-    )
+    assert summary(results[:1], 1, not_run=4) == "1 PASS in 1.0 s; stopped before the end, 4 without a result"
+    assert summary([], 0, not_run=2) == "no results in 0.0 s; stopped before the end, 2 without a result"
 
 
 @pytest.mark.parametrize("status", Status)
@@ -315,9 +290,7 @@ def shown(capsys, *results: Result, **options) -> str:
 
 def test_only_the_line_of_a_result_begins_with_its_status(capsys):
     output = shown(capsys, make_result(), FAILED)
-    assert [line for line in output.splitlines() if line.startswith("FAIL")] == [
-        result_line(FAILED)
-    ]
+    assert [line for line in output.splitlines() if line.startswith("FAIL")] == [result_line(FAILED)]
     assert "\n    again: gradcheck run lstm-cell@numpy -v\n" in output
     assert output.endswith("\n1 FAIL, 1 PASS in 1.0 s\n")
 
@@ -332,21 +305,15 @@ def test_of_one_cause_the_first_has_the_block_and_each_its_line(capsys):
     failed = [make_result(Status.FAIL, name=f"a{k}@numpy", gradient=found) for k in range(3)]
     output = shown(capsys, *failed)
     assert output.count("likely: backward has the wrong sign") == 1
-    assert [line.split()[1] for line in output.splitlines() if line.startswith("FAIL ")] == [
-        one.name for one in failed
-    ]
-    assert output.endswith(
-        "    same cause as a0@numpy\n    again: gradcheck run a2@numpy -v\n3 FAIL in 1.0 s\n"
-    )
+    assert [line.split()[1] for line in output.splitlines() if line.startswith("FAIL ")] == [one.name for one in failed]
+    assert output.endswith("    same cause as a0@numpy\n    again: gradcheck run a2@numpy -v\n3 FAIL in 1.0 s\n")
     assert shown(capsys, *failed, verbose=True).count("likely: backward has the wrong sign") == 3
 
 
 def test_nothing_in_a_name_or_message_begins_a_line_or_steers_the_terminal(capsys):
     nasty = "PASS x\nPASS y\r\x1b[2J\u202e]]>"
     screen = PlainScreen(verbose=True)
-    screen.show(
-        make_result(Status.ERROR, name=nasty, message=nasty, details=(nasty,), output=nasty)
-    )
+    screen.show(make_result(Status.ERROR, name=nasty, message=nasty, details=(nasty,), output=nasty))
     screen.show(make_result(Status.XFAIL, name=nasty, message=nasty, details=(nasty,)))
     output = capsys.readouterr().out
     assert not {"\x1b", "\r", "\u202e"} & set(output)

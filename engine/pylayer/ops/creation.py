@@ -48,7 +48,9 @@ def to_tensor(
     check_place(place)
     xp = default_module()
     given = from_numpy_hook(data, whole=True) if observers else data
-    if given is not data or (isinstance(data, Tensor) and data.node is not None and recording_all()):
+    if given is not data or (
+        isinstance(data, Tensor) and data.node is not None and recording_all()
+    ):
         return cast(given, given.dtype if dtype is None else as_dtype(dtype))
     values = _values_of(data, dtype is None)
     known = dtype is not None or values.dtype in BY_NUMPY

@@ -1,4 +1,4 @@
-"""What type checkers know of the facade, whose modules are made from a table: a Tensor; all else may be anything."""
+"""The facade for type checkers, as its modules are made from a table: Tensor; the rest is Any."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What type checkers know of `paddle.autograd`: the classes of a layer; all else may be anything."""
+"""`paddle.autograd` for type checkers: the classes of a layer; the rest is Any."""
 
 from typing import Any
 
