@@ -110,7 +110,7 @@ class Contracts:
         pairs = zip(first, again or problem.forward(list(inputs)), strict=True)
         differ = [not same(a, b) for a, b in pairs]
         names = ", ".join(compress(problem.output_names, differ))
-        return diagnosed(any(differ), "GC131", f"two calls give different values of {names}")
+        return diagnosis_if(any(differ), "GC131", f"two calls give different values of {names}")
 
     def backward_repeats(self, g: Array, of_g: Gradients, seen: Observation) -> list[Diagnosis]:
         """The same cotangents give the same gradients, bit by bit, also where forward ran at other
@@ -139,7 +139,7 @@ class Contracts:
     ) -> list[Diagnosis]:
         """The diagnosis of two gradients that should be the same; empty if they are."""
         names = self.named(lambda k: not same(first[k], second[k]))
-        return diagnosed(bool(names), code, REPEATED[code], names)
+        return diagnosis_if(bool(names), code, REPEATED[code], names)
 
     def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
@@ -168,7 +168,7 @@ class Contracts:
         zero = dict(zip(self.at.moved, self.at.vjp(0 * g), strict=True))
         names = self.named(lambda k: bool((zero[k] != 0).any()))
         text = "a cotangent of zeros does not give a gradient of zeros"
-        return diagnosed(bool(names), "GC110", text, names)
+        return diagnosis_if(bool(names), "GC110", text, names)
 
     def rounding(self, cotangent: Array) -> list[float]:
         """Per moved input, how far an entry of the gradient may be off by rounding at most.
@@ -227,7 +227,9 @@ class Contracts:
         ]
 
 
-def diagnosed(broken: bool, code: str, text: str, names: tuple[str, ...] = ()) -> list[Diagnosis]:
+def diagnosis_if(
+    broken: bool, code: str, text: str, names: tuple[str, ...] = ()
+) -> list[Diagnosis]:
     """One diagnosis if a contract is broken, else none."""
     return [Diagnosis.of(code, text, names)] if broken else []
 
