@@ -80,7 +80,7 @@ def require_words(name: str, value: Any, each: str, example: str) -> None:
         require_word(each, word)
 
 
-def require_number(
+def require_integer(
     name: str, value: Any, allowed: str, least: float, most: float = inf, kind: Any = Integral
 ) -> None:
     """Require a number within limits that is not a boolean. Raises TypeError, ValueError."""
@@ -93,7 +93,7 @@ def require_number(
 
 def require_seed(seed: Any) -> None:
     """Require a seed. Raises TypeError, ValueError."""
-    require_number("seed", seed, "a whole number from 0 to 2**32 − 1", 0, MOST_SEED)
+    require_integer("seed", seed, "a whole number from 0 to 2**32 − 1", 0, MOST_SEED)
 
 
 def require_dtypes(dtypes: Any) -> None:
@@ -128,9 +128,9 @@ def declared_world(
         require_word("each axis of world", axis)
     sizes = list(degrees.values()) or [world]
     for size in sizes:
-        require_number("world", size, "a number of ranks, or of ranks by axis", 1)
+        require_integer("world", size, "a number of ranks, or of ranks by axis", 1)
     ranks = prod(sizes)
-    require_number("world", ranks, f"1 to {MOST_RANKS} ranks", 1, MOST_RANKS)
+    require_integer("world", ranks, f"1 to {MOST_RANKS} ranks", 1, MOST_RANKS)
     if order == 2:
         raise ValueError(
             "order must be 1 in a world of ranks: second derivatives are not checked there"
@@ -226,13 +226,13 @@ def check(
         ValueError: an option has a value that it cannot have.
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
-    require_number("order", order, "1 or 2", 1, 2)
+    require_integer("order", order, "1 or 2", 1, 2)
     require_seed(seed)
-    require_number("points", points, "a whole number of at least 1", 1)
+    require_integer("points", points, "a whole number of at least 1", 1)
     require_dtypes(dtypes)
     if rtol is not None:
         allowed = "a number of at least 0 and below 1, or None"
-        require_number("rtol", rtol, allowed, 0, nextafter(1, 0), kind=Real)
+        require_integer("rtol", rtol, allowed, 0, nextafter(1, 0), kind=Real)
     words = {"mode": mode, "expect": expect, "effort": effort, "precision": precision}
     for name, word in words.items():
         require_word(name, word)
@@ -383,8 +383,8 @@ def explore(
     wanted = inputs_from("explore(layer, ", inputs, keywords, options)
     require_seed(seed)
     require_dtypes(dtypes)
-    require_number("examples", examples, "a whole number of at least 1", 1)
-    require_number("seconds", seconds, "a number", -inf, kind=Real)
+    require_integer("examples", examples, "a whole number of at least 1", 1)
+    require_integer("seconds", seconds, "a number", -inf, kind=Real)
 
     def check_at(example: Example) -> CheckResult:
         return check(layer_or_function, *arrays_of(example).values(), seed=seed)

@@ -263,7 +263,7 @@ class Recording(Watch):
         edges = [self.number_of(parent) for parent in node.parents]
         if max(edges, default=-1) < 0:
             return
-        values = as_list(out)
+        values = outputs_of(out)
         (spot, called), first = self.spots(), len(self.arrays)
         inputs = [self.arrays[edge] if edge >= 0 else None for edge in edges]
         if self.perturbation is not None:
@@ -321,7 +321,7 @@ class PerturbingWatch(Watch):
         assert isinstance(node, OpNode)
         read: list[Any] = []
         if type(node.saved) is not PackedSaved:  # unpacking would run hooks of the user's
-            made = set(map(id, as_list(out)))  # outputs that are saved as well were not read
+            made = set(map(id, outputs_of(out)))  # outputs that are saved as well were not read
             read = [v for values in node.values() for v in values if id(v) not in made]
         perturb_outputs(self.perturbation, node.op, out, read)
 
@@ -365,7 +365,7 @@ def operand_arrays(inputs: Sequence[Any]) -> list[Any]:
     return [getattr(value, "array", value) for value in inputs]
 
 
-def as_list(out: Any) -> list[Any]:
+def outputs_of(out: Any) -> list[Any]:
     """The outputs of an operation."""
     return list(out) if isinstance(out, (tuple, list)) else [out]
 
@@ -383,7 +383,7 @@ def perturb_outputs(
     An output that is one of the values `read`, or exactly widened from the first, is not fresh.
     None, a choice of which nothing is told, is not an output.
     """
-    for k, value in enumerate(as_list(out)):
+    for k, value in enumerate(outputs_of(out)):
         if value is None or any(value is other for other in read) or widens(op, value, read):
             continue
         host = to_numpy(value)
