@@ -1,7 +1,6 @@
-"""Where the function has no derivative: the gradient has to lie between the one-sided ones, and be
-right beside them.
+"""At which elements operations (max, relu, sort …) have kinks, and which gradients are right there.
 
-The operations' table says where. A gradient is one of many at a kink (an element of Clarke's
+The table KINKED says at which. A gradient is one of many at a kink (an element of Clarke's
 subdifferential, 1983) only if along every direction it is between the derivatives at points as near
 as one likes: their gradients are the tape's, exact. Along a direction d the points x ± δ·d are
 among them: where the function is convex or concave their slopes are the whole range (Rockafellar

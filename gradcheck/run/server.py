@@ -1,8 +1,8 @@
-"""The server: a process that has imported everything and forks a fresh process for each case.
+"""A server forks a process for each case, and kills the case's whole process group at its end.
 
-Where processes cannot be forked, it runs one case itself and ends with it. `run.runner` starts
-servers and watches over cases; a server does what only a parent can: it learns at once that the
-process of a case has ended.
+It has everything imported. Where processes cannot be forked, it runs one case itself and ends with
+it. `run.runner` starts servers and watches over cases; a server does what only a parent can: it
+learns at once that the process of a case has ended.
 """
 
 from __future__ import annotations
