@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -880,12 +881,18 @@ def _find_unknown_operation(name: str) -> Iterator[Violation]:
         yield Violation((), f"unknown op {quote(name)}", help)
 
 
+def _require_known_operation(name: str) -> str:
+    """Refuse other names in code as well as in files: an operation is looked up by its name."""
+    raise_mistakes(_find_unknown_operation(name))
+    return name
+
+
 class LayerOp(Format):
     """One of the framework's own operations."""
 
     noun = "layer"
 
-    op: Annotated[str, forbid(_find_unknown_operation)] = Field(
+    op: Annotated[str, AfterValidator(_require_known_operation)] = Field(
         pattern=rf"^{NAME}(\.{NAME})*$",
         json_schema_extra={"enum": [*sorted(OPERATIONS)]},
         description="Its name under paddle, such as tanh.",

@@ -29,7 +29,8 @@ def type_name(value: Any) -> str:
 
 def described(error: BaseException) -> str:
     """Return an error in one line: its type and message, and its notes."""
-    notes = [text_of(note) for note in getattr(error, "__notes__", ())]
+    notes = getattr(error, "__notes__", ())
+    notes = [text_of(note) for note in notes] if isinstance(notes, list) else []  # may be anything
     message = f"{type_name(error)}: {text_of(error)}{attribute_meant(error)}"
     return " · ".join([message.strip(), *notes])
 
