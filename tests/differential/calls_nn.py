@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from calls_numbers import labels, losses, matched, spread
+import numpy as np
+from calls_numbers import REDUCTION, labels, losses, matched, spread
+from described import T
 from draws import DISTINCT, FLOATS, POSITIVE, SPECIAL, USUAL, Strategy, binary, call, ints, one, tensor, tensors
 from hypothesis import strategies as st
 
@@ -70,8 +72,18 @@ def unpooled(axes: int) -> Strategy[Any]:
 
 
 LOSSES: dict[str, Strategy[Any]] = {
-    "square_error_cost": spread(losses()),
+    "square_error_cost": spread(losses()), "log_loss": spread(matched([(2, 1), (2, 1)], [(3,), (3,)], dtypes=("float32",), values=[0.0, 0.25, 0.5, 1.0]), epsilon=one(1e-4, 0.5)),
+    "dice_loss": call(tensors(F, ((2, 3), (2, 2, 3)), POSITIVE), one(labels((2, 1)), labels((2, 2, 1)), labels((2,))), epsilon=one(1e-5, 0.5)),
+    "sigmoid_focal_loss": spread(losses(USUAL, [0.0, 1.0]), normalizer=one(None, T(np.array([2.0]), "float64")), alpha=one(0.25, 0.5), gamma=one(2.0, 1.5, 0), reduction=REDUCTION),
+    "margin_ranking_loss": spread(triples((2, 3), (3,), ()), margin=one(0.0, 0.5), reduction=REDUCTION),
+    "hinge_embedding_loss": spread(losses(USUAL, SIGNS), margin=one(1.0, 0.5), reduction=REDUCTION),
+    "cosine_embedding_loss": call(*[tensor("float64", (2, 3), DISTINCT)] * 2, tensor("int64", (2,), SIGNS, ("constant",)), margin=one(0, 0.5, 2), reduction=REDUCTION),
     "pairwise_distance": spread(matched([(2, 3), (2, 3)], [(3,), (3,)], [(2, 3), (3,)]), p=one(2.0, 1.0, 0, 3.0, float("inf")), epsilon=one(1e-6, 0.0), keepdim=st.booleans()),
+    "triplet_margin_loss": spread(triples((2, 3), (3,)), margin=one(1.0, 0.5), p=one(2.0, 1.0), swap=st.booleans(), reduction=REDUCTION),
+    "triplet_margin_with_distance_loss": spread(triples((2, 3), (3,)), margin=one(1.0, 0.5), swap=st.booleans(), reduction=REDUCTION),
+    "poisson_nll_loss": spread(losses(POSITIVE, POSITIVE), log_input=st.booleans(), full=st.booleans(), epsilon=one(1e-8, 0.5), reduction=REDUCTION),
+    "gaussian_nll_loss": call(*[tensor("float64", (2, 3), DISTINCT)] * 2, tensor("float64", (2, 3), POSITIVE, ("constant",)), full=st.booleans(), reduction=REDUCTION),
+    "soft_margin_loss": spread(losses(USUAL, SIGNS), reduction=REDUCTION),
     "softmax_with_cross_entropy": call(tensors(F, ((2, 3),)), one(labels((2, 1)), labels((2,))), ignore_index=one(-100, 1), return_softmax=st.booleans(), axis=one(-1, 1)),
     "label_smooth": call(tensors(F, ((2, 3), (3,)), (0.0, 1.0)), epsilon=one(0.1, 0.25), prior_dist=one(None, tensor("float64", (1, 3), POSITIVE, ("constant",)))),
 

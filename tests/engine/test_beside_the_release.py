@@ -45,6 +45,14 @@ VALUES: dict[str, tuple[Callable[[], Any], Any]] = {
         np.full((2, 1, 1), 0.5),
     ),
     "the power 0 of NaN": (lambda: paddle.linalg.matrix_power(tensor([[NAN, 1.0], [1.0, 1.0]]), 0), np.eye(2)),
+    "triplet_margin_loss of NaN": (
+        lambda: F.triplet_margin_loss(tensor([[NAN, 1.0]]), tensor([[0.0, 1.0]]), tensor([[2.0, 1.0]])),
+        NAN,
+    ),
+    "cosine_embedding_loss of NaN": (
+        lambda: F.cosine_embedding_loss(tensor([[NAN, 1.0]]), tensor([[0.0, 1.0]]), tensor([-1], "int64")),
+        NAN,
+    ),
 }
 
 

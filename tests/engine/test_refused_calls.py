@@ -42,6 +42,7 @@ DTYPES = {
     "nll_loss, weight": lambda: F.nll_loss(x, k, row),
     "binary_cross_entropy": lambda: F.binary_cross_entropy(x, single),
     "binary_cross_entropy_with_logits": lambda: F.binary_cross_entropy_with_logits(x, single),
+    "sigmoid_focal_loss": lambda: F.sigmoid_focal_loss(x, single),
 }
 VALUES = {
     "binary_cross_entropy above 1": lambda: F.binary_cross_entropy(x + 2, x),
@@ -96,6 +97,11 @@ LABELS = {
     "kl_div": F.kl_div,
     "binary_cross_entropy": F.binary_cross_entropy,
     "binary_cross_entropy_with_logits": F.binary_cross_entropy_with_logits,
+    "sigmoid_focal_loss": F.sigmoid_focal_loss,
+    "poisson_nll_loss": F.poisson_nll_loss,
+    "soft_margin_loss": F.soft_margin_loss,
+    "triplet_margin_loss": lambda a, b: F.triplet_margin_loss(a, b, a),
+    "triplet_margin_with_distance_loss": lambda a, b: F.triplet_margin_with_distance_loss(a, a, b),
 }
 
 
@@ -139,6 +145,7 @@ def test_a_loss_is_not_made_with_an_unknown_reduction(name: str) -> None:
         (lambda: F.embedding(k.astype("int16"), x), NotImplementedError),
         (lambda: F.batch_norm(v, v, v), AssertionError),
         (lambda: F.pad(img, [1, 1, 1, 1], data_format="NCL"), AssertionError),
+        (lambda: F.dice_loss(x, k), AssertionError),
     ],
 )
 def test_the_class_of_the_error_is_the_release_s(call: Any, error: type[Exception]) -> None:
