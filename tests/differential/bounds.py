@@ -137,10 +137,11 @@ REDUCTIONS = Family(
     " bmm mv dot inner outer kron multi_dot vecdot addmm einsum tensordot cov corrcoef trapezoid"
     " cumulative_trapezoid linear add_n __matmul__ __rmatmul__ cross reduce_as segment_sum segment_mean"
     " send_u_recv send_ue_recv unfold fold group_norm instance_norm rms_norm"
-    " cosine_similarity scaled_dot_product_attention softmax log_softmax"
+    " cosine_similarity cosine_embedding_loss scaled_dot_product_attention softmax log_softmax"
     " gumbel_softmax mse_loss l1_loss smooth_l1_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits"
-    " nll_loss cross_entropy softmax_with_cross_entropy"
-    " label_smooth square_error_cost conv1d conv2d conv3d conv1d_transpose conv2d_transpose conv3d_transpose"
+    " nll_loss cross_entropy softmax_with_cross_entropy dice_loss sigmoid_focal_loss margin_ranking_loss"
+    " hinge_embedding_loss triplet_margin_with_distance_loss gaussian_nll_loss"
+    " label_smooth square_error_cost log_loss conv1d conv2d conv3d conv1d_transpose conv2d_transpose conv3d_transpose"
     " quantile nanquantile histogram bincount Linear LayerNorm Softmax CrossEntropyLoss MSELoss"
     " BCEWithLogitsLoss Sequential ParameterList Layer LayerList SGD trace index_add index_put scatter_add"
     " scatter_reduce put_along_axis repeat_interleave",
@@ -163,20 +164,21 @@ FACTORISATIONS = Family(
 )  # fmt: skip
 
 P_NORMS = Family(
-    "norm vector_norm matrix_norm dist cdist normalize pairwise_distance", p_norm, p_norm,
+    "norm vector_norm matrix_norm dist cdist normalize pairwise_distance triplet_margin_loss", p_norm, p_norm,
     "Paddle's p_norm kernels add 1e-12, and hold their order, and 1 over it, in single precision.",
 )  # fmt: skip
 
 SINGLE_PRECISION: tuple[Family, ...] = (
     Family("selu stanh", single(8), single(8), "Their constants are float attributes: 1.0507, 1.67326, 0.67, 1.7159."),
-    Family("celu elu softshrink hardshrink leaky_relu", single(8), single(8),
+    Family("celu elu softshrink hardshrink thresholded_relu leaky_relu", single(8), single(8),
            "alpha, threshold and slope are float attributes: what is not a float32 is rounded."),
     Family("hardsigmoid hardswish", single(8), single(8), "hardsigmoid's slope is 0.1666667, a float attribute."),
     Family("avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d",
            single(8), single(8), "The kernels divide by a float."),
+    Family("local_response_norm", single(16), single(16), "The power beta, and alpha and k, are floats."),
     Family("layer_norm LayerNorm batch_norm", single(8), single(8), "epsilon and the momentum are float attributes."),
     Family("gumbel_softmax", single(8), single(8), "The temperature is a float attribute."),
-    Family("exp sigmoid silu swish Sigmoid Silu",
+    Family("exp sigmoid silu swish soft_margin_loss poisson_nll_loss Sigmoid Silu",
            single_if(lambda dtype: dtype.startswith("complex")), single_if(lambda dtype: dtype.startswith("complex")),
            "Paddle's complex exponential is computed in single precision."),
     Family("atan2", single_if(lambda dtype: dtype.startswith("int")), largest(8), "Of integers it is computed in float."),

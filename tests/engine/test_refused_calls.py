@@ -42,6 +42,7 @@ DTYPES = {
     "nll_loss, weight": lambda: F.nll_loss(x, k, row),
     "binary_cross_entropy": lambda: F.binary_cross_entropy(x, single),
     "binary_cross_entropy_with_logits": lambda: F.binary_cross_entropy_with_logits(x, single),
+    "sigmoid_focal_loss": lambda: F.sigmoid_focal_loss(x, single),
 }
 VALUES = {
     "binary_cross_entropy above 1": lambda: F.binary_cross_entropy(x + 2, x),
@@ -73,6 +74,7 @@ ZEROS = {
     "avg_pool2d": lambda: F.avg_pool2d(img, 0),
     "unfold": lambda: F.unfold(img, 2, 0),
     "group_norm": lambda: F.group_norm(img, 0),
+    "local_response_norm": lambda: F.local_response_norm(img, 0),
     "pixel_shuffle": lambda: F.pixel_shuffle(img, 0),
     "pixel_unshuffle": lambda: F.pixel_unshuffle(img, 0),
 }
@@ -86,6 +88,7 @@ FORMATS = {
     "adaptive_avg_pool3d": lambda word: F.adaptive_avg_pool3d(vol, 2, data_format=word),
     "batch_norm": lambda word: F.batch_norm(x, v, v, data_format=word),
     "group_norm": lambda word: F.group_norm(img, 2, data_format=word),
+    "local_response_norm": lambda word: F.local_response_norm(img, 2, data_format=word),
     "prelu": lambda word: F.prelu(img, seq[0, :, 0], data_format=word),
     "pixel_shuffle": lambda word: F.pixel_shuffle(img, 2, word),
     "GroupNorm": lambda word: paddle.nn.GroupNorm(2, 4, data_format=word),
@@ -96,6 +99,11 @@ LABELS = {
     "kl_div": F.kl_div,
     "binary_cross_entropy": F.binary_cross_entropy,
     "binary_cross_entropy_with_logits": F.binary_cross_entropy_with_logits,
+    "sigmoid_focal_loss": F.sigmoid_focal_loss,
+    "poisson_nll_loss": F.poisson_nll_loss,
+    "soft_margin_loss": F.soft_margin_loss,
+    "triplet_margin_loss": lambda a, b: F.triplet_margin_loss(a, b, a),
+    "triplet_margin_with_distance_loss": lambda a, b: F.triplet_margin_with_distance_loss(a, a, b),
 }
 
 
@@ -139,6 +147,7 @@ def test_a_loss_is_not_made_with_an_unknown_reduction(name: str) -> None:
         (lambda: F.embedding(k.astype("int16"), x), NotImplementedError),
         (lambda: F.batch_norm(v, v, v), AssertionError),
         (lambda: F.pad(img, [1, 1, 1, 1], data_format="NCL"), AssertionError),
+        (lambda: F.dice_loss(x, k), AssertionError),
     ],
 )
 def test_the_class_of_the_error_is_the_release_s(call: Any, error: type[Exception]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from pylayer.ops.activation import log_softmax, softmax, softplus
 from pylayer.ops.arguments import normal_axis, require, vector_shape
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
-from pylayer.ops.elementwise import check_same_dtype, exp, log, maximum, square
+from pylayer.ops.elementwise import check_same_dtype, exp, log, maximum, pow, sigmoid, square
 from pylayer.ops.indexing import where_
 from pylayer.ops.norms import norm
 from pylayer.ops.positions import index_select, take_along_axis
@@ -25,7 +26,8 @@ from pylayer.tensor.dtype import int64
 from pylayer.tensor.tensor import Tensor
 
 
-def _reduced(loss: Tensor, reduction: str) -> Tensor:
+def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
+    """The mean or the sum of a loss, or as it is (none). Raises ValueError for another word."""
     check_reduction(reduction)
     if reduction == "none":
         return loss
@@ -43,14 +45,14 @@ def mse_loss(
 ) -> Tensor:
     """The squared difference: its mean, sum, or as it is (none)."""
     difference = input - label
-    return _reduced(difference * difference, reduction)
+    return reduce_loss(difference * difference, reduction)
 
 
 def l1_loss(
     input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None
 ) -> Tensor:
     """The absolute difference: its mean, sum, or as it is (none)."""
-    return _reduced(absolute(input - label), reduction)
+    return reduce_loss(absolute(input - label), reduction)
 
 
 def smooth_l1_loss(
@@ -67,7 +69,7 @@ def smooth_l1_loss(
     check_label_shape("smooth_l1_loss", input, label)
     size = absolute(input - label)
     loss = where_(size < delta, size * size * 0.5, size * delta - 0.5 * delta * delta)
-    return _reduced(loss if is_huber else loss / delta, reduction)
+    return reduce_loss(loss if is_huber else loss / delta, reduction)
 
 
 def pairwise_distance(
@@ -101,8 +103,8 @@ def kl_div(
         positive = label > 0
         loss = where_(positive, label * (log(where_(positive, label, 1.0)) - input), 0.0)
     if reduction == "batchmean":
-        return _reduced(loss, "sum") / (input.shape[0] if input.ndim else 1)
-    return _reduced(loss, reduction)
+        return reduce_loss(loss, "sum") / (input.shape[0] if input.ndim else 1)
+    return reduce_loss(loss, reduction)
 
 
 def _bounded_log(x: Tensor) -> Tensor:
@@ -132,7 +134,7 @@ def binary_cross_entropy(
         require((input.array >= 0).all(), f"{text} greater than or equal to 0")
         require((input.array <= 1).all(), f"{text} less than or equal to 1")
     loss = -(label * _bounded_log(input) + (1 - label) * _bounded_log(1 - input))
-    return _reduced(loss if weight is None else loss * weight, reduction)
+    return reduce_loss(loss if weight is None else loss * weight, reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -148,7 +150,125 @@ def binary_cross_entropy_with_logits(
     check_same_dtype("binary_cross_entropy_with_logits", [logit, label])
     positive = label if pos_weight is None else label * pos_weight
     loss = positive * softplus(-logit) + (1 - label) * softplus(logit)
-    return _reduced(loss if weight is None else loss * weight, reduction)
+    return reduce_loss(loss if weight is None else loss * weight, reduction)
+
+
+def sigmoid_focal_loss(
+    logit: Tensor,
+    label: Tensor,
+    normalizer: Tensor | None = None,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    reduction: str = "sum",
+    name: str | None = None,
+) -> Tensor:
+    """Binary cross-entropy of logits times (1 − p of the truth)^gamma, and alpha or 1 − alpha (Lin
+    et al., 2017); divided by the normalizer.
+
+    Raises:
+        ValueError: the label is of another shape or dtype, or the normalizer has more than one
+            axis.
+    """
+    loss = binary_cross_entropy_with_logits(logit, label, reduction="none")
+    p = sigmoid(logit)
+    truth = p * label + (1 - p) * (1 - label)
+    loss = (alpha * label + (1 - alpha) * (1 - label)) * loss * pow(1 - truth, gamma)
+    if normalizer is not None:
+        text = "Expected zero or one dimension of normalizer in sigmoid_focal_loss"
+        require(normalizer.ndim < 2, text, normalizer)
+        loss = loss / normalizer
+    return reduce_loss(loss, reduction)
+
+
+def dice_loss(
+    input: Tensor, label: Tensor, epsilon: float = 1e-5, name: str | None = None
+) -> Tensor:
+    """1 − 2 · overlap / (sum of both), of probabilities in the last axis and classes of size 1
+    there.
+
+    Raises:
+        AssertionError: the label has another number of axes, or another size than 1 in the last.
+    """
+    fits = label.ndim == input.ndim > 1 and label.shape[-1] == 1
+    text = "dice_loss(): The last dimension of label should be 1"
+    require(fits, text, input, label, error=AssertionError)
+    truth = astype(one_hot(squeeze(label, -1), input.shape[-1]), input.dtype)
+    axes = list(range(1, input.ndim))
+    sizes = total(input, axes) + total(truth, axes)
+    return mean(1 - total(input * truth, axes) * 2 / (sizes + epsilon))
+
+
+def log_loss(
+    input: Tensor, label: Tensor, epsilon: float = 1e-4, name: str | None = None
+) -> Tensor:
+    """−(label · log(input + epsilon) + (1 − label) · log(1 − input + epsilon)), of probabilities,
+    [batch, 1].
+
+    Raises:
+        ValueError: another shape, or the label is of another shape or dtype.
+    """
+    fits = input.ndim == 2 and input.shape[1] == 1
+    require(fits, "log_loss(): input and label should be [batch, 1]", input)
+    check_label_shape("log_loss", input, label)
+    check_same_dtype("log_loss", [input, label])
+    return -label * log(input + epsilon) - (1.0 - label) * log(1.0 - input + epsilon)
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    label: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    epsilon: float = 1e-8,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Tensor:
+    """exp(input) − label · input, or without `log_input` input − label · log(input + epsilon).
+
+    Args:
+        full: Stirling's approximation of log label! is added where the label is above 1.
+
+    Raises:
+        ValueError: the label is of another shape, or `epsilon` is not positive.
+    """
+    require(epsilon > 0, "The value of `epsilon` in poisson_nll_loss should be positive")
+    check_label_shape("poisson_nll_loss", input, label)
+    loss = exp(input) - label * input if log_input else input - label * log(input + epsilon)
+    if full:
+        large = label > 1
+        safe = where_(large, label, 1.0)
+        loss = loss + where_(large, safe * log(safe) - safe + 0.5 * log(2 * math.pi * safe), 0.0)
+    return reduce_loss(loss, reduction)
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    label: Tensor,
+    variance: Tensor,
+    full: bool = False,
+    epsilon: float = 1e-6,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Tensor:
+    """½ (log v + (input − label)² / v), v the variance but at least `epsilon`; with `full`, plus
+    ½ log 2π.
+
+    Raises:
+        ValueError: a variance is negative, or they have not the shape of the input, where the last
+            axis may be left out or have size 1.
+    """
+    column = [*input.shape[:-1], 1]
+    if variance.shape != input.shape:
+        fits = list(variance.shape) in (column[:-1], column)
+        require(fits, "gaussian_nll_loss(): variance is of incorrect shape", input, variance)
+        variance = reshape(variance, column)
+    is_negative = not isinstance(variance, Symbol) and (variance.array < 0).any()
+    require(not is_negative, "variance has negative entry/entries")
+    # The gradient passes where the bound is taken, too.
+    bounded = maximum(variance, full_like(variance, epsilon))
+    held = variance + (bounded - variance).detach()
+    loss = 0.5 * (log(held) + square(input - label) / held)
+    return reduce_loss(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
 def nll_loss(
@@ -237,12 +357,12 @@ def cross_entropy(
     check_same_dtype("cross_entropy", [input, label])
     loss = -total(logarithms * label, at, None, True)
     if weight is None:
-        return _reduced(loss, reduction)
+        return reduce_loss(loss, reduction)
     weight = reshape(weight, vector_shape(at, input.ndim))
     weights = total(label * weight, at, None, True)
     if reduction == "mean":
         return total(loss * weights) / total(weights)
-    return _reduced(loss * weights, reduction)
+    return reduce_loss(loss * weights, reduction)
 
 
 def softmax_with_cross_entropy(
@@ -286,4 +406,4 @@ def _picked(
     if reduction == "mean" and (weight is not None or ignored >= 0):
         counted = total(weights)
         return total(loss) / (counted + astype(counted == 0, counted.dtype))
-    return _reduced(loss if kept_axis else squeeze(loss, axis), reduction)
+    return reduce_loss(loss if kept_axis else squeeze(loss, axis), reduction)
