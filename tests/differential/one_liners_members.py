@@ -34,6 +34,7 @@ PROGRAMS: dict[str, str] = {
     "nn.LayerNorm options": "layer = paddle.nn.LayerNorm(3, eps=2**-10, bias=False, dtype='float64'); out = [layer(x), paddle.nn.LayerNorm([2, 3]).weight.shape, layer.bias is None]",
     "nn.LayerNorm bare": "paddle.nn.LayerNorm(3, elementwise_affine=False)(x)",
     "nn.LayerNorm places raises": "paddle.nn.LayerNorm(3, 1e-5, False)",
+    "nn.SyncBatchNorm.convert_sync_batchnorm": "paddle.set_default_dtype('float64'); layer = paddle.nn.SyncBatchNorm.convert_sync_batchnorm(paddle.nn.Sequential(paddle.nn.ReLU(), paddle.nn.BatchNorm2D(4, 0.5))); paddle.set_default_dtype('float32'); layer.eval(); out = [repr(layer), list(layer.state_dict())]",
     "nn.GroupNorm places raises": "paddle.nn.GroupNorm(2, 4, 1e-5, False)",
     "nn.Embedding places raises": "paddle.nn.Embedding(4, 2, None, None, 2.0, True)",
     "nn.Conv2D places raises": "paddle.nn.Conv2D(2, 3, 3, 1, 0, 1, 1, 'zeros')",
