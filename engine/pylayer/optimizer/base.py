@@ -1,6 +1,4 @@
-"""What all optimizers do: which parameters, at what rate, decay and clipping, and the state that
-goes with each.
-"""
+"""The part that all optimizers share: which parameters, at what rate, decay, and the state."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ from typing import Any
 
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
-from pylayer.optimizer.clip import GradientClip
 from pylayer.optimizer.regularizer import L2Decay, Regularizer
 from pylayer.static.backward import minimized
 from pylayer.tape.symbol import Symbol, recording
@@ -35,7 +32,7 @@ class Optimizer:
             ``learning_rate``, a factor to the optimizer's, and ``weight_decay``.
         weight_decay: a number is the coefficient of `L2Decay`: `weight_decay` times the parameter
             is added to its gradient. A parameter's own regularizer takes its place.
-        grad_clip: `ClipGradByNorm`, `ClipGradByGlobalNorm` or `ClipGradByValue`.
+        grad_clip: None; clipping is not part of the bundled engine.
 
     Raises:
         ValueError: no parameters are given.
@@ -47,7 +44,7 @@ class Optimizer:
         learning_rate: float | Tensor,
         parameters: Parameters = None,
         weight_decay: float | Regularizer | None = None,
-        grad_clip: GradientClip | None = None,
+        grad_clip: None = None,
         name: str | None = None,
     ) -> None:
         text = "The optimizer's parameters should be an iterable of Tensors, but got a Tensor"
@@ -57,9 +54,9 @@ class Optimizer:
             is_given,
             "parameters argument given to the optimizer should not be None in dygraph mode",
         )
-        clips = grad_clip is None or isinstance(grad_clip, GradientClip)
+        check_supported(grad_clip)
         text = "'grad_clip' should be an instance of GradientClipBase's derived class"
-        require(clips, text, error=TypeError)
+        require(grad_clip is None, text, error=TypeError)
         given = list(parameters or ())
         self._groups: dict[int, Mapping[str, Any]] = {}
         self._parameters: list[Tensor] = []
@@ -68,7 +65,6 @@ class Optimizer:
                 self._parameters.append(parameter)
                 self._groups[id(parameter)] = group
         self._weight_decay = weight_decay
-        self._grad_clip = grad_clip
         self._states: dict[int, State] = defaultdict(dict)
         self.set_lr(learning_rate)
 
@@ -116,14 +112,12 @@ class Optimizer:
         self._apply((p, p.grad) for p in parameters if not p._stop_gradient and p.grad is not None)
 
     def _apply(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
-        steps = [(p, g.array.astype(p.array.dtype, copy=False)) for p, g in pairs]
-        if self._grad_clip is not None:
-            steps = self._grad_clip.clipped(steps)
-        for parameter, gradient in steps:
+        for parameter, gradient in pairs:
             factor = self._group(parameter).get("learning_rate", 1.0)
             factor *= getattr(parameter, "optimize_attr", {}).get("learning_rate", 1.0)
             state = self._states[id(parameter)]
-            self.update(parameter, self.decayed(parameter, gradient), self.get_lr() * factor, state)
+            array = gradient.array.astype(parameter.array.dtype, copy=False)
+            self.update(parameter, self.decayed(parameter, array), self.get_lr() * factor, state)
             mark_changed(parameter.array)
 
     def minimize(

@@ -9,7 +9,6 @@ from typing import Any
 
 from pylayer.ops.arguments import require
 from pylayer.optimizer.base import Optimizer, Parameters, State
-from pylayer.optimizer.clip import GradientClip
 from pylayer.tensor.array import XP, Array
 from pylayer.tensor.tensor import Tensor
 
@@ -22,7 +21,7 @@ class SGD(Optimizer):
         learning_rate: float | Tensor = 0.001,
         parameters: Parameters = None,
         weight_decay: Any = None,
-        grad_clip: GradientClip | None = None,
+        grad_clip: None = None,
         multi_precision: bool = False,
         name: str | None = None,
     ) -> None:
@@ -44,7 +43,7 @@ class Momentum(Optimizer):
         parameters: Parameters = None,
         use_nesterov: bool = False,
         weight_decay: Any = None,
-        grad_clip: GradientClip | None = None,
+        grad_clip: None = None,
         multi_precision: bool = False,
         rescale_grad: float = 1.0,
         use_multi_tensor: bool = False,
@@ -76,7 +75,7 @@ class Adam(Optimizer):
         epsilon: float | Tensor = 1e-8,
         parameters: Parameters = None,
         weight_decay: Any = None,
-        grad_clip: GradientClip | None = None,
+        grad_clip: None = None,
         lazy_mode: bool = False,
         multi_precision: bool = False,
         use_multi_tensor: bool = False,

@@ -109,7 +109,7 @@ MODULES = {
     "jit": "paddle._compatibility",
     "linalg": "ops",
     "nn": (
-        "nn tape.symbol:Parameter optimizer.clip Module=nn.layer:Layer "
+        "nn tape.symbol:Parameter Module=nn.layer:Layer "
         "ModuleDict=nn.containers:LayerDict ModuleList=nn.containers:LayerList SiLU=nn.layers:Silu"
     ),
     "nn.functional": "nn ops logsigmoid=ops.activation:log_sigmoid",
