@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import getattr_static
 from itertools import compress
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -270,6 +271,14 @@ class TensorFunction:
 
     # ----------------------------------------------------------------- the first call
     @property
+    def is_applied(self) -> bool:
+        """Whether the call is PyLayer's apply of a layer: no code calls a forward outside of it."""
+        subject, base = self.subject, self.calls.base
+        if not (isinstance(subject, type) and issubclass(subject, base)):
+            return False
+        return getattr_static(subject, "apply") is getattr_static(base, "apply")
+
+    @property
     def needed(self) -> list[bool]:
         """Per input, whether it takes a gradient."""
         return self.first_call.needed
@@ -282,7 +291,7 @@ class TensorFunction:
         array, tensors = self.backend.array, self.tensors()
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
         others: list[weakref.ref[Tensor]] = []
-        with self.calls.watching_forwards():
+        with self.calls.watching_forwards(self.backend.records and self.is_applied):
             if not self.knows_leaves:
                 returned, reached = self.backend.reached(lambda: self.called(tensors))
                 own = set(map(id, tensors.values()))
