@@ -22,7 +22,7 @@ from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
 from pylayer.layer.py_layer import as_releases
 from pylayer.ops.creation import to_tensor
-from pylayer.release import missing_name, stand_ins_refused
+from pylayer.release import missing_name, refusal
 from pylayer.tape.autograd import gradients_of
 from pylayer.tape.symbol import at_once
 from pylayer.tensor.array import Array, default_module, set_device, to_numpy
@@ -39,14 +39,14 @@ class Observing:
     """
 
     def __init__(self, observer: LayerObserver) -> None:
-        self.observer, self.refusing = observer, stand_ins_refused()
+        self.observer, self.refused_before = observer, refusal.in_force
 
     def __enter__(self) -> None:
         layer_observers.append(self.observer)
-        self.refusing.__enter__()
+        refusal.in_force = True
 
     def __exit__(self, *error: Any) -> None:
-        self.refusing.__exit__(None, None, None)
+        refusal.in_force = self.refused_before
         layer_observers.remove(self.observer)
 
 

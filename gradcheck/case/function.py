@@ -233,7 +233,9 @@ class TensorFunction:
         An error that the first evaluation does not raise is marked with the evaluation's number.
         """
         self.evaluations += 1
-        given = {n: t for n, t in tensors.items() if n not in self.closed_over}
+        given = tensors
+        if self.closed_over:
+            given = {n: t for n, t in tensors.items() if n not in self.closed_over}
         try:
             return as_users(self.backend, self.calls, self.call, given)
         except Exception as error:
