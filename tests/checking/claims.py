@@ -14,7 +14,7 @@ from everyday.definition import as_tuple, paddle_layer
 import gradcheck
 import pylayer.paddle as paddle
 from gradcheck.case import gradient_check
-from gradcheck.causes.entries import Named
+from gradcheck.causes.entries import WrongEntries
 from gradcheck.result import Status
 
 PyLayer: Any = paddle.autograd.PyLayer
@@ -162,8 +162,8 @@ def slopes(low: float, at: float, high: float, place: float = 0.0) -> Callable[.
     return lambda m, x, y, g: g * m.where(x > place, 0 * x + high, m.where(x < place, 0 * x + low, 0 * x + at))
 
 
-def nothing_named(*_: Any) -> tuple[Named, dict[str, Any]]:
-    return Named(), {}
+def nothing_named(*_: Any) -> tuple[WrongEntries, dict[str, Any]]:
+    return WrongEntries(), {}
 
 
 def verdict_of(layer: Any, *x: Any, **options: Any) -> Status:
