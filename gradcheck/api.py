@@ -5,6 +5,7 @@ gradient.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ from gradcheck.checking.verdict import Precision
 from gradcheck.exploring.example_search import Search, SearchSettings, nothing_checked, search
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
-from gradcheck.result import Status
+from gradcheck.result import MOST_LISTED, Status
 from gradcheck.spec.literals import MOST_RANKS, OutputStands, Stands
 from gradcheck.spec.model import Axis, Random
 from gradcheck.strategies import arrays_of, inputs_from
@@ -138,10 +139,6 @@ def declared_world(
     return lambda stands: Declared(ranks, stands, tuple(words), degrees, random == "same")
 
 
-MOST_LISTED_BY_CHECK = 10_000
-"""The most wrong entries of one input that a result lists."""
-
-
 class GradientMismatch(AssertionError):  # noqa: N818 - a finding, not an error of the checker
     """A gradient is wrong or undecided; `result` has the details."""
 
@@ -200,8 +197,8 @@ def check(
         expect: what backward is. ``matches``: the derivative. ``differs``: anything else, which
             must be found. ``straight-through``: the cotangent unchanged, of a function in steps.
             ``zero``.
-        effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full``
-            names every entry.
+        effort: ``usual`` spends about ten times the check itself on naming what is wrong, and lists
+            20 wrong entries of each input; ``full`` names and lists every entry.
         precision: ``loose`` lets a backward pass that is right but loses digits, such as one that
             computes in float32 in a layer of float64; the result is marked.
         world: for a layer that talks to other ranks (`paddle.distributed`): how many ranks it runs
@@ -247,7 +244,8 @@ def check(
     else:
         backend = backend_of(None, ())
         layer_or_function = function_of_arrays(backend, layer_or_function, backward)
-    settings = Settings(seed, rtol, mode, order, MOST_LISTED_BY_CHECK, effort, precision)
+    listed = sys.maxsize if effort == "full" else MOST_LISTED
+    settings = Settings(seed, rtol, mode, order, listed, effort, precision)
     try:
         with ExitStack() as stack:
             # a layer of Paddle's is computed again on the engine, which has a mode of its own

@@ -108,6 +108,14 @@ def test_a_mismatch_carries_the_panel_and_the_result() -> None:
     assert len(caught.value.result.wrong) == 12
 
 
+def test_full_effort_lists_every_wrong_entry_and_both_count_all() -> None:
+    usual = gradcheck.check(WrongTanh, np.arange(30) / 30 + 0.1)
+    full = gradcheck.check(WrongTanh, np.arange(30) / 30 + 0.1, effort="full")
+    assert (len(usual.wrong), len(full.wrong)) == (20, 30)
+    assert usual.wrong_counts == full.wrong_counts == {"x": (30, 30)}
+    assert usual.exhaustive and full.exhaustive
+
+
 # --------------------------------------------------------------------------- a result by itself
 def kinked() -> Any:
     return gradcheck.check(paddle.nn.functional.relu, np.array([-1.0, 0.0, 2.0]))

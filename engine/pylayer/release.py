@@ -12,7 +12,6 @@ import pkgutil
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -165,7 +164,7 @@ class StandIn(ModuleType, Unsupported):
     computed with, it gives itself. No object of a user's is an instance of one.
 
     Raises:
-        UnsupportedError: it is called in a block of `stand_ins_refused`, or a value is needed. It
+        UnsupportedError: it is called while `refusal` is in force, or a value is needed. It
             is used with a Tensor, entered by ``with``, or as a bool, a number, an array, or a
             container; an object of the engine's is asked whether it is an instance, as it may be
             what the release calls so.
@@ -201,7 +200,7 @@ class StandIn(ModuleType, Unsupported):
         raise UnsupportedError(self.__name__, ADVICE)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.unsupported() if _refused or contains_tensor([args, kwargs]) else self
+        return self.unsupported() if refusal.in_force or contains_tensor([args, kwargs]) else self
 
     def __iter__(self) -> Iterator[Any]:
         yield self
@@ -241,19 +240,15 @@ for _name in _NEED_A_VALUE.split():
     setattr(StandIn, f"__{_name}__", StandIn.unsupported)
 
 
-_refused = False
+class Refusal:
+    """What is done with calls of stand-ins, in all threads."""
+
+    in_force = False
+    """Whether none may be called: a result would lack what the call does, and nothing would say
+    so."""
 
 
-@contextmanager
-def stand_ins_refused() -> Iterator[None]:
-    """In the block no stand-in may be called: a result would lack what the call does, and nothing
-    would say so."""
-    global _refused
-    before, _refused = _refused, True
-    try:
-        yield
-    finally:
-        _refused = before
+refusal = Refusal()
 
 
 stand_in = functools.cache(StandIn)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from operator import attrgetter
 from types import ModuleType
@@ -23,13 +22,32 @@ from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
 from pylayer.layer.py_layer import as_releases
 from pylayer.ops.creation import to_tensor
-from pylayer.release import missing_name, stand_ins_refused
+from pylayer.release import missing_name, refusal
 from pylayer.tape.autograd import gradients_of
 from pylayer.tape.symbol import at_once
 from pylayer.tensor.array import Array, default_module, set_device, to_numpy
+from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import watched
-from pylayer.watch.layers import LayerObserver, observing_layers
+from pylayer.watch.layers import LayerObserver, layer_observers
+
+
+class Observing:
+    """A block in which an observer learns of layers, and stand-ins are refused.
+
+    It is a class as every evaluation has one, and a generator takes twice the calls.
+    """
+
+    def __init__(self, observer: LayerObserver) -> None:
+        self.observer, self.refused_before = observer, refusal.in_force
+
+    def __enter__(self) -> None:
+        layer_observers.append(self.observer)
+        refusal.in_force = True
+
+    def __exit__(self, *error: Any) -> None:
+        refusal.in_force = self.refused_before
+        layer_observers.remove(self.observer)
 
 
 class RanksInTurns(WorldRanks):
@@ -66,7 +84,13 @@ class BundledBackend(Backend):
             pylayer.install_paddle()
         self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
 
-    tensor = staticmethod(at_once(to_tensor))
+    def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
+        if dtype is None and type(array) is np.ndarray and array.dtype in BY_NUMPY:
+            # what `to_tensor` makes of it, which most evaluations begin with
+            return Tensor(default_module().array(array, order="C"), None, stop_gradient)
+        return self.to_tensor(array, dtype, stop_gradient=stop_gradient)
+
+    to_tensor = staticmethod(at_once(to_tensor))
 
     def recomputation(
         self,
@@ -77,10 +101,7 @@ class BundledBackend(Backend):
     ) -> Recomputation:
         return Recomputation(function, sources, original, takes_gradients)
 
-    @contextmanager
-    def observing(self, observer: LayerObserver) -> Iterator[None]:
-        with observing_layers(observer), stand_ins_refused():
-            yield
+    observing = Observing
 
     def grad(
         self,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from gradcheck.backends.recording import (
     recorded,
 )
 from pylayer.watch import watched
-from pylayer.watch.casts import casts_left_out
+from pylayer.watch.casts import casts
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 
@@ -102,8 +102,8 @@ class Recomputation:
             return None
         leaves, call = recordable
         code = self.code if self.uses_numpy else None
-        with self.casts(own):
-            found = recorded(call, leaves, lines, perturbation, code, self.takes_gradients)[0]
+        options = call, leaves, lines, perturbation, code, self.takes_gradients
+        found: Recording = self.without_casts(own, recorded, *options)[0]
         if found.leaks and not self.uses_numpy:
             self.uses_numpy = True
             return self.recording(inputs, perturbation, own, lines)
@@ -116,8 +116,7 @@ class Recomputation:
             if half.original is not None and (own or not self.leaves_casts_out(half, *given)):
                 return half.original(*given)
             if half.was_watched and (own or not (self.left_out and self.uses_numpy)):
-                with self.casts(own):
-                    return half.compute(*given)
+                return self.without_casts(own, half.compute, *given)
         half.was_watched = True
         if self.uses_numpy:
             return self.watch(half, perturbation, own, True, *given)
@@ -153,8 +152,8 @@ class Recomputation:
         self.leaks.clear()
         numpy = recording_numpy(self.code, False) if in_numpy else nullcontext()
         try:
-            with self.casts(own), watched(PerturbingWatch(perturbation, self.leaks)), numpy:
-                return half.compute(*given)
+            with watched(PerturbingWatch(perturbation, self.leaks)), numpy:
+                return self.without_casts(own, half.compute, *given)
         except Exception:
             if not in_numpy:
                 raise
@@ -162,12 +161,14 @@ class Recomputation:
         half.refuses_recorded_numpy = True
         return found
 
-    @contextmanager
-    def casts(self, own: bool) -> Iterator[None]:
-        """A block in which casts to fewer digits are left out, and noted; made if `own`."""
-        self.left_out_last = set[str]()
+    def without_casts(self, own: bool, function: Callable[..., Any], *given: Any) -> Any:
+        """What a function gives where casts to fewer digits are left out, and noted; made if
+        `own`."""
+        noted = self.left_out_last = set[str]()
+        before = casts.left_out
+        casts.left_out = before if own else noted
         try:
-            with nullcontext() if own else casts_left_out(self.left_out_last):
-                yield
+            return function(*given)
         finally:
-            self.left_out |= self.left_out_last
+            casts.left_out = before
+            self.left_out |= noted

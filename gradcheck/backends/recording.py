@@ -10,9 +10,8 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -51,7 +50,7 @@ VjpRule = tuple[Vjp, Sequence[Any], Sequence[int] | None]
 """The vjp of an input, what it reads, and the input's shape."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Step:
     """One operation of a recording."""
 
@@ -67,9 +66,12 @@ class Step:
     called: Spot | None
     """Where the user's code calls the function that the spot is in, if it does."""
 
-    def rules(self) -> Iterator[VjpRule]:
-        """The rules of its inputs; that of a list comes once for each of its items."""
-        return zip(self.node.op.vjps, self.node.plain_values(), self.node.shapes)  # noqa: B905
+    @functools.cached_property
+    def rules(self) -> list[VjpRule]:
+        """The rules of its inputs, which read values in double precision; that of a list comes once
+        for each of its items."""
+        rows = zip(self.node.op.vjps, self.node.plain_values(), self.node.shapes)  # noqa: B905
+        return [(vjp, [*map(widened, values)], shape) for vjp, values, shape in rows]
 
     def pull(self, cotangents: Cotangents) -> list[tuple[int, int, Array]]:
         """The cotangents of its inputs, each with its position and number, in double precision.
@@ -78,8 +80,8 @@ class Step:
         """
         given = self.given(cotangents)
         return [
-            (k, edge, pulled(vjp, given, [widened(v) for v in values], shape))
-            for k, (edge, (vjp, values, shape)) in enumerate(zip(self.edges, self.rules()))  # noqa: B905
+            (k, edge, pulled(vjp, given, values, shape))
+            for k, (edge, (vjp, values, shape)) in enumerate(zip(self.edges, self.rules))  # noqa: B905
             if edge >= 0
         ]
 
@@ -92,11 +94,12 @@ class Step:
             for c, v in zip(cotangents, self.values, strict=True)
         ]
 
+    @functools.cached_property
     def operands(self) -> dict[str, Any]:
         """The values that its rules read, by the name of the argument; ``out`` is the output."""
         found: dict[str, Any] = {}
-        for vjp, values, _ in self.rules():
-            found |= dict(zip(vjp.reads, map(widened, values), strict=False))
+        for vjp, values, _ in self.rules:
+            found |= dict(zip(vjp.reads, values, strict=False))
         return found
 
     def replaced(self, position: int, cotangents: Cotangents, values: Mapping[str, Array]) -> Array:
@@ -104,15 +107,15 @@ class Step:
 
         The output is computed again where it is a function of the one value replaced.
         """
-        vjp, saved, shape = next(islice(self.rules(), position, None))
-        read = {**dict(zip(vjp.reads, map(widened, saved), strict=False)), **values}
+        vjp, saved, shape = self.rules[position]
+        read = {**dict(zip(vjp.reads, saved, strict=False)), **values}
         if self.node.op.arguments == tuple(values) and "out" in read:
             read["out"] = self.node.op.kernels[np.ndarray](*values.values())
         return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], shape)
 
     def again(self, cotangent: Array) -> Array | None:
         """The operation itself on a cotangent in place of its first input; None where it fails."""
-        arguments = self.operands()
+        arguments = self.operands
         rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
         try:
             return self.node.op.kernels[np.ndarray](cotangent, **rest)
@@ -247,7 +250,9 @@ class Recording(Watch):
 
     def spots(self) -> tuple[Spot | None, Spot | None]:
         """Where the user's code is, and the code that called it, if wanted."""
-        frame = users_frame(sys._getframe(1)) if self.lines else None
+        if not self.lines:
+            return None, None
+        frame = users_frame(sys._getframe(1))
         return spot_of(frame), spot_of(frame and users_frame(frame.f_back))
 
     def chose(self, name: str, arguments: Sequence[str], inputs: Sequence[Any]) -> None:
@@ -383,8 +388,9 @@ def perturb_outputs(
     An output that is one of the values `read`, or exactly widened from the first, is not fresh.
     None, a choice of which nothing is told, is not an output.
     """
+    known = {id(None), *map(id, read)}
     for k, value in enumerate(outputs_of(out)):
-        if value is None or any(value is other for other in read) or widens(op, value, read):
+        if id(value) in known or (op.name == "cast" and widens(value, read)):
             continue
         host = to_numpy(value)
         if host is not value:
@@ -398,10 +404,10 @@ def perturb_outputs(
             value[...] = XP[type(value)].asarray(host)
 
 
-def widens(op: Row, value: Array, read: Sequence[Any]) -> bool:
-    """Whether an output is a cast of the first value read, or of one of that dtype, to no fewer
-    bytes."""
-    if op.name != "cast" or not read:
+def widens(value: Array, read: Sequence[Any]) -> bool:
+    """Whether the output of a cast has no fewer bytes than the first value read, or than that
+    dtype."""
+    if not read:
         return False
     source = np.dtype(getattr(read[0], "dtype", read[0]))
     return source.itemsize <= value.dtype.itemsize  # type: ignore[no-any-return]

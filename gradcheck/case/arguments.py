@@ -100,7 +100,10 @@ def tensor_function(
     def call_of(function: Any) -> Call:
         apply: Callable[..., Any] = function.apply if is_layer else function
         return lambda tensors: apply(
-            *(filled(name, value, tensors) for name, value in given.items())
+            *[
+                tensors[name] if name in tensors else filled(name, value, tensors)
+                for name, value in given.items()
+            ]
         )
 
     call = call_of(function)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 
 class Framework(NamedTuple):
-    """A framework: its name, how the names of its modules begin, and how its arrays and layers
-    become NumPy's."""
+    """A framework: its name, how the dotted names of its modules begin, and how its arrays and
+    layers become NumPy's."""
 
     name: str
     modules: tuple[str, ...]
@@ -39,16 +39,16 @@ JAX = (
     "x, backward=lambda x, g: np.asarray(jax.vjp({call}, x)[1](g)[0]))"
 )
 HIPS = "gradcheck.check({call}, x, backward=lambda x, g: autograd.make_vjp({call})(x)[0](g))"
-HIPS_MODULES = tuple(f"autograd.{n}" for n in ("tracer", "numpy", "scipy", "wrap_util", "extend"))
+HIPS_MODULES = tuple(f"autograd.{n}." for n in ("tracer", "numpy", "scipy", "wrap_util", "extend"))
 FRAMEWORKS = (
-    Framework("PyTorch", ("torch",), "x.detach().numpy()", TORCH),
-    Framework("JAX", ("jax", "jaxlib"), "np.asarray(x)", JAX),
+    Framework("PyTorch", ("torch.",), "x.detach().numpy()", TORCH),
+    Framework("JAX", ("jax.", "jaxlib."), "np.asarray(x)", JAX),
     Framework("HIPS autograd", HIPS_MODULES, "x._value", HIPS),
-    Framework("TensorFlow", ("tensorflow", "tf_keras", "keras"), "x.numpy()", WRITTEN_APART),
-    Framework("Chainer", ("chainer",), "x.array", WRITTEN_APART),
-    Framework("MyGrad", ("mygrad",), "x.data", WRITTEN_APART),
-    Framework("tinygrad", ("tinygrad",), "x.numpy()", WRITTEN_APART),
-    Framework("MLX", ("mlx",), "np.array(x)", WRITTEN_APART),
+    Framework("TensorFlow", ("tensorflow.", "tf_keras.", "keras."), "x.numpy()", WRITTEN_APART),
+    Framework("Chainer", ("chainer.",), "x.array", WRITTEN_APART),
+    Framework("MyGrad", ("mygrad.",), "x.data", WRITTEN_APART),
+    Framework("tinygrad", ("tinygrad.",), "x.numpy()", WRITTEN_APART),
+    Framework("MLX", ("mlx.",), "np.array(x)", WRITTEN_APART),
 )
 
 REFUSAL = "gradcheck does not run the backwards of "
@@ -72,7 +72,7 @@ def framework_of(value: Any) -> Framework | None:
 def framework_of_module(module: str) -> Framework | None:
     """The framework that a module is of."""
     for framework in FRAMEWORKS:
-        if any(module == prefix or module.startswith(f"{prefix}.") for prefix in framework.modules):
+        if f"{module}.".startswith(framework.modules):
             return framework
     return None
 
@@ -90,8 +90,8 @@ def modules_of(value: Any) -> Iterator[str]:
     elif isinstance(value, BuiltinFunctionType):
         yield str(value.__module__)
     else:
-        cls = value if inspect.isclass(value) else type(value)
-        yield from (str(getattr(base, "__module__", "")) for base in cls.__mro__)
+        for base in (value if isinstance(value, type) else type(value)).__mro__:
+            yield str(getattr(base, "__module__", ""))
 
 
 def refuse_layer(value: Any) -> None:

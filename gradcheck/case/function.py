@@ -7,12 +7,13 @@ import functools
 import gc
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import getattr_static
 from itertools import compress
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,18 +50,19 @@ Call = Callable[[dict[str, Tensor]], Any]
 """Takes Tensors by name, and returns whatever a layer returns."""
 
 
-@contextmanager
-def preserved_global_state(paddle: ModuleType) -> Iterator[None]:
-    """A block after which process-wide settings are as before, which a layer may change.
+def as_users(backend: Backend, calls: LayerCalls, function: Callable[..., Any], *given: Any) -> Any:
+    """What the user's code gives, the layers that it runs noted in `calls`.
 
-    They are NumPy's handling of errors, the filters of warnings, and static mode of a `paddle`: the
+    Process-wide settings are as before afterwards, which a layer may change. They are NumPy's
+    handling of errors, the filters of warnings, and static mode of a backend's `paddle`: the
     layer's are in force while it runs, not while gradcheck computes.
     """
+    paddle = backend.paddle
     is_dynamic = paddle.in_dynamic_mode()
     filters = list(warnings.filters)
     try:
-        with np.errstate():
-            yield
+        with np.errstate(), backend.observing(calls):
+            return function(*given)
     finally:
         if paddle.in_dynamic_mode() is not is_dynamic:
             (paddle.disable_static if is_dynamic else paddle.enable_static)()
@@ -231,10 +233,11 @@ class TensorFunction:
         An error that the first evaluation does not raise is marked with the evaluation's number.
         """
         self.evaluations += 1
-        given = {n: t for n, t in tensors.items() if n not in self.closed_over}
+        given = tensors
+        if self.closed_over:
+            given = {n: t for n, t in tensors.items() if n not in self.closed_over}
         try:
-            with preserved_global_state(self.backend.paddle), self.backend.observing(self.calls):
-                return self.call(given)
+            return as_users(self.backend, self.calls, self.call, given)
         except Exception as error:
             if self.evaluations > 1:
                 note = f"raised by evaluation {self.evaluations} of the check, not by those before"
@@ -264,11 +267,21 @@ class TensorFunction:
         create_graph: bool = False,
     ) -> list[Tensor | None]:
         """As `gradients_of`."""
-        backend = self.backend
-        with preserved_global_state(backend.paddle), backend.observing(self.calls):
-            return gradients_of(backend, outputs, cotangents, inputs, self.held, create_graph)
+        options = outputs, cotangents, inputs, self.held, create_graph
+        found: list[Tensor | None] = as_users(
+            self.backend, self.calls, gradients_of, self.backend, *options
+        )
+        return found
 
     # ----------------------------------------------------------------- the first call
+    @property
+    def is_applied(self) -> bool:
+        """Whether the call is PyLayer's apply of a layer: no code calls a forward outside of it."""
+        subject, base = self.subject, self.calls.base
+        if not (isinstance(subject, type) and issubclass(subject, base)):
+            return False
+        return getattr_static(subject, "apply") is getattr_static(base, "apply")
+
     @property
     def needed(self) -> list[bool]:
         """Per input, whether it takes a gradient."""
@@ -282,7 +295,7 @@ class TensorFunction:
         array, tensors = self.backend.array, self.tensors()
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
         others: list[weakref.ref[Tensor]] = []
-        with self.calls.watching_forwards():
+        with self.calls.watching_forwards(self.backend.records and self.is_applied):
             if not self.knows_leaves:
                 returned, reached = self.backend.reached(lambda: self.called(tensors))
                 own = set(map(id, tensors.values()))

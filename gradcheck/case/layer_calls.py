@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -48,8 +47,9 @@ class LayerCalls:
         self.backwards = Counter[Any]()
         self.ways: dict[Any, Way] = {}
         """By key, of the evaluations whose forwards are watched."""
-        self.is_watching = False
-        """Whether forwards are watched: contexts are not kept otherwise."""
+        self.wrap: Callable[[Any], None] | None = None
+        """Wraps a layer that is applied while forwards are watched: contexts are not kept
+        otherwise."""
         self.latest: tuple[Any, Any] = (None, None)
         """The layer that was applied last, and its context, until its forward begins."""
 
@@ -57,9 +57,10 @@ class LayerCalls:
     def applied(self, layer: Any, context: Any) -> None:
         """Note that the forward of a layer is about to run, with this context."""
         self.forwards[layer] += 1
-        if self.is_watching:
+        if self.wrap is not None:
             self.latest = layer, context
-        if not inspect.isclass(layer):  # a backward_fn: nobody calls it directly
+            self.wrap(layer)
+        if not isinstance(layer, type):  # a backward_fn: nobody calls it directly
             self.add_way(self.key(layer), Way.APPLIED)
 
     def pulled_back(self, layer: Any) -> None:
@@ -70,7 +71,7 @@ class LayerCalls:
     def key(self, layer: Any) -> Any:
         """What stands for a layer; None for one whose backward is a library's."""
         owner = layer
-        if inspect.isclass(layer):
+        if isinstance(layer, type):
             owner = next((cls for cls in layer.__mro__ if "backward" in vars(cls)), self.base)
             if package_of(owner) in LAYER_LIBRARIES:
                 return None
@@ -88,14 +89,18 @@ class LayerCalls:
 
     # ----------------------------------------------------------------- how forwards are called
     @contextmanager
-    def watching_forwards(self) -> Iterator[None]:
-        """A block in which `ways` gets each call of a forward outside of another layer's."""
-        self.is_watching = True
+    def watching_forwards(self, only_applied: bool = False) -> Iterator[None]:
+        """A block in which `ways` gets each call of a forward outside of another layer's.
+
+        Args:
+            only_applied: of the layers that are applied alone; see `wrapped_methods`.
+        """
+        wraps: dict[str, Wrap] = {"forward": self.watched_forward}
         try:
-            with wrapped_methods(self.base, {"forward": self.watched_forward}):
+            with wrapped_methods(self.base, wraps, only_applied) as self.wrap:
                 yield
         finally:
-            self.is_watching, self.latest = False, (None, None)
+            self.wrap, self.latest = None, (None, None)
 
     def watched_forward(
         self, owner: type, forward: Callable[..., Any], position: int
@@ -173,23 +178,40 @@ Wrap = Callable[[type, Callable[..., Any], int], Callable[..., Any]]
 
 
 @contextmanager
-def wrapped_methods(base: type, wraps: dict[str, Wrap]) -> Iterator[None]:
-    """A block in which methods of all layers derived from `base` have something around them."""
-    kept = [
-        (layer, name, vars(layer)[name])
-        for layer in subclasses(base)
-        for name in wraps
-        if vars(layer).get(name) is not None
-    ]
+def wrapped_methods(
+    base: type, wraps: dict[str, Wrap], only_applied: bool = False
+) -> Iterator[Callable[[Any], None]]:
+    """A block in which methods of layers derived from `base` have something around them.
+
+    Gives what wraps a layer and all that it inherits from.
+
+    Args:
+        only_applied: to wrap none but those, as a process may have thousands of layers; for a
+            backend that tells of a layer before it looks up the forward.
+    """
+    kept, known = list[tuple[Any, str, Any]](), set[type]()
+
+    def wrap(layer: Any) -> None:
+        for owner in getattr(layer, "__mro__", ()):  # a backward_fn has none
+            if owner in known or not issubclass(owner, base):
+                continue
+            known.add(owner)
+            for name, around in wraps.items():
+                method = vars(owner).get(name)
+                if method is not None:
+                    kept.append((owner, name, method))
+                    by_class = isinstance(method, classmethod)
+                    function = around(owner, getattr(method, "__func__", method), int(by_class))
+                    setattr(owner, name, (classmethod if by_class else staticmethod)(function))
+
+    known.add(base)
     try:
-        for layer, name, method in kept:
-            by_class = isinstance(method, classmethod)
-            function = wraps[name](layer, getattr(method, "__func__", method), int(by_class))
-            setattr(layer, name, classmethod(function) if by_class else staticmethod(function))
-        yield
+        for layer in () if only_applied else [*subclasses(base)]:
+            wrap(layer)
+        yield wrap
     finally:
-        for layer, name, method in kept:
-            setattr(layer, name, method)
+        for owner, name, method in kept:
+            setattr(owner, name, method)
 
 
 def subclasses(layer: Any) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,9 @@ def starts_for(
 ) -> list[Tensor | None]:
     """Cotangents as Tensors of the dtypes of the outputs."""
     return [
-        None if c is None else backend.tensor(c, out.dtype.name, stop_gradient=True)
+        None
+        if c is None
+        else backend.tensor(c, None if c.dtype == out.dtype else out.dtype.name, stop_gradient=True)
         for out, c in zip(outputs, cotangents, strict=True)
     ]
 
@@ -97,7 +99,7 @@ class LayerContracts:
     def __init__(self, backend: Backend, inputs: dict[str, Tensor]) -> None:
         self.tensors_in, self.inputs = functools.partial(tensors_in, backend), inputs
         self.array, self.overlap = backend.array, backend.overlap
-        self.base: type = backend.paddle.autograd.PyLayer
+        self.backend = backend
         self.forward_calls: dict[int, ForwardCall] = {}
         """By the id of the context."""
         self.changed_by_forward: list[str] = []
@@ -112,10 +114,21 @@ class LayerContracts:
         self.gave_other_shapes = False
         """Whether a backward returned a gradient of another shape than its input."""
 
-    def watching(self) -> AbstractContextManager[None]:
-        """A block in which all layers are watched."""
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """A block in which layers are watched: those that are applied, if the backend tells of
+        them in time, or else all."""
         wraps: dict[str, Wrap] = {"forward": self.watch_forward, "backward": self.watch_backward}
-        return wrapped_methods(self.base, wraps)
+        backend, base = self.backend, self.backend.paddle.autograd.PyLayer
+        with wrapped_methods(base, wraps, backend.records) as self.wrap, backend.observing(self):
+            yield
+
+    def applied(self, layer: Any, context: Any) -> None:
+        """Watch a layer whose forward is about to run."""
+        self.wrap(layer)
+
+    def pulled_back(self, layer: Any) -> None:
+        """Nothing is to be done before a backward."""
 
     def marks(self) -> list[str]:
         """The words for what releases do not look at."""

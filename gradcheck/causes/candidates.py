@@ -80,13 +80,13 @@ class Edge:
         number = self.step.edges[1 - self.position]
         if number >= 0:
             return wide(self.arrays[number])
-        return self.step.operands().get("yx"[self.position])
+        return self.step.operands.get("yx"[self.position])
 
     @property
     def read(self) -> dict[str, Array]:
         """Values that the rules of the operation read, by the name of the argument."""
         array_type = type(self.right)
-        operands = self.step.operands().items()
+        operands = self.step.operands.items()
         return {n: v for n, v in operands if type(v) is array_type and v.dtype.kind in "fc"}
 
     @property
@@ -250,8 +250,8 @@ class Candidate(NamedTuple):
             value = self.value(edge)
         except (ValueError, IndexError, TypeError):  # the matrix does not have such a factor, say
             return edge.right
-        fits = value is not None and np.shape(value) == edge.right.shape
-        return np.asarray(value) if fits else edge.right
+        found = np.asarray(value)
+        return found if value is not None and found.shape == edge.right.shape else edge.right
 
 
 SHARE = Candidate("", 0.0, "", attrgetter("right"))
@@ -506,7 +506,7 @@ def orders(
 def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
     """The operation's own rule along another axis, without the cotangent, or reading a value in
     another order, not at all, or another one; what it gives in another order."""
-    step, arguments, axes = edge.step, edge.step.operands(), range(edge.y.ndim)
+    step, arguments, axes = edge.step, edge.step.operands, range(edge.y.ndim)
     axis = arguments.get("axis")
     if step.name in ("softmax", "log_softmax", "cumsum") and isinstance(axis, int):
         place = f"in place of axis {axis % max(len(axes), 1)} in {{op}}"
@@ -561,19 +561,19 @@ def written_once(edge: Edge) -> Array:
     """The cotangent of a selection written to where it was selected from, once where it was
     selected several times."""
     once = np.zeros_like(edge.right)
-    once[edge.step.operands().get("index")] = edge.g
+    once[edge.step.operands.get("index")] = edge.g
     return once
 
 
 def handed_to(extreme: Callable[..., Any], edge: Edge) -> Array:
     """The cotangent of a minimum or maximum handed to the elements that are another extreme."""
-    out = extreme(edge.x, axes_of(edge.step.operands().get("axis")))
+    out = extreme(edge.x, axes_of(edge.step.operands.get("axis")))
     return edge.ruled(out=np.reshape(out, edge.y.shape))
 
 
 def row_sums(edge: Edge, values: Array) -> Array:
     """The sums over the rows of a softmax."""
-    return values.sum(edge.step.operands().get("axis", -1), keepdims=True)
+    return values.sum(edge.step.operands.get("axis", -1), keepdims=True)
 
 
 def row_length(edge: Edge) -> Array:

@@ -336,14 +336,15 @@ class CauseSearch:
             if not tangents[edge.number].any():
                 continue
             adjoint = tangents[edge.number].conj()
-            right = np.real(adjoint @ edge.right.reshape(-1))
+            right = (adjoint @ edge.right.reshape(-1)).real
+            otherwise = EXACT_TO * float(abs(right).max())
             places = frozenset([edge.place])
             if edge.position not in without_share:
                 found.append(Mistake(edge, SHARE, SHARE.cost, right, right, places))
             for candidate in all_candidates(edge) if edge.step in ruled else ():
-                projection = np.real(adjoint @ wide(candidate.hand_on(edge)).reshape(-1))
+                projection = (adjoint @ candidate.hand_on(edge).reshape(-1)).real
                 # If they are the same, the rule does not read what would be another.
-                if float(abs(projection - right).max()) > EXACT_TO * float(abs(right).max()):
+                if float(abs(projection - right).max()) > otherwise:
                     mistake = Mistake(edge, candidate, candidate.cost, projection, right, places)
                     found.append(mistake)
         return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]

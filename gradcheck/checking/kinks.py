@@ -985,7 +985,7 @@ def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray
     its rows."""
     arrays, units = graph.recording.arrays, []
     if isinstance(step, Step):
-        named = {name: value for name, value in step.operands().items() if value is not None}
+        named = {name: value for name, value in step.operands.items() if value is not None}
         values: list[Any] = [
             arrays[e] if e >= 0 else named.get("xy"[k]) for k, e in enumerate(step.edges[:2])
         ]

@@ -30,7 +30,8 @@ class CheckResult:
     verdict: Status
     """PASS, FAIL, KINK or INCONCLUSIVE."""
     wrong: tuple[WrongEntry, ...]
-    """The wrong entries of the Jacobian, at most 10,000 of each input."""
+    """Wrong entries of the Jacobian: 20 of each input at most, or all with ``effort="full"``.
+    `wrong_counts` counts all in any case."""
     diagnosis: tuple[Diagnosis, ...]
     """Broken contracts first, then the likely causes of wrong numbers."""
     why: str
