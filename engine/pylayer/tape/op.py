@@ -59,17 +59,21 @@ class Op(Row):
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
         if observers:
-            arguments = tuple(from_numpy_hook(value) for value in arguments)
+            arguments = from_numpy_hook(arguments)
         inputs, values, kind = self.checked(arguments)
-        raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
+        raw = [
+            value.array if type(value) is Tensor else value if value is None else unwrap(value)
+            for value in values
+        ]
         out = compute(self, self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
-        outs = [as_array(o, kind) for o in (out if several else [out])]
-        if not self.view:
-            outs = [in_order(o) for o in outs]
+        outs = list(out) if several else [out]
+        for k, one in enumerate(outs):
+            if type(one) is not kind or not (self.view or one.flags.c_contiguous):
+                outs[k] = in_order(as_array(one, kind))
         raw_out = outs if several else outs[0]
-        parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
-        if all(parent is None for parent in parents):
+        parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
+        if parents.count(None) == len(parents):
             if observers:
                 current_observer.get().computed(self, values, raw_out)
             return type(out)(map(Tensor, raw_out)) if several else Tensor(raw_out)
@@ -94,7 +98,9 @@ class Op(Row):
 
     def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
         """The arguments that must be Tensors, or numbers beside one."""
-        return list(arguments[0]) if self.many else [arguments[k] for k in self.positions]
+        if self.many:
+            return list(arguments[0])
+        return list(map(arguments.__getitem__, self.positions))
 
     def with_inputs(self, arguments: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         """The arguments with others in their places."""
@@ -106,24 +112,30 @@ class Op(Row):
             found[position] = value
         return found
 
-    def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], list[Any], type]:
+    def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], Sequence[Any], type]:
         """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and
         the arrays' type."""
-        inputs = self.inputs_in(arguments)
-        tensors = [value for value in inputs if isinstance(value, Tensor)]
-        allowed = (Tensor, int, float, complex) if tensors else Tensor
+        given = inputs = self.inputs_in(arguments)
+        arrays = [value.array for value in inputs if isinstance(value, Tensor)]
+        if len(arrays) < len(inputs) or not inputs:
+            self.check_numbers(inputs, (int, float, complex) if arrays else ())
+        if self.promote and (
+            len(arrays) < len(inputs) or len({array.dtype for array in arrays}) > 1
+        ):
+            inputs = reconciled(self.name, inputs)
+        if self.floating:
+            inputs = list(map(as_floating, inputs))
+        values = arguments if inputs is given else self.with_inputs(arguments, inputs)
+        return inputs, values, type(arrays[0])
+
+    def check_numbers(self, inputs: Sequence[Any], numbers: tuple[type, ...]) -> None:
+        """Check that inputs are Tensors, or numbers of these types beside one."""
         for k, value in enumerate(inputs):
-            if not isinstance(value, allowed):
+            if not isinstance(value, (Tensor, *numbers)):
                 position = self.positions[0 if self.many else k]
                 raise no_tensor(self.name, self.arguments[position], position, value)
         if not inputs:
             raise invalid(f"{self.name}(): needs at least one Tensor, but got an empty list")
-        mixed = len(tensors) < len(inputs) or len({tensor.array.dtype for tensor in tensors}) > 1
-        if self.promote and mixed:
-            inputs = reconciled(self.name, inputs)
-        if self.floating:
-            inputs = [as_floating(value) for value in inputs]
-        return inputs, self.with_inputs(arguments, inputs), type(tensors[0].array)
 
 
 def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:

@@ -59,7 +59,9 @@ class Session:
         return fresh(copy, np.array(tensor.array), self)
 
     def from_numpy_hook(self, value: Any, whole: bool) -> Any:
-        """See `pylayer.watch.taken`."""
+        """See `pylayer.watch.from_numpy_hook`."""
+        if not holds_recorded(value):
+            return value
         return mapped(gathered(value) if whole else value, self.tensor_of)
 
     def tensor_of(self, value: Any) -> Any:
@@ -88,14 +90,14 @@ def as_it_is(tensor: Tensor) -> Tensor:
     )
 
 
-def recorded_in(value: Any) -> Iterator[RecordedArray]:
+def recorded_in(value: Any) -> list[RecordedArray]:
     """The recorded arrays in a value: itself, or in containers at any depth."""
-    return (leaf for leaf in leaves_in(value) if type(leaf) is RecordedArray)
+    return [leaf for leaf in leaves_in(value) if type(leaf) is RecordedArray]
 
 
 def holds_recorded(value: Any) -> bool:
     """Whether a value is a recorded array, or holds one."""
-    return next(recorded_in(value), None) is not None
+    return RecordedArray in map(type, leaves_in(value))
 
 
 def replaced(value: Any, by: Callable[[RecordedArray], Any]) -> Any:
