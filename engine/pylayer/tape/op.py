@@ -22,7 +22,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any
 
 from pylayer.fast import ON, fast_binary, fast_unary
@@ -61,10 +61,7 @@ class Op(Row):
         if observers:
             arguments = from_numpy_hook(arguments)
         inputs, values, kind = self.checked(arguments)
-        raw = [
-            value.array if type(value) is Tensor else value if value is None else unwrap(value)
-            for value in values
-        ]
+        raw = list(map(unwrap, values))
         out = compute(self, self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
         outs = list(out) if several else [out]
@@ -87,11 +84,11 @@ class Op(Row):
 
     def recorded(self, parents: Sequence[Any], raw: Sequence[Any], out: Any) -> OpNode:
         """The node of a call on these arrays and other values, whose gradients go to `parents`."""
-        shapes = [getattr(value, "shape", ()) for value in self.inputs_in(raw)]
-        saved = [
-            () if parent is None else vjp.pick(*raw, out, i)
-            for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
-        ]
+        shapes, saved = [], []
+        rows = zip(self.vjps, parents, self.inputs_in(raw), strict=False)
+        for i, (vjp, parent, value) in enumerate(rows):
+            shapes.append(getattr(value, "shape", ()))
+            saved.append(() if parent is None else vjp.pick(*raw, out, i))
         if isinstance(out, list):
             return SeveralOutputs(self, parents, saved, shapes, out)
         return OpNode(self, parents, saved, shapes, out)
@@ -116,17 +113,21 @@ class Op(Row):
         """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and
         the arrays' type."""
         given = inputs = self.inputs_in(arguments)
-        arrays = [value.array for value in inputs if isinstance(value, Tensor)]
-        if len(arrays) < len(inputs) or not inputs:
-            self.check_numbers(inputs, (int, float, complex) if arrays else ())
-        if self.promote and (
-            len(arrays) < len(inputs) or len({array.dtype for array in arrays}) > 1
-        ):
+        kind, dtypes = None, set()
+        for value in inputs:
+            if isinstance(value, Tensor):
+                kind = kind or type(value.array)
+                dtypes.add(value.array.dtype)
+            else:
+                dtypes.add(None)
+        if kind is None or None in dtypes:
+            self.check_numbers(inputs, () if kind is None else (int, float, complex))
+        if self.promote and len(dtypes) > 1:
             inputs = reconciled(self.name, inputs)
         if self.floating:
             inputs = list(map(as_floating, inputs))
         values = arguments if inputs is given else self.with_inputs(arguments, inputs)
-        return inputs, values, type(arrays[0])
+        return inputs, values, kind
 
     def check_numbers(self, inputs: Sequence[Any], numbers: tuple[type, ...]) -> None:
         """Check that inputs are Tensors, or numbers of these types beside one."""
@@ -154,6 +155,8 @@ def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
 def unwrap(value: Any) -> Any:
     """The raw array of a Tensor and the plain number of a number, also inside lists, tuples and
     slices."""
+    if type(value) in (Tensor, bool, int, NoneType):
+        return value.array if type(value) is Tensor else value
     return mapped(value, lambda v: v.array if isinstance(v, Tensor) else plain_number(v))
 
 

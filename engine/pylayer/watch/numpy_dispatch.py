@@ -199,7 +199,7 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
         )
     if not isinstance(expected, (np.ndarray, np.generic)):
         return expected
-    view = view_of(expected, arrays)
+    view = view_of(expected, arrays) if arrays else None
     if type(view) is RecordedArray:
         return view
     own = type(result) is RecordedArray

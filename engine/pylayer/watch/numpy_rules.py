@@ -50,7 +50,7 @@ def is_recorded(value: Any) -> bool:
 
 def as_tensor(value: Any, dtype: Any) -> Any:
     """A value as a Tensor of a dtype."""
-    value = value._tensor() if is_recorded(value) else value
+    value = value._tensor() if type(value) is RecordedArray else value
     if not isinstance(value, Tensor):
         return Tensor(np.asarray(value).astype(dtype))
     if value.array.dtype == dtype:
