@@ -79,8 +79,8 @@ def input_slots(
             slots.append(slot)
         else:
             slotless.append(name)
-        held = [v for v in leaves_in(value) if isinstance(v, Tensor)]
-        if len(held) > len(slot.tensors):
+        held = sum(isinstance(v, Tensor) for v in leaves_in(value))
+        if held > len(slot.tensors):
             kind = "a dict" if isinstance(value, dict) else "a list inside a list"
             warnings.warn(
                 f"{layer}: Tensors in {kind} (argument {name}) are not tracked and get no "
@@ -113,9 +113,10 @@ def output_slots(layer: str, returned: Any) -> list[Slot]:
 
 def as_slot(name: str, value: Any) -> Slot:
     """The slot that `value` owns; one without Tensors if it owns none."""
-    if isinstance(value, (list, tuple)):
-        return Slot(name, [v for v in value if isinstance(v, Tensor)], True)
-    return Slot(name, [value] if isinstance(value, Tensor) else [], False)
+    is_list = isinstance(value, (list, tuple))
+    return Slot(
+        name, [v for v in (value if is_list else [value]) if isinstance(v, Tensor)], is_list
+    )
 
 
 class Like(NamedTuple):
@@ -287,10 +288,10 @@ def _restored(value: Any) -> Any:
     return value.restored() if isinstance(value, (Packed, _SavedOutput)) else value
 
 
-def _arrays(values: Any) -> list[Array]:
+def _arrays(values: Any) -> Iterator[Array]:
     """The arrays of the Tensors among saved values, in containers too; what a hook packed is the
     hook's business."""
-    return [v.array for v in leaves_in(values) if isinstance(v, (Tensor, _SavedOutput))]
+    return (v.array for v in leaves_in(values) if isinstance(v, (Tensor, _SavedOutput)))
 
 
 def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) -> None:
@@ -300,12 +301,10 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
     if ctx._saved:
         this = weakref.ref(node)
         ctx._saved = tuple(
-            [
-                _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)])
-                if id(v) in positions
-                else v
-                for v in ctx._saved
-            ]
+            _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)])
+            if id(v) in positions
+            else v
+            for v in ctx._saved
         )
 
 
@@ -617,7 +616,7 @@ class PyLayer:
         slots, slotless = input_slots(cls.__name__, args, kwargs)
         inputs = [tensor for slot in slots for tensor in slot.tensors]
         # before forward can change that
-        recorded = grad_mode.get() and not all([t._stop_gradient for t in inputs])
+        recorded = grad_mode.get() and not all(t._stop_gradient for t in inputs)
         token = grad_mode.set(watch.records)
         try:
             returned = cls.forward(ctx, *args, **kwargs)
@@ -650,7 +649,7 @@ def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) ->
     Raises:
         ValueError: an input leaf was returned unchanged (observed rule 18).
     """
-    if id(output.array) not in [id(tensor.array) for tensor in inputs]:
+    if not any(output.array is tensor.array for tensor in inputs):
         return output
     if any(output.array is getattr(tensor, "array", None) for tensor in ctx.not_inplace_tensors):
         return Tensor(output.array.copy())

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType, NoneType
 from typing import Any
 
-from pylayer.fast import ON, fast_binary, fast_unary
+from pylayer.fast import FLOAT32, FLOAT64, ON, fast_binary, fast_unary
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.graph import Output
 from pylayer.tape.node import OpNode, SeveralOutputs, parent_of
@@ -39,6 +39,11 @@ from pylayer.watch import current_observer, from_numpy_hook, observers
 
 Operation = Callable[..., Tensor]
 """What users call: a list or a tuple of Tensors comes out where the forward gives one."""
+
+AS_THEY_ARE = {bool, int, float, str, NoneType}
+"""The usual types of arguments that kernels take unchanged."""
+USUAL = AS_THEY_ARE | {Tensor}
+FLOATS = {FLOAT64, FLOAT32}
 
 
 class Op(Row):
@@ -58,16 +63,19 @@ class Op(Row):
         recorder = recording.get()
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
-        if observers:
+        if observers and not USUAL.issuperset(map(type, arguments)):
             arguments = from_numpy_hook(arguments)
         inputs, values, kind = self.checked(arguments)
-        raw = list(map(unwrap, values))
+        raw = [
+            v.array if type(v) is Tensor else v if type(v) in AS_THEY_ARE else unwrap(v)
+            for v in values
+        ]
         out = compute(self, self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
-        outs = list(out) if several else [out]
-        for k, one in enumerate(outs):
-            if type(one) is not kind or not (self.view or one.flags.c_contiguous):
-                outs[k] = in_order(as_array(one, kind))
+        outs: list[Any] = list(out) if several else [out]
+        for k, array in enumerate(outs):
+            if type(array) is not kind or not (self.view or array.flags.c_contiguous):
+                outs[k] = in_order(as_array(array, kind))
         raw_out = outs if several else outs[0]
         parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
         if parents.count(None) == len(parents):
@@ -109,25 +117,25 @@ class Op(Row):
             found[position] = value
         return found
 
-    def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], Sequence[Any], type]:
+    def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], Sequence[Any], Any]:
         """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and
         the arrays' type."""
         given = inputs = self.inputs_in(arguments)
-        kind, dtypes = None, set()
+        arrays = []
         for value in inputs:
             if isinstance(value, Tensor):
-                kind = kind or type(value.array)
-                dtypes.add(value.array.dtype)
-            else:
-                dtypes.add(None)
-        if kind is None or None in dtypes:
-            self.check_numbers(inputs, () if kind is None else (int, float, complex))
-        if self.promote and len(dtypes) > 1:
+                arrays.append(value.array)
+        if len(arrays) < len(inputs) or not inputs:
+            self.check_numbers(inputs, (int, float, complex) if arrays else ())
+        usual = arrays[0].dtype in FLOATS
+        for array in arrays:
+            usual = usual and array.dtype is arrays[0].dtype
+        if self.promote and not usual:
             inputs = reconciled(self.name, inputs)
-        if self.floating:
+        if self.floating and not usual:
             inputs = list(map(as_floating, inputs))
         values = arguments if inputs is given else self.with_inputs(arguments, inputs)
-        return inputs, values, kind
+        return inputs, values, type(arrays[0])
 
     def check_numbers(self, inputs: Sequence[Any], numbers: tuple[type, ...]) -> None:
         """Check that inputs are Tensors, or numbers of these types beside one."""
@@ -155,8 +163,6 @@ def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
 def unwrap(value: Any) -> Any:
     """The raw array of a Tensor and the plain number of a number, also inside lists, tuples and
     slices."""
-    if type(value) in (Tensor, bool, int, NoneType):
-        return value.array if type(value) is Tensor else value
     return mapped(value, lambda v: v.array if isinstance(v, Tensor) else plain_number(v))
 
 
@@ -243,18 +249,20 @@ def op(
             view_gradient=view_gradient,
         )
         defaults = [p.default for p in signature.parameters.values() if p.default is not p.empty]
+        by_name = dict(zip(reversed(arguments), reversed(defaults), strict=False))
         apply, count, least = row.apply, len(row.arguments), len(row.arguments) - len(defaults)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if not kwargs and least <= len(args) <= count:
                 return apply(*args, *defaults[len(args) - least :])
             kwargs.pop("name", None)
-            try:
-                bound = signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"{name}() {error}") from None
-            bound.apply_defaults()
-            return apply(*bound.arguments.values())
+            rest, given = arguments[len(args) :], by_name | kwargs
+            if len(args) > count or not kwargs.keys() <= set(rest) <= given.keys():
+                try:
+                    signature.bind(*args, **kwargs)
+                except TypeError as error:
+                    raise TypeError(f"{name}() {error}") from None
+            return apply(*args, *[given[argument] for argument in rest])
 
         call.__doc__ = forward.__doc__
         call.__signature__ = signature  # type: ignore[attr-defined]

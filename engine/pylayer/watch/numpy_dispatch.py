@@ -292,7 +292,7 @@ def performed(
         written: the arguments that it may write into.
         out: those of them that it was asked to put its results in.
     """
-    if not written and (found := at_once(run, name, rule, args, kwargs)) is not None:
+    if not written and (found := performed_at_once(run, name, rule, args, kwargs)) is not None:
         return found
     arrays = recorded_in((args, kwargs))
     session = session_of(arrays)
@@ -342,13 +342,17 @@ USUAL = {RecordedArray, np.ndarray, np.float64, float, int}
 """The types of the operands of a usual call."""
 
 
-def at_once(
+def performed_at_once(
     run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """What `performed` gives where nothing is written and the result is one new array or number,
     of floating dtype. None for any other call."""
     session, live, operands = session_here(), list[RecordedArray](), list[Any]()
-    if session is None or not USUAL.issuperset(map(type, args)) or holds_recorded(kwargs):
+    if (
+        session is None
+        or not USUAL.issuperset(map(type, args))
+        or (kwargs and holds_recorded(kwargs))
+    ):
         return None
     for value in args:
         if type(value) is RecordedArray:
@@ -451,6 +455,10 @@ def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> A
     function = getattr(np, name, None)
     if isinstance(function, (Dispatched, np.ufunc)) and name not in PLACES:
         return function(array, *args, **kwargs)
+    if name == "ravel" and not args and not kwargs and array._here() is not None:
+        found = array._memory.ravel()
+        if np.may_share_memory(found, array._memory):
+            return array._view(found)
 
     def method(array: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(array, name)(*args, **kwargs)
@@ -495,8 +503,6 @@ def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
     """The keywords of a call that are given and change something; an `order` that is a number is
     that of a spline."""
-    if not kwargs:
-        return {}
     heeded = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
     if not isinstance(kwargs.get("order"), str | None):
         heeded["order"] = kwargs["order"]
@@ -532,11 +538,12 @@ def array_function(
 # --------------------------------------------------------------------------- ufuncs
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for ufuncs and their methods (NEP 13)."""
-    others = [v for v in inputs if type(v) not in USUAL]
-    if any(getattr(type(v), "__array_ufunc__", "") is None for v in others):
-        return NotImplemented  # it sees to that itself, as Tensors do
+    given: Sequence[Any] = inputs
+    if not USUAL.issuperset(map(type, inputs)):
+        if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):
+            return NotImplemented  # it sees to that itself, as Tensors do
+        given = [gathered(v) for v in inputs]
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
-    given = list(map(gathered, inputs)) if others else inputs
     out = kwargs.get("out", ())
     written = given[:1] if method == "at" else out
     rule = functools.partial(by_ufunc, ufunc, method)
@@ -551,7 +558,7 @@ def by_ufunc(
         return called(functools.partial(METHODS[method], ufunc), inputs, kwargs)
     if is_decision(expected):
         return tell_decision(ufunc.__name__, inputs, None, expected)
-    options, rule = heeded(kwargs), UFUNCS.get(ufunc) or named(ufunc)
+    options, rule = heeded(kwargs) if kwargs else {}, UFUNCS.get(ufunc) or named(ufunc)
     where = options.pop("where", True)
     if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
         raise Unruled
