@@ -60,7 +60,7 @@ def to_tensor(
     if type(values) in XP and XP[type(values)] is not xp:
         values = to_numpy(values)
     wanted = values.dtype if dtype is None else as_dtype(dtype).numpy
-    return Tensor(_quiet_cast(values, wanted, xp.array), None, bool(stop_gradient))
+    return Tensor(_quiet_cast(xp, values, wanted), None, bool(stop_gradient))
 
 
 def _values_of(data: Any, by_default: bool) -> Any:
@@ -81,9 +81,9 @@ def _values_of(data: Any, by_default: bool) -> Any:
     return _from_lists(data, by_default)
 
 
-def _quiet_cast(values: Any, dtype: Any, make: Callable[..., Any] = np.array) -> Any:
+def _quiet_cast(xp: Any, values: Any, dtype: Any) -> Any:
     """A copy in another dtype: what it cannot hold becomes infinite without a warning."""
-    return quietly(functools.partial(make, dtype=dtype, order="C"), [values])
+    return quietly(functools.partial(xp.array, dtype=dtype, order="C"), [values])
 
 
 def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
@@ -96,7 +96,7 @@ def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
     text = f"with elements of data type {values.dtype}; they must be numbers"
     is_numeric = values.dtype.kind not in "OUS"
     require(is_numeric, f"Can't constructs a 'paddle.Tensor' {text}", error=TypeError)
-    return _quiet_cast(values, _usual_dtype(values.dtype, tensors)) if by_default else values
+    return _quiet_cast(np, values, _usual_dtype(values.dtype, tensors)) if by_default else values
 
 
 def _usual_dtype(dtype: np.dtype[Any], tensors: list[Tensor]) -> Any:
