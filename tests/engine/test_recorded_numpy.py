@@ -420,3 +420,28 @@ def test_the_tape_of_a_snippet_has_no_step_outside_its_code() -> None:
     found = tape_of(f, inputs())
     assert found.leaks == []
     assert {step.spot[0].co_filename for step in found.steps[:-1]} == {"<snippet>"}
+
+
+USUAL_CALLS: list[Callable[[Any], Any]] = [
+    lambda a: (a - a.mean(axis=-1, keepdims=True)) / np.sqrt((a**2).mean(axis=-1, keepdims=True) + 1e-5),
+    lambda a: np.tanh(a @ HELD[:, None] + a[:, :1]) * 2.0 - HELD[:3, None],
+    lambda a: np.exp(a).sum(axis=0) + a.ravel()[:4] * a.T[:, 0] - np.max(a) * a[0][None].std(),
+    lambda a: np.add.reduce(a * (a > 0), axis=1) + np.where(a > 0.5, a, 1 / a)[:, 1],
+    lambda a: np.zeros(3) + np.zeros(3) * 2.0 + np.abs(a)[1:, 0].sum() + np.cos(np.float64(0.5)),
+    lambda a: np.outer(a[0], a[1]) + np.frexp(a[0])[0] + np.spacing(a[0]),
+    lambda a: np.array([a[0, 0], a[1, 1]]) * np.clip(a, 0.2, 0.8)[:2, 2] + a[[0, 1], [1, 2]],
+]
+
+
+@pytest.mark.parametrize("k", range(len(USUAL_CALLS)))
+def test_usual_calls_are_recorded_as_all_others(monkeypatch, k):
+    array = np.random.default_rng(k).uniform(0.1, 1.0, (3, 4))
+    found = tape(USUAL_CALLS[k], array)
+    monkeypatch.setattr("pylayer.watch.numpy_dispatch.performed_at_once", lambda *call: None)
+    expected = tape(USUAL_CALLS[k], array)
+    assert names(found) == names(expected)
+    assert found.taken_out == expected.taken_out
+    assert [s.edges for s in found.steps] == [s.edges for s in expected.steps]
+    for mine, theirs in zip(found.arrays, expected.arrays, strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)

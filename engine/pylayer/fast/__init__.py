@@ -24,7 +24,7 @@ import numpy as np
 
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.graph import Target
-from pylayer.tape.node import OpNode
+from pylayer.tape.node import OpNode, parent_of
 from pylayer.tape.versions import clock
 from pylayer.tape.vjp import Function, Row, raw_ops
 from pylayer.tensor.array import in_order, run_alone
@@ -51,9 +51,7 @@ does."""
 
 def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation of one Tensor: the usual case at once, any other through `general`."""
-    if not row.differentiable:
-        return general
-    kernels, grad_enabled = row.kernels, grad_mode.get
+    kernels, grad_enabled, differentiable = row.kernels, grad_mode.get, row.differentiable
     row.pull = puller(row)
     keeps_x, keeps_out = "x" in row.reads, "out" in row.reads
 
@@ -70,7 +68,7 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
             return general(x)
         if out.ndim > 1:  # of one axis it always is
             out = in_order(out)
-        if x._stop_gradient or not grad_enabled():
+        if x._stop_gradient or not differentiable or not grad_enabled():
             return Tensor(out)
         node = ElementwiseNode()
         node.age = next(clock)
@@ -91,9 +89,7 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
 def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation that `binary` made: the usual case at once, any other through
     `general`."""
-    if not row.differentiable:
-        return general
-    kernels, grad_enabled = row.kernels, grad_mode.get
+    kernels, grad_enabled, differentiable = row.kernels, grad_mode.get, row.differentiable
     row.pull = puller(row)
     keeps, (keeps_x, keeps_y, keeps_out) = bool(row.reads), [name in row.reads for name in SAVED]
 
@@ -104,9 +100,7 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
         dtype, shape = a.dtype, a.shape
         if dtype is not b.dtype or shape != b.shape or not shape:
             return general(x, y)
-        recorded = grad_enabled() and not (x._stop_gradient and y._stop_gradient)
-        partly = recorded and (x._stop_gradient or y._stop_gradient)
-        if partly or (dtype is not FLOAT64 and dtype is not FLOAT32):
+        if dtype is not FLOAT64 and dtype is not FLOAT32:
             return general(x, y)
         try:
             out = run_alone(kernels[type(a)], a, b)
@@ -114,8 +108,11 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
             return general(x, y)
         if out.ndim > 1:
             out = in_order(out)
-        if not recorded:
+        if (x._stop_gradient and y._stop_gradient) or not differentiable or not grad_enabled():
             return Tensor(out)
+        if x._stop_gradient or y._stop_gradient:
+            node = row.recorded((parent_of(x), parent_of(y)), (a, b), out)
+            return Tensor(out, node, False)
         node = ElementwiseNode()
         node.age = next(clock)
         node.parent_x = x if x.node is None else x.node
@@ -139,10 +136,7 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
 def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation of two, one of them a number: beside a usual Tensor at once, else
     `general`."""
-    if not row.differentiable:
-        return general
-    kernels, grad_enabled = row.kernels, grad_mode.get
-    pick_x, pick_y = [vjp.pick for vjp in row.vjps]
+    kernels, grad_enabled, differentiable = row.kernels, grad_mode.get, row.differentiable
 
     def call(x: Any, y: Any) -> Tensor:
         tensor, number = (y, x) if type(y) is Tensor else (x, y)
@@ -156,12 +150,9 @@ def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Ten
             out = in_order(run_alone(kernels[type(array)], a, b))
         except RuntimeError:
             return general(x, y)
-        if tensor._stop_gradient or not grad_enabled():
+        if tensor._stop_gradient or not differentiable or not grad_enabled():
             return Tensor(out)
-        parent = tensor if tensor.node is None else tensor.node
-        parents: Sequence[Target | None] = (parent, None) if tensor is x else (None, parent)
-        saved = (pick_x(a, b, out, 0), ()) if tensor is x else ((), pick_y(a, b, out, 1))
-        return Tensor(out, OpNode(row, parents, saved, (array.shape, array.shape), out), False)
+        return Tensor(out, row.recorded((parent_of(x), parent_of(y)), (a, b), out), False)
 
     return call
 

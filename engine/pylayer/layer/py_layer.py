@@ -79,7 +79,7 @@ def input_slots(
             slots.append(slot)
         else:
             slotless.append(name)
-        held = sum(isinstance(v, Tensor) for v in leaves_in(value))
+        held = sum([isinstance(v, Tensor) for v in leaves_in(value)])
         if held > len(slot.tensors):
             kind = "a dict" if isinstance(value, dict) else "a list inside a list"
             warnings.warn(
@@ -301,10 +301,12 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
     if ctx._saved:
         this = weakref.ref(node)
         ctx._saved = tuple(
-            _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)])
-            if id(v) in positions
-            else v
-            for v in ctx._saved
+            [
+                _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)])
+                if id(v) in positions
+                else v
+                for v in ctx._saved
+            ]
         )
 
 
@@ -328,7 +330,7 @@ class PyLayerNode(Node):
         super().__init__([like.target for slot in self.inputs for like in slot.tensors], saved=ctx)
         self.layer = layer
         self.output_slots = [without_tensors(slot) for slot in outputs]
-        self.outputs = sum(len(slot.tensors) for slot in outputs)
+        self.outputs = sum([len(slot.tensors) for slot in outputs])
         self.slotless = slotless
         """The arguments that own no slot, for the error of a layer that returns None for them."""
         self.where = where

@@ -38,6 +38,8 @@ def as_ints(values: Ints) -> list[int]:
     """A shape or a list of axes as a list of ints, from any of the forms that Paddle takes."""
     if isinstance(values, (int, float)):
         return [as_int(values)]
+    if isinstance(values, (list, tuple)) and {int}.issuperset(map(type, values)):
+        return list(values)
     if hasattr(values, "reshape"):
         return [int(v) for v in values.reshape(-1).tolist()]
     return [as_int(v) for v in values]
@@ -100,7 +102,8 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))
-    axes = tuple(normal_axis(k, ndim or 1) for k in as_ints(axis))
+    numbers = [axis] if type(axis) is int else as_ints(axis)
+    axes = tuple([normal_axis(k, ndim or 1) for k in numbers])
     if len(set(axes)) < len(axes):
         raise invalid(f"Axis contains duplicate dimensions: {list(axes)}")
     return axes if ndim else ()

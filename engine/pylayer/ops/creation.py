@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from pylayer.ops.arguments import Ints, as_int, as_ints, one_list, require, vect
 from pylayer.ops.shape import broadcast_to, cast, reshape
 from pylayer.tape.op import composed, unwrap
 from pylayer.tape.symbol import creates, creates_like
-from pylayer.tensor.array import XP, check_place, default_module, to_numpy
+from pylayer.tensor.array import XP, check_place, default_module, quietly, to_numpy
 from pylayer.tensor.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.tensor.invalid import check_supported, invalid
 from pylayer.tensor.tensor import Tensor
@@ -53,13 +54,13 @@ def to_tensor(
     ):
         return cast(given, given.dtype if dtype is None else as_dtype(dtype))
     values = _values_of(data, dtype is None)
-    known = dtype is not None or values.dtype in BY_NUMPY
-    text = f"Can't constructs a 'paddle.Tensor' of dtype {values.dtype}; convert it first"
-    require(known, text, error=TypeError)
+    if dtype is None and values.dtype not in BY_NUMPY:
+        text = f"Can't constructs a 'paddle.Tensor' of dtype {values.dtype}; convert it first"
+        require(False, text, error=TypeError)
     if type(values) in XP and XP[type(values)] is not xp:
         values = to_numpy(values)
     wanted = values.dtype if dtype is None else as_dtype(dtype).numpy
-    return Tensor(_quiet_cast(values, wanted, xp.array), None, bool(stop_gradient))
+    return Tensor(_quiet_cast(xp, values, wanted), None, bool(stop_gradient))
 
 
 def _values_of(data: Any, by_default: bool) -> Any:
@@ -80,10 +81,9 @@ def _values_of(data: Any, by_default: bool) -> Any:
     return _from_lists(data, by_default)
 
 
-def _quiet_cast(values: Any, dtype: Any, make: Callable[..., Any] = np.array) -> Any:
+def _quiet_cast(xp: Any, values: Any, dtype: Any) -> Any:
     """A copy in another dtype: what it cannot hold becomes infinite without a warning."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return make(values, dtype=dtype, order="C")
+    return quietly(functools.partial(xp.array, dtype=dtype, order="C"), [values])
 
 
 def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
@@ -96,7 +96,7 @@ def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
     text = f"with elements of data type {values.dtype}; they must be numbers"
     is_numeric = values.dtype.kind not in "OUS"
     require(is_numeric, f"Can't constructs a 'paddle.Tensor' {text}", error=TypeError)
-    return _quiet_cast(values, _usual_dtype(values.dtype, tensors)) if by_default else values
+    return _quiet_cast(np, values, _usual_dtype(values.dtype, tensors)) if by_default else values
 
 
 def _usual_dtype(dtype: np.dtype[Any], tensors: list[Tensor]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from types import ModuleType
+from types import EllipsisType, ModuleType
 from typing import Any, NamedTuple
 
 from pylayer.ops.arguments import OutOfRangeError, require
@@ -39,14 +39,15 @@ def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
     used = sum(map(_axes_used, parts))
     if used > len(shape):
         raise OutOfRangeError(f"too many indices: {used} for {len(shape)} axes")
-    first = next((k for k, part in enumerate(parts) if part is Ellipsis), len(parts))
+    first = [*map(type, parts), EllipsisType].index(EllipsisType)
     parts[first : first + 1] = [slice(None)] * (len(shape) - used)
     basic: list[Any] = []
     advanced: list[Any] = []
-    axis = 0
+    axis, has_arrays = 0, False
     for part in parts:
         end = axis + _axes_used(part)
         if hasattr(part, "dtype"):
+            has_arrays = True
             _check_array(part, shape[axis:end], axis)
             basic += [slice(None)] * (end - axis)
             advanced.append(part)
@@ -57,17 +58,16 @@ def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
             basic.append(part)
             advanced.append(slice(None))
         axis = end
-    has_arrays = any(hasattr(part, "dtype") for part in advanced)
     return Index((*basic, Ellipsis), tuple(advanced) if has_arrays else None)
 
 
 def _part(xp: ModuleType, part: Any) -> Any:
     """One part of an index as an int, a slice, None, Ellipsis, or an array of ints or bools."""
-    if part is None or part is Ellipsis:
+    if part is None or part is Ellipsis or type(part) is int:
         return part
     if isinstance(part, slice):
         ends = (part.start, part.stop, part.step)
-        return slice(*(None if n is None else int(n) for n in ends))
+        return slice(*[None if n is None else int(n) for n in ends])
     if isinstance(part, numbers.Integral) and not isinstance(part, bool):
         return int(part)
     if isinstance(part, (list, tuple, range)):

@@ -55,7 +55,7 @@ def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
     sizes = [
         x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))
     ]
-    return xp.reshape(x, tuple(sizes))
+    return x.reshape(sizes)
 
 
 @spread

@@ -22,10 +22,10 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any
 
-from pylayer.fast import ON, fast_binary, fast_unary
+from pylayer.fast import FLOAT32, FLOAT64, ON, fast_binary, fast_unary
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.graph import Output
 from pylayer.tape.node import OpNode, SeveralOutputs, parent_of
@@ -39,6 +39,11 @@ from pylayer.watch import current_observer, from_numpy_hook, observers
 
 Operation = Callable[..., Tensor]
 """What users call: a list or a tuple of Tensors comes out where the forward gives one."""
+
+AS_THEY_ARE = {bool, int, float, str, NoneType}
+"""The usual types of arguments that kernels take unchanged."""
+USUAL = AS_THEY_ARE | {Tensor}
+FLOATS = {FLOAT64, FLOAT32}
 
 
 class Op(Row):
@@ -58,18 +63,22 @@ class Op(Row):
         recorder = recording.get()
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
-        if observers:
-            arguments = tuple(from_numpy_hook(value) for value in arguments)
+        if observers and not USUAL.issuperset(map(type, arguments)):
+            arguments = from_numpy_hook(arguments)
         inputs, values, kind = self.checked(arguments)
-        raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
+        raw = [
+            v.array if type(v) is Tensor else v if type(v) in AS_THEY_ARE else unwrap(v)
+            for v in values
+        ]
         out = compute(self, self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
-        outs = [as_array(o, kind) for o in (out if several else [out])]
-        if not self.view:
-            outs = [in_order(o) for o in outs]
+        outs: list[Any] = list(out) if several else [out]
+        for k, array in enumerate(outs):
+            if type(array) is not kind or not (self.view or array.flags.c_contiguous):
+                outs[k] = in_order(as_array(array, kind))
         raw_out = outs if several else outs[0]
-        parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
-        if all(parent is None for parent in parents):
+        parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
+        if parents.count(None) == len(parents):
             if observers:
                 current_observer.get().computed(self, values, raw_out)
             return type(out)(map(Tensor, raw_out)) if several else Tensor(raw_out)
@@ -83,18 +92,20 @@ class Op(Row):
 
     def recorded(self, parents: Sequence[Any], raw: Sequence[Any], out: Any) -> OpNode:
         """The node of a call on these arrays and other values, whose gradients go to `parents`."""
-        shapes = [getattr(value, "shape", ()) for value in self.inputs_in(raw)]
-        saved = [
-            () if parent is None else vjp.pick(*raw, out, i)
-            for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
-        ]
+        shapes, saved = [], []
+        rows = zip(self.vjps, parents, self.inputs_in(raw), strict=False)
+        for i, (vjp, parent, value) in enumerate(rows):
+            shapes.append(getattr(value, "shape", ()))
+            saved.append(() if parent is None else vjp.pick(*raw, out, i))
         if isinstance(out, list):
             return SeveralOutputs(self, parents, saved, shapes, out)
         return OpNode(self, parents, saved, shapes, out)
 
     def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
         """The arguments that must be Tensors, or numbers beside one."""
-        return list(arguments[0]) if self.many else [arguments[k] for k in self.positions]
+        if self.many:
+            return list(arguments[0])
+        return list(map(arguments.__getitem__, self.positions))
 
     def with_inputs(self, arguments: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         """The arguments with others in their places."""
@@ -106,24 +117,34 @@ class Op(Row):
             found[position] = value
         return found
 
-    def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], list[Any], type]:
+    def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], Sequence[Any], Any]:
         """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and
         the arrays' type."""
-        inputs = self.inputs_in(arguments)
-        tensors = [value for value in inputs if isinstance(value, Tensor)]
-        allowed = (Tensor, int, float, complex) if tensors else Tensor
+        given = inputs = self.inputs_in(arguments)
+        arrays = []
+        for value in inputs:
+            if isinstance(value, Tensor):
+                arrays.append(value.array)
+        if len(arrays) < len(inputs) or not inputs:
+            self.check_numbers(inputs, (int, float, complex) if arrays else ())
+        usual = arrays[0].dtype in FLOATS
+        for array in arrays:
+            usual = usual and array.dtype is arrays[0].dtype
+        if self.promote and not usual:
+            inputs = reconciled(self.name, inputs)
+        if self.floating and not usual:
+            inputs = list(map(as_floating, inputs))
+        values = arguments if inputs is given else self.with_inputs(arguments, inputs)
+        return inputs, values, type(arrays[0])
+
+    def check_numbers(self, inputs: Sequence[Any], numbers: tuple[type, ...]) -> None:
+        """Check that inputs are Tensors, or numbers of these types beside one."""
         for k, value in enumerate(inputs):
-            if not isinstance(value, allowed):
+            if not isinstance(value, (Tensor, *numbers)):
                 position = self.positions[0 if self.many else k]
                 raise no_tensor(self.name, self.arguments[position], position, value)
         if not inputs:
             raise invalid(f"{self.name}(): needs at least one Tensor, but got an empty list")
-        mixed = len(tensors) < len(inputs) or len({tensor.array.dtype for tensor in tensors}) > 1
-        if self.promote and mixed:
-            inputs = reconciled(self.name, inputs)
-        if self.floating:
-            inputs = [as_floating(value) for value in inputs]
-        return inputs, self.with_inputs(arguments, inputs), type(tensors[0].array)
 
 
 def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
@@ -228,18 +249,20 @@ def op(
             view_gradient=view_gradient,
         )
         defaults = [p.default for p in signature.parameters.values() if p.default is not p.empty]
+        by_name = dict(zip(reversed(arguments), reversed(defaults), strict=False))
         apply, count, least = row.apply, len(row.arguments), len(row.arguments) - len(defaults)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if not kwargs and least <= len(args) <= count:
                 return apply(*args, *defaults[len(args) - least :])
             kwargs.pop("name", None)
-            try:
-                bound = signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"{name}() {error}") from None
-            bound.apply_defaults()
-            return apply(*bound.arguments.values())
+            rest, given = arguments[len(args) :], by_name | kwargs
+            if len(args) > count or not kwargs.keys() <= set(rest) <= given.keys():
+                try:
+                    signature.bind(*args, **kwargs)
+                except TypeError as error:
+                    raise TypeError(f"{name}() {error}") from None
+            return apply(*args, *[given[argument] for argument in rest])
 
         call.__doc__ = forward.__doc__
         call.__signature__ = signature  # type: ignore[attr-defined]

@@ -122,7 +122,8 @@ def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
         pin_memory: bool = False,
         **kwargs: Any,
     ) -> Any:
-        check_place(device)
+        if device is not None:
+            check_place(device)
         recorder = recording.get()
         if recorder is None:
             made = function(*args, **kwargs)

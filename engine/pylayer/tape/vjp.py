@@ -101,6 +101,8 @@ class Row:
 
     apply: Function
     """The general call, all arguments given in order."""
+    recorded: Function
+    """The node of a call, of where the gradients go, the arguments and the output."""
     pull: Function
     """Of an elementwise operation, unless `pylayer.fast` is off: all its vjps in one call."""
 

@@ -138,9 +138,10 @@ def in_order(array: Array) -> Array:
 
 def is_broadcast(array: Array) -> bool:
     """Whether several elements are one in memory, by a stride of 0."""
-    return any(
-        size > 1 and not stride for size, stride in zip(array.shape, array.strides, strict=True)
-    )
+    if 0 not in array.strides:
+        return False
+    axes = zip(array.shape, array.strides, strict=True)
+    return any(size > 1 and not stride for size, stride in axes)
 
 
 def gradient_in_order(gradient: Array) -> Array:

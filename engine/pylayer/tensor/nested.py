@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+# Values are asked for their own type: `isinstance` would ask a recorded array for its class.
 
-def leaves_in(value: Any) -> Iterator[Any]:
+
+def leaves_in(value: Any) -> list[Any]:
     """Values in lists, tuples, sets, dicts and slices, at any depth; any other value itself."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    elif type(value) is slice:
-        value = (value.start, value.stop, value.step)
-    if not isinstance(value, (list, tuple, set, frozenset, deque)):
-        yield value
-        return
-    for item in value:
-        yield from leaves_in(item)
+    leaves, waiting = [], [value]
+    while waiting:
+        item = waiting.pop()
+        kind = type(item)
+        if kind is slice:
+            waiting += (item.step, item.stop, item.start)
+        elif issubclass(kind, dict):
+            waiting += reversed(item.values())
+        elif issubclass(kind, (list, tuple, set, frozenset, deque)):
+            waiting += reversed(list(item))
+        else:
+            leaves.append(item)
+    return leaves
 
 
 def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -27,10 +33,11 @@ def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
 
     Containers in which nothing changes are themselves in the result.
     """
-    if type(value) is slice:
+    kind = type(value)
+    if kind is slice:
         return slice(*mapped((value.start, value.stop, value.step), function))
-    is_dict = isinstance(value, dict)
-    if not is_dict and not isinstance(value, (list, tuple)):
+    is_dict = issubclass(kind, dict)
+    if not is_dict and not issubclass(kind, (list, tuple)):
         return function(value)
     before = list(value.values()) if is_dict else value
     items = [mapped(item, function) for item in before]

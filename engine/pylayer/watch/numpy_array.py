@@ -14,6 +14,7 @@ import functools
 import operator
 import threading
 from collections.abc import Callable, Iterator
+from types import EllipsisType, NoneType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import NO_OBSERVER, current_observer, exchange, recording_all
 
 Plain = np.ndarray[Any, Any]
+BASIC = {int, slice, NoneType, EllipsisType}
+"""The types of parts of an index that gives a view."""
 Dispatched = type(np.sum)
 """The type of NumPy's functions that know the protocol for functions."""
 
@@ -59,7 +62,9 @@ class Session:
         return fresh(copy, np.array(tensor.array), self)
 
     def from_numpy_hook(self, value: Any, whole: bool) -> Any:
-        """See `pylayer.watch.taken`."""
+        """See `pylayer.watch.from_numpy_hook`."""
+        if not holds_recorded(value):
+            return value
         return mapped(gathered(value) if whole else value, self.tensor_of)
 
     def tensor_of(self, value: Any) -> Any:
@@ -88,14 +93,14 @@ def as_it_is(tensor: Tensor) -> Tensor:
     )
 
 
-def recorded_in(value: Any) -> Iterator[RecordedArray]:
+def recorded_in(value: Any) -> list[RecordedArray]:
     """The recorded arrays in a value: itself, or in containers at any depth."""
-    return (leaf for leaf in leaves_in(value) if type(leaf) is RecordedArray)
+    return [leaf for leaf in leaves_in(value) if type(leaf) is RecordedArray]
 
 
 def holds_recorded(value: Any) -> bool:
     """Whether a value is a recorded array, or holds one."""
-    return next(recorded_in(value), None) is not None
+    return RecordedArray in map(type, leaves_in(value))
 
 
 def replaced(value: Any, by: Callable[[RecordedArray], Any]) -> Any:
@@ -126,7 +131,7 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
     if isinstance(like, np.ndarray):
         memory = np.empty_like(like, dtype=tensor.array.dtype, subok=False)
         memory[...] = tensor.array
-    if not is_live(memory.dtype) or (recording_all() and tensor.stop_gradient):
+    if not is_live(memory.dtype) or (tensor._stop_gradient and recording_all()):
         return constant(memory, session)
     return RecordedArray(Buffer(memory, tensor, session), memory)
 
@@ -289,7 +294,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if apart or type(memory) is not np.ndarray:
             return memory.copy(order="K")
         found = RecordedArray(self._buffer, memory)
-        if self._buffer.tensor is not None and memory.dtype == self.dtype:
+        if self._buffer.tensor is not None and memory.dtype == self._memory.dtype:
             moved = (
                 self._moved(found._positions()) if index is None else getitem(self._tensor(), index)
             )
@@ -405,13 +410,14 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return (self[k] for k in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        index, session = plain(index), self._here()
+        session, parts = self._here(), index if type(index) is tuple else (index,)
+        if not BASIC.issuperset(map(type, parts)):
+            index = plain(index)
+            parts = tuple(
+                int(v) if isinstance(v, (np.ndarray, np.integer)) and not np.ndim(v) else v
+                for v in (index if isinstance(index, tuple) else (index,))
+            )
         found = self._memory[index]
-        parts = index if isinstance(index, tuple) else (index,)
-        parts = tuple(
-            int(v) if isinstance(v, (np.ndarray, np.integer)) and not np.ndim(v) else v
-            for v in parts
-        )
         if isinstance(found, np.ndarray) and np.may_share_memory(found, self._memory):
             return self._view(found, parts)
         if session is None:

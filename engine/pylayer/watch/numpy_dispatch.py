@@ -31,6 +31,7 @@ from pylayer.watch.numpy_array import (
     constant,
     fresh,
     gathered,
+    holds_recorded,
     is_live,
     plain,
     recorded_in,
@@ -198,7 +199,7 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
         )
     if not isinstance(expected, (np.ndarray, np.generic)):
         return expected
-    view = view_of(expected, arrays)
+    view = view_of(expected, arrays) if arrays else None
     if type(view) is RecordedArray:
         return view
     own = type(result) is RecordedArray
@@ -231,10 +232,13 @@ def alike(found: Any, expected: Any, exact: bool = True) -> bool:
     if few:
         found, expected = found.astype("float32"), expected.astype("float32")
     with np.errstate(all="ignore"):
-        largest = np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
+        sizes = np.abs(expected)
+        largest = np.maximum.reduce(sizes, axis=None, where=np.isfinite(sizes), initial=0.0)
         epsilon = float(np.finfo(expected.dtype).eps) if exact or not few else FEW_DIGITS
         bound = (16 * np.sqrt(epsilon) if exact else max(1 / 8, 256 * epsilon)) * largest
-        return bool(np.allclose(found, expected, rtol=0.0, atol=bound, equal_nan=True))
+        near = (np.abs(found - expected) <= bound) | (found == expected)
+        near |= np.isnan(found) & np.isnan(expected)
+        return bool(np.logical_and.reduce(near, axis=None))
 
 
 # --------------------------------------------------------------------------- decisions
@@ -288,7 +292,9 @@ def performed(
         written: the arguments that it may write into.
         out: those of them that it was asked to put its results in.
     """
-    arrays = list(recorded_in((args, kwargs)))
+    if not written and (found := performed_at_once(run, name, rule, args, kwargs)) is not None:
+        return found
+    arrays = recorded_in((args, kwargs))
     session = session_of(arrays)
     expected, after = ran(functools.partial(run, *plain(list(args)), **plain(kwargs)), written)
     if session is None:
@@ -330,6 +336,43 @@ def performed(
         delivered(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)
     ]
     return like(expected, found) if isinstance(expected, tuple) else found[0]
+
+
+USUAL = {RecordedArray, np.ndarray, np.float64, float, int}
+"""The types of the operands of a usual call."""
+
+
+def performed_at_once(
+    run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """What `performed` gives where nothing is written and the result is one new array or number,
+    of floating dtype. None for any other call."""
+    session, live, operands = session_here(), list[RecordedArray](), list[Any]()
+    if (
+        session is None
+        or not USUAL.issuperset(map(type, args))
+        or (kwargs and holds_recorded(kwargs))
+    ):
+        return None
+    for value in args:
+        if type(value) is RecordedArray:
+            if value._buffer.session is not session:
+                return None
+            if value._buffer.tensor is not None:
+                live.append(value)
+            value = value._memory
+        operands.append(value)
+    expected = run(*operands, **kwargs)
+    is_new = isinstance(expected, np.generic) or getattr(expected, "base", run) is None
+    if not is_new or expected.dtype.kind not in "fc" or expected.dtype not in BY_NUMPY:
+        return None
+    try:
+        if live:
+            return settled(rule(expected, args, kwargs), expected, session, ())
+    except Exception:  # whatever it is, there is no rule for it
+        for array in live:
+            session.leak(array._tensor(), name)
+    return constant(expected, session)
 
 
 def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
@@ -389,10 +432,10 @@ def named(function: Any) -> Rule | None:
 def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What a function, of NumPy's or any other, gives for arguments with recorded arrays in
     them."""
-    session = session_of(list(recorded_in((args, kwargs))))
     if function.__name__ in ASKS:
+        session = session_of(recorded_in((args, kwargs)))
         return wrapped(function(*plain(args), **plain(kwargs)), session)
-    if session is not None and function.__name__ in CALL_USERS:
+    if function.__name__ in CALL_USERS and session_of(recorded_in((args, kwargs))) is not None:
         return FUNCTIONS[None](function, *args, **kwargs)
     module = (
         str(getattr(function, "__module__", None) or "numpy")
@@ -400,9 +443,11 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         .replace("np._core", "np")
     )
     name = f"{module}.{function.__name__}"
-    out = as_tuple(with_keywords(function, args, kwargs)[1].get("out"))
-    rule = functools.partial(by_function, function)
-    return performed(function, name, rule, args, kwargs, (args, kwargs), out)
+    out = with_keywords(function, args, kwargs)[1].get("out")
+    outs = () if out is None else as_tuple(out)
+    rule, written = functools.partial(by_function, function), (args, kwargs)
+    written = outs if function in FUNCTIONS else written
+    return performed(function, name, rule, args, kwargs, written, outs)
 
 
 def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -410,6 +455,10 @@ def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> A
     function = getattr(np, name, None)
     if isinstance(function, (Dispatched, np.ufunc)) and name not in PLACES:
         return function(array, *args, **kwargs)
+    if name == "ravel" and not args and not kwargs and array._here() is not None:
+        found = array._memory.ravel()
+        if np.may_share_memory(found, array._memory):
+            return array._view(found)
 
     def method(array: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(array, name)(*args, **kwargs)
@@ -431,7 +480,7 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
         return placed_anew(function, *args, **kwargs)
     if is_decision(expected):
         told, given = DECISIONS.get(name, name), [*args, *kwargs.values()]
-        operands = given[:2] if told in OF_TWO else list(recorded_in(given))[:1]
+        operands = given[:2] if told in OF_TWO else recorded_in(given)[:1]
         axis = kwargs.get("axis", args[1] if name in ALONG and len(args) > 1 else ALONG.get(told))
         return tell_decision(
             told, operands[::-1] if name == "digitize" else operands, axis, expected
@@ -489,12 +538,12 @@ def array_function(
 # --------------------------------------------------------------------------- ufuncs
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for ufuncs and their methods (NEP 13)."""
-    if any(
-        getattr(type(v), "__array_ufunc__", "") is None for v in inputs
-    ):  # it sees to that itself, as Tensors do
-        return NotImplemented
+    given: Sequence[Any] = inputs
+    if not USUAL.issuperset(map(type, inputs)):
+        if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):
+            return NotImplemented  # it sees to that itself, as Tensors do
+        given = [gathered(v) for v in inputs]
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
-    given = [gathered(v) for v in inputs]
     out = kwargs.get("out", ())
     written = given[:1] if method == "at" else out
     rule = functools.partial(by_ufunc, ufunc, method)
@@ -509,14 +558,11 @@ def by_ufunc(
         return called(functools.partial(METHODS[method], ufunc), inputs, kwargs)
     if is_decision(expected):
         return tell_decision(ufunc.__name__, inputs, None, expected)
-    options, rule = heeded(kwargs), UFUNCS.get(ufunc) or named(ufunc)
+    options, rule = heeded(kwargs) if kwargs else {}, UFUNCS.get(ufunc) or named(ufunc)
     where = options.pop("where", True)
     if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
         raise Unruled
-    tensors = replaced(
-        inputs, lambda array: array._memory if array._buffer.tensor is None else array._tensor()
-    )
-    found = rule(as_tuple(expected)[0].dtype, *tensors)
+    found = rule(as_tuple(expected)[0].dtype, *map(operand, inputs))
     if where is True:
         return found
     (target,) = kwargs["out"]  # which keeps its values where the mask does not hold
@@ -524,6 +570,13 @@ def by_ufunc(
     shape = list(before.array.shape)
     mask = Tensor(np.broadcast_to(plain(where), shape).copy())
     return where_(mask, broadcast_to(astype(found, before.dtype), shape), before)
+
+
+def operand(value: Any) -> Any:
+    """The Tensor of a recorded array, or its values if these are constants; else the value."""
+    if type(value) is not RecordedArray:
+        return value
+    return value._memory if value._buffer.tensor is None else value._tensor()
 
 
 RecordedArray.__array_ufunc__ = array_ufunc

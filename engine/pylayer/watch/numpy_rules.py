@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ from pylayer.ops import shape as shapes
 from pylayer.ops.indexing import add_at, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
+from pylayer.tape.vjp import OPS
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_array import Dispatched, RecordedArray, gathered, plain
 from pylayer.watch.numpy_dispatch import (
@@ -50,9 +50,11 @@ def is_recorded(value: Any) -> bool:
 
 def as_tensor(value: Any, dtype: Any) -> Any:
     """A value as a Tensor of a dtype."""
-    value = value._tensor() if is_recorded(value) else value
+    value = value._tensor() if type(value) is RecordedArray else value
     if not isinstance(value, Tensor):
         return Tensor(np.asarray(value).astype(dtype))
+    if value.array.dtype == dtype:
+        return value
     if value.array.dtype.kind == "c" and np.dtype(dtype).kind == "f":
         raise Unruled
     return shapes.astype(value, dtype)
@@ -125,10 +127,10 @@ for _name, _function in {
     ):
         UFUNCS[_ufunc] = one(_function) if _ufunc.nin == 1 else two(_function)
 UFUNCS |= {
-    np.add: two(operator.add, True),
-    np.subtract: two(operator.sub, True),
-    np.multiply: two(operator.mul, True),
-    np.divide: two(operator.truediv, True),
+    np.add: two(OPS["add"].apply, True),
+    np.subtract: two(OPS["subtract"].apply, True),
+    np.multiply: two(OPS["multiply"].apply, True),
+    np.divide: two(OPS["divide"].apply, True),
     np.power: _power,
     np.float_power: _power,
     np.absolute: _magnitude,
