@@ -113,7 +113,8 @@ def test_full_effort_lists_every_wrong_entry_and_both_count_all() -> None:
     full = gradcheck.check(WrongTanh, np.arange(30) / 30 + 0.1, effort="full")
     assert (len(usual.wrong), len(full.wrong)) == (20, 30)
     assert usual.wrong_counts == full.wrong_counts == {"x": (30, 30)}
-    assert usual.exhaustive and full.exhaustive
+    assert usual.exhaustive
+    assert full.exhaustive
 
 
 # --------------------------------------------------------------------------- a result by itself
