@@ -170,12 +170,11 @@ P_NORMS = Family(
 
 SINGLE_PRECISION: tuple[Family, ...] = (
     Family("selu stanh", single(8), single(8), "Their constants are float attributes: 1.0507, 1.67326, 0.67, 1.7159."),
-    Family("celu elu softshrink hardshrink thresholded_relu leaky_relu", single(8), single(8),
+    Family("celu elu softshrink hardshrink leaky_relu", single(8), single(8),
            "alpha, threshold and slope are float attributes: what is not a float32 is rounded."),
     Family("hardsigmoid hardswish", single(8), single(8), "hardsigmoid's slope is 0.1666667, a float attribute."),
     Family("avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d",
            single(8), single(8), "The kernels divide by a float."),
-    Family("local_response_norm", single(16), single(16), "The power beta, and alpha and k, are floats."),
     Family("layer_norm LayerNorm batch_norm", single(8), single(8), "epsilon and the momentum are float attributes."),
     Family("gumbel_softmax", single(8), single(8), "The temperature is a float attribute."),
     Family("exp sigmoid silu swish soft_margin_loss poisson_nll_loss Sigmoid Silu",

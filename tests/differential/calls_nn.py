@@ -91,7 +91,6 @@ LOSSES: dict[str, Strategy[Any]] = {
 
 ACTIVATIONS: dict[str, Strategy[Any]] = {
     **{name: call(tensors(REALS, values=SPECIAL), threshold=one(0.5, 0.25, 1)) for name in ("hardshrink", "softshrink")},
-    "thresholded_relu": call(tensors(F, values=SPECIAL), threshold=one(0.5, 1.0), value=one(0.0, 0.25)),
     "gumbel_softmax": call(tensors(F, ((2, 3), (3,))), temperature=one(1.0, 0.5), hard=st.booleans(), axis=one(-1, 0)),
     "swiglu": st.one_of(binary(F), call(tensors(F, ((2, 4), (4,), (3,))))),
     "sequence_mask": call(one(ints((2,), 3, least=0), ints((2, 2), 3, "int32", 0), tensor("float64", (2,), (1.0, 2.0), ("constant",))), maxlen=one(None, 2, 4), dtype=one("int64", "float32", "bool")),
@@ -104,7 +103,6 @@ NORMS: dict[str, Strategy[Any]] = {
         call(tensors(F, ((2, 3), (2, 3, 4), (2, 3, 2, 2), (1, 3)), DISTINCT), tensor("float64", (3,), kinds=("constant",)), tensor("float64", (3,), POSITIVE, ("constant",)), weight=one(None, tensor("float64", (3,))), bias=one(None, tensor("float64", (3,))), training=st.booleans(), momentum=one(0.5), epsilon=one(1e-3))),
     "group_norm": call(tensors(F, ((2, 4, 3), (1, 4, 2, 2), (2, 4)), DISTINCT), one(2, 1, 4, 3), weight=one(None, tensor("float64", (4,))), bias=one(None, tensor("float64", (4,))), epsilon=one(1e-3)),
     "instance_norm": call(tensors(F, ((2, 3, 4), (1, 3, 2, 2), (2, 3)), DISTINCT), weight=one(None, tensor("float64", (3,))), bias=one(None, tensor("float64", (3,)))),
-    "local_response_norm": call(tensors(F, ((1, 4, 3), (1, 4, 2, 2)), DISTINCT), one(1, 2, 3), alpha=one(1e-4, 0.5), beta=one(0.75, 1.0), k=one(1.0, 2.0), data_format="NCHW"),
     "rms_norm": call(tensors(F, ((2, 3), (2, 2, 3)), DISTINCT), one([3], 3), tensor("float64", (3,))),
     "scaled_dot_product_attention": st.one_of(spread(triples((1, 2, 2, 3), (2, 3, 1, 2)), is_causal=st.booleans()), spread(triples((1, 2, 2, 3)), attn_mask=tensor("float64", (1, 2, 2, 2), USUAL, ("constant",)))),
 }  # fmt: skip
@@ -116,8 +114,7 @@ SPATIAL: dict[str, Strategy[Any]] = {
     "unfold": call(IMAGES, one(2, [1, 3], 9), strides=one(1, 2), paddings=one(0, 1, [1, 0, 0, 1]), dilations=one(1, 2)),
     "fold": call(tensors(F, ((1, 4, 4), (2, 8, 4), (4, 4), (1, 3, 4)), DISTINCT), one([3, 3], 3, [2, 5]), one(2, [2, 2]), strides=one(1), paddings=one(0)),
     "pixel_shuffle": call(IMAGES, one(2, 1, 3), data_format=one("NCHW", "NHWC")), "pixel_unshuffle": call(IMAGES, one(2, 1, 3)),
-    "zeropad2d": call(IMAGES, one([1, 2, 0, 1], 1, [0, 0, 0, 0], [-1, 0, 0, 0])),
 }  # fmt: skip
 
 FUNCTIONAL: dict[str, Strategy[Any]] = {**LOSSES, **ACTIVATIONS, **NORMS, **SPATIAL}
-RANDOM = set("alpha_dropout dropout2d dropout3d gumbel_softmax".split())
+RANDOM = set("gumbel_softmax".split())

@@ -93,8 +93,6 @@ PROGRAMS: dict[str, str] = {
     "nn.functional.layer_norm epsilon raises": "F.layer_norm(x, 3, epsilon=0.01)",
     "nn.functional.layer_norm all raises": "F.layer_norm(x, [2, 3])",
     "nn.functional.layer_norm weight raises": "F.layer_norm(img, [6, 5], weight=img[0, 0])",
-    "nn.functional.dropout2d raises": "F.dropout2d(seq)",
-    "nn.functional.dropout3d format raises": "F.dropout3d(vol, data_format='NCHW')",
     "nn.functional.gumbel_softmax raises": "F.gumbel_softmax(x, -1.0)",
     "nn.functional.kl_div raises": "F.kl_div(x, v)",
     "nn.functional.gaussian_nll_loss raises": "F.gaussian_nll_loss(x, y, x)",

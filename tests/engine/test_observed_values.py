@@ -61,12 +61,6 @@ def test_hardshrink_keeps_the_threshold_and_nan() -> None:
     np.testing.assert_array_equal(gradient_of(lambda x: F.hardshrink(x, -1.0), [0.3, -2.0])[0], [0.3, -2.0])
 
 
-def test_thresholded_relu_keeps_nan() -> None:
-    out, gradient = gradient_of(lambda x: F.thresholded_relu(x, 0.5, 3.0), [NAN, 0.5, 1.0])
-    np.testing.assert_array_equal(out, [NAN, 3.0, 1.0])
-    np.testing.assert_array_equal(gradient, [0.0, 0.0, 1.0])
-
-
 def test_the_slope_of_i0e_at_0_is_that_of_its_side() -> None:
     np.testing.assert_array_equal(gradient_of(paddle.i0e, [0.0, -0.0])[1], [-1.0, 1.0])
 

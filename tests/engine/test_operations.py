@@ -18,7 +18,7 @@ MODULES = {"": facade, "linalg.": facade.linalg, "nn.functional.": facade.nn.fun
 DEFINED_IN = ("pylayer.fast", "pylayer.tape.op", "pylayer.ops.", "pylayer.nn.")
 """Where the engine defines operations. Devices, modes, dtypes, parameters and programs are elsewhere."""
 NOT_THE_SAME_TWICE = (
-    "pylayer.ops.random", "pylayer.nn.initializer", "dropout", "dropout2d", "dropout3d", "alpha_dropout",
+    "pylayer.ops.random", "pylayer.nn.initializer", "dropout",
     "gumbel_softmax", "rand_like", "randn_like", "empty", "empty_like", "increment",
 )  # fmt: skip
 """Modules and names."""
@@ -78,6 +78,7 @@ REMOVED = (
     "nn.functional.feature_alpha_dropout 1 3",
     "nn.functional.grid_sample 2 5",
     "nn.functional.interpolate 1 9",
+    "nn.functional.local_response_norm 2 6",
     "nn.functional.lp_pool1d 3 7",
     "nn.functional.lp_pool2d 3 7",
     "nn.functional.max_unpool1d 3 7",
@@ -90,7 +91,9 @@ REMOVED = (
     "nn.functional.npair_loss 3 4",
     "nn.functional.pdist 1 2",
     "nn.functional.temporal_shift 2 4",
+    "nn.functional.thresholded_relu 1 3",
     "nn.functional.upsample 1 7",
+    "nn.functional.zeropad2d 2 3",
     "pdist 1 2",
     "renorm 4 4",
     "unique_consecutive 1 5",

@@ -74,7 +74,6 @@ ZEROS = {
     "avg_pool2d": lambda: F.avg_pool2d(img, 0),
     "unfold": lambda: F.unfold(img, 2, 0),
     "group_norm": lambda: F.group_norm(img, 0),
-    "local_response_norm": lambda: F.local_response_norm(img, 0),
     "pixel_shuffle": lambda: F.pixel_shuffle(img, 0),
     "pixel_unshuffle": lambda: F.pixel_unshuffle(img, 0),
 }
@@ -88,7 +87,6 @@ FORMATS = {
     "adaptive_avg_pool3d": lambda word: F.adaptive_avg_pool3d(vol, 2, data_format=word),
     "batch_norm": lambda word: F.batch_norm(x, v, v, data_format=word),
     "group_norm": lambda word: F.group_norm(img, 2, data_format=word),
-    "local_response_norm": lambda word: F.local_response_norm(img, 2, data_format=word),
     "prelu": lambda word: F.prelu(img, seq[0, :, 0], data_format=word),
     "pixel_shuffle": lambda word: F.pixel_shuffle(img, 2, word),
     "GroupNorm": lambda word: paddle.nn.GroupNorm(2, 4, data_format=word),

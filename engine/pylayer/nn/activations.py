@@ -1,12 +1,9 @@
-"""`paddle.nn.functional`'s rarer activations, and dropout of whole channels."""
+"""`paddle.nn.functional`'s rarer activations."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pylayer.nn.families import over_axes
-from pylayer.nn.functional import dropout
-from pylayer.nn.spatial import check_space
 from pylayer.ops import random
 from pylayer.ops.activation import hardtanh, softmax, swish
 from pylayer.ops.arguments import normal_axis, require
@@ -35,13 +32,6 @@ def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Te
     return where_(x > threshold, x - threshold, where_(x < -threshold, x + threshold, x * 0.0))
 
 
-def thresholded_relu(
-    x: Tensor, threshold: float = 1.0, value: float = 0.0, name: str | None = None
-) -> Tensor:
-    """x where it is above threshold, else value; NaN for NaN."""
-    return where_(x > threshold, x, x * 0.0 + value)
-
-
 def gumbel_softmax(
     x: Tensor, temperature: float = 1.0, hard: bool = False, axis: int = -1, name: str | None = None
 ) -> Tensor:
@@ -64,42 +54,6 @@ def swiglu(x: Tensor, y: Tensor | None = None, name: str | None = None) -> Tenso
     if y is None:
         x, y = chunk(x, 2, -1)
     return swish(x) * y
-
-
-def _drop_channels(
-    name: str, ndim: int, x: Tensor, p: float = 0.5, training: bool = True, data_format: str = ""
-) -> Tensor:
-    """`dropout` of whole channels.
-
-    Raises:
-        ValueError: other axes than those of `data_format`, or `p` is not a probability.
-    """
-    check_space(name, x, ndim, data_format)
-    return dropout(x, p, [0, data_format.index("C")], training)
-
-
-_DROPOUT = "x p training data_format"
-dropout2d, dropout3d = over_axes(_drop_channels, "dropout{}d", {2: _DROPOUT, 3: _DROPOUT})
-
-
-def alpha_dropout(
-    x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None
-) -> Tensor:
-    """Elements set to where `selu` saturates, mean and variance kept (Klambauer et al., 2017).
-
-    Raises:
-        ValueError: `p` is not a probability.
-    """
-    require(0 <= p <= 1, f"p argument should between 0 and 1, but got {p}")
-    if not training or p == 0:
-        return x
-    if p == 1:
-        return x * 0.0
-    low = -1.6732632423543772 * 1.0507009873554805
-    scale = ((1 - p) * (1 + p * low**2)) ** -0.5
-    kept = random.rand(x.shape, "float64") >= p
-    out: Tensor = (where_(kept, x, low) - p * low) * scale
-    return out
 
 
 def sequence_mask(

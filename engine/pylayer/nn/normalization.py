@@ -8,11 +8,10 @@ from typing import Any
 
 from pylayer.nn.checks import check_parameters, check_positive
 from pylayer.nn.functional import dropout, last_axes
-from pylayer.nn.windows import window_sum
 from pylayer.ops.activation import softmax
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import zeros_like
-from pylayer.ops.elementwise import pow, rsqrt
+from pylayer.ops.elementwise import rsqrt
 from pylayer.ops.formats import (
     ALL_FORMATS,
     SPATIAL_FORMATS,
@@ -183,30 +182,6 @@ def rms_norm(
     if weight is not None:
         out = out * reshape(weight, input.shape[axes[0] :])
     return out, reshape(inverse, input.shape[: axes[0]])
-
-
-def local_response_norm(
-    x: Tensor,
-    size: int,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
-    k: float = 1.0,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Tensor:
-    """`x` over (k + alpha · the mean of squares of `size` channels around)^beta (Krizhevsky et al.,
-    2012).
-
-    Raises:
-        ValueError: another `data_format`, or a `size` that is not positive.
-    """
-    check_format(data_format, SPATIAL_FORMATS)
-    check_positive("local_response_norm", size=size)
-    x = channels_first(x, data_format)
-    squares = reshape(x * x, [x.shape[0], 1, x.shape[1], -1])
-    sums = window_sum(squares, [size, 1], [1, 1], [(size // 2, (size - 1) // 2), (0, 0)])
-    out = x / pow(reshape(sums, x.shape) * (alpha / size) + k, beta)
-    return channels_back(out, data_format)
 
 
 def scaled_dot_product_attention(

@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s functions of images: windows as columns, padding, shuffled pixels."""
+"""`paddle.nn.functional`'s functions of images: windows as columns, shuffled pixels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pylayer.nn.spatial import pads_of, per_axis
 from pylayer.nn.windows import fold_, unfold_
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.formats import FORMATS, channels_back, channels_first, check_format
-from pylayer.ops.padding import pad
 from pylayer.ops.shape import reshape, transpose
 from pylayer.tensor.tensor import Tensor
 
@@ -56,13 +55,6 @@ def fold(
     kernel, steps, apart = _two(kernel_sizes), _two(strides), _two(dilations)
     check_positive("fold", kernel_sizes=kernel, strides=steps, dilations=apart)
     return fold_(x, _two(output_sizes), kernel, steps, _around(paddings), apart)
-
-
-def zeropad2d(
-    x: Tensor, padding: Any, data_format: str = "NCHW", name: str | None = None
-) -> Tensor:
-    """Zeros around images: left, right, top, bottom."""
-    return pad(x, padding, "constant", 0.0, data_format)
 
 
 # --------------------------------------------------------------------------- pixels and channels
