@@ -100,10 +100,7 @@ def tensor_function(
     def call_of(function: Any) -> Call:
         apply: Callable[..., Any] = function.apply if is_layer else function
         return lambda tensors: apply(
-            *[
-                tensors[name] if name in tensors else filled(name, value, tensors)
-                for name, value in given.items()
-            ]
+            *[filled(name, value, tensors) for name, value in given.items()]
         )
 
     call = call_of(function)

@@ -233,9 +233,7 @@ class TensorFunction:
         An error that the first evaluation does not raise is marked with the evaluation's number.
         """
         self.evaluations += 1
-        given = tensors
-        if self.closed_over:
-            given = {n: t for n, t in tensors.items() if n not in self.closed_over}
+        given = {n: t for n, t in tensors.items() if n not in self.closed_over}
         try:
             return as_users(self.backend, self.calls, self.call, given)
         except Exception as error:
@@ -275,12 +273,15 @@ class TensorFunction:
 
     # ----------------------------------------------------------------- the first call
     @property
-    def is_applied(self) -> bool:
-        """Whether the call is PyLayer's apply of a layer: no code calls a forward outside of it."""
-        subject, base = self.subject, self.calls.base
-        if not (isinstance(subject, type) and issubclass(subject, base)):
-            return False
-        return getattr_static(subject, "apply") is getattr_static(base, "apply")
+    def only_applies(self) -> bool:
+        """Whether the call is PyLayer's apply of a layer, which the backend tells of before it
+        looks up the forward: no code calls a forward outside of it."""
+        subject, apply = self.subject, getattr_static(self.calls.base, "apply")
+        return (
+            self.backend.records
+            and isinstance(subject, type)
+            and getattr_static(subject, "apply", None) is apply
+        )
 
     @property
     def needed(self) -> list[bool]:
@@ -295,7 +296,7 @@ class TensorFunction:
         array, tensors = self.backend.array, self.tensors()
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
         others: list[weakref.ref[Tensor]] = []
-        with self.calls.watching_forwards(self.backend.records and self.is_applied):
+        with self.calls.watching_forwards(self.only_applies):
             if not self.knows_leaves:
                 returned, reached = self.backend.reached(lambda: self.called(tensors))
                 own = set(map(id, tensors.values()))

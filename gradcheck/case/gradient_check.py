@@ -47,6 +47,7 @@ from gradcheck.result import (
     Diagnosis,
     GradientSummary,
     Status,
+    absolute_error,
 )
 from gradcheck.support.foreign import described
 
@@ -151,9 +152,7 @@ def name_wrong(
     with marked_as_unfinished(details):
         if probe.wrong is not None:
             named.entries = by_tape(prober, probe, listed, backward)
-        off = abs(np.array([e.analytic - e.numeric for e in named.entries]))
-        order = np.argsort(-np.where(np.isnan(off), np.inf, off), kind="stable")
-        named.entries = [named.entries[k] for k in order]
+        named.entries = sorted(named.entries, key=lambda e: -absolute_error(e.analytic, e.numeric))
         if named.entries and probe.wrong is None:
             details["scan"] = steps_of(prober, named.entries[0])
     return named, details

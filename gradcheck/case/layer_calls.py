@@ -75,7 +75,7 @@ class LayerCalls:
             owner = next((cls for cls in layer.__mro__ if "backward" in vars(cls)), self.base)
             if package_of(owner) in LAYER_LIBRARIES:
                 return None
-        return label(owner) if self.by_name and owner is not None else owner
+        return label(owner) if self.by_name else owner
 
     def ran(self) -> set[Any]:
         """The keys of the layers whose backward ran."""
@@ -118,7 +118,7 @@ class LayerCalls:
             if inside_a_layer.get():
                 return forward(*args, **kwargs)
             (layer, context), self.latest = self.latest, (None, None)
-            if context is None or not any(arg is context for arg in args[position : position + 1]):
+            if context is None or id(context) not in map(id, args[position : position + 1]):
                 self.add_way(self.key(owner), Way.DIRECT)
             else:
                 is_needed = any_needs_gradient([*args[position + 1 :], *kwargs.values()])
@@ -196,13 +196,13 @@ def wrapped_methods(
             if owner in known or not issubclass(owner, base):
                 continue
             known.add(owner)
-            for name, around in wraps.items():
-                method = vars(owner).get(name)
-                if method is not None:
-                    kept.append((owner, name, method))
-                    by_class = isinstance(method, classmethod)
-                    function = around(owner, getattr(method, "__func__", method), int(by_class))
-                    setattr(owner, name, (classmethod if by_class else staticmethod)(function))
+            for name in wraps.keys() & vars(owner).keys():
+                method = vars(owner)[name]
+                kept.append((owner, name, method))
+                by_class = isinstance(method, classmethod)
+                function = getattr(method, "__func__", method)
+                function = wraps[name](owner, function, int(by_class))
+                setattr(owner, name, (classmethod if by_class else staticmethod)(function))
 
     known.add(base)
     try:

@@ -43,9 +43,7 @@ def starts_for(
 ) -> list[Tensor | None]:
     """Cotangents as Tensors of the dtypes of the outputs."""
     return [
-        None
-        if c is None
-        else backend.tensor(c, None if c.dtype == out.dtype else out.dtype.name, stop_gradient=True)
+        None if c is None else backend.tensor(c.astype(out.dtype), None, stop_gradient=True)
         for out, c in zip(outputs, cotangents, strict=True)
     ]
 
