@@ -1,4 +1,4 @@
-"""The memory of a case: how sizes are written, the limit that the system holds, what is used."""
+"""The memory limit of a case: how sizes are written, and the limit that the system holds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import resource
 import sys
 from contextlib import suppress
 from pathlib import Path
-
-import psutil
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -49,18 +47,3 @@ def limit_own_memory(extra: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     with suppress(ValueError):  # it is above the hard limit
         resource.setrlimit(resource.RLIMIT_DATA, (present + extra, hard))
-
-
-def memory_of(pid: int) -> int:
-    """Return the bytes in memory of a process, and of those below it what each has beyond that.
-
-    A forked process begins with a copy of what its parent has.
-    """
-    total = 0
-    with suppress(psutil.Error):
-        process = psutil.Process(pid)
-        total = own = process.memory_info().rss
-        for below in process.children(recursive=True):
-            with suppress(psutil.Error):
-                total += max(0, below.memory_info().rss - own)
-    return total

@@ -21,7 +21,7 @@ from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import Outcome, Stopped, how_it_ended, result_of
 from gradcheck.run.interpreter import EXECUTE, READY, START, START_LIMIT, environment, python
-from gradcheck.run.limits import memory_of
+from gradcheck.run.memory_used import memory_of
 from gradcheck.run.ordering import Executor
 from gradcheck.support.user_error import UserError
 
