@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
         if "-n" not in arguments:  # other plugins that are installed take their time, and no part
             monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         for name, text in files.items():
+            monkeypatch.delitem(sys.modules, name.removesuffix("_py"), raising=False)  # other tests have a `layers`
             (pytester.path / name.replace("_yaml", ".grad.yaml").replace("_py", ".py")).write_text(text)
         start = pytester.runpytest_subprocess if "-n" in arguments else pytester.runpytest_inprocess
         return start(*options, *arguments)
