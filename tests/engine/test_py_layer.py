@@ -533,6 +533,23 @@ def test_nothing_is_left_for_the_garbage_collector() -> None:
         gc.enable()
 
 
+def test_an_output_that_forward_made_a_leaf_dies_with_its_last_name() -> None:
+    def forward(ctx: PyLayerContext, x: paddle.Tensor) -> paddle.Tensor:
+        y = x * 2
+        y.stop_gradient = False
+        return y
+
+    gc.disable()
+    try:
+        y = layer(forward, lambda ctx, g: g * 2).apply(leaf([1.0]))
+        alive = weakref.ref(y)
+        y.backward()
+        del y
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
 def test_a_gradient_of_a_subclass_that_was_not_initialised_is_refused():
     class Hollow(paddle.Tensor):
         def __init__(self):

@@ -144,12 +144,12 @@ class SlotLike(NamedTuple):
     is_list: bool
 
 
-def without_tensors(slot: Slot) -> SlotLike:
-    """What a node keeps of a slot."""
+def without_tensors(slot: Slot, target_of: Callable[[Tensor], Target | None]) -> SlotLike:
+    """What a node keeps of a slot, with where the gradients of its Tensors go."""
     found = []
     for j, tensor in enumerate(slot.tensors):
         array, name = tensor.array, f"{slot.name}[{j}]" if slot.is_list else slot.name
-        found.append(Like(name, array.shape, array.dtype, XP[type(array)], parent_of(tensor)))
+        found.append(Like(name, array.shape, array.dtype, XP[type(array)], target_of(tensor)))
     return SlotLike(slot.name, found, slot.is_list)
 
 
@@ -326,10 +326,11 @@ class PyLayerNode(Node):
         slotless: Sequence[str],
         where: str,
     ) -> None:
-        self.inputs = [without_tensors(slot) for slot in inputs]
+        self.inputs = [without_tensors(slot, parent_of) for slot in inputs]
         super().__init__([like.target for slot in self.inputs for like in slot.tensors], saved=ctx)
         self.layer = layer
-        self.output_slots = [without_tensors(slot) for slot in outputs]
+        # The target of an output could be the output, if forward made it a leaf: a cycle.
+        self.output_slots = [without_tensors(slot, lambda _: None) for slot in outputs]
         self.outputs = sum([len(slot.tensors) for slot in outputs])
         self.slotless = slotless
         """The arguments that own no slot, for the error of a layer that returns None for them."""
