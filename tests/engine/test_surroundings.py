@@ -63,6 +63,16 @@ def test_recomputing_refuses_a_mixed_tuple(pair, message):
         paddle.distributed.fleet.utils.recompute(lambda p: p[0] * p[1], pair)
 
 
+@pytest.mark.parametrize("more", [{}, {"n": 1}], ids=["Tensors alone", "a number too"])
+def test_recomputing_hands_a_dict_on_as_it_is(more):
+    x = leaf(M)
+    recompute = paddle.distributed.fleet.utils.recompute
+    with pytest.warns(UserWarning, match="Tensors in a dict"):
+        out = recompute(lambda a, options: a * options["w"], x, {"w": paddle.to_tensor(M), **more})
+    out.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), M)
+
+
 WAYS = {
     "closure": lambda f, x, y: (lambda a: f(a, y), (x.detach(),), {}),
     "keyword": lambda f, x, y: (f, (x,), {"y": y}),

@@ -8,29 +8,29 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pylayer.layer.py_layer import PyLayer
+from pylayer.layer.py_layer import PyLayer, as_slot
 from pylayer.ops.random import generator
 from pylayer.tape.autograd import backward
 from pylayer.tape.grad_mode import enable_grad
 from pylayer.tape.node import saved_tensors_hooks
-from pylayer.tensor.nested import leaves_in, mapped
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
 
 
 class _Recomputed(PyLayer):
-    """The function as a layer of the Tensors among its arguments, those in lists and tuples too."""
+    """The function as a layer of its arguments that are Tensors, or lists or tuples of them."""
 
     @staticmethod
     def forward(
         ctx: Any, function: Callable[..., Any], random: Any, kwargs: Any, *args: Any
     ) -> Any:
         ctx.function, ctx.random, ctx.kwargs, ctx.args = function, random, kwargs, args
-        ctx.save_for_backward(*_tensors(args))
+        ctx.save_for_backward(*(t for given in args for t in as_slot("", given).tensors))
         return function(*args, **kwargs)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        saved = iter(ctx.saved_tensor())
+        saved = iter(ctx.saved_tensor() or ())
 
         def leaf(value: Any) -> Any:
             if not isinstance(value, Tensor):
@@ -39,23 +39,20 @@ class _Recomputed(PyLayer):
             restored.stop_gradient = value.stop_gradient
             return restored
 
-        inputs = mapped(ctx.args, leaf)
+        inputs = [
+            mapped(given, leaf) if as_slot("", given).tensors else given for given in ctx.args
+        ]
         with _random_from(ctx.random), enable_grad():
             outputs = ctx.function(*inputs, **ctx.kwargs)
-        pairs = zip(_tensors(outputs), cotangents, strict=True)
+        pairs = zip(as_slot("", outputs).tensors, cotangents, strict=True)
         live = [(output, cotangent) for output, cotangent in pairs if not output.stop_gradient]
         if not live:
             raise RuntimeError(
                 "none of output has stop_gradient=False, this recompute() is not necessary"
             )
         backward([output for output, _ in live], [cotangent for _, cotangent in live])
-        owning = [value for value in inputs if _tensors(value)]
-        return tuple(mapped(owning, lambda t: None if t.stop_gradient else t.grad))
-
-
-def _tensors(value: Any) -> list[Tensor]:
-    """The Tensor that a value is, or the Tensors in it."""
-    return [leaf for leaf in leaves_in(value) if isinstance(leaf, Tensor)]
+        owning = tuple(value for value in inputs if as_slot("", value).tensors)
+        return mapped(owning, lambda t: None if t.stop_gradient else t.grad)
 
 
 def _recorded(
@@ -108,22 +105,21 @@ def recompute(
 
     Args:
         preserve_rng_state: random numbers are the same both times.
-        use_reentrant: as one layer. Gradients reach the Tensors among `args` and in tuples there,
-            and what `function` closes over, such as the parameters of a layer; at least one of
-            `args` must need a gradient. If False, the
-            function is recorded as any other, without what it saves: gradients reach whatever it
-                reads.
+        use_reentrant: as one layer. Gradients reach the Tensors among `args`, also in lists and
+            tuples there, and what `function` closes over, such as the parameters of a layer; at
+            least one of `args` must need a gradient. If False, the function is recorded as any
+            other, without what it saves: gradients reach whatever it reads.
 
     Raises:
-        ValueError: a tuple among `args` holds Tensors and other things, or both kinds of
+        ValueError: a list or tuple among `args` holds Tensors and other things, or both kinds of
             stop_gradient.
     """
     random = generator().get_state() if preserve_rng_state else None
     if not use_reentrant:
         return _recorded(function, random, args, kwargs)
     for given in args:
-        tensors = _tensors(given)
-        if tensors and len(tensors) < len(list(leaves_in(given))):
+        _, tensors, is_list = as_slot("", given)
+        if is_list and 0 < len(tensors) < len(given):
             raise ValueError(
                 "Recompute receive a tuple containing tensor and non-tensor at same time."
             )
