@@ -433,11 +433,19 @@ USUAL_CALLS: list[Callable[[Any], Any]] = [
 ]
 
 
+@pytest.mark.parametrize("inputs", [(0.5,), (0.5, 2.0)])
+def test_a_function_of_the_user_runs_once_for_each_element(inputs):
+    calls = []
+    counted = np.frompyfunc(lambda *values: calls.append(values) or sum(values), len(inputs), 1)
+    tape(lambda a: a * 2 + counted(*[a + v for v in inputs]).astype("float64"), np.arange(3.0))
+    assert len(calls) == 3
+
+
 @pytest.mark.parametrize("k", range(len(USUAL_CALLS)))
 def test_usual_calls_are_recorded_as_all_others(monkeypatch, k):
     array = np.random.default_rng(k).uniform(0.1, 1.0, (3, 4))
     found = tape(USUAL_CALLS[k], array)
-    monkeypatch.setattr("pylayer.watch.numpy_dispatch.performed_at_once", lambda *call: None)
+    monkeypatch.setattr("pylayer.watch.numpy_dispatch.performed_at_once", lambda *call: (None, None))
     expected = tape(USUAL_CALLS[k], array)
     assert names(found) == names(expected)
     assert found.taken_out == expected.taken_out

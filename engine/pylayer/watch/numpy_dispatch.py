@@ -173,8 +173,10 @@ def wrapped(
         if view is not None:
             return view
         is_plain = type(leaf) is np.ndarray and leaf.dtype in BY_NUMPY and leaf.flags.writeable
+        if not is_plain:
+            return leaf
         foreign = any(type(v) is np.ndarray and np.may_share_memory(leaf, v) for v in given)
-        return constant(leaf, session) if is_plain and not foreign else leaf
+        return leaf if foreign else constant(leaf, session)
 
     return mapped(value, wrap)
 
@@ -292,11 +294,18 @@ def performed(
         written: the arguments that it may write into.
         out: those of them that it was asked to put its results in.
     """
-    if not written and (found := performed_at_once(run, name, rule, args, kwargs)) is not None:
-        return found
+    at_once, computed = (
+        (None, None) if written else performed_at_once(run, name, rule, args, kwargs)
+    )
+    if at_once is not None:
+        return at_once
     arrays = recorded_in((args, kwargs))
     session = session_of(arrays)
-    expected, after = ran(functools.partial(run, *plain(list(args)), **plain(kwargs)), written)
+    expected, after = (
+        ran(functools.partial(run, *plain(list(args)), **plain(kwargs)), written)
+        if computed is None
+        else (computed, [])
+    )
     if session is None:
         for array, values in after:
             array._assign(values)
@@ -344,20 +353,20 @@ USUAL = {RecordedArray, np.ndarray, np.float64, float, int}
 
 def performed_at_once(
     run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
-    """What `performed` gives where nothing is written and the result is one new array or number,
-    of floating dtype. None for any other call."""
+) -> tuple[Any, Any]:
+    """The result of `performed` where nothing is written and it is one new array or number of
+    floating dtype, None for any other call; and the result of `run`, None if it did not run."""
     session, live, operands = session_here(), list[RecordedArray](), list[Any]()
     if (
         session is None
         or not USUAL.issuperset(map(type, args))
         or (kwargs and holds_recorded(kwargs))
     ):
-        return None
+        return None, None
     for value in args:
         if type(value) is RecordedArray:
             if value._buffer.session is not session:
-                return None
+                return None, None
             if value._buffer.tensor is not None:
                 live.append(value)
             value = value._memory
@@ -365,20 +374,19 @@ def performed_at_once(
     expected = run(*operands, **kwargs)
     is_new = isinstance(expected, np.generic) or getattr(expected, "base", run) is None
     if not is_new or expected.dtype.kind not in "fc" or expected.dtype not in BY_NUMPY:
-        return None
+        return None, expected
     try:
         if live:
-            return settled(rule(expected, args, kwargs), expected, session, ())
+            return settled(rule(expected, args, kwargs), expected, session, ()), expected
     except Exception:  # whatever it is, there is no rule for it
         for array in live:
             session.leak(array._tensor(), name)
-    return constant(expected, session)
+    return constant(expected, session), expected
 
 
 def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
     """What a call gives, and the arrays among `written` that it writes to, with what they hold
-    then. They hold what
-    they did before: it is what is recorded that writes."""
+    then. They hold what they did before: it is what is recorded that writes."""
     before = [
         (a, a._memory.copy()) for a in recorded_in(written) if isinstance(a._memory, np.ndarray)
     ]
