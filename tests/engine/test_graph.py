@@ -7,7 +7,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -229,6 +229,12 @@ class TestGrad:
         (dx,) = paddle.grad(x + 0.0, x, cotangent, create_graph=True)
         assert dx is not cotangent
         assert paddle.grad(dx * dx, cotangent)[0].tolist() == [6.0]
+
+    @pytest.mark.parametrize("held", [False, 0, ""])
+    def test_no_grad_vars_are_tensors(self, held: Any) -> None:
+        x = leaf([1.0, 2.0])
+        with pytest.raises(AssertionError, match="no_grad_vars must be None, Tensor or list"):
+            paddle.grad(x * 2, x, no_grad_vars=held)
 
     def test_no_gradient_flows_through_no_grad_vars(self) -> None:
         x = leaf([2.0])

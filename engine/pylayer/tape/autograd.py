@@ -164,7 +164,9 @@ def grad(
                 f"(AlreadyExists) {name} contain duplicate tensor {tensor.name}, please check "
                 f"{name} carefully. Give each Tensor once."
             )
-    held = [no_grad_vars] if isinstance(no_grad_vars, Tensor) else no_grad_vars or ()
+    held = () if no_grad_vars is None else no_grad_vars
+    if isinstance(held, Tensor):
+        held = [held]
     if not isinstance(held, (list, tuple, set, frozenset)) or not all(
         isinstance(t, Tensor) for t in held
     ):
