@@ -189,9 +189,8 @@ def puller(op: Row) -> Function:
 
     Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. A
     last derivative takes the cotangent out of the list. If nobody else holds it, it then is a
-    temporary value, which NumPy overwrites where
-    it is large: NumPy counts who holds an array, views among them. Ten operations on 1,000,000
-    elements take 3 to 6 % less for it.
+    temporary value, which NumPy overwrites where it is large: NumPy counts who holds an array,
+    views among them. Ten operations on 1,000,000 elements take 3 to 6 % less for it.
     """
     vjps, lines = tuple(op.vjps), ["def pull(held, saved):"]
     names: dict[str, Any] = {"raw_ops": raw_ops}

@@ -137,9 +137,10 @@ MODULES = {
 }
 """By module, below ``paddle``, where its names come from, the first that has one:
 
-    ops.fourier       what the module of the engine, or all modules of the package, have of the
-    release's names there dtype:a,b         these, whatever the release has
-    bool=dtype:bool_  the one, under another name
+    ops.fourier              what the module of the engine, or all modules of the package, have of
+                             the release's names there
+    tensor.dtype:a,b         these, whatever the release has
+    bool=tensor.dtype:bool_  the one, under another name
 """
 
 ALSO = {

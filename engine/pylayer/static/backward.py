@@ -222,14 +222,9 @@ def minimized(
         for p, g in append_backward(loss, parameters)
         if isinstance(p, Parameter) and g is not None
     ]
-    return stepped(optimizer, pairs), pairs
-
-
-def stepped(optimizer: Any, pairs: Sequence[Any]) -> list[Operator]:
-    """Record the optimizer's step on parameters with their gradients."""
     update = Update(optimizer, pairs)
     default_main_program().current.append(update)
-    return [update]
+    return [update], pairs
 
 
 def needs_gradient(tensors: Iterable[Any]) -> bool:

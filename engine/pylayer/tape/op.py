@@ -6,8 +6,8 @@ A vjp is written once. Its parameters say what it reads, and only that is kept f
     g         the cotangent of the output (a list with one per output, if there are several)
     F         second, if at all: the other operations, for use inside the vjp
     out       the output
-    x, y …    an argument of the forward by its name; `x_shape` keeps the shape alone, `x_dtype` the
-    dtype
+    x, y …    an argument of the forward by its name; `x_shape` keeps the shape alone, `x_dtype`
+              the dtype
     i         for an operation on a list of Tensors: which of them the gradient is for
 
 An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph``
