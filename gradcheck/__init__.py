@@ -34,9 +34,8 @@ __all__ = [
     "replicated",
 ]
 
-if (
-    not TYPE_CHECKING
-):  # hidden from type checkers, so that a name that is not in __all__ is an error
+# Hidden from type checkers, so that a name that is not in __all__ is an error.
+if not TYPE_CHECKING:
 
     def __getattr__(name):
         # Imported on first use: the command line must not pay for NumPy and the engine.

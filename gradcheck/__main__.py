@@ -35,17 +35,14 @@ def main(name: str = "gradcheck") -> None:
     away, and an exception could come out of the middle of any import. While it lasts,
     `commands.run_cases` decides.
     """
-    os.environ.setdefault(
-        "PYDANTIC_DISABLE_PLUGINS", "__all__"
-    )  # code of others; looking for it takes 8 ms
-    if (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    ):  # not where it is ignored, as after nohup
+    # Code of others; looking for it takes 8 ms.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Not where it is ignored, as after nohup.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
     if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        signal.signal(
-            signal.SIGCHLD, signal.SIG_DFL
-        )  # or the system tells no exit status of a process started here
+        # Otherwise the system reports no exit status of a process started here.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     from gradcheck.commands import main as command
 
     command(prog_name=name)

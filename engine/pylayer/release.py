@@ -177,9 +177,8 @@ class StandIn(ModuleType, Unsupported):
     __hash__ = object.__hash__
 
     def __getattr__(self, name: str) -> Any:
-        if (
-            name == "__all__"
-        ):  # of a star import, after which a name would be missing without a reason
+        # A star import: the names that it lacks would be missing without a reason.
+        if name == "__all__":
             self.unsupported()
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"{self!r} has no attribute {name!r}", name=name, obj=self)

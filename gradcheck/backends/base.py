@@ -204,10 +204,8 @@ def version_of(name: str) -> str:
 @functools.cache
 def installed_version(*distributions: str) -> str:
     """The version of the first of some distributions that is installed; empty if none is."""
-    from importlib.metadata import (
-        PackageNotFoundError,
-        version,
-    )  # here: it takes as long as all else that this loads
+    # Imported here, as it takes as long as everything else that this module loads.
+    from importlib.metadata import PackageNotFoundError, version
 
     for distribution in distributions:
         with suppress(PackageNotFoundError):

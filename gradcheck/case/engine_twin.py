@@ -229,9 +229,8 @@ class Translation:
         cells = tuple(CellType() for _ in value.__closure__ or ())
         beginning = {"__name__": value.__module__, "__builtins__": builtins_of(self.other)}
         code = value.__code__
-        if is_paddles_own(
-            value
-        ):  # the user's line is the one that calls it, as with the engine's own code
+        # The user's line is the one that calls it, as with the engine's own code.
+        if is_paddles_own(value):
             code = code.replace(co_filename=str(self.other.paddle.nn.__file__))
         made = FunctionType(code, beginning, value.__name__, None, cells)
         made.__dict__.update(vars(value))

@@ -182,10 +182,8 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     sides = abs(np.stack([ahead, behind]))
     jumps = sides[:, 0] > FAR_BARS * (noises[0] + noises[1]) + abs(sides[:, 1] - sides[:, 0])
     changes, apart = sides.max(axis=0), (ahead + behind) / h
-    for one, other in (
-        (ahead, behind),
-        (behind, ahead),
-    ):  # at the edge of the domain there is one side
+    # At the edge of the domain there is one side.
+    for one, other in ((ahead, behind), (behind, ahead)):
         one[:] = np.where(np.isnan(one).all(axis=0), -other, one)
     both, chosen = balanced(*extrapolated((ahead - behind) / (2 * h), RATIO * RATIO, noises / h))
     # A derivative compatible with 0 is no better known than the outputs, over the scale of the

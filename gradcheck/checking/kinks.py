@@ -757,9 +757,8 @@ def slopes_of_sides(
         )
         growth = values[:-1] - values[1:]
         unbounded = bool((growth[:-1] / growth[1:] >= GROWS).all())
-        slope = (
-            float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0]) + 0.0
-        )  # no −0
+        # Adding 0 makes −0 a 0.
+        slope = float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0]) + 0.0
         found[name] = slope, float(abs(growth[0]))
     return found
 
@@ -932,9 +931,8 @@ def kinks(graph: Tape) -> list[Kink]:
                 mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
                 drawn = random.uniform(1, 2, shape) * mask
-                label = (
-                    labels if whole == shape == labels.shape else 0.0
-                )  # what is broadcast feeds several rows
+                # What is broadcast feeds several rows.
+                label = labels if whole == shape == labels.shape else 0.0
                 starts[edge] = starts.get(edge, 0.0) + drawn
                 again[edge] = again.get(edge, 0.0) + drawn * label
         if starts:
@@ -1017,9 +1015,8 @@ def kinked_by_tape(point: Point) -> list[Array] | None:
     tape = point.tape
     if tape is None:
         return None
-    masks = [
-        ~np.isfinite(g) for g in point.by_tape(point.outputs.vector * 0 + 1)
-    ]  # a slope without bound
+    # A slope without bound.
+    masks = [~np.isfinite(g) for g in point.by_tape(point.outputs.vector * 0 + 1)]
     for kink in kinks(tape):
         fed = point.those_moved(kink.inputs)
         masks = [mask | more for mask, more in zip(masks, fed, strict=True)]

@@ -554,9 +554,8 @@ class Point:
         bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
         # outside of the domain nothing is known, and nothing asked
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
-        return 2 * (
-            bounds.repeat(2) if self.outputs.complex else bounds
-        )  # of a change both ends are rounded
+        # A change has two ends, and both are rounded.
+        return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)
 
     def measured_outputs(self, moved: Sequence[Array], random: np.random.Generator) -> Measured:
         """The active outputs with the moved inputs replaced, and how far each may be off."""

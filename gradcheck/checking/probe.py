@@ -484,9 +484,8 @@ class Prober:
             noise = rows
         else:
             terms = abs(line.weights) * rows
-            total = min(
-                float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms)
-            )  # the signs are the cotangent's
+            # The signs are the cotangent's.
+            total = min(float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms))
             noise = np.full_like(terms[:1], total if total == total else np.inf)
         if line.weights is None:
             self.noises[whole] = noise

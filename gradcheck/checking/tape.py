@@ -56,9 +56,8 @@ class Tape:
         error = (
             "" if recording.error is None else f"recording it raised {described(recording.error)}"
         )
-        self.incomplete = (
-            recording.leaks[0] if recording.leaks else error
-        )  # what is taken inside may be why it raises
+        # What is taken inside may be why it raises.
+        self.incomplete = recording.leaks[0] if recording.leaks else error
         """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``;
         empty if it is."""
         self.walks = 0.0

@@ -162,9 +162,8 @@ class Check:
         """Entries of which the tape is not sure, by the differences; another cotangent."""
         comparison = probe.comparison
         assert comparison is not None
-        if (
-            comparison.wrong is not None
-        ):  # an operation's own rule underflows where the gradient does not
+        # An operation's own rule underflows where the gradient does not.
+        if comparison.wrong is not None:
             return CheckOutcome(
                 Status.PASS, marks=("the differences against an operation's own rule",), probe=probe
             )
@@ -209,9 +208,8 @@ class Check:
                 ):
                     return self.no_derivative(alone)
                 unseen.append(name)
-        if not second.seen.holds(
-            second.claim.value
-        ):  # outside, but not by more than a kink that would not have shown
+        # Outside, but not by more than a kink that would not have shown.
+        if not second.seen.holds(second.claim.value):
             return undecided(
                 VerdictReason.HIDDEN_KINK,
                 claim=second.claim.value,

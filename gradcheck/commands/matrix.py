@@ -137,9 +137,8 @@ FILES: dict[str, Callable[[RuleMatrix, Sequence[Case]], str]] = {
 
 def write_programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
     """Return by scenario the programs that show a deviation, for the scenarios that have one."""
-    by_scenario = {
-        case.scenario.id: case for case in reversed(cases)
-    }  # the first point of its matrix
+    # The case of a scenario's first point, as later ones are replaced.
+    by_scenario = {case.scenario.id: case for case in reversed(cases)}
     programs = {}
     for note in (note for row in matrix.rows for note in row.notes):
         for scenario in note.scenarios:

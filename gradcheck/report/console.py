@@ -103,9 +103,8 @@ class RichScreen:
             if line and not self.quiet:
                 self.console.print(Text(line, "dim"))
         self.task = self.progress.add_task("", total=total)
-        with (
-            nullcontext() if self.progress.disable else self.progress
-        ):  # rich 14 ends a disabled one with a line
+        # rich 14 ends a disabled one with an empty line.
+        with nullcontext() if self.progress.disable else self.progress:
             yield
 
     def count(self, result: Result) -> None:

@@ -22,13 +22,8 @@ it at most.
 """
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_NAMING = (
-    "id",
-    "attr",
-    "name",
-    "asname",
-    "arg",
-)  # fields of Python's syntax trees that hold a name
+# Fields of Python's syntax trees that hold a name.
+_NAMING = ("id", "attr", "name", "asname", "arg")
 
 CompileMode = Literal["exec", "eval", "search"]
 

@@ -63,8 +63,7 @@ def _named(text: str | None) -> Iterator[str]:
         version = specifier.version.removesuffix(".*")
         yield version
         release = version.split(".")
-        for length in range(
-            1, len(release) + 1
-        ):  # ==3.2.* and ~=3.2.1 end where the next such release begins
+        # ==3.2.* and ~=3.2.1 end where the next such release begins.
+        for length in range(1, len(release) + 1):
             if release[length - 1].isdecimal():
                 yield ".".join([*release[: length - 1], str(int(release[length - 1]) + 1)])

@@ -232,9 +232,8 @@ def _columns(
     rows, wide = x.shape[1] // groups * math.prod(kernel[1:]), padded(xp, x, pads)
     first = 1 if strides[0] == 1 and rows >= TALL else kernel[0]
     view = windows(xp, wide, (first, *kernel[1:]), strides, dilations)
-    view = view[
-        (..., slice(None), *(slice(n) for n in counts[1:]))
-    ]  # the last may not reach as far as `x` does
+    # The last may not reach as far as `x` does.
+    view = view[(..., slice(None), *(slice(n) for n in counts[1:]))]
     for block in _blocks(xp, x.shape[0], view[:1].size * x.dtype.itemsize):
         made = view[block].reshape(
             -1, groups, rows * first, view.shape[2 + len(kernel)], math.prod(counts[1:])
@@ -242,9 +241,8 @@ def _columns(
         for k in range(0, kernel[0], first):
             part = (..., slice(k * dilations[0], k * dilations[0] + counts[0]), slice(None))
             yield block, slice(k, k + first), made[part].reshape(*made.shape[:3], -1)
-        del (
-            made
-        )  # as who takes the columns does: the next then lie in the same memory, in the cache
+        # The caller drops the columns too; the next ones then lie in the same memory, in the cache.
+        del made
 
 
 @op(
@@ -358,8 +356,7 @@ def conv_weight(
         xp, x, kernel, g.shape[2:], strides, pads, dilations, groups
     ):
         place = total[:, :, at]
-        place += (
-            xp.matmul(columns, flat[block]).sum(0).reshape(place.shape)
-        )  # with the larger factor as it lies
+        # The product with the larger factor untransposed.
+        place += xp.matmul(columns, flat[block]).sum(0).reshape(place.shape)
         del columns
     return xp.ascontiguousarray(xp.moveaxis(total, -1, 1)).reshape(g.shape[1], ins, *kernel)

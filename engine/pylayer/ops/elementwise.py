@@ -44,13 +44,14 @@ divide = binary(
 with_zeros = binary(
     "with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False
 )
+# Python's sign.
 remainder_ = binary(
     "remainder",
     lambda g: g,
     lambda g, F, x, y: -g * F.floor(x / y),
     forward=lambda xp: xp.remainder,
     numbers=True,
-)  # Python's sign
+)
 
 
 def cut_number(x: Any, y: Any) -> Any:

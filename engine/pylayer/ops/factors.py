@@ -139,9 +139,8 @@ def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
     """The z with A z = x, given the triangular factor y of A."""
     fits = x.ndim > 1 and y.ndim > 1 and x.shape[-2] == y.shape[-2]
     require(fits, "cholesky_solve(): x must be matrices of as many rows as the factor has", x, y)
-    x = reshape(
-        x, [1] * (y.ndim - x.ndim) + list(x.shape)
-    )  # or `solve` takes it for a vector per matrix
+    # Otherwise `solve` would take it for one vector per matrix.
+    x = reshape(x, [1] * (y.ndim - x.ndim) + list(x.shape))
     return triangular_solve(y, triangular_solve(y, x, upper, upper), upper, not upper)
 
 

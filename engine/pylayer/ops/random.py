@@ -120,9 +120,8 @@ def uniform(
     """From [min, max), evenly; a `seed` other than 0 for this call alone."""
     source = default_module().random.default_rng(seed) if seed else generator().source
     values = source.random(sizes_of(shape))
-    return Tensor(
-        default_module().asarray(min + (max - min) * values, _float(dtype))
-    )  # a 0-d sum is a scalar
+    # A 0-d sum is a scalar.
+    return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))
 
 
 rand = draws(composed("rand", lambda shape, dtype=None: uniform(shape, dtype)))

@@ -37,9 +37,8 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
 
     def run(cotangent: Cotangent) -> Cotangent:
         recorded = isinstance(cotangent, Tensor)
-        given = (
-            cotangent if recorded else Tensor(duplicate(cotangent), None, False)
-        )  # a hook may change it in place
+        # A hook may change it in place.
+        given = cotangent if recorded else Tensor(duplicate(cotangent), None, False)
         with grad_mode_set(True):
             result = hook(given)
         if result is None:

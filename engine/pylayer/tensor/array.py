@@ -120,9 +120,8 @@ def owner(array: Array) -> Array:
     while base is not None:
         if type(base) in XP:
             array = base
-        base = getattr(
-            base, "base", None
-        )  # NumPy's as_strided puts an object of its own between two arrays
+        # NumPy's as_strided puts an object of its own between two arrays.
+        base = getattr(base, "base", None)
     return array
 
 

@@ -56,9 +56,8 @@ class Session:
     def to_numpy_hook(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
         copy = as_it_is(tensor)
-        copy.array = (
-            tensor.array if recording_all() else tensor.array.copy()
-        )  # which in-place operations write to
+        # In-place operations write to this array.
+        copy.array = tensor.array if recording_all() else tensor.array.copy()
         return fresh(copy, np.array(tensor.array), self)
 
     def from_numpy_hook(self, value: Any, whole: bool) -> Any:
@@ -281,9 +280,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if memory is self._memory:
             return self
         whole, session = self._buffer.memory, self._buffer.session
-        if (
-            memory.dtype.kind in "biu" and type(memory) is np.ndarray
-        ):  # through which it may be written to as well
+        # The array may be written to through this view as well.
+        if memory.dtype.kind in "biu" and type(memory) is np.ndarray:
             if self._buffer.tensor is not None:
                 session.leak(self._tensor(), f".view({memory.dtype.name})")
                 self._buffer.tensor = None
@@ -331,9 +329,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             and value._buffer.tensor is not None
             and session is not None
         )
-        given = (
-            astype(value._tensor(), dtype) if live else None
-        )  # which is told of, if it is one to integers
+        # A cast to integers is reported.
+        given = astype(value._tensor(), dtype) if live else None
         self._memory[index] = plain(value)
         if (given is None and self._buffer.tensor is None) or not is_live(dtype):
             return
@@ -423,9 +420,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if session is None:
             return found
         if self._buffer.tensor is None:
-            if not is_live(
-                self._memory.dtype
-            ):  # what is read off indices or truths is a choice, as they are
+            # A value read off indices or truths is a choice, as they are.
+            if not is_live(self._memory.dtype):
                 found = np.array(found)
                 current_observer.get().computed(OPS["getitem"], (self._tensor(), index), found)
                 found = found[()]

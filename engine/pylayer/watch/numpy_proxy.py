@@ -187,9 +187,8 @@ def replay(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 def namespace(function: FunctionType) -> dict[str, Any]:
     """The globals of a function with stand-ins."""
-    name = function.__globals__[
-        "__name__"
-    ]  # where it is written: its own module may be set to another
+    # The module where it is written; its `__module__` may have been set to another.
+    name = function.__globals__["__name__"]
     if name not in namespaces:
         found = namespaces[name] = dict(function.__globals__)
         for key, value in function.__globals__.items():

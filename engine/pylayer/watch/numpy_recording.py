@@ -114,9 +114,8 @@ class Code:
                 places = list(self.held_by(value))
                 found += [place for place in places if stand_in(there(*place)) is not there(*place)]
                 waiting += [there(*place) for place in places]
-                waiting += [
-                    cell.cell_contents for cell in cells_of(value)
-                ]  # what it calls may be there
+                # Functions that it calls may be in its closure.
+                waiting += [cell.cell_contents for cell in cells_of(value)]
                 waiting.append(value.__dict__.get("__wrapped__"))
             else:
                 waiting += self.within(value)
@@ -243,9 +242,8 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[None]:
             NumPy's is not believed.
     """
     session = Session(code.holds, exact)
-    places = [
-        (place, stand_in(there(*place))) for place in code.places
-    ]  # nothing is changed yet that an error leaves
+    # Looked up first, so that an error leaves nothing changed.
+    places = [(place, stand_in(there(*place))) for place in code.places]
     with lock:
         if not recordings:
             replace(vars(builtins), "__import__", functools.partial(imported, builtins.__import__))

@@ -316,9 +316,8 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     sizes = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
     if is_recorded(condition) and condition.dtype.kind in "fc":
         tell_decision("nonzero", [condition])
-    mask = Tensor(
-        np.array(plain(condition), dtype=bool)
-    )  # a copy, for the code may change its own later
+    # A copy, because the code may change its own array later.
+    mask = Tensor(np.array(plain(condition), dtype=bool))
     return shapes.broadcast_to(where_(mask, as_tensor(x, dtype), as_tensor(y, dtype)), list(sizes))
 
 
