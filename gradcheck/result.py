@@ -33,6 +33,7 @@ class Status(StrEnum):
 
 GREEN = frozenset({Status.PASS, Status.KINK, Status.SKIP, Status.UNSUPPORTED, Status.XFAIL})
 NOT_RUN = frozenset({Status.SKIP, Status.UNSUPPORTED})
+AS_DOCUMENTED = frozenset({Status.PASS, Status.KINK})
 
 
 Count = Annotated[int, Field(ge=0, le=2**53)]

@@ -47,6 +47,8 @@ version 80; it accepts any version of both.
 FOLDER = "GRADCHECK_ENVIRONMENTS"
 """Environment variable that names the folder of the environments, in place of that in the user's
 cache."""
+PYTHON = "{}.{}".format(*sys.version_info)
+"""The version of this interpreter, as uv names one."""
 COMPLETE = "gradcheck-environment"
 """The file that an environment has once everything is installed."""
 LOOK = 30.0
@@ -64,7 +66,7 @@ distributions, modules = json.loads(sys.argv[1])
 print(json.dumps([platform.python_version(), next(filter(None, map(version, distributions)), ""),
                   [name for name in modules if u.find_spec(name) is None]]))
 """
-_MODULES = ("greenlet", "ml_dtypes", "numpy", "packaging", "pydantic")
+_MODULES = [need.partition(">")[0].replace("-", "_") for need in WORKER_NEEDS]
 
 
 class BackendPlace(NamedTuple):
@@ -210,7 +212,6 @@ def make(
     remove_environment(backend)
     target.parent.mkdir(parents=True, exist_ok=True)
     uv = shutil.which("uv")
-    version = "{}.{}".format(*sys.version_info)
     python, needs = str(python_in(target)), requirements(backend)
     steps = [
         [sys.executable, "-m", "venv", str(target)],
@@ -218,7 +219,7 @@ def make(
     ]
     if uv:
         steps = [
-            [uv, "venv", "--python", version, str(target)],
+            [uv, "venv", "--python", PYTHON, str(target)],
             [uv, "pip", "install", "--python", python, *needs],
         ]
     try:
@@ -246,10 +247,9 @@ def run_printing(command: Sequence[str], backend: str) -> None:
     except OSError as error:
         raise NotMadeError(f"{command[0]} cannot be started: {error.strerror or error}") from None
     if status:
-        version = "{}.{}".format(*sys.version_info)
         raise NotMadeError(
             f"{backend} was not installed: {Path(command[0]).name} ended with status {status}, see "
-            f"above; the release may not exist, or not for Python {version} on this system"
+            f"above; the release may not exist, or not for Python {PYTHON} on this system"
         )
 
 

@@ -102,9 +102,9 @@ class ScenarioLayer(TensorFunction):
             default = f"{name}{'.apply' if hasattr(target, 'apply') else ''}({arguments})"
         elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"
-        elif isinstance(layer, LayerOp) and layer.op in installed_operations():
+        elif isinstance(layer, LayerOp) and (place := installed_operations().get(layer.op)):
             name = layer.op.rpartition(".")[2]
-            namespace[name] = self.imported(installed_operations()[layer.op])
+            namespace[name] = self.imported(place)
             default = f"{name}({arguments})"
         else:  # no spec file gets here
             raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")

@@ -36,8 +36,9 @@ def report_files(
     format `in_folder` the path is a folder.
     """
     files: dict[Path, str] = {}
+    known = formats or (list_formats() if texts else ())
     for text in texts:
-        name, path = report_file(text, formats or list_formats(), in_folder)
+        name, path = report_file(text, known, in_folder)
         if path in files:
             first = f"{files[path]}:{path}"
             raise UserError(f"--report {first}: another report is written to {path}, too")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradcheck.case.case import Case
-from gradcheck.result import Result, Status
+from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.spec.model import Observed
 
-_HOLDS = (Status.PASS, Status.KINK)
 _UNDECIDED = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)
 """Statuses that say neither that the documents hold nor that they do not."""
 
@@ -27,7 +26,7 @@ def run_with_pin(case: Case, run: Callable[[Case], Result]) -> Result:
     if entry is None or entry.observed is None or not is_decided:
         return documented
     reason = f"{entry.why} ({entry.issue})" if entry.issue else entry.why
-    if documented.status in _HOLDS:
+    if documented.status in AS_DOCUMENTED:
         message = "does what is documented, but something else was observed: "
         update = {"status": Status.XPASS, "message": f"{message}{reason}. Remove the entry."}
         return documented.model_copy(update=update)
@@ -50,7 +49,7 @@ def _compare_run(
 ) -> Result:
     """Run the case with what is pinned in place of what is documented."""
     pinned = run(case.expecting(observed))
-    if pinned.status in _HOLDS:
+    if pinned.status in AS_DOCUMENTED:
         return _expected_failure(documented, reason)
     if pinned.internal_error or pinned.status in _UNDECIDED:
         return pinned

@@ -16,6 +16,7 @@ import numpy as np
 from gradcheck.checking.precision import NumpyArray
 from gradcheck.exploring.examples import (
     KINDS_OF_VALUES,
+    SIZES,
     Example,
     Inputs,
     Recipe,
@@ -197,7 +198,7 @@ def outcome_lines(search: Search) -> list[str]:
     order = ["beside a kink", "undecided", "unsupported", "raised", "wrong"]
     parts = [f"{counts['right']} right", *(f"{counts[one]} {one}" for one in order if counts[one])]
     letters = ", ".join(sorted(letters_of(search.inputs)))
-    sizes = f" (sizes {letters} from 0 to 33)" if letters else ""
+    sizes = f" (sizes {letters} from {min(SIZES)} to {max(SIZES)})" if letters else ""
     lines = [f"explore: {count(search.tried, 'example')}{sizes}: {', '.join(parts)}"]
     reasons = list(search.reasons.items())[:3]
     lines += [f"  no verdict at {example}: {message}" for message, example in reasons]

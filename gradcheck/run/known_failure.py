@@ -3,8 +3,8 @@
 A baseline must not hide a new mistake behind an old one, and must not fail where gradcheck alone
 has become better. So it holds what is wrong, and never why: the status, the input gradients that
 are wrong, the outputs through which they are, and the codes of broken contracts. Wording, lines,
-factors, counts and the codes of causes (GC101 to GC124, GC151 to GC153) may all change: a cause is
-an explanation of a wrong gradient that is held anyway.
+factors, counts and the codes of causes (`codes.is_cause`) may all change: a cause explains a wrong
+gradient that is held anyway.
 """
 
 from __future__ import annotations

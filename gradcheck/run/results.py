@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, overload
 
-from gradcheck.result import Result, Status
+from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.file_io import FileTooLargeError, read_limited, write_whole
 from gradcheck.support.user_error import UserError
@@ -38,8 +38,6 @@ class Results(Sequence[Result]):
 
 
 # ------------------------------------------- outputs and gradients of several backends side by side
-COMPARED = (Status.PASS, Status.KINK)
-"""Statuses of cases whose values are compared: they do as documented."""
 
 
 class SideBySide:
@@ -56,7 +54,7 @@ class SideBySide:
         for _, group in groupby(results, key=point):
             comparable = []
             for result in group:
-                if result.status in COMPARED and result.values:
+                if result.status in AS_DOCUMENTED and result.values:
                     comparable.append(result)
                 yield result.model_copy(update={"values": ()})
             yield from self.between(comparable)
@@ -137,7 +135,7 @@ class Baseline:
         if result.name not in self.known:
             return result
         known = self.known[result.name]
-        if result.status in (Status.PASS, Status.KINK):
+        if result.status in AS_DOCUMENTED:
             self.fixed.append(result.name)
         if known.status is not result.status:
             return result

@@ -26,15 +26,13 @@ class Wording(NamedTuple):
 
 UNFIT = "expected key|'-' indicator|expected <block end>|document start"
 WORDINGS = (
-    Wording(".", "a tab where YAML allows only spaces", "indent with spaces: set the editor to "
-                                                        "expand tabs",
-            r"^[^#'\"]*\t|\0\t"),
+    Wording(".", "a tab where YAML allows only spaces",
+            "indent with spaces: set the editor to expand tabs", r"^[^#'\"]*\t|\0\t"),
     Wording("mapping values are not allowed", "a ':' that makes a key where none can stand",
             "put text that contains ': ' in quotes; check the indentation of this line and the "
             "one above"),
-    Wording("an alias|an anchor", "a value cannot begin with {character}", "put the value in "
-                                                                           "quotes",
-            at_context=True),
+    Wording("an alias|an anchor", "a value cannot begin with {character}",
+            "put the value in quotes", at_context=True),
     Wording("found character", "a value cannot begin with {character}", "put the value in quotes"),
     Wording("quoted scalar: found unexpected (end|document)", "this quote is never closed",
             "close it; inside single quotes write a quote as ''", at_context=True),

@@ -1,4 +1,4 @@
-"""Entry points of installed packages that extend gradcheck."""
+"""Operations that installed packages add; `report.files` has the formats that they add."""
 
 from __future__ import annotations
 
