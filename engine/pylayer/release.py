@@ -68,8 +68,8 @@ def paddles(module: str) -> str:
 
 
 def defined(source: str) -> dict[str, Any]:
-    """What a module of the engine has of the engine's own, its imports among it; of a package what
-    is defined inside.
+    """Names of the engine in one of its modules, imports included; for a package, names defined
+    inside.
 
     Modules are left out.
     """
@@ -119,7 +119,7 @@ OTHERS_INSIDE = tuple(
         "static.amp",
     )
 )
-"""What is inside of them, and has functions of its own by the same names."""
+"""Names inside those modules that have functions of the same names themselves."""
 
 
 DATA_OF_TENSORS = frozenset(
@@ -166,7 +166,7 @@ class StandIn(ModuleType, Unsupported):
     Raises:
         UnsupportedError: it is called while `refusal` is in force, or a value is needed. It
             is used with a Tensor, entered by ``with``, or as a bool, a number, an array, or a
-            container; an object of the engine's is asked whether it is an instance, as it may be
+            container; an object of the engine is tested with isinstance, as it may be
             what the release calls so.
     """
 
@@ -208,7 +208,7 @@ class StandIn(ModuleType, Unsupported):
         raise UnsupportedLengthError(self.__name__, ADVICE)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Nothing: there is no place for it."""
+        """Do nothing: a stand-in has no place to keep it."""
 
     def __instancecheck__(self, instance: object) -> bool:
         return self.__subclasscheck__(type(instance))
@@ -240,7 +240,7 @@ for _name in _NEED_A_VALUE.split():
 
 
 class Refusal:
-    """What is done with calls of stand-ins, in all threads."""
+    """How calls of stand-ins are handled, in all threads."""
 
     in_force = False
     """Whether none may be called: a result would lack what the call does, and nothing would say
@@ -255,7 +255,7 @@ stand_in = functools.cache(StandIn)
 
 
 def named(path: str) -> Any:
-    """What a dotted name stands for that is below a module which the facade lacks.
+    """Resolve a dotted name below a module which the facade lacks.
 
     It is the object of that name in the nearest package above that hands on what is defined inside
     it; else a stand-in.
@@ -274,7 +274,7 @@ def named(path: str) -> Any:
 class StandInFinder(MetaPathFinder, Loader):
     """Finds what Paddle 3.3.1 has and the facade lacks: whatever is imported is a stand-in.
 
-    Of a module whose names are not in the table of the release, any name may be imported.
+    Any name may be imported from a module whose names are not in the release's table.
     """
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -289,7 +289,7 @@ class StandInFinder(MetaPathFinder, Loader):
         return stand_in(paddles(spec.name))
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing: there is no code."""
+        """Do nothing: a stand-in has no code."""
 
 
 _finder = StandInFinder()
@@ -354,11 +354,11 @@ NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 def missing_name(error: BaseException) -> str:
-    """What Paddle has and the engine lacks, for which `error` was raised; empty if it was for
-    another.
+    """The name, present in Paddle and missing in the engine, for which `error` was raised; empty if
+    there is another reason.
 
-    The error is that of an attribute, of a module or a name to import, one that says so, or one
-    raised from such.
+    The error is an AttributeError, an ImportError, an error of a stand-in, or one raised from any
+    of these.
     """
     found = ""
     if isinstance(error, UnsupportedError):
@@ -382,7 +382,7 @@ def in_release(owner: str, name: str) -> str:
 
 
 def owners(value: Any) -> list[str]:
-    """What the release calls a module of the facade, a class, or the classes of an object."""
+    """The release's name for a module of the facade, a class, or an object's classes."""
     if isinstance(value, ModuleType):
         return [paddles(value.__name__)]
     bases = (value if isinstance(value, type) else type(value)).__mro__

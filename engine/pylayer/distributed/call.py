@@ -12,7 +12,7 @@ from pylayer.tape.location import user_location
 from pylayer.tensor.tensor import Tensor
 
 SUM, MAX, MIN, PROD, AVG = range(5)
-"""The values of Paddle's ReduceOp."""
+"""Values of ``paddle.distributed.ReduceOp``."""
 NAMES = ("SUM", "MAX", "MIN", "PROD", "AVG")
 
 
@@ -24,7 +24,7 @@ class CommunicationError(RuntimeError):
         self.ranks = tuple(ranks)
 
     def anew(self) -> CommunicationError:
-        """The same error for another rank to raise."""
+        """Copy the error for another rank to raise."""
         return type(self)(str(self), self.ranks)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -42,7 +42,7 @@ class DeadlockError(CommunicationError):
 
 @dataclass(eq=False)
 class Call:
-    """What one rank asks of others.
+    """A rank's call of a collective, or of a send or receive.
 
     Args:
         kind: a key of `collectives.COLLECTIVES`.
@@ -67,14 +67,14 @@ class Call:
     agreed: Mapping[str, Any] = field(default_factory=dict)
     where: str = ""
     results: list[Any] = field(default_factory=list)
-    """What the rank gets, once `done`."""
+    """The rank's result, once `done`."""
     error: CommunicationError | None = None
     done: bool = False
     number: int = 0
     """Counted by the rank, where an answer comes from another process."""
 
     def shown(self, name: str) -> Any:
-        """What it says of something that all members must say alike."""
+        """The call's value of a property that must be equal on all members."""
         value = self.agreed.get(name)
         return NAMES[value] if name == "op" and value is not None else value
 

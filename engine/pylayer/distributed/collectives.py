@@ -1,4 +1,4 @@
-"""What each collective gives its members, from what they hand over."""
+"""Results of each collective for its members, from their contributions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Results = Sequence[Sequence[Any]]
 
 
 def folded(tensors: Sequence[Tensor], op: int) -> Tensor:
-    """What a reduction other than a sum or a mean makes of several Tensors."""
+    """Reduce several Tensors by a maximum, minimum or product."""
     return functools.reduce({MAX: maximum, MIN: minimum, PROD: multiply}[op], tensors)
 
 
@@ -63,7 +63,7 @@ def reduced_and_scattered(calls: Sequence[Call]) -> Results:
 
 
 def in_parts(call: Call, count: int) -> Tensor:
-    """What a rank gives, one part per member along a new first axis. Raises MismatchError."""
+    """A rank's contribution, one part per member along a new first axis. Raises MismatchError."""
     if len(call.given) > 1:
         check_count(call, count, "gives")
         return stack(call.given)
@@ -183,4 +183,4 @@ OF_ONE_SHAPE = {
     "reduce_scatter",
     "message",
 }
-"""Those to which all members must bring Tensors of one shape."""
+"""Collectives for which all members must bring Tensors of one shape."""

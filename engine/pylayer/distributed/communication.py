@@ -64,12 +64,12 @@ class Task:
     synchronize = wait
 
     is_completed = wait
-    """It is asked until it is true."""
+    """It is called until it returns True."""
 
 
 class Plan(NamedTuple):
-    """What a call of a collective hands over, what it fills, and what all members must say
-    alike."""
+    """A collective call's contribution, the Tensors that it fills, and the properties that must be
+    equal on all members."""
 
     given: Sequence[Any] = ()
     fill: Callable[[list[Any]], None] = lambda results: None

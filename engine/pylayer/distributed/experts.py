@@ -56,14 +56,14 @@ def fits(x: Any, sizes: Sizes, name: str) -> None:
 
 
 def exchanged_rows(paddle: Any, x: Any, given: Sizes, come: Sizes, members: Group) -> Any:
-    """What comes in parts of some sizes, where `x` goes in others."""
+    """Exchange `x`, sent in parts of some sizes, for parts of the received sizes."""
     out = paddle.zeros([sum(come), *x.shape[1:]], x.dtype)
     communication.alltoall_single(out, x, given, come, members)
     return out
 
 
 def summed_by(count: int, sizes: Sizes) -> list[int]:
-    """The sums of so many in turn."""
+    """Sums of `count` sizes in turn."""
     return [sum(sizes[start : start + count]) for start in range(0, len(sizes), count)]
 
 

@@ -20,7 +20,7 @@ class Group:
     """Some ranks of a world, in an order.
 
     Args:
-        rank_in_group: the place of the rank whose object this is; -1 if it is no member.
+        rank_in_group: the place of the rank whose object this is; -1 if it is not a member.
         id: a number, the same on all ranks that made their groups in the same order.
         ranks: the members, counted in the world.
     """
@@ -51,12 +51,12 @@ class Group:
 
     @property
     def world_size(self) -> int:
-        """The same for members, -1 for others."""
+        """The group's size for members, -1 for others."""
         return self.nranks if self.rank >= 0 else -1
 
     @property
     def process_group(self) -> Any:
-        """The same collectives by the names of Paddle's process groups."""
+        """The collectives under the names that Paddle's process groups have."""
         if self._pg is None:
             self._pg = self.collectives(self)
         return self._pg
@@ -71,7 +71,7 @@ class Group:
         return self.rank >= 0 and self.nranks > 1
 
     def get_group_rank(self, rank: int) -> int:
-        """The place of a rank of the world; -1 for one that is no member."""
+        """The place of a rank of the world; -1 for one that is not a member."""
         return self.ranks.index(rank) if rank in self.ranks else -1
 
     def get_global_rank(self, rank: int) -> int:
@@ -121,12 +121,12 @@ def get_group(id: int = 0) -> Group | None:
 
 
 def get_rank(group: Group | None = None) -> int:
-    """The number of this rank: in the world, or in a group; -1 if it is no member of that."""
+    """The number of this rank: in the world, or in a group; -1 if it is not a member of it."""
     return group.rank if group is not None else int(current().number)
 
 
 def get_world_size(group: Group | None = None) -> int:
-    """How many ranks the world has, or a group; -1 if this rank is no member of that."""
+    """The size of the world, or of a group; -1 if this rank is not a member of it."""
     return group.world_size if group is not None else int(current().size)
 
 
@@ -136,7 +136,7 @@ def is_initialized() -> bool:
 
 
 class ParallelEnv:
-    """What a rank knows of its world."""
+    """A rank's view of its world."""
 
     @property
     def rank(self) -> int:
@@ -167,5 +167,5 @@ def destroy_process_group(group: Group | None = None) -> None:
 
 
 def same_reduction(reduce_op: Any, *rest: Any) -> Any:
-    """The reduction itself: there is no other word for it."""
+    """Return the reduction itself."""
     return reduce_op

@@ -12,7 +12,7 @@ from pylayer.distributed.group import Group
 
 
 class ProcessGroup:
-    """What ``group.process_group`` is: each method is a function of `communication`."""
+    """The object ``group.process_group``: each method is a function of `communication`."""
 
     def __init__(self, group: Group) -> None:
         self.group = group

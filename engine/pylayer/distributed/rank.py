@@ -24,22 +24,22 @@ class Rank:
     """
 
     tensor_type: type = Tensor
-    """What it exchanges."""
+    """Calls that it exchanges with other ranks."""
 
     def __init__(self, number: int, size: int, meeting: Rendezvous, world: Any = None) -> None:
         self.number, self.size, self.meeting, self.world = number, size, meeting, world
         self.groups: list[Any] = []
         """The groups made so far, by their ids; the first is that of all."""
         self.topology: Any = None
-        """What ``fleet.init`` made."""
+        """The topology that ``fleet.init`` made."""
         self.unwaited: list[Any] = []
-        """The tasks whose results nobody has asked for."""
+        """Tasks whose results were not waited for."""
         self.overwritten: list[Call] = []
-        """The calls of which what they sent was changed before they were waited for."""
+        """Calls whose sent Tensor was changed before they were waited for."""
         self.begun: set[str] = set()
         """The calls, in words, that were made without waiting for their results."""
         self.spared: Collection[str] = ()
-        """Those of them whose results' Tensors are left as they are."""
+        """Calls in `begun` whose result Tensors are not changed."""
 
     def issue(self, call: Call) -> None:
         """Make a call, without waiting for the others."""
@@ -85,7 +85,7 @@ class Rank:
         )
 
     def taken(self, tensor: Any) -> Any:
-        """What is handed over of a Tensor."""
+        """The value of a Tensor that is handed over."""
         return snapshot(tensor)
 
     def written(self, tensor: Any, result: Tensor) -> None:
@@ -95,7 +95,7 @@ class Rank:
         set_value(tensor, result)
 
     def made(self, result: Tensor) -> Any:
-        """A result as a Tensor of its own."""
+        """A result as a new Tensor."""
         return result
 
     def joined(self, results: list[Tensor]) -> Any:
@@ -110,7 +110,7 @@ def equal(now: Array, then: Array) -> bool:
 
 
 alone = Rank(0, 1, Rendezvous())
-"""What runs outside of a world."""
+"""The only rank of a program outside of a world."""
 in_force: ContextVar[Any] = ContextVar("rank", default=alone)
 
 

@@ -1,4 +1,4 @@
-"""Where the calls of ranks meet: each is answered once all members have made theirs."""
+"""Matches the calls of ranks: each is answered once all members have made theirs."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class CommunicateTopology:
         return len(self.coordinates)
 
     def get_coord(self, rank: int) -> tuple[int, ...]:
-        """Where a rank stands."""
+        """The coordinates of a rank."""
         return self.coordinates[rank]
 
     def get_rank(self, **at: int) -> int:

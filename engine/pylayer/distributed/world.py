@@ -38,7 +38,7 @@ class World:
         self.hub: Any = None
 
     def run(self, function: Callable[[int], Any]) -> list[Any]:
-        """What the function returns on each rank, given its number.
+        """Run the function on each rank, given its number, and return the results.
 
         Raises:
             Exception: what a rank raised, the first of them, with a note that names the ranks that
@@ -97,7 +97,7 @@ class World:
 
 
 MOST_STATES = 8
-"""What ranks do that cannot go on: of more different things these are told."""
+"""Most lines of a deadlock's message, each on what some ranks wait for."""
 
 
 class LeftError(CommunicationError):
@@ -107,7 +107,7 @@ class LeftError(CommunicationError):
 def stuck(
     waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int
 ) -> dict[int, CommunicationError]:
-    """What each rank that waits is to raise where nobody is left who could answer."""
+    """Errors for the waiting ranks to raise when no rank is left that could answer."""
 
     def state(number: int) -> tuple[str, str, str]:
         if number in waiting:
@@ -134,8 +134,8 @@ def stuck(
 
 
 def apart(function: Callable[[], Any]) -> Any:
-    """What a function returns that runs on a stack of its own, in this context: whoever looks for
-    the line of code that an operation stands on finds none below it."""
+    """Run a function on a separate stack, in this context, and return its result: a search for the
+    user's line of an operation finds no frame below it."""
     place = greenlet(function)
     place.gr_context = copy_context()
     return place.switch()

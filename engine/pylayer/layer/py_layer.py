@@ -92,10 +92,10 @@ def input_slots(
 
 
 def output_slots(layer: str, returned: Any) -> list[Slot]:
-    """What forward returned as the slots of backward's arguments (observed rules 13 to 16).
+    """Return forward's outputs as the slots of backward's arguments (observed rules 13 to 16).
 
     Raises:
-        ValueError: there is no Tensor in it.
+        ValueError: it holds no Tensor.
     """
     values = returned if isinstance(returned, (list, tuple)) else [returned]
     slots = [as_slot(f"output {k}", value) for k, value in enumerate(values)]
@@ -120,7 +120,7 @@ def as_slot(name: str, value: Any) -> Slot:
 
 
 class Like(NamedTuple):
-    """What a Tensor of a slot is like, and where a gradient of it goes, without holding the
+    """Properties of a slot's Tensor, and the target of its gradient, without holding the
     Tensor."""
 
     name: str
@@ -131,7 +131,7 @@ class Like(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """Whether a gradient is asked for: one goes on from here, and it holds no integers or
+        """Whether a gradient is needed: it goes on from here, and the Tensor holds no integers or
         booleans."""
         return self.target is not None and BY_NUMPY[self.dtype].is_differentiable
 
@@ -145,7 +145,7 @@ class SlotLike(NamedTuple):
 
 
 def without_tensors(slot: Slot, target_of: Callable[[Tensor], Target | None]) -> SlotLike:
-    """What a node keeps of a slot, with where the gradients of its Tensors go."""
+    """The part of a slot that a node keeps, with the targets of its Tensors' gradients."""
     found = []
     for j, tensor in enumerate(slot.tensors):
         array, name = tensor.array, f"{slot.name}[{j}]" if slot.is_list else slot.name
@@ -155,8 +155,8 @@ def without_tensors(slot: Slot, target_of: Callable[[Tensor], Target | None]) ->
 
 # --------------------------------------------------------------------------- the context
 class PyLayerContext:
-    """What forward hands to backward: the first argument of both, one per `apply`. Any attribute
-    may be set on it.
+    """Carries values from forward to backward: the first argument of both, one per `apply`. Any
+    attribute may be set on it.
 
     Methods named save, mark or set raise RuntimeError outside forward; the first two also where
     called twice ("at most once, and only inside forward"), the last TypeError where the value is
@@ -177,7 +177,7 @@ class PyLayerContext:
 
     @property
     def label(self) -> str:
-        """What messages call the layer's node."""
+        """The name of the layer's node in messages."""
         return f"GradNodePyLayer_{self._layer}"
 
     def name(self) -> str:
@@ -195,7 +195,7 @@ class PyLayerContext:
         self.age = next(clock)
 
     def saved_tensor(self) -> tuple[Any, ...] | None:
-        """What `save_for_backward` kept, or None if it was not called
+        """Return the container that `save_for_backward` kept, or None if it was not called
         (PyLayerContext.saved_tensor).
 
         Raises RuntimeError where a saved Tensor was changed in place since.
@@ -229,7 +229,7 @@ class PyLayerContext:
 
     @property
     def container(self) -> Any:
-        """What was saved, as one object; may be set as well (observed rule 48)."""
+        """The saved container, as one object; may be set as well (observed rule 48)."""
         return self.saved_tensor()
 
     @container.setter
@@ -597,7 +597,7 @@ class PyLayer:
         """Run forward and record backward if a Tensor input needs a gradient.
 
         Returns:
-            What forward returned, its Tensors with stop_gradient False unless marked otherwise.
+            Forward's result, its Tensors with stop_gradient False unless marked otherwise.
 
         Raises:
             ValueError: forward returned no Tensor, or an input leaf that needs a gradient; an input

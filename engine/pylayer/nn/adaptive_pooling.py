@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s adaptive pooling: as many windows as are asked for, of sizes that
+"""`paddle.nn.functional`'s adaptive pooling: a requested number of windows, of sizes that
 fit.
 """
 

@@ -1,4 +1,4 @@
-"""What functions of `paddle.nn.functional` require of their arguments: one check per family of
+"""Requirements of `paddle.nn.functional` on arguments: one check per family of
 requirements.
 
 Each raises ValueError, as Paddle 3.3.1 does, in place of a result that the release does not give.

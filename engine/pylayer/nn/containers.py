@@ -24,7 +24,7 @@ class _Layers(Layer):
         return iter(self._sub_layers.values())
 
     def _place(self, index: int) -> int:
-        """A place from the start on. Raises IndexError where there is no layer."""
+        """A place counted from the start. Raises IndexError where no layer is."""
         text = f"should be an integer in range [{-len(self)}, {len(self)})"
         text = f"index {index} is out of range, {text}"
         require(-len(self) <= index < len(self), text, error=IndexError)
@@ -88,7 +88,7 @@ class Sequential(_Layers):
         return self
 
     def forward(self, input: Any) -> Any:
-        """What the last layer returns."""
+        """Call the layers in order and return the last one's result."""
         for layer in self:
             input = layer(input)
         return input

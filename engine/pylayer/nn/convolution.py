@@ -75,7 +75,7 @@ def _conv_transpose(
     least, or `output_size` names it.
 
     Raises:
-        ValueError: shapes or dtypes that do not fit, or a size that is none of these.
+        ValueError: shapes or dtypes that do not fit, or a size of another kind.
     """
     check_space(name, x, ndim, data_format)
     check_same_dtype(name, [x, weight])

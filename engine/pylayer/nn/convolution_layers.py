@@ -87,7 +87,7 @@ class _Convolution(Layer):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """What the repr shows: what differs from the usual."""
+        """Text of the repr: arguments that differ from the defaults."""
         once = [1] * type(self).ndim
         options = {
             "stride": (self._stride, once),

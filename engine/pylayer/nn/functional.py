@@ -70,7 +70,7 @@ def embedding(
 
 
 def check_padding_row(padding_idx: int, rows: int) -> None:
-    """Check that an embedding of so many `rows` has a row `padding_idx`."""
+    """Check that an embedding of `rows` rows has a row `padding_idx`."""
     text = f"padding_idx must be within [-{rows}, {rows}), but got {padding_idx}"
     require(-rows <= padding_idx < rows, text)
 
@@ -146,8 +146,8 @@ def layer_norm(
     `bias` (Ba et al., 2016).
 
     Raises:
-        ValueError: the last axes have another shape, or they are all; weight or bias is no row, or
-            of another dtype; or the epsilon is not within what Paddle takes, 0 to 0.001.
+        ValueError: the last axes have another shape, or they are all; weight or bias is not a row,
+            or of another dtype; or the epsilon is outside of 0 to 0.001, which Paddle takes.
     """
     epsilon_fits = 0 <= epsilon <= 0.001
     text = f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}"

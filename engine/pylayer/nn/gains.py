@@ -31,7 +31,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     slope `param` (0.01).
 
     Raises:
-        ValueError: there is none for it.
+        ValueError: it has no recommended gain.
     """
     one_of("calculate_gain(): `nonlinearity`", nonlinearity, *_GAINS)
     return _GAINS[nonlinearity](0.01 if param is None else float(param))

@@ -162,11 +162,11 @@ class ParamAttr:
 
 
 def as_attribute(attr: Any) -> ParamAttr:
-    """What a layer says of a parameter: a ParamAttr, None, True, a name, an Initializer or a
+    """A parameter's attributes as a layer gives them: a ParamAttr, None, True, a name, an
     regularizer.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: it is of another type.
     """
     check_supported(attr)
     if isinstance(attr, ParamAttr):

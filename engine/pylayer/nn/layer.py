@@ -218,7 +218,7 @@ class Layer(Members):
             destination: a dict to put them into.
             include_sublayers: False for those of this layer alone.
             structured_name_prefix: what names start with.
-            use_hook: not read: there are no hooks on states.
+            use_hook: not read, as states have no hooks.
             keep_vars: False for detached Tensors.
         """
         saved = OrderedDict() if destination is None else destination
@@ -264,7 +264,7 @@ class Layer(Members):
     load_dict = set_dict = set_state_dict
 
     def extra_repr(self) -> str:
-        """What the repr shows between the brackets."""
+        """Text between the repr's brackets."""
         return ""
 
     def __repr__(self) -> str:

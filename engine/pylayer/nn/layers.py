@@ -39,7 +39,7 @@ class Linear(Layer):
         return functional.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """What the repr shows."""
+        """Text between the repr's brackets."""
         sizes = f"in_features={self.in_features}, out_features={self.out_features}"
         return f"{sizes}, dtype={self._dtype.name}"
 
@@ -102,7 +102,7 @@ class Embedding(Layer):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """What the repr shows."""
+        """Text between the repr's brackets."""
         padding = "" if self.padding_idx is None else f"padding_idx={self.padding_idx}, "
         hints = f"sparse={self._sparse}, scale_grad_by_freq={self._scale_grad_by_freq}"
         return f"{self._num_embeddings}, {self._embedding_dim}, {padding}{hints}"
@@ -144,7 +144,7 @@ class LayerNorm(Layer):
         )
 
     def extra_repr(self) -> str:
-        """What the repr shows."""
+        """Text between the repr's brackets."""
         return f"normalized_shape={self._normalized_shape}, epsilon={self._epsilon}"
 
 
@@ -167,7 +167,7 @@ class Dropout(Layer):
         return functional.dropout(input, self.p, self.axis, self.training, mode=self.mode)
 
     def extra_repr(self) -> str:
-        """What the repr shows."""
+        """Text between the repr's brackets."""
         return f"p={self.p}, axis={self.axis}, mode={self.mode}, inplace={self.inplace}"
 
 
@@ -233,7 +233,7 @@ class Silu(Layer):
         return activation.silu(x)
 
     def extra_repr(self) -> str:
-        """What the repr shows."""
+        """Text between the repr's brackets."""
         return f"inplace={self._inplace}"
 
 
@@ -249,7 +249,7 @@ class GELU(Layer):
         return activation.gelu(x, self._approximate)
 
     def extra_repr(self) -> str:
-        """What the repr shows."""
+        """Text between the repr's brackets."""
         return f"approximate={self._approximate}"
 
 
@@ -265,7 +265,7 @@ class Softmax(Layer):
         return activation.softmax(x, self._axis)
 
     def extra_repr(self) -> str:
-        """What the repr shows."""
+        """Text between the repr's brackets."""
         return f"axis={self._axis}"
 
 

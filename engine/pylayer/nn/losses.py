@@ -283,7 +283,7 @@ def nll_loss(
     `cross_entropy`.
 
     Raises:
-        ValueError: there are no classes; the label is not of int64, or the weight not of the
+        ValueError: no classes are left; the label is not of int64, or the weight not of the
             input's dtype; or a class is out of range.
     """
     require(input.ndim > 1, f"nll_loss(): Expected 2 or more dimensions (got {input.ndim})")
@@ -301,7 +301,7 @@ def label_smooth(
 
     Raises:
         ValueError: `epsilon` is not between 0 and 1.
-        RuntimeError: labels are no probabilities.
+        RuntimeError: labels are not probabilities.
     """
     require(0 <= epsilon <= 1, "The value of epsilon must be between 0 and 1")
     text = "label_smooth(): the labels should be probabilities"

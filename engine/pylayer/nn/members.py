@@ -1,4 +1,4 @@
-"""What is in a layer: parameters, buffers and sublayers as attributes, and by their dotted
+"""Members of a layer: parameters, buffers and sublayers as attributes, and by their dotted
 names.
 """
 
@@ -65,7 +65,7 @@ class Members:
         register[name] = value
 
     def _register_of(self, name: str, value: Any) -> dict[str, Any] | None:
-        """Where a value is put that is set as an attribute; None if in no register."""
+        """Return the register for a value that is set as an attribute; None if it has none."""
         register: dict[str, Any]
         for register, kind, what in (
             (self._parameters, Parameter, "parameter {!r} should be of type Parameter"),

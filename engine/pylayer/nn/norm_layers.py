@@ -80,7 +80,7 @@ class _BatchNorm(_Normed):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """What the repr shows."""
+        """Text between the repr's brackets."""
         shown = (
             f"num_features={self._num_features}, momentum={self._momentum}, epsilon={self._epsilon}"
         )
@@ -209,7 +209,7 @@ class GroupNorm(Layer):
         )
 
     def extra_repr(self) -> str:
-        """What the repr shows."""
+        """Text between the repr's brackets."""
         sizes = f"num_groups={self._num_groups}, num_channels={self._num_channels}"
         return f"{sizes}, epsilon={self._epsilon}"
 
@@ -243,7 +243,7 @@ class _InstanceNorm(_Normed):
         return instance_norm(input, weight=self.scale, bias=self.bias, eps=self._epsilon)
 
     def extra_repr(self) -> str:
-        """What the repr shows."""
+        """Text between the repr's brackets."""
         return f"num_features={self._num_features}, epsilon={self._epsilon}"
 
 

@@ -21,8 +21,8 @@ from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- windows of one size
 class Windows(NamedTuple):
-    """Where windows lie over spatial axes: `around` is `pads`, and what ceil_mode has windows reach
-    beyond these.
+    """Windows over spatial axes: `around` is `pads` plus the extent by which ceil_mode lets windows
+    exceed them.
     """
 
     kernel: list[int]

@@ -40,7 +40,7 @@ def to_tensor(
     data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True
 ) -> Tensor:
     """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor; a TypeError
-    of anything else.
+    for any other type.
 
     Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64
     as the default, complex128; arrays keep their dtype (observed rule 72). `place` is the current
@@ -64,7 +64,7 @@ def to_tensor(
 
 
 def _values_of(data: Any, by_default: bool) -> Any:
-    """What is given to `to_tensor` as an array; from lists of the dtype that Paddle gives them
+    """`to_tensor`'s data as an array; lists get the dtype that Paddle gives them
     `by_default`.
     """
     if isinstance(data, Tensor):
@@ -248,7 +248,7 @@ def triu_indices(
 
 
 def meshgrid(*args: Any) -> list[Tensor]:
-    """Each of the 1-d Tensors along an axis of its own, all of the same shape."""
+    """Each of the 1-d Tensors along a separate axis, all of the same shape."""
     tensors: Sequence[Tensor] = one_list(args)
     sizes = [t.size for t in tensors]
     shapes = [vector_shape(axis, len(sizes)) for axis in range(len(sizes))]

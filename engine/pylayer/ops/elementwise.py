@@ -119,8 +119,8 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def is_cut(number: Any, x: Tensor) -> TypeGuard[np.floating[Any]]:
-    """Whether Paddle cuts a number to an integer next to `x`: one of NumPy's, no Python float, next
-    to integers.
+    """Whether Paddle cuts a number to an integer next to `x`: a NumPy float that is not a Python
+    float, next to integers.
     """
     is_numpys = isinstance(number, np.floating) and not isinstance(number, float)
     return is_numpys and x.array.dtype.kind in "iu"
@@ -508,7 +508,7 @@ logaddexp = binary(
 
 
 def hypot(x: Tensor, y: Tensor) -> Tensor:
-    """√(x² + y²), without overflow; a TypeError if one is no Tensor."""
+    """√(x² + y²), without overflow; a TypeError if one is not a Tensor."""
     fits = isinstance(x, Tensor) and isinstance(y, Tensor)
     text = f"x and y must be tensor type, but got {type(x)} and {type(y)}"
     require(fits, text, error=TypeError)

@@ -1,4 +1,4 @@
-"""Where channels are, as Paddle's `data_format` says: ``NCHW`` has them second, ``NHWC`` last."""
+"""The axis of channels by Paddle's `data_format`: ``NCHW`` has them second, ``NHWC`` last."""
 
 from __future__ import annotations
 

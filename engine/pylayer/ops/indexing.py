@@ -32,8 +32,8 @@ class Index(NamedTuple):
 
 
 def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
-    """`index` into an array of `shape`; a ValueError for what is no index, an IndexError if it does
-    not fit.
+    """`index` into an array of `shape`; a ValueError if it is not an index, an IndexError if it is
+    out of range.
     """
     parts = [_part(xp, part) for part in (index if type(index) is tuple else (index,))]
     used = sum(map(_axes_used, parts))
@@ -122,7 +122,7 @@ def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
 
 
 def along(x: Tensor, axis: int, part: Any) -> Tensor:
-    """What `part`, an index, takes along an axis, counted from the front."""
+    """Index with `part` along an axis, counted from the front."""
     return getitem(x, (*(slice(None),) * axis, part))
 
 

@@ -143,8 +143,8 @@ def to(
     non_blocking: Any = None,
     copy: Any = None,
 ) -> Tensor:
-    """In a dtype, or that of another Tensor, itself if none is said; a `device` must be the current
-    one.
+    """Cast to a dtype, or that of another Tensor; itself if none is given; a `device` must be the
+    current one.
     """
     for one in (device, other, dtype, *given):
         if isinstance(one, Tensor):
@@ -174,14 +174,14 @@ Observed.
 """
 
 IN_PLACE_ANEW = ["addmm", "cast", "cumprod", "cumsum"]
-"""Those whose form with an underscore may change the shape or dtype."""
+"""Functions whose in-place form may change the shape or dtype."""
 
 IN_PLACE_VIEWS = ["flatten", "reshape", "squeeze", "transpose", "unsqueeze"]
-"""Those whose form with an underscore has the Tensor lie in a view."""
+"""Functions whose in-place form turns the Tensor into a view."""
 
 
 SCALARS = (int, float, complex, np.floating, np.complexfloating, np.int64, np.int32, np.int16)
-"""The classes of numbers that operators take; of NumPy's scalars Paddle refuses the others."""
+"""Classes of numbers that operators take; Paddle refuses NumPy's other scalars."""
 
 
 def scalar_operand(x: Tensor, scalar: Any) -> Any:
@@ -255,8 +255,8 @@ def exchanged(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def equality(row: Row, otherwise: bool) -> Callable[..., Any]:
-    """Element by element; and `otherwise` for what is no Tensor, array or number (observed rule
-    84).
+    """Compare element by element; `otherwise` if the other is not a Tensor, array or number
+    (observed rule 84).
     """
 
     def operator(x: Tensor, other: Any) -> Any:
@@ -372,7 +372,7 @@ ATTRIBUTES: dict[str, Any] = {
     "mT": property(linalg.matrix_transpose),
     "conjugate": complexes.conj,
 }
-"""What Tensor has beside its operators and the functions that are methods of it."""
+"""Members of Tensor other than operators and functions of `paddle` that are methods too."""
 
 
 def attach() -> None:

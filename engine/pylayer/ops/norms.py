@@ -1,6 +1,4 @@
-"""Norms of vectors and matrices, and what is told by them: distances, condition numbers, ranks,
-least squares.
-"""
+"""Norms of vectors and matrices, distances between rows, and the pseudo-inverse."""
 
 from __future__ import annotations
 

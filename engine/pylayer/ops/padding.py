@@ -47,8 +47,8 @@ def pad(
         pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from
             the last axis backwards if not `pad_from_left_axis`), else for the last spatial axes,
             from the last backwards.
-        data_format: names the spatial axes: C last (``NHWC``) means that the last axis is none of
-            them. With mode constant it counts only if there are as many pairs as spatial axes.
+        data_format: names the spatial axes: C last (``NHWC``) means that the last axis is not one
+            of them. With mode constant it counts only if there are as many pairs as spatial axes.
     """
     one_of("pad(): `mode`", mode, "constant", *_SOURCE)
     widths = _widths(x, as_ints(pad), mode, data_format, pad_from_left_axis)

@@ -128,7 +128,7 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None)
 def positions(
     xp: ModuleType, indices: Array, shape: Sequence[int], at: int, broadcast: bool
 ) -> list[Array]:
-    """Per axis an index: `indices` along `at`, and one's own position along the others."""
+    """An index per axis: `indices` along `at`, each element's position along the others."""
     if broadcast:
         others = [*shape[:at], 1, *shape[at + 1 :]]
         indices = xp.broadcast_to(indices, broadcast_shape(others, indices.shape))
@@ -139,7 +139,7 @@ def positions(
 
 
 def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) -> tuple[Any, ...]:
-    """The index that `indices` along `axis` and one's own position along the other axes make."""
+    """The index made of `indices` along `axis` and each element's position along the others."""
     text = f"{name}(): needs the same number of dimensions of both"
     require(indices.ndim == x.ndim, text, indices, x)
     return tuple(positions(indices, x.shape, normal_axis(axis, x.ndim), broadcast))
@@ -168,7 +168,7 @@ _EXTREMES = {"mul": "multiply", "multiply": "multiply", "amin": "minimum", "amax
 def _put_share(
     g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool
 ) -> Any:
-    """What goes back to `arr`: nothing at a place that was written to without it."""
+    """The gradient of `arr`: 0 at a place that was written to without it."""
     kept = g if include_self else F.setitem(g, index, 0)
     if kind == "multiply":
         return kept * F.put_reduced(arr * 0 + 1, index, values, kind, include_self)
@@ -176,7 +176,7 @@ def _put_share(
 
 
 def _put_values(g: Any, F: Any, index: Any, values: Any, out: Any, kind: str) -> Any:
-    """What goes back to the values: the product of the others, or all where the value is the
+    """The gradient of the values: times the product of the others, or whole where the value is the
     extreme.
     """
     if kind == "multiply":

@@ -71,9 +71,9 @@ class Streams:
 
 
 of_process = Streams(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
-"""Those of what runs in no world. The first seed comes from the operating system."""
+"""Streams of code outside of a world. The first seed comes from the operating system."""
 streams: ContextVar[Streams] = ContextVar("streams", default=of_process)
-"""Those in force."""
+"""The current streams."""
 
 
 def generator() -> Generator:
@@ -221,7 +221,7 @@ FILLS: dict[str, Callable[..., Any]] = {
     "normal": _normal_fill,
     "uniform": lambda x, min=0.0, max=1.0, seed=0: uniform(x.shape, x.dtype, min, max, seed),
 }
-"""What ``x.bernoulli_()`` and the like fill a Tensor with."""
+"""Random values for ``x.bernoulli_()`` and the other in-place fills, by name."""
 
 
 @draws

@@ -1,7 +1,7 @@
 """Operations that change the shape, order or type of a Tensor's elements, not their values.
 
-As in Paddle, the results of an operation that is a `view` share memory with their input where the
-layout allows it; all others are copies.
+Results of an operation that is a `view` share memory with their input where the layout allows it,
+as in Paddle; all others are copies.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ type_as = composed("type_as", lambda x, tensor: astype(x, tensor.dtype))
 # --------------------------------------------------------------------------- shape
 @op(view=True, x=lambda g, F, x_shape: F.reshape(g, x_shape))
 def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
-    """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has
-    there.
+    """Reshape the elements: -1 means the remaining size, 0 the size that `x` has on that
+    axis.
     """
     sizes = [
         x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))
@@ -61,7 +61,7 @@ def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
 @spread
 def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
     """As `reshape_`, sharing memory; `x` itself if it has the shape already. A TypeError if a size
-    is no integer.
+    is not an integer.
     """
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
@@ -259,7 +259,7 @@ def is_contiguous(x: Tensor) -> bool:
 
 
 def contiguous(x: Tensor) -> Tensor:
-    """`x` itself, which as in Paddle first moves to memory of its own unless it is contiguous."""
+    """`x` itself, moved to new memory first unless it is contiguous, as in Paddle."""
     if not is_contiguous(x):
         x.array = x.array.copy()
     return x

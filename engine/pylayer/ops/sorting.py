@@ -31,7 +31,7 @@ def flag_where_found(xp: ModuleType, x: Array, found: Array) -> Array:
 
 
 def of_graph(x: Tensor, found: Tensor) -> Tensor:
-    """What was found in `x`: it needs a gradient if `x` does, as in Paddle, though that is 0."""
+    """Mark `found`: it needs a gradient if `x` does, as in Paddle, though the gradient is 0."""
     return found if x._stop_gradient else flag_where_found(x, found)
 
 
@@ -97,7 +97,7 @@ msort = composed("msort", lambda input, *, out=None: sort(input, 0))
 
 
 class TopK(NamedTuple):
-    """What `topk` and `kthvalue` return."""
+    """Result of `topk` and `kthvalue`."""
 
     values: Tensor
     indices: Tensor
@@ -198,8 +198,8 @@ def unique(
     dtype: Any = "int64",
     sorted: bool = True,
 ) -> Any:
-    """The different elements (or slices along `axis`) in order, and what else is asked for, as
-    Tensors of `dtype`.
+    """The distinct elements (or slices along `axis`) in order, and the requested positions and
+    counts, as Tensors of `dtype`.
     """
     xp = XP[type(x.array)]
     asked = (return_index, return_inverse, return_counts)

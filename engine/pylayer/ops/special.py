@@ -186,8 +186,8 @@ gammainc = composed("gammainc", lambda x, y: 1 - gammaincc(x, y))
 
 # --------------------------------------------------------------------------- Bessel functions
 _LARGE = 30.0
-"""Where the asymptotic series takes over: its 30th term is below 1e-17 there, and the power series
-needs 80.
+"""From here on the asymptotic series is used: its 30th term is below 1e-17, and the power series
+needs 80 terms.
 """
 
 

@@ -86,7 +86,7 @@ SPELLINGS = {
 """By function, other words for its arguments."""
 
 DEFAULTS: dict[tuple[str, str], dict[str, Any]] = {("median", "dim"): {"mode": "min"}}
-"""By function and word, what else its use means in Paddle unless it is said."""
+"""By function and keyword, defaults of other arguments that its use implies in Paddle."""
 
 SIZES = {
     **dict.fromkeys(("empty", "ones", "rand", "randn", "zeros"), 0),
@@ -116,10 +116,10 @@ ALIASES = {
 
 
 def place_of_name(function: Callable[..., Any]) -> int | None:
-    """Where Paddle's functions take a last argument ``name`` that one of ours lacks; None if it
-    does not lack one, and below 0 if its arguments may be any number.
+    """The position of the last argument ``name`` that Paddle's function has and the engine's lacks;
+    None if it does not lack one, and below 0 if it takes any number of arguments.
 
-    The name does nothing. The code of Paddle's own layers gives it by its place.
+    The name does nothing. Code of Paddle's layers passes it by position.
     """
     ours = isinstance(function, FunctionType) and function.__module__.startswith("pylayer.ops.")
     if not ours or hasattr(function, "op"):

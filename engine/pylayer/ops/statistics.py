@@ -38,7 +38,7 @@ def nanmean(x: Tensor, axis: Any = None, keepdim: bool = False) -> Tensor:
 
 # --------------------------------------------------------------------------- quantiles
 def _between(ordered: Tensor, at: Tensor, interpolation: str) -> Tensor:
-    """What lies at a position between two elements along the last axis."""
+    """Interpolate at a position between two elements along the last axis."""
     low, high = at.floor(), at.ceil()
 
     def element(position: Tensor) -> Tensor:

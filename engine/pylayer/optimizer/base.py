@@ -17,7 +17,7 @@ from pylayer.tensor.invalid import check_supported
 from pylayer.tensor.tensor import Tensor
 
 State = dict[str, Array]
-"""What steps keep for one parameter, by name."""
+"""State that steps keep for one parameter, by name."""
 
 Parameters = Iterable[Any] | None
 """Tensors, or groups of them."""
@@ -36,7 +36,7 @@ class Optimizer:
 
     Raises:
         ValueError: no parameters are given.
-        TypeError: the learning rate is no number, or the parameters are a single Tensor.
+        TypeError: the learning rate is not a number, or the parameters are a single Tensor.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Optimizer:
         """Set the learning rate.
 
         Raises:
-            TypeError: it is no number.
+            TypeError: it is not a number.
         """
         check_supported(value)
         is_number = isinstance(value, (int, float, Tensor))
@@ -150,7 +150,7 @@ class Optimizer:
 
     # ----------------------------------------------------------------- the state
     def state_dict(self) -> dict[str, Any]:
-        """What the steps keep, as Tensors by ``<parameter's name>_<what>_0``."""
+        """State that the steps keep, as Tensors by ``<parameter's name>_<what>_0``."""
         saved: dict[str, Any] = {}
         for parameter in self._parameters:
             for key, value in self._states.get(id(parameter), {}).items():
@@ -158,7 +158,7 @@ class Optimizer:
         return saved
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take a `state_dict` on; parameters are told apart by their names."""
+        """Load a `state_dict`; parameters are identified by their names."""
         for parameter in self._parameters:
             start = f"{parameter.name}_"
             self._states[id(parameter)] = {

@@ -36,11 +36,11 @@ class _AnyVariable(type):
 
 
 class Variable(static.Variable, metaclass=_AnyVariable):
-    """What the mode computes with: Tensors are instances in dynamic mode, the Variables of programs
+    """The current mode's values: Tensors are instances in dynamic mode, the Variables of programs
     in static mode."""
 
 
-# there is no new intermediate representation
+# The engine has one intermediate representation.
 in_dygraph_mode = in_dynamic_or_pir_mode = enabled = in_dynamic_mode
 enable_dygraph, disable_dygraph = disable_static, enable_static
 
@@ -91,7 +91,7 @@ def autocast(
 
 
 def get_autocast_dtype(device_type: Any = None) -> str:
-    """What Paddle says where nothing is cast."""
+    """The dtype that Paddle reports when nothing is cast."""
     return "float16"
 
 
@@ -145,12 +145,12 @@ class GradScaler:
         optimizer.step()
 
     def update(self) -> None:
-        """There is no scale to change."""
+        """Do nothing: the engine does not scale losses."""
 
     is_enable = is_use_dynamic_loss_scaling = always_false
 
     def state_dict(self) -> dict[str, Any]:
-        """Empty: there is no scale."""
+        """Empty: the engine does not scale losses."""
         return {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

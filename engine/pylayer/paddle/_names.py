@@ -186,12 +186,12 @@ class Facade(ModuleType):
 
 @functools.cache
 def names_in(source: str) -> dict[str, Any]:
-    """What a module or package of the engine offers to the facade."""
+    """Names that a module or package of the engine offers to the facade."""
     return {**defined(source), **(FORMS_IN_PLACE if source == "ops" else {})}
 
 
 def own_name(name: str) -> str:
-    """What the engine calls something: the release has functions by other names, and classes in
+    """The engine's name of something: the release has functions under other names, and classes in
     PyTorch's spelling.
     """
     if name[0].isupper() and name.endswith(("1d", "2d", "3d")):

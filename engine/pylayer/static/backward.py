@@ -188,7 +188,7 @@ class Sums:
         self.added.add(tensor)
 
     def total(self, tensor: Tensor) -> Tensor | None:
-        """The sum; None if there is no part."""
+        """The sum; None without parts."""
         total = self.sums.get(tensor)
         if tensor in self.added and isinstance(total, Variable):
             total.block.program.rename(total, f"{tensor.name}@GRAD")

@@ -92,7 +92,7 @@ def cond(
     name: str | None = None,
     return_names: Any = None,
 ) -> Any:
-    """What `true_fn` returns where `pred` is true in the run, else what `false_fn` returns.
+    """Return `true_fn`'s result if `pred` is true in the run, otherwise `false_fn`'s.
 
     Both are called while the program is built. In dynamic mode, or for a condition that has a value
     already, the one that is chosen is called.

@@ -1,4 +1,4 @@
-"""What goes into a program: fed Variables and parameters."""
+"""Inputs of a program: fed Variables and parameters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
 
     Raises:
         RuntimeError: the mode is dynamic.
-        TypeError: the name is no string, the shape no list of sizes, or there is no such dtype.
+        TypeError: the name is not a string, the shape not a list of sizes, or the dtype unknown.
         ValueError: a size is below -1.
     """
     check_static("paddle.static.data")

@@ -26,7 +26,7 @@ class Executor:
         place: CPUPlace, CUDAPlace, or None for the current device.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: it is of another type.
     """
 
     def __init__(self, place: Place | None = None) -> None:
@@ -59,7 +59,7 @@ class Executor:
             The values of what is fetched, in that order.
 
         Raises:
-            TypeError: `feed` is no dict, or something in `fetch_list` is neither Variable nor name.
+            TypeError: `feed` is not a dict, or an item of `fetch_list` not a Variable or a name.
             KeyError: something that the program needs is not fed.
             ValueError: what is fed has another dtype or shape; a name is not in the program; shapes
                 do not fit.
@@ -91,7 +91,7 @@ class Executor:
 
 
 def fetched(program: Program, index: int, item: Any) -> Tensor:
-    """What an item of a fetch list means.
+    """Resolve an item of a fetch list.
 
     Raises:
         TypeError: it is neither a Variable nor a name (key phrase: observed rule 70).

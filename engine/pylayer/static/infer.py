@@ -58,7 +58,7 @@ every element, those between are refused by fewer operations."""
 
 
 class OutputSpec(NamedTuple):
-    """What is known of a result."""
+    """Known properties of a result."""
 
     shape: Shape
     dtype: np.dtype[Any]
@@ -76,11 +76,11 @@ class Trial(NamedTuple):
     values: int = 0
 
     def number(self, size: UnknownSize) -> int:
-        """What an unknown size stands for."""
+        """The number that stands in for an unknown size."""
         return self.numbers[size.key]
 
     def array(self, tensor: Tensor) -> Array:
-        """What stands for a Variable: an array of its dtype; a Tensor's own values."""
+        """The array that stands in for a Variable, of its dtype; a Tensor's own values."""
         if not isinstance(tensor, Variable):
             return to_numpy(tensor.array)
         if tensor.constant is not None:
@@ -227,7 +227,7 @@ def undecided(what: str, arguments: Any) -> ValueError:
 def common_shape(
     shapes: Sequence[tuple[Numbers, Sequence[int]]], trial: Trial, sizes: Mapping[int, UnknownSize]
 ) -> Shape:
-    """What the shapes of one result tell that came from several numbers for the unknown sizes."""
+    """Infer a shape from a result's shapes for several numbers in place of unknown sizes."""
     fixed = {trial.numbers[key] for key in trial.fixed}  # fits, but something else might too
     shape: list[int | SymbolicSize] = []
     for axis, first in enumerate(shapes[0][1]):
@@ -241,8 +241,8 @@ def common_shape(
 
 
 def trials(unknown: Sequence[int], known: set[int]) -> Iterator[Trial]:
-    """What to try for the unknown sizes of these keys: distinct numbers, then equal, then some
-    equal to known ones."""
+    """Numbers to try for the unknown sizes of these keys: distinct numbers, then equal ones, then
+    some equal to known sizes."""
     if not unknown:
         yield Trial({})
         return

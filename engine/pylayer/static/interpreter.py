@@ -14,7 +14,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 def uses(op: Operator) -> Iterator[Any]:
-    """What an operator reads or makes, in its blocks too."""
+    """Tensors that an operator reads or makes, in its blocks too."""
     yield from op.outputs
     yield from op.reads()
     for _, block in op.blocks():

@@ -25,7 +25,7 @@ def fc(
     activation: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``activation(x · W + b)``, with parameters of its own.
+    """``activation(x · W + b)``, with new parameters.
 
     Args:
         x: a Variable, or a list of them, each with a weight, whose products are added up.

@@ -201,7 +201,7 @@ class Assign(Operator):
 
 
 class Detach(Assign):
-    """The same value, to which no gradient flows back."""
+    """A copy of the value, through which no gradient flows back."""
 
     type = "detach"
 

@@ -26,7 +26,7 @@ class Operator:
     """
 
     type = ""
-    """What a printed program calls it."""
+    """Its name in a printed program."""
 
     def __init__(self, inputs: Sequence[Tensor | None] = ()) -> None:
         self.inputs = list(inputs)
@@ -38,7 +38,7 @@ class Operator:
         return [t for t in self.inputs if t is not None]
 
     def reads(self) -> Sequence[Any]:
-        """What it reads in a run: those, or a call whose saved values a gradient reads."""
+        """Its inputs in a run: those Tensors, or a call whose saved values a gradient reads."""
         return self.tensors()
 
     def blocks(self) -> list[tuple[str, Block]]:
@@ -187,7 +187,7 @@ class Block:
 
 
 class Program:
-    """What an Executor runs: a block of operators, some of which hold further blocks.
+    """A block of operators that an Executor runs; some operators hold further blocks.
 
     Operations append to the default main program, or to that of `program_guard`.
     """
@@ -276,13 +276,13 @@ class Program:
         return [t for t in self.captured() if isinstance(t, Parameter)]
 
     def persistables(self) -> list[Tensor]:
-        """What outlives a run: parameters, and Tensors and Variables that were made persistable;
-        the last one first."""
+        """Values that outlive a run: parameters, and Tensors and Variables that were made
+        persistable; the last one first."""
         found = [t for t in (*self.made, *self.captured(), *self.list_vars()) if t.persistable]
         return list(dict.fromkeys(found))[::-1]
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
-        """What ``print`` shows."""
+        """The text that ``print`` shows."""
         return str(self)
 
     def __str__(self) -> str:

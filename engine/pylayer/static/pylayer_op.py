@@ -76,8 +76,8 @@ class PyLayerCall(Operator):
         return made.outputs
 
     def checked(self, returned: Any, wanted: Sequence[int]) -> list[Any]:
-        """What `backward_fn` returned, one gradient per input; key phrases: observed rules 61, 62
-        and 64."""
+        """Return `backward_fn`'s gradients, one per input; key phrases: observed rules 61, 62 and
+        64."""
         gradients = leaves(returned)
         names = ", ".join(t.name for t in self.inputs if t is not None)
         place = f"static_pylayer at {self.where}"
@@ -149,7 +149,7 @@ def running_eagerly() -> Iterator[None]:
 def computed(
     forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn: Callable[..., Any] | None
 ) -> Any:
-    """What a PyLayer of both functions gives, lists and tuples as `forward_fn` returned them."""
+    """Results of a PyLayer of both functions, nested as `forward_fn` returned them."""
     returned: Any = None
 
     class OfFunctions(PyLayer):
@@ -186,10 +186,10 @@ def static_pylayer(
     backward_fn: Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """What ``forward_fn(*inputs)`` returns, with `backward_fn` as its derivative.
+    """Return ``forward_fn(*inputs)``, with `backward_fn` as its derivative.
 
     Both are called while the program is built, and record a block each: `forward_fn` now,
-    `backward_fn` whenever gradients are asked for. Either may use Variables from outside; no
+    `backward_fn` whenever gradients are requested. Either may use Variables from outside; no
     gradient flows to those from `forward_fn`.
 
     Args:
@@ -203,7 +203,7 @@ def static_pylayer(
         New Variables in the structure that `forward_fn` returned.
 
     Raises:
-        AssertionError: the mode is dynamic; `inputs` is no list; what `backward_fn` returned has
+        AssertionError: the mode is dynamic; `inputs` is not a list; a gradient of `backward_fn` has
             another dtype or shape than its input.
         ValueError: a function is not callable, an input needs a gradient and there is no
             `backward_fn`; the number of gradients is not that of inputs.

@@ -37,7 +37,7 @@ class ProgramRecorder:
         call = Call(op, values, kind is not None)
         needed = grad_mode.get() and not all(t._stop_gradient for t in tensors_in(values))
         outs = record(block, call, op.name, specs, stop_gradient=not needed)
-        # As in Paddle a number that no gradient flows through may be asked for one of its own.
+        # The gradient of a number that no gradient flows through may be requested, as in Paddle.
         if not op.differentiable:
             for out in outs:
                 out._stop_gradient |= out.dtype.name == "bool"

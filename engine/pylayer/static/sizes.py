@@ -18,8 +18,8 @@ class SymbolicSize(Symbol):
     """An unknown size. It prints, and compares for equality, as -1; arithmetic gives sizes computed
     in the run.
 
-    It is no int: whatever needs its value while the program is built raises, rather than go on with
-    -1.
+    It is not an int: whatever needs its value while the program is built raises, rather than go on
+    with -1.
     """
 
     __slots__ = ()
@@ -62,7 +62,7 @@ class UnknownSize(SymbolicSize):
 
     def __init__(self) -> None:
         self.key = next(_keys)
-        """What tells it from other sizes, all of which it equals."""
+        """Its identity among other sizes, all of which compare equal to it."""
         self.variable: Any = None
         """The Variable that has it, once there is one."""
         self.axis = 0

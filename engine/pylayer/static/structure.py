@@ -9,7 +9,7 @@ from pylayer.tensor.nested import mapped
 
 
 def leaves(value: Any) -> list[Any]:
-    """What is in nested lists and tuples, in order; a single value as a list of one.
+    """Flatten nested lists and tuples, in order; a single value gives a list of one.
 
     Raises:
         TypeError: there is a dict, whose order would be left to chance.

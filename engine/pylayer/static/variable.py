@@ -20,8 +20,8 @@ Shape = tuple[int | SymbolicSize, ...]
 
 
 class Spec:
-    """What is known of a Variable's array: the part of an array that operations ask for while a
-    program is built."""
+    """Known properties of a Variable's array: those that operations read while a program is
+    built."""
 
     __slots__ = ("dtype", "shape", "variable")
 
@@ -41,7 +41,7 @@ class Spec:
         return math.prod(self.shape)
 
     def get(self) -> np.ndarray[Any, Any]:
-        """What `to_numpy` calls: the values of a constant.
+        """Values of a constant; called by `to_numpy`.
 
         Raises:
             RuntimeError: there are none.
@@ -79,7 +79,7 @@ class Variable(Tensor, Symbol):
     """Its values, if they are known while the program is built: they are the same in every run."""
 
     replaced: Variable | None = None
-    """What stands for it from now on in the program that is built: its values, some of them set
+    """Replace it from now on in the program that is built: its values, some of them set
     (``x[0] = y``)."""
 
     def __init__(
@@ -149,7 +149,7 @@ class Variable(Tensor, Symbol):
         )
 
     def detach(self) -> Tensor:
-        """The same values, with stop_gradient True."""
+        """A Variable of the same values, with stop_gradient True."""
         recorder = recording.get()
         return self.array if recorder is None else recorder.detached(self)  # type: ignore[no-any-return]
 
@@ -163,7 +163,7 @@ class Variable(Tensor, Symbol):
         )
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
-        """What takes a gradient of a Tensor at once.
+        """Refuse methods that compute a Tensor's gradient at once.
 
         Raises:
             RuntimeError: always.
@@ -184,7 +184,7 @@ class Variable(Tensor, Symbol):
         )
 
     def current(self) -> Variable:
-        """What stands for it now."""
+        """The Variable that replaces it now."""
         return self if self.replaced is None else self.replaced.current()
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
@@ -192,7 +192,7 @@ class Variable(Tensor, Symbol):
 
 
 def described(tensor: Tensor) -> str:
-    """What messages say of a Variable, or of a Tensor that a program uses."""
+    """Describe a Variable, or a Tensor that a program uses, for messages."""
     if isinstance(tensor, Variable):
         return tensor.described()
     return f"{tensor.name}, a Tensor of shape {tensor.shape}"

@@ -219,8 +219,8 @@ def gradients_of(
 def own_gradient(
     held: Owned, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
 ) -> Tensor:
-    """What arrived at `tensor` as a Tensor of its own, also where it is a cotangent or another
-    gradient."""
+    """The cotangent that arrived at `tensor`, as a new Tensor even if it is a given cotangent or
+    another gradient."""
     gradient = held[0]
     if not isinstance(gradient, Tensor):
         return Tensor(own(held))
@@ -256,5 +256,5 @@ def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool) -> C
 
 
 def target_of(tensor: Tensor) -> Target:
-    """Where a cotangent of `tensor` goes: its node, or itself."""
+    """The target of a cotangent of `tensor`: its node, or the Tensor itself."""
     return tensor if tensor.node is None else tensor.node

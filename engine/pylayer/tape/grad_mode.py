@@ -74,7 +74,7 @@ class no_grad(grad_mode_set):  # noqa: N801
 
 
 def no_grad_around(func: Callable[..., Any] | None = None) -> Any:
-    """What ``paddle.base.dygraph.no_grad`` is: `no_grad`, or a function with that around it."""
+    """``paddle.base.dygraph.no_grad``: the context `no_grad`, or a function wrapped in it."""
     return no_grad() if func is None else no_grad()(func)
 
 

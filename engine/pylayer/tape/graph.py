@@ -22,7 +22,7 @@ Owned = list[Any]
 """A cotangent, alone in a list: who takes it out with `pop` may be the only one to hold it."""
 
 Target = Any
-"""Where a cotangent goes: a Node, or the leaf Tensor itself. The walk asks a leaf for nothing."""
+"""The target of a cotangent: a Node, or the leaf Tensor itself. The walk does not read a leaf."""
 
 
 class Node:
@@ -49,7 +49,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """What messages call the node."""
+        """The node's name in messages."""
         raise NotImplementedError
 
     def pullback(
@@ -67,7 +67,7 @@ class Node:
         raise NotImplementedError
 
     def name(self) -> str:
-        """What ``Tensor.grad_fn.name()`` gives."""
+        """The result of ``Tensor.grad_fn.name()``."""
         return self.label
 
     def already_released(self) -> RuntimeError:
@@ -94,7 +94,7 @@ class Output(Node):
 
 
 class Gradients:
-    """What a walk finds, and what it is asked for.
+    """Gradients that a walk has found, and the targets whose gradients it is to return.
 
     `arrived` has the cotangents of leaves and of the nodes in `capture`; no gradient flows through
     what is `no_grad_targets`.

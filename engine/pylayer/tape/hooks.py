@@ -15,7 +15,7 @@ from pylayer.tensor.tensor import Tensor
 _hook_ids = itertools.count()
 
 final_hooks: list[Callable[[], Any]] = []
-"""What the next backward calls when it is done."""
+"""Functions that the next backward calls when it is done."""
 
 
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:

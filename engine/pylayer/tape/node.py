@@ -70,11 +70,11 @@ class Packed:
     unpack: Callable[[Any], Tensor]
 
     def restored(self) -> Any:
-        """What the unpack hook returns."""
+        """The unpack hook's result."""
         return self.unpack(self.value)
 
     def unpacked(self) -> Tensor:
-        """The Tensor again. Raises TypeError where the unpack hook returned something else."""
+        """The Tensor again. Raises TypeError if the unpack hook did not return a Tensor."""
         tensor = self.restored()
         if not isinstance(tensor, Tensor):
             raise TypeError(
@@ -95,8 +95,8 @@ def packed(tensor: Any) -> Packed:
 
 
 class PackedSaved(list[tuple[Any, ...]]):
-    """What the vjps of one operation read, every array through the pack hook in force: once, in the
-    order of the arguments, with the stop_gradient of what it is; so they are unpacked."""
+    """Pack the values that an operation's vjps read with the current pack hook: each array once, in
+    the order of the arguments, with its stop_gradient; they are unpacked in the same order."""
 
     def __init__(self, op: Row, parents: Parents, saved: Saved) -> None:
         self.plain = saved if recording_all() else None
@@ -129,7 +129,7 @@ class PackedSaved(list[tuple[Any, ...]]):
 
 # --------------------------------------------------------------------------- the call
 def parent_of(value: Any) -> Node | Tensor | None:
-    """Where the gradient of an input goes: its node, the leaf itself, or nowhere."""
+    """The target of an input's gradient: its node, the leaf itself, or None."""
     if not isinstance(value, Tensor) or value._stop_gradient:
         return None
     return value if value.node is None else value.node
@@ -143,7 +143,7 @@ PADDLES_NAMES = {
     "neg": "scale",
     "setitem": "set_value",
 }
-"""What Paddle calls an operation, where it is not by its name."""
+"""Paddle's names of operations, where they differ from the engine's."""
 
 
 class OpNode(Node):
@@ -168,7 +168,7 @@ class OpNode(Node):
         return self.op.name
 
     def name(self) -> str:
-        """As Paddle names the node of the operation."""
+        """Paddle's name for the operation's node."""
         words = PADDLES_NAMES.get(self.op.name, self.op.name).strip("_").split("_")
         return f"{''.join(word.capitalize() for word in words)}GradNode"
 
@@ -273,7 +273,7 @@ class SeveralOutputs(OpNode):
 
 
 def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) -> Any:
-    """What a vjp makes of a cotangent and of the `values` that it reads; `F` gives it the other
+    """Call a vjp with a cotangent and the `values` that it reads; `F` gives it the other
     operations."""
     read = (F, *values) if vjp.takes_ops else values
     return vjp.rule(*read).conjugate() * cotangent if vjp.multiplies else vjp.rule(cotangent, *read)

@@ -38,7 +38,7 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import current_observer, from_numpy_hook, observers
 
 Operation = Callable[..., Tensor]
-"""What users call: a list or a tuple of Tensors comes out where the forward gives one."""
+"""The public function: it returns a list or a tuple of Tensors where the forward does."""
 
 AS_THEY_ARE = {bool, int, float, str, NoneType}
 """The usual types of arguments that kernels take unchanged."""

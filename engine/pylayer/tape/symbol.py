@@ -1,4 +1,4 @@
-"""What operations do in static mode: they are recorded, not computed, and so is what makes Tensors.
+"""Static mode's operations: they are recorded, not computed, and so are creations of Tensors.
 
 Tensors that dynamic mode made, parameters left out, are computed with as there. `pylayer.static`
 sets the recorder; the operations know nothing else of it.
@@ -26,12 +26,12 @@ class Symbol:
     __slots__ = ()
 
     def described(self) -> str:
-        """What messages say of it: its name and kind, and where the user's program made it."""
+        """Describe it for messages: its name and kind, and where the user's program made it."""
         raise NotImplementedError
 
 
 class Recorder(Protocol):
-    """What records calls in static mode."""
+    """The object that records calls in static mode."""
 
     def operation(self, op: Row, arguments: Sequence[Any]) -> Any:
         """Record an operation, its arguments checked and of one dtype; returns the Variables of its
@@ -82,7 +82,7 @@ class Parameter(Tensor):
         self._stop_gradient = not value
 
     def detach(self) -> Tensor:
-        """As of a Tensor; in static mode a Variable."""
+        """Return the Tensor without its graph; in static mode a Variable."""
         recorder = recording.get()
         return super().detach() if recorder is None else recorder.detached(self)
 
@@ -141,9 +141,9 @@ def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
 
 
 creates_like = functools.partial(creates, like=True)
-"""The same for one that makes a Tensor like its first argument."""
+"""Register an operation that makes a Tensor like its first argument."""
 draws = functools.partial(creates, repeatable=False)
-"""The same for one that draws random numbers: each run draws anew."""
+"""Register an operation that draws random numbers: each run draws anew."""
 
 
 def at_once(function: F) -> F:

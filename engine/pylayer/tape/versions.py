@@ -21,8 +21,8 @@ clock = count(0, -1)
 smallest."""
 
 STAMPS = 64
-"""How many changes of one memory are told apart by time, for messages: a parameter changes at every
-step."""
+"""The number of changes of one memory whose times are kept for messages: a parameter changes at
+every step."""
 
 
 class _Changes(NamedTuple):
@@ -30,7 +30,7 @@ class _Changes(NamedTuple):
     version: int
     stamps: deque[int]
     uncounted: deque[int]
-    """The latest change that is none to the version: only what a PyLayer saved is held against
+    """The latest change that leaves the version: only what a PyLayer saved is compared with
     it."""
 
 

@@ -17,7 +17,7 @@ OPS: dict[str, Row] = {}
 
 
 class _Ops:
-    """`F`: by name what `find` has of a row. Raises AttributeError if there is no operation of that
+    """`F`: operations by name, as `find` gives them. Raises AttributeError if no operation has that
     name."""
 
     def __init__(self, find: Callable[[Row], Function]) -> None:
@@ -80,8 +80,7 @@ def picker(reads: Iterable[str], arguments: Sequence[str]) -> Function:
 
 
 class Row:
-    """What is known of an operation, and how it is called: by `apply`, or by the function that
-    users call.
+    """An operation's definition, and how it is called: by `apply`, or by the public function.
 
     Args:
         name: Paddle's name of the operation.
@@ -95,7 +94,7 @@ class Row:
             vjp; else the first.
         zeros: the inputs that a recorded gradient of them gives zeros, not nothing, where it does
             not depend on them.
-        view: the result may be a view with strides of its own. Any other result is put `in_order`.
+        view: the result may be a view with other strides. Any other result is put `in_order`.
         view_gradient: the gradient may be one, too.
     """
 

@@ -43,7 +43,7 @@ another thread is in it. ``np.errstate`` would take 24 % of a chain of small ope
 
 
 def quietly(kernel: Callable[..., Any], raw: Sequence[Any]) -> Any:
-    """What a kernel gives: NumPy's warnings of infinities and NaN are for those who call NumPy."""
+    """Silence NumPy's warnings of infinities and NaN in a kernel: they are for callers of NumPy."""
     try:
         return run_alone(kernel, *raw)
     except RuntimeError:
@@ -63,8 +63,8 @@ def set_device(device: str) -> str:
     """Make new arrays on `device`: ``cpu``, ``gpu`` or ``gpu:<index>``.
 
     Raises:
-        ValueError: the name is none of these.
-        RuntimeError: a GPU is asked for and CuPy or a device is missing; the message says which.
+        ValueError: the name is not one of these.
+        RuntimeError: a GPU is requested and CuPy or a device is missing; the message says which.
     """
     if not re.fullmatch(r"cpu|gpu(:[0-9]+)?", device):
         raise ValueError(f"The device must be 'cpu', 'gpu' or 'gpu:<index>', but got {device!r}.")
@@ -120,7 +120,7 @@ def owner(array: Array) -> Array:
     while base is not None:
         if type(base) in XP:
             array = base
-        # NumPy's as_strided puts an object of its own between two arrays.
+        # NumPy's as_strided puts a helper object between two arrays.
         base = getattr(base, "base", None)
     return array
 
@@ -174,8 +174,8 @@ def constructed(data: Any, *rest: Any) -> Array:
     Tensor, its own.
 
     Raises:
-        TypeError: a size is a bool, or elements of lists are no numbers.
-        ValueError: it is something else, a size is negative, or lists are of different lengths.
+        TypeError: a size is a bool, or elements of lists are not numbers.
+        ValueError: it is anything other than these, a size is negative, or lists differ in length.
     """
     if isinstance(data, (list, tuple)):
         values = np.asarray(data)
@@ -202,7 +202,7 @@ def constructed(data: Any, *rest: Any) -> Array:
 
 # --------------------------------------------------------------------------- Paddle's names
 class Place:
-    """Where a Tensor lies; prints as Paddle does."""
+    """The device that holds a Tensor; prints as Paddle's does."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -240,7 +240,7 @@ class CUDAPlace(Place):
 
 
 def current_place() -> Place:
-    """Where new Tensors are made."""
+    """The place in which new Tensors are made."""
     return Place(get_device())
 
 
@@ -266,13 +266,13 @@ def check_place(place: Any) -> None:
 # --------------------------------------------------------------------------- what Paddle is built
 # with
 def always_false(*args: Any, **kwargs: Any) -> bool:
-    """False, whatever is asked: what Paddle is compiled with for other devices and compilers, the
-    engine is not."""
+    """False, whatever the arguments are: the engine is not compiled for the devices and compilers
+    that Paddle may be compiled for."""
     return False
 
 
 def always_true(*args: Any, **kwargs: Any) -> bool:
-    """True, whatever is asked."""
+    """True, whatever the arguments are."""
     return True
 
 

@@ -19,7 +19,7 @@ def invalid(text: str) -> ValueError:
 
 
 class UnsupportedError(NotImplementedError):
-    """What Paddle does and the engine does not, where the name alone does not tell.
+    """Features that Paddle has and the engine lacks, where the name alone does not say so.
 
     Args:
         what: the name, and when; for the verdict.
@@ -50,7 +50,7 @@ def check_supported(value: Any) -> None:
 
 
 def no_tensor(name: str, argument: str, position: int, value: Any) -> ValueError:
-    """The error of an argument that is no Tensor (key phrase: observed rule 77)."""
+    """The error for an argument that is not a Tensor (key phrase: observed rule 77)."""
     check_supported(value)
     return invalid(
         f"{name}(): argument '{argument}' (position {position}) must be Tensor, but got "
@@ -65,7 +65,7 @@ def plain_number(value: Any) -> Any:
     """A number as Python's own type has it, whatever its class: NumPy takes others for arrays,
     whose dtype counts.
 
-    Those are numbers of derived classes, such as ``x.size`` and members of an IntEnum, NumPy's
+    These are numbers of derived classes, such as ``x.size`` and members of an IntEnum, NumPy's
     scalars and 0-d arrays. Anything else is returned unchanged, and so are truth values of NumPy,
     which may be a condition.
     """
@@ -145,7 +145,7 @@ def check_switches(**switches: Any) -> None:
 
 
 def repeated(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Those that are given before as well."""
+    """The Tensors that occur earlier in the list as well."""
     return [t for k, t in enumerate(tensors) if any(t is earlier for earlier in tensors[:k])]
 
 

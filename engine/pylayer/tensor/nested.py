@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# Values are asked for their own type: `isinstance` would ask a recorded array for its class.
+# `type(value)` is used: `isinstance` would read `__class__` of a recorded array.
 
 
 def leaves_in(value: Any) -> list[Any]:

@@ -261,7 +261,7 @@ class Tensor:
 
     # ----------------------------------------------------------------- its gradient
     def detach(self) -> Tensor:
-        """The same memory, outside the graph: a leaf with stop_gradient True."""
+        """Share the memory, outside the graph: a leaf with stop_gradient True."""
         if recording_all():
             return Tensor(self.array, self if self.node is None else self.node, self._stop_gradient)
         return Tensor(self.array)
