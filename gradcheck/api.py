@@ -180,7 +180,7 @@ def check(
             gets the bundled engine as its ``paddle``.
         inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors
             that need a gradient; Tensors keep their stop_gradient; so do those in lists, tuples and
-            dicts, each with a name of its own, ``s[0]``. Anything else, such as a plain number, is
+            dicts, each with a name such as ``s[0]``. Anything else, such as a plain number, is
             passed on as it is.
         backward: the gradients written by hand, where `layer_or_function` is a function of NumPy
             arrays: ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for
@@ -248,12 +248,12 @@ def check(
     settings = Settings(seed, rtol, mode, order, listed, effort, precision)
     try:
         with ExitStack() as stack:
-            # a layer of Paddle's is computed again on the engine, which has a mode of its own
+            # A Paddle layer is computed again on the engine, which has a separate mode.
             for paddle in (backend.paddle, import_module("pylayer.paddle")):
                 stack.enter_context(in_mode(paddle, static=False))
             function = tensor_function(backend, layer_or_function, inputs, declared, anew)
             stack.enter_context(closing(function))
-            if expect in ("straight-through", "zero"):  # that is said of the inputs alone
+            if expect in ("straight-through", "zero"):  # claims about the inputs alone
                 function.close_over({})
             if backend.name == "paddle":
                 function.twin = twin_of(function, layer_or_function, inputs, declared)
@@ -275,13 +275,13 @@ def check(
 
 
 def imported(reference: str, how: Callable[[str], Any]) -> Any:
-    """What a reference names; `how` it is imported."""
+    """Import the object that a reference names, with the function `how`."""
     with engine():
         return how(reference)
 
 
 class Options(TypedDict, total=False):
-    """Those of `check`."""
+    """Options of `check`."""
 
     backward: Callable[..., Any] | None
     order: int

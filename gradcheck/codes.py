@@ -1,4 +1,4 @@
-"""What can be wrong with a gradient: one row per code, with the text that ``gradcheck explain``
+"""Codes of mistakes in a gradient: one row per code, with the text that ``gradcheck explain``
 shows.
 """
 

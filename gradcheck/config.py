@@ -37,7 +37,7 @@ Release = Annotated[ConfiguredBackend, AfterValidator(_release)]
 
 
 class Config(BaseModel):
-    """What a project may set for all its runs."""
+    """Settings of a project for all its runs."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
@@ -72,7 +72,7 @@ _EXPECTED = {
 
 
 class Project(NamedTuple):
-    """What a pyproject.toml says about runs, and where."""
+    """A project's settings, and the pyproject.toml that has them."""
 
     config: Config
     file: Path | None = None
@@ -84,9 +84,9 @@ class Project(NamedTuple):
 def load_project(start: Path | None = None) -> Project:
     """Return the settings of the nearest pyproject.toml, from `start` (the current folder) upward.
 
-    Without one they are the defaults. A folder with ``.git`` is the last one that is searched: what
-    lies above a clone is none of its business, nor is the clone below what lies there. `paths` and
-    `environments` begin with the folder of the file.
+    Without one they are the defaults. A folder with ``.git`` is the last one that is searched:
+    settings above a clone do not apply to it. `paths` and `environments` begin with the folder of
+    the file.
 
     Raises:
         ConfigError: the file is unreadable or not TOML, or ``[tool.gradcheck]`` has a key or value

@@ -1,8 +1,8 @@
-"""The pytest plugin: spec files are collected as tests, and a fixture checks layers in tests of
-one's own.
+"""The pytest plugin: spec files are collected as tests, and a fixture checks layers in a
+project's own tests.
 
 Collecting reads spec files and runs nothing of them. A scenario then runs as the command runs it,
-in a process of its own, and its code is allowed as the test code beside it is.
+in a separate process, and its code is allowed to run as the project's test code is.
 """
 
 from __future__ import annotations
@@ -213,8 +213,8 @@ class Tags:
 
 
 def tags_of(config: pytest.Config) -> Tags:
-    """Those of the run; where the plugin was loaded too late to see the ini file alone, no marker
-    is taken for its.
+    """The tags of the run. A plugin that was loaded too late to read the ini file alone takes no
+    marker as a tag.
     """
     return config.stash.setdefault(_tags, Tags(config, 0))
 
@@ -225,7 +225,7 @@ def name_of(line: str) -> str:
 
 
 def place_for(config: pytest.Config, backend: str, environments: Mapping[str, str]) -> BackendPlace:
-    """Where a backend runs; an interpreter is asked once, and none while tests are collected."""
+    """A backend's place; its interpreter is started once, and never while tests are collected."""
     from gradcheck.backends.environments import place_of_backend
 
     known = config.stash.setdefault(_places, {})

@@ -1,4 +1,4 @@
-"""What one case gave: the record that its process sends, reports render and files keep."""
+"""Result of one case: the record that its process sends, reports render and files keep."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Value(_Record):
 
     name: str
     dtype: str = ""
-    """The name of its dtype; empty where there is no output or gradient at all."""
+    """The name of its dtype; empty without an output or gradient."""
     shape: Index = ()
     data: str = ""
     """The bytes of the elements, or of some, in base64."""
@@ -171,7 +171,7 @@ class Diagnosis(_Record):
     operation: str = ""
     """Its name in the op table."""
     detail: str = ""
-    """What to say under that part of the line."""
+    """The text under that part of the line."""
 
     @classmethod
     def of(cls, code: str, text: str, inputs: tuple[str, ...] = ()) -> Diagnosis:
@@ -179,23 +179,23 @@ class Diagnosis(_Record):
 
 
 UNFINISHED = "not looked further"
-"""Begins the mark of a summary of which not all that is wrong was named; the reason follows."""
+"""Begins a summary's mark when not every mistake was named; the reason follows."""
 
 
 SECOND_ORDER = {"backward": "double backward", "forward": "backward", "the output": "the gradient"}
-"""What the function, its vjp and its value are called where the function is the gradient of a
+"""Names of the function, its vjp and its value where the function is the gradient of a
 layer.
 """
 
 
 def of_gradient(text: str) -> str:
-    """What is said of a function, said of the gradient of a layer; what is quoted stays."""
+    """Reword a sentence on a function for the gradient of a layer; quoted code stays."""
     words = "|".join(SECOND_ORDER)
     return re.sub(rf"`[^`]*`|\b({words})\b", lambda m: SECOND_ORDER.get(m[1], m[0]), text)
 
 
 MOST_LISTED = 20
-"""Wrong entries that the summary of a case lists of an input; all are counted."""
+"""Wrong entries per input that the summary of a case lists; all are counted."""
 
 
 class GradientSummary(_Record):
@@ -208,18 +208,18 @@ class GradientSummary(_Record):
     scan: StepScan | None = None
     """The differences of the most wrong entry that is listed, where it could be scanned."""
     wrong_counts: dict[str, tuple[Count, Count]] = {}
-    """Per input: elements found wrong, elements in all. With 0 wrong it is right; not listed, it is
-    not known.
+    """Per input: elements found wrong, elements in all. An input with 0 wrong is right; one that is
+    not listed was not checked.
     """
     exhaustive: bool = True
-    """Whether the counts are exact; if not, at least so many are wrong."""
+    """Whether the counts are exact; if not, they are lower bounds."""
     worst_error: ErrorSize = 0.0
     """Largest |analytic − numeric| over its bar that was seen: at most 1 on a PASS."""
     why: str = ""
     diagnosis: tuple[Diagnosis, ...] = ()
     """Broken contracts first, then the causes that reproduce the numerical derivative."""
     certified: bool = False
-    """Whether every entry of the Jacobian was held against a numerical value of its own."""
+    """Whether every entry of the Jacobian was compared with a numerical value."""
     marks: tuple[str, ...] = ()
     """Words beside the verdict on how it came about: by the tape, beside a kink, expected to
     differ.
@@ -306,9 +306,9 @@ class Result(_Record):
     """Of a comparison, the other backend; empty for the result of a case."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     missing_name: str = ""
-    """The name of Paddle's that the engine lacks, where the case is UNSUPPORTED for it."""
+    """The name in Paddle that the engine lacks, for which the case is UNSUPPORTED."""
     internal_error: str = ""
-    """The traceback of a bug of ours; empty otherwise."""
+    """The traceback of a bug in gradcheck; empty otherwise."""
 
     @property
     def cases(self) -> tuple[str, ...]:

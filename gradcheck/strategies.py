@@ -101,7 +101,7 @@ def inputs(
     Raises:
         ImportError: Hypothesis is not installed: ``pip install "gradcheck[explore]"``.
         ValueError: a text does not describe an input.
-        TypeError: there are no inputs, or one stands where an option belongs.
+        TypeError: no inputs are given, or one is in the place of an option.
     """
     wanted = inputs_from("inputs(", shapes, keywords, {"dtypes": dtypes})
     return drawn(wanted, dtypes, ("contiguous",)).map(arrays_of)

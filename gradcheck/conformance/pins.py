@@ -19,7 +19,7 @@ def run_with_pin(case: Case, run: Callable[[Case], Result]) -> Result:
 
     The result is XFAIL if the backend does not do what is documented and does exactly what is
     pinned, XPASS if it does what is documented. Without a pin it is the result of the first run.
-    Each run has a process of its own.
+    Each run has a separate process.
     """
     documented, entry = run(case), case.entry
     is_decided = not documented.internal_error and documented.status not in _UNDECIDED

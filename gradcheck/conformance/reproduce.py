@@ -149,7 +149,7 @@ def apply_lines(scenario: Scenario) -> Iterator[str]:
 
 
 def leading_definitions(lines: list[str]) -> int:
-    """How many lines at the beginning import and define, and do nothing else."""
+    """The number of leading lines that only import and define."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
     for statement in ast.parse("\n".join(lines)).body:
         if not isinstance(statement, kinds):

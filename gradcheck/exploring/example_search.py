@@ -42,7 +42,7 @@ class FoundError(Exception):
 NOT_INSTALLED = (
     'explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"'
 )
-"""What the ImportError of `search` means."""
+"""The message of `search`'s ImportError."""
 DECIDED = (Status.PASS, Status.KINK, Status.FAIL)
 """Statuses of examples whose gradient was checked. All others say why theirs was not."""
 CheckExample = Callable[[Example], tuple[Status, str]]
@@ -58,16 +58,16 @@ class SearchSettings:
     """How many examples are tried before one fails."""
     seed: int
     dtypes: Sequence[str] = ("float64", "float32")
-    """Those of floating inputs that name none."""
+    """The dtypes of floating inputs that name none."""
     layouts: Sequence[str] = get_args(Layout)
-    """Those of inputs with several axes; where there is one, no two share their memory."""
+    """The layouts of inputs with several axes; with a single layout, no two inputs share memory."""
     on_example: Callable[[Search], None] = lambda search: None
     """Called with the search after every example."""
 
 
 @dataclass
 class Search:
-    """What was tried, and what was found."""
+    """The state of a search: examples tried, and failures found."""
 
     check: CheckExample
     inputs: Inputs
@@ -187,7 +187,7 @@ NAMES = {
     Status.UNSUPPORTED: "unsupported",
     Status.FAIL: "wrong",
 }
-"""What examples of a status are called; those of another raised."""
+"""The word for examples of a status; examples of any other status raised."""
 
 
 def outcome_lines(search: Search) -> list[str]:
@@ -238,7 +238,7 @@ def make_small(search: Search) -> None:
 
 
 def is_rounded(spec: Input) -> bool:
-    """Whether the numbers of an input may be others: they are drawn, and in memory of its own."""
+    """Whether an input's numbers may be changed: they are drawn, and its memory is not shared."""
     return is_drawn(spec) and is_floating(spec) and not spec.alias_of
 
 

@@ -27,8 +27,8 @@ MAX_CHARACTERS = 20_000
 35 ms here).
 """
 MAX_CODE = 1_000_000
-"""Of all code in a file: some 5 s of the compiler's time if it is all f-strings or functions, 1 s
-if it is usual.
+"""Characters of all code in a file: some 5 s of the compiler's time if it is all f-strings or
+functions, 1 s if it is ordinary code.
 """
 MAX_GROUPS = 100
 """Parentheses in one pattern: `re` compiles by recursion, which at about 250 ends where a case has
@@ -44,7 +44,7 @@ ten differ.
 """
 
 GIVEN = frozenset({"np", "paddle", "PyLayer", "out"})
-"""What code finds without importing it; ``out`` is what the layer returned."""
+"""Names that code has without importing them; ``out`` is the layer's result."""
 EXCEPTIONS = frozenset(
     name
     for name, value in vars(builtins).items()

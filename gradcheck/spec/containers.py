@@ -1,5 +1,5 @@
-"""Inputs that are lists or dicts of Tensors: each Tensor is an input of its own, named as Python
-has it, ``s[0]``.
+"""Inputs that are lists or dicts of Tensors: each Tensor is a separate input with the name that
+Python has for it, ``s[0]``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def variables(names: Iterable[str]) -> list[str]:
 
 
 class Container(dict[int | str, Any]):
-    """What is in a list, by number, or in a dict, by key."""
+    """Entries of a list, by number, or of a dict, by key."""
 
 
 def in_variables(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def map_leaves(name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
 
 
 def flat_names(name: str, value: Any) -> dict[str, Any]:
-    """Return what is in nested lists, tuples and dicts under a name, by names of its own."""
+    """Return the leaves of nested lists, tuples and dicts under a name, each by its name."""
     leaves: dict[str, Any] = {}
     map_leaves(name, value, leaves.__setitem__)
     return leaves

@@ -23,7 +23,7 @@ class Plain(str):
 
 @dataclass(slots=True, eq=False)
 class Span:
-    """Where a key or value is written. Lines and columns count from 1, the end is exclusive."""
+    """The place of a key or value. Lines and columns count from 1, the end is exclusive."""
 
     line: int
     column: int
@@ -60,13 +60,13 @@ class Part(NamedTuple):
     value: Any
     mark: Span
     key_mark: Span
-    """Where its key is written; of an entry of a list, the entry."""
+    """The place of its key; for an entry of a list, of the entry."""
 
 
 class Map(dict[str, Any]):
     """A mapping of a document, with the marks of its keys and values.
 
-    What the reader adds has no marks.
+    Values that the reader adds have no marks.
     """
 
     def __init__(self, mark: Span) -> None:
@@ -94,7 +94,7 @@ class Map(dict[str, Any]):
         return rest
 
     def union(self, other: Map) -> Map:
-        """Return a copy with the entries of another mapping in addition, or in place of its own."""
+        """Return a copy with the entries of another mapping added, which win over its own."""
         whole = Map(self.mark)
         for mapping in (self, other):
             whole.update(mapping)
@@ -169,7 +169,7 @@ class Location(NamedTuple):
 def locate(root: Map, path: Iterable[int | str]) -> Location:
     """Return the value at a path of the document.
 
-    Steps that are no key or index (union members of pydantic, missing keys) are skipped.
+    Steps other than keys and indices (union members of pydantic, missing keys) are skipped.
     """
     start = Span(1, 1, 1, 1)
     location = Location(root, start, start)

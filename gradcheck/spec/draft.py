@@ -35,7 +35,7 @@ class DraftError(UserError):
 
 
 class Signature(NamedTuple):
-    """What a layer's source says about how it is called."""
+    """A layer's signature, as its source has it."""
 
     reference: str
     file: Path
@@ -75,7 +75,7 @@ class InWorld(NamedTuple):
     world: str = ""
     """A number of ranks, or ranks along axes: ``4``, ``mp=2,dp=2``."""
     outputs: str = ""
-    """What the outputs stand for: ``replicated``, or a word for each: ``split,replicated``."""
+    """The outputs' placements: ``replicated``, or a word for each: ``split,replicated``."""
     random: str = ""
 
     def lines(self) -> list[str]:

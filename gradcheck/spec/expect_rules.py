@@ -33,7 +33,7 @@ def find_expect_mistakes(
 
 
 def _find_impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
-    """Yield checks of gradients where there is none to check."""
+    """Yield checks of gradients in scenarios that have no gradient to check."""
     checks = expect.checks
     if scenario.script is not None:
         why = "needs a layer, this is a script"

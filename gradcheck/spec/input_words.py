@@ -38,11 +38,11 @@ class InputWordError(UserError, ValueError):
 
 
 class InputWord(NamedTuple):
-    """What a word says of an input."""
+    """An input as a word describes it, such as ``x=3x4``."""
 
     name: str
     sizes: tuple[int | str, ...] | None = None
-    """None where a file has them, or nothing is said."""
+    """None if a file has them, or the word does not name them."""
     dtype: str = "float64"
     below: int | None = None
     """Whole numbers from 0 up to this one, which is not among them."""
@@ -137,7 +137,7 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
 
 
 def _flag(flag: str) -> dict[str, Any]:
-    """What a part behind a colon says."""
+    """Parse a part behind a colon."""
     if below := re.fullmatch(r"below=([1-9][0-9]{0,8})", flag):
         return {"below": int(below[1])}
     if flag not in _FLAGS:
@@ -148,7 +148,7 @@ def _flag(flag: str) -> dict[str, Any]:
 
 
 def _limits(text: str) -> dict[str, Any]:
-    """What stands behind a ~."""
+    """Parse the range behind a ~."""
     ends = _RANGE.fullmatch(text)
     if ends is None or not float(ends[1]) < float(ends[2]):
         raise InputWordError(f"{text!r} is no range: write ~LOW..HIGH, such as ~0.1..3")
@@ -156,7 +156,7 @@ def _limits(text: str) -> dict[str, Any]:
 
 
 def _given(text: str) -> dict[str, Any]:
-    """What stands behind an @."""
+    """Parse the values behind an @."""
     if re.fullmatch(NUMBER, text):
         return {"value": float(text)}
     file, _, key = text.partition("#")

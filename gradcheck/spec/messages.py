@@ -25,11 +25,11 @@ _HOMES = (
     ("inputs: {{x: {{{}: …}}}}", model.Input),
     ("backends: {{numpy: {{{}: …}}}}", model.BackendExpectation),
 )
-"""Where keys belong that are often written a level too high."""
+"""The place of keys that are often written a level too high."""
 _REMOVED_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`"
 }
-# What pydantic calls a mistake -> its message, and what to do if it is always the same.
+# pydantic's name of a mistake -> its message, and what to do if it is always the same.
 _MESSAGES = {
     "string_type": "{label} must be text, not {here}",
     "int_type": "{label} must be a whole number, not {here}",

@@ -29,7 +29,7 @@ CompileMode = Literal["exec", "eval", "search"]
 
 
 class TooLargeError(Exception):
-    """What Python would make of some code is too large."""
+    """Python would compile the code to something too large."""
 
 
 class PythonCode:
@@ -40,7 +40,7 @@ class PythonCode:
 
     @cached_property
     def tree(self) -> ast.AST:
-        """Its syntax tree. Most code is only compiled, for which Python makes none of its own
+        """Its syntax tree. Most code is only compiled, for which Python does not make its
         objects.
         """
         return ast.parse(self.source, "<spec>", self.mode)
@@ -57,7 +57,7 @@ class PythonCode:
             SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, TooLargeError: it
                 cannot, or must not.
         """
-        # A level of the tree has a token of its own.
+        # Each level of the tree has a token.
         if len(_TOKEN.findall(self.source)) > MAX_NESTING and _depth(self.tree) > MAX_NESTING:
             raise RecursionError
         if "finally" in self.source:
@@ -92,7 +92,7 @@ def _compiled_size(node: ast.AST) -> tuple[int, int]:
 
 
 def _total_size(nodes: Iterable[ast.AST]) -> tuple[int, int]:
-    """What `_compiled_size` gives for several nodes together."""
+    """Sum `_compiled_size` over several nodes."""
     size = leaving = 0
     for node in nodes:
         its_size, its_leaving = _compiled_size(node)

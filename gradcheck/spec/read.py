@@ -63,7 +63,7 @@ def read_all(files: Iterable[Path], mistakes: Iterable[Diagnostic] = ()) -> list
 
 
 class Given(NamedTuple):
-    """Where a scenario's id is given: the file, and the place in it from 1."""
+    """The place of a scenario's id: the file, and the line and column in it, from 1."""
 
     path: str
     id: str
@@ -97,7 +97,7 @@ def _source_line(path: str, line: int) -> str:
 
 
 def given_in(spec: SpecFile) -> list[Given]:
-    """Where the ids of a file are given."""
+    """Return the places of a file's ids."""
     return [Given(spec.path, one.id, *one.positions["id"]) for one in spec.scenarios]
 
 

@@ -1,4 +1,4 @@
-"""What scenarios take from elsewhere, worked out on the document, so that every value keeps its
+"""Resolve the keys that scenarios inherit, on the document itself, so that every value keeps its
 mark.
 
 A scenario takes keys from the scenario that it extends, from the one that it is a case of, and from
@@ -20,7 +20,7 @@ from gradcheck.spec.text import SpecText
 
 _OF_LAYER = {"call", "inputs", "sizes", "world", "outputs", "random"}
 _REASONS = {"reason", "policy", "issue"}
-# A key of one's own -> inherited keys that it rules out, and which therefore fall away.
+# A scenario's own key -> inherited keys that it replaces.
 _REPLACES = {
     "layer": {"script"},
     "script": {"layer", *_OF_LAYER},
@@ -248,7 +248,7 @@ def _take_default(scenario: Map, key: str, defaults: Map) -> None:
     own = scenario.map(key)
     if key not in scenario:
         scenario.put(key, defaults[key], defaults.marks[key])
-    # A scenario that names a document of its own does not need the default's section or url.
+    # A scenario that names another document does not need the default's section or url.
     elif own and not (key == "source" and "document" in own):
         scenario[key] = defaults.map(key).union(own)
 
@@ -256,7 +256,7 @@ def _take_default(scenario: Map, key: str, defaults: Map) -> None:
 def _complete_backend(entry: Any, expect: Map) -> Any:
     """Complete what a backend, or each entry of a list, expects from the scenario's expectations.
 
-    What was `observed` is complete by itself.
+    An `observed` entry is complete by itself.
     """
     if isinstance(entry, Seq):
         return Seq([_complete_backend(part, expect) for part in entry], entry.marks)

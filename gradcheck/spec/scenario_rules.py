@@ -76,7 +76,7 @@ def find_name_mistakes(scenario: Scenario) -> Iterator[Violation]:
 
 # --------------------------------------------------------------------------- worlds
 def find_world_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield what is wrong with a world, and what is said of a world that there is not."""
+    """Yield mistakes of a world, and keys of worlds in a scenario without one."""
     path = world_path(scenario)
     if not path:
         yield from _find_keys_of_worlds(scenario)

@@ -15,7 +15,7 @@ from gradcheck.support.suggest import nearest
 
 MAX_BYTES = 10_000_000
 
-# What YAML forbids, and the three exotic line breaks on which YAML and Python do not agree.
+# Characters that YAML forbids, and three exotic line breaks on which YAML and Python disagree.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _MAX_SUGGESTIONS = 100
 
@@ -79,7 +79,7 @@ def read_text(path: Path, shown: str) -> SpecText:
         raise _unreadable(
             shown, "there is no such file or folder", _file_suggestion(path)
         ) from None
-    except UnicodeEncodeError:  # bytes that are no text, for which Python has halves of characters
+    except UnicodeEncodeError:  # bytes that do not decode; Python uses lone surrogates for them
         help = (
             "rename it, or the folder, or name it from within that: reports could not hold its name"
         )

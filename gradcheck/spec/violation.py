@@ -21,7 +21,7 @@ class Violation(NamedTuple):
     path: DataPath
     """Leads from the value whose rule is broken to the part."""
     message: str
-    """``{label}`` in it stands for what the value is called."""
+    """``{label}`` in it is replaced by the value's name."""
     help: str = ""
     at_key: bool = False
     """Whether the message points at the key of the value."""

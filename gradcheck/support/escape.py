@@ -1,5 +1,4 @@
-r"""What stands in specs, layers and file names, made safe for a terminal, a log, and a reader's
-eyes.
+r"""Make text from specs, layers and file names safe for a terminal, a log, and a reader's eyes.
 
 A character that steers, hides or overprints is shown as its escape (``\x1b``): controls and
 directions, letters that show nothing, and marks stacked so high that they cover other lines.
@@ -15,7 +14,7 @@ MOST_MARKS = 4
 """Combining marks on one character that are shown: a Hebrew letter in print has up to four (its own
 dot, dagesh, vowel, accent)."""
 
-# Those of Unicode's Default_Ignorable_Code_Point that `str.isprintable` lets pass, and three
+# Unicode's Default_Ignorable_Code_Point where `str.isprintable` is true, and three
 # symbols without ink (Braille blank, null notehead, Khitan filler).
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00016fe4\U0001d159"

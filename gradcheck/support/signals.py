@@ -1,5 +1,5 @@
-"""Signals of a process of ours: what the starter of the command ignores or blocks changes no
-result.
+"""Signals of gradcheck's processes: those that the starter of the command ignores or blocks do not
+change a result.
 """
 
 from __future__ import annotations

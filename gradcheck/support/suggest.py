@@ -1,4 +1,4 @@
-"""What was likely meant by a name that is not known."""
+"""Suggestions for an unknown name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be done as the user asks for it."""
+"""Errors in a user's request."""
 
 
 class UserError(Exception):
