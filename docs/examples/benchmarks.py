@@ -99,7 +99,7 @@ def mutants(record: Record) -> str:
 
 
 def causes(record: Record) -> str:
-    """What is said of the cause of a mistake, in both dtypes."""
+    """Outcomes of the search for a mistake's cause, in both dtypes."""
     columns = [record[name]["figures"] for name in ("causes", "causes-float32") if name in record]
     outcomes = [name for name in columns[0]["outcomes"] if any(column["outcomes"][name] for column in columns)]
     return table(
@@ -141,7 +141,7 @@ def engines(record: Record) -> str:
 
 
 def suite(record: Record) -> str:
-    """What the bundled scenarios take."""
+    """Times of the bundled scenarios."""
     found = record["suite"]["figures"]
     return table(
         (f"{found['cases']} bundled cases", ""),
@@ -152,7 +152,7 @@ def suite(record: Record) -> str:
 
 
 def path(record: Record) -> str:
-    """What runs from a scenario's text to its report, today and at an earlier commit."""
+    """Functions, switches and calls from a scenario's text to its report, today and at an earlier commit."""
     found = record["path"]["figures"]
     rows = [
         (name, what, then, now, f"{now / then:.2f}")
@@ -163,11 +163,29 @@ def path(record: Record) -> str:
     return table(("scenario", "", f"commit `{found['commit']}`", "today", "ratio"), *rows)
 
 
+def why(record: Record) -> str:
+    """The evidence for the verdicts in one table: a question, the figures, the script that has them."""
+    mutated, named, broken = (record[name]["figures"] for name in ("mutants", "causes", "engine-mutants"))
+    checkers = ("ours", "torch gradcheck")
+    caught, alarms = ([mutated[key].get(checker, "") for checker in checkers] for key in ("caught", "alarms"))
+    right_lines, wrong_lines = (named["outcomes"][name] for name in ("right line", "named wrongly"))
+    noticed = f"Of {broken['mutants']} ways to break the engine, how many do the bundled scenarios notice?"
+    return table(
+        ("question", "gradcheck", "torch's checker", "script in `tests/bench`"),
+        (f"Of {mutated['mutants']} wrong backwards, how many FAIL?", *caught, "`mutants.py`"),
+        (f"Of {mutated['right']} right ones, how many FAIL?", *alarms, "`mutants.py`"),
+        (f"Of {named['mistakes']} mistakes, how many are named at the right line?", right_lines, "", "`causes.py`"),
+        ("… and how many at a wrong one?", wrong_lines, "", "`causes.py`"),
+        (f"Of {named['nonsense']} nonsense backwards, how many get a cause?", named["explained"], "", "`causes.py`"),
+        (noticed, broken["caught"], "", "`engine_mutants.py`"),
+    )
+
+
 TABLES: dict[str, Callable[[Record], str]] = {
     "mutants": mutants, "causes": causes, "engine-mutants": engine_mutants, "checkers": checkers, "engines": engines,
-    "suite": suite, "path": path,
+    "suite": suite, "path": path, "why": why,
 }  # fmt: skip
-"""What stands in the place of that name on a page."""
+"""The table that is drawn in the place of that name on a page."""
 PICTURES = {"checkers": "Ratios of the checkers' times", "engines": "Ratios of the engines' times"}
 """The chart above such a table, NAME.svg → what it shows."""
 
@@ -227,9 +245,10 @@ def pages(record: Record) -> dict[Path, str]:
         before = after = path.read_text(encoding="utf-8")
         for name in re.findall(r"^<!-- ([\w-]+) -->$", before, re.M):
             content = f"Not recorded yet: `python docs/examples/benchmarks.py {name}` measures it."
-            if name in record:
+            if name in record or name == "why":
+                machine = record["mutants" if name == "why" else name]["machine"]
                 picture = f"![{PICTURES[name]}](pictures/{name}.svg)\n\n" if name in PICTURES else ""
-                content = f"{picture}{TABLES[name](record)}\n\n{record[name]['machine']}."
+                content = f"{picture}{TABLES[name](record)}\n\n{machine}."
             place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- / -->)", re.S)
             after = place.sub(lambda found, content=content: f"{found[1]}{content}\n{found[2]}", after)
         if after != before or "<!-- / -->" in before:
@@ -243,7 +262,7 @@ def files(record: Record) -> dict[Path, str]:
 
 
 def main() -> None:
-    """Measure what is asked for, and draw all."""
+    """Measure the given benchmarks, and draw all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RUNS)}")
     parser.add_argument("--peers", default="", metavar="PYTHON", help="an interpreter with further engines")
