@@ -2,8 +2,12 @@
 
 - steps.svg: the error and the bar of the differences of tanh at every step, and the step that is taken
 - kink.svg: the slopes of relu and of tanh on both sides of 0, at every step
-- wrong.svg, wrong-narrow.svg: the screen of a wrong backward, on a wide terminal and as narrow as a phone
-- page.png: the page of a run in which it fails at several points; where Chromium is installed
+- wrong.svg, wrong-narrow.svg: the screen of README's wrong backward, on a wide terminal and as narrow as a phone
+- check.svg, check-narrow.svg: the screen of the tutorial's wrong layer
+- page.png, page-phone.png, page-print.png: the HTML report of a run with failures, on a desktop, a phone and on paper
+- home.png: the home page of the site
+
+PNG files need Chromium and Playwright, the home page mkdocs as well (`pip install -e ".[docs]"`).
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from charts import text
@@ -59,11 +64,11 @@ class Plot:
                 )
 
     def x(self, k: float) -> float:
-        """Where a step is."""
+        """The place of a step, across."""
         return LEFT + 20 + (k - USUAL[0]) / (USUAL[-1] - USUAL[0]) * (WIDTH - LEFT - 60)
 
     def y(self, share: float) -> float:
-        """Where a share of the height is."""
+        """The place of a share of the height."""
         return HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP - 10)
 
     def mark(self, share: float, label: str) -> None:
@@ -94,7 +99,7 @@ def scan(f: Callable[[np.ndarray], np.ndarray], at: float) -> Line:
 
 
 def steps() -> None:
-    """What every step says of tanh at 0.5, beside the truth."""
+    """The estimate of tanh's derivative at 0.5 from every step, with the true error."""
     looked, truth = scan(np.tanh, 0.5), 1 - math.tanh(0.5) ** 2
     noise = np.array([np.finfo(float).eps * math.tanh(0.5)])
     found = derivative_of(looked, noise)
@@ -141,50 +146,90 @@ def kink() -> None:
     plot.write("kink.svg")
 
 
-def run(folder: Path, more: str, *arguments: str, columns: int = 100) -> str:
-    """What the command prints of README's own example, with `more` keys of the scenario, in a folder of its own."""
+def example(page: str, title: str) -> str:
+    """The text of a page's block with a title."""
     from pages import blocks
 
-    example = next(block for block in blocks("README.md") if block.options.get("title") == "own.grad.yaml")
-    (folder / "own.grad.yaml").write_text(example.text + more, encoding="utf-8")
-    command = [sys.executable, str(ROOT / "cli.py"), "run", "own.grad.yaml", "--allow-code", *arguments]
-    environment = os.environ | {"COLUMNS": str(columns)}
+    return next(block for block in blocks(page) if block.options.get("title") == title).text
+
+
+def printed(folder: Path, *arguments: str, columns: int = 100) -> str:
+    """The output of a gradcheck command in a folder."""
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, env=environment
+        [sys.executable, str(ROOT / "cli.py"), *arguments],
+        cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": str(columns)},
     ).stdout  # fmt: skip
 
 
-def page() -> None:
-    """The page of that example in two precisions, beside scenarios that pass."""
+def report(folder: Path) -> Path:
+    """The HTML report of README's example in two precisions, next to scenarios that pass."""
+    (folder / "specs").mkdir()
+    for name in ("apply", "backward-rules", "context"):
+        shutil.copy(ROOT / "specs" / "documents" / f"{name}.grad.yaml", folder / "specs")
+    more = "    matrix: {dtype: [float32, float64]}\n    tags: [example]\n"
+    (folder / "own.grad.yaml").write_text(example("README.md", "own.grad.yaml") + more, encoding="utf-8")
+    printed(folder, "run", "own.grad.yaml", "--allow-code", "specs", "--report", "html:page.html")
+    return folder / "page.html"
+
+
+def site(folder: Path) -> Path | None:
+    """The home page of the site, built in a folder; None without mkdocs."""
+    command = [sys.executable, "-m", "mkdocs", "build", "-q", "-d", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, check=False, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
+    return folder / "index.html" if built.returncode == 0 else None
+
+
+PHONE, DESKTOP = (390, 844), (1280, 860)
+
+
+def photographs() -> None:
+    """Pictures of pages, by Chromium."""
     from playwright.sync_api import sync_playwright
 
-    more = "    matrix: {dtype: [float32, float64]}\n    tags: [example]\n"
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
-        (Path(folder) / "specs").mkdir()
-        for name in ("apply", "backward-rules", "context"):
-            shutil.copy(ROOT / "specs" / "documents" / f"{name}.grad.yaml", Path(folder) / "specs")
-        run(Path(folder), more, "specs", "--report", "html:page.html")
         browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        shown = browser.new_page(viewport={"width": 1024, "height": 860}, color_scheme="light")
-        shown.goto((Path(folder) / "page.html").as_uri())
-        shown.screenshot(path=HERE / "page.png")
+
+        def take(page: Path, name: str, size: tuple[int, int], media: Literal["print", "screen"] = "screen") -> None:
+            shown = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme="light")
+            shown.emulate_media(media=media)
+            shown.goto(page.as_uri())
+            shown.screenshot(path=HERE / name)
+
+        page = report(Path(folder))
+        take(page, "page.png", (1024, 860))
+        take(page, "page-phone.png", PHONE)
+        take(page, "page-print.png", (794, 1123), "print")  # A4 at 96 dots an inch
+        if home := site(Path(folder) / "site"):
+            take(home, "home.png", DESKTOP)
 
 
-def screen(name: str, columns: int) -> None:
-    """What the command shows of README's own example, on a terminal of so many columns."""
+def screen(name: str, columns: int, folder: Path, *arguments: str) -> None:
+    """The screen of a gradcheck command in a folder, on a terminal of some columns."""
     from rich.console import Console
     from rich.text import Text
 
-    with tempfile.TemporaryDirectory() as folder:
-        shown = run(Path(folder), "", "--format", "rich", "--color", "always", columns=columns)
+    shown = printed(folder, *arguments, "--format", "rich", "--color", "always", columns=columns)
     panel = from_panel(shown.splitlines())
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         console = Console(record=True, width=columns, file=nowhere, color_system="truecolor", force_terminal=True)
         console.print(Text.from_ansi("\n".join(panel)))
-        drawn = console.export_svg(title="gradcheck run own.grad.yaml --allow-code")
+        drawn = console.export_svg(title=f"gradcheck {' '.join(arguments)}")
     drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.S)  # fonts are not fetched from elsewhere
     drawn = re.sub(r"terminal-\d+", "terminal", drawn)
     (HERE / name).write_text("\n".join(line.rstrip() for line in drawn.splitlines()) + "\n", encoding="utf-8")
+
+
+def screens() -> None:
+    """The screens of README's and of the tutorial's wrong backward, wide and narrow."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "own.grad.yaml").write_text(example("README.md", "own.grad.yaml"), encoding="utf-8")
+        (folder / "own").mkdir()
+        (folder / "own" / "layers.py").write_text(example("docs/tutorial.md", "own/layers.py"), encoding="utf-8")
+        for suffix, columns in (("", 100), ("-narrow", 52)):
+            screen(f"wrong{suffix}.svg", columns, folder, "run", "own.grad.yaml", "--allow-code")
+            layer, inputs = "own.layers:SwiGLU", ("-i", "a=3x4", "-i", "b=3x4")
+            screen(f"check{suffix}.svg", columns, folder, "check", layer, *inputs)
 
 
 def from_panel(lines: Iterable[str]) -> list[str]:
@@ -196,7 +241,6 @@ def from_panel(lines: Iterable[str]) -> list[str]:
 if __name__ == "__main__":
     steps()
     kink()
-    screen("wrong.svg", 100)
-    screen("wrong-narrow.svg", 52)
+    screens()
     if shutil.which("chromium"):
-        page()
+        photographs()
