@@ -67,7 +67,7 @@ class Recordable(Computed, Protocol):
         """The call at some arrays; None if there is none."""
 
 
-class Words(NamedTuple):
+class FrameworkWords(NamedTuple):
     """How messages speak of a framework."""
 
     framework: str
@@ -111,7 +111,7 @@ class Backend(Protocol):
     """The class, or the classes, of what holds parameters."""
     packages: tuple[str, ...] = ()
     """The top-level packages whose code and layers are not the user's."""
-    words: Words
+    words: FrameworkWords
     documents: str = ""
     """Whose documents say what a backward must return, if any are known."""
     lacks_kernel: re.Pattern[str] = re.compile("(?!)")
@@ -297,7 +297,7 @@ Where it has a version, as ``paddle@3.0.0``, it is a release in an environment o
 """
 
 
-PACKAGES = frozenset(package for row in BACKENDS.values() for package in row.packages)
+FRAMEWORK_PACKAGES = frozenset(package for row in BACKENDS.values() for package in row.packages)
 """The top-level packages of all frameworks of the table."""
 
 
@@ -308,7 +308,7 @@ def installed_rows() -> dict[str, BackendRow]:
     return {entry.name: entry.load() for entry in entry_points_of("gradcheck.backends")}
 
 
-def row_of(name: str) -> BackendRow | None:
+def find_row(name: str) -> BackendRow | None:
     """The row of a backend; None if there is none of that name."""
     kind = kind_of(name)
     return BACKENDS.get(kind) or installed_rows().get(kind)
@@ -316,7 +316,7 @@ def row_of(name: str) -> BackendRow | None:
 
 def backend_row(name: str) -> BackendRow:
     """The row of a backend. Raises KeyError: there is none of that name."""
-    row = row_of(name)
+    row = find_row(name)
     if row is None:
         raise KeyError(name)
     return row

@@ -24,9 +24,9 @@ from packaging.version import InvalidVersion, Version
 from gradcheck.backends.base import (
     BACKENDS,
     backend_row,
+    find_row,
     kind_of,
     missing,
-    row_of,
     version_of,
     without_our_paths,
 )
@@ -157,11 +157,11 @@ def name_problem(backend: str) -> str:
     """What is wrong with the name of a backend, in one line; empty if nothing is. The version must
     be exact."""
     kind, at, wanted = backend.partition("@")
-    if row_of(kind) is None or not at:
+    if find_row(kind) is None or not at:
         joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
         known = f"the backends are {', '.join(BACKENDS)}"
         meant = f"did you mean {joined[1]}@{joined[2]}?" if joined else hint(kind, BACKENDS, known)
-        return "" if row_of(kind) else f"there is no backend {backend!r}; {meant}"
+        return "" if find_row(kind) else f"there is no backend {backend!r}; {meant}"
     if kind not in DISTRIBUTIONS:
         return f"{kind} has no versions to choose from: write {kind} for the one that is installed"
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gradcheck.backends.base import Array, Backend, Refusal, Tensor, Words
+from gradcheck.backends.base import Array, Backend, FrameworkWords, Refusal, Tensor
 from gradcheck.support.foreign import text_of
 
 REFUSED = re.compile(
@@ -92,7 +92,7 @@ class PaddleApi(Backend):
         return self.paddle.as_strided(tensor, shape, strides)
 
 
-PADDLE_WORDS = Words(
+PADDLE_WORDS = FrameworkWords(
     framework="Paddle",
     layer="PyLayer",
     module="nn.Layer",

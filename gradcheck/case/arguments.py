@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcheck.backends.base import (
     BACKENDS,
-    PACKAGES,
+    FRAMEWORK_PACKAGES,
     Array,
     Backend,
     is_differentiable,
@@ -71,7 +71,7 @@ def libraries_of(value: Any) -> set[str]:
     else:
         cls = value if inspect.isclass(value) else type(value)
         found = {package_of(base) for base in cls.__mro__}
-    return found & PACKAGES
+    return found & FRAMEWORK_PACKAGES
 
 
 def referred(function: Any) -> set[str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from gradcheck.backends.base import PACKAGES
+from gradcheck.backends.base import FRAMEWORK_PACKAGES
 
-CLOSED = sys.stdlib_module_names | PACKAGES | {"numpy"}
+CLOSED = sys.stdlib_module_names | FRAMEWORK_PACKAGES | {"numpy"}
 """Packages of which no function refers to what a user has made, wherever they are installed."""
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from gradcheck.backends.base import PACKAGES, Backend
+from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend
 from gradcheck.case.naming import is_file
 from gradcheck.support.pyproject import roots
 from gradcheck.support.suggest import hint
@@ -146,7 +146,7 @@ def new_namespace(backend: Backend) -> Namespace:
 Frame = tuple[str, int]
 """A file and a line of it."""
 
-LIBRARIES = PACKAGES | {"cupy", "decorator", "numpy", "scipy"}
+LIBRARIES = FRAMEWORK_PACKAGES | {"cupy", "decorator", "numpy", "scipy"}
 """Installed packages in which nobody looks for a mistake in a layer; Paddle wrapped its functions
 by `decorator`."""
 IMPORTING = "<frozen importlib"
@@ -229,7 +229,7 @@ def raised_by_scenario(path: str, error: BaseException) -> bool:
     importing = bool(frames) and frames[-1].f_code.co_filename.startswith(IMPORTING)
     if hasattr(error, "frames_of_rank") or isinstance(error, ImportError) or importing:
         return True
-    engine = any(package_of_frame(frame) in PACKAGES for frame in frames)
+    engine = any(package_of_frame(frame) in FRAMEWORK_PACKAGES for frame in frames)
     return engine or any(file == path or is_users(file) for file, _ in frames_of(error))
 
 
@@ -241,7 +241,10 @@ def package_of_frame(frame: FrameType) -> str:
 def phase_of(error: BaseException) -> str:
     """``backward`` if the error was raised while gradients were taken, else ``forward``."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        public = package_of_frame(frame) in PACKAGES and frame.f_code.co_name in GRADIENT_FUNCTIONS
+        public = (
+            package_of_frame(frame) in FRAMEWORK_PACKAGES
+            and frame.f_code.co_name in GRADIENT_FUNCTIONS
+        )
         if public or frame.f_globals.get("__name__") == GRADIENT_MODULE:
             return "backward"
     return "forward"
