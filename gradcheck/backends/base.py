@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -285,6 +285,10 @@ BACKENDS: dict[str, BackendRow] = {
         "gradcheck.backends.bundled:BundledBackend", ("cupy", "gpu"), ("cupy", "pylayer"), "cupy",
         ("cupy", "cupy-cuda12x", "cupy-cuda13x"), ENGINE, False,
     ),
+    "torch": BackendRow(
+        "gradcheck.backends.torch:TorchBackend", (), ("torch",), "torch",
+        ("torch",), ("torch", *ENGINE), False, ("torch", "functorch"),
+    ),
     "paddle": BackendRow(
         "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddle",
         ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False, ("paddle",),
@@ -389,6 +393,12 @@ def is_differentiable(array: Array) -> bool:
 def package_of(value: Any) -> str:
     """The top-level package that a class or function says it is from; empty if it does not say."""
     return str(getattr(value, "__module__", None) or "").partition(".")[0]
+
+
+def folders_of(packages: Iterable[str]) -> list[str]:
+    """The folders of those of some packages that are installed. Nothing is imported."""
+    specs = [find_spec(package) for package in sorted(packages)]
+    return [folder for spec in specs if spec for folder in spec.submodule_search_locations or ()]
 
 
 def without_our_paths() -> dict[str, str]:
