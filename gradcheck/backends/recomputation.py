@@ -107,6 +107,8 @@ class Recomputation:
         if found.leaks and not self.uses_numpy:
             self.uses_numpy = True
             return self.recording(inputs, perturbation, own, lines)
+        # The forward has now been seen; but one that raises where NumPy code is recorded has not.
+        self.forward.was_watched |= found.error is None and not own
         return found
 
     # ----------------------------------------------------------------- forward or vjp

@@ -7,11 +7,12 @@ leave this file.
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -22,18 +23,12 @@ import pylayer
 from gradcheck.backends.base import Cotangents, Spot, is_differentiable
 from pylayer.tape.grad_mode import enable_grad
 from pylayer.tape.graph import Node, Output
-from pylayer.tape.node import (
-    OpNode,
-    PackedSaved,
-    SeveralOutputs,
-    apply_rule,
-    parent_of,
-    unbroadcast,
-)
+from pylayer.tape.node import OpNode, apply_rule, parent_of, unbroadcast
 from pylayer.tape.vjp import Row, Vjp, raw_ops
-from pylayer.tensor.array import XP, Array, to_numpy
+from pylayer.tensor.array import XP, Array, in_order, quietly, to_numpy
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import Watch, watched
+from pylayer.watch.casts import casts
 from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
 
 NARROW = {
@@ -46,6 +41,8 @@ NARROW = {
 Perturbation = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's
 number on the tape, or -1 where nothing is recorded."""
+STEP_FUNCTIONS = {"floor", "ceil", "trunc", "round", "sign"}
+"""Operations whose floating results are choices."""
 VjpRule = tuple[Vjp, Sequence[Any], Sequence[int] | None]
 """The vjp of an input, what it reads, and the input's shape."""
 
@@ -55,13 +52,17 @@ class Step:
     """One operation of a recording."""
 
     name: str
+    op: Row
+    arguments: Sequence[Any]
+    """What its kernel was given."""
     values: list[Array]
     """Its outputs."""
+    is_list: bool
+    """Whether its rules take the outputs as a list."""
     first: int
     """The number of the first of them."""
     edges: list[int]
     """The numbers of its inputs, -1 for a constant."""
-    node: OpNode
     spot: Spot | None
     called: Spot | None
     """Where the user's code calls the function that the spot is in, if it does."""
@@ -70,8 +71,13 @@ class Step:
     def rules(self) -> list[VjpRule]:
         """The rules of its inputs, which read values in double precision; that of a list comes once
         for each of its items."""
-        rows = zip(self.node.op.vjps, self.node.plain_values(), self.node.shapes)  # noqa: B905
-        return [(vjp, [*map(widened, values)], shape) for vjp, values, shape in rows]
+        out = self.values if self.is_list else self.values[0]
+        rules: list[VjpRule] = []
+        inputs = self.op.inputs_in(self.arguments)
+        for k, (vjp, edge, value) in enumerate(zip(self.op.vjps, self.edges, inputs)):  # noqa: B905
+            read = () if edge < 0 else vjp.pick(*self.arguments, out, k)
+            rules.append((vjp, [*map(widened, read)], getattr(value, "shape", ())))
+        return rules
 
     def pull(self, cotangents: Cotangents) -> list[tuple[int, int, Array]]:
         """The cotangents of its inputs, each with its position and number, in double precision.
@@ -87,7 +93,7 @@ class Step:
 
     def given(self, cotangents: Cotangents) -> Any:
         """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
-        if not isinstance(self.node, SeveralOutputs):
+        if not self.is_list:
             return cotangents[0]
         return [
             widened(np.zeros_like(v)) if c is None else c
@@ -109,18 +115,37 @@ class Step:
         """
         vjp, saved, shape = self.rules[position]
         read = {**dict(zip(vjp.reads, saved, strict=False)), **values}
-        if self.node.op.arguments == tuple(values) and "out" in read:
-            read["out"] = self.node.op.kernels[np.ndarray](*values.values())
+        if self.op.arguments == tuple(values) and "out" in read:
+            read["out"] = self.op.kernels[np.ndarray](*values.values())
         return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], shape)
 
     def again(self, cotangent: Array) -> Array | None:
         """The operation itself on a cotangent in place of its first input; None where it fails."""
         arguments = self.operands
-        rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
+        rest = {name: arguments[name] for name in self.op.arguments[1:] if name in arguments}
         try:
-            return self.node.op.kernels[np.ndarray](cotangent, **rest)
+            return self.op.kernels[np.ndarray](cotangent, **rest)
         except (ValueError, TypeError, IndexError):
             return None
+
+    def repeated(self, arrays: Sequence[Array], perturbation: Perturbation | None) -> Step:
+        """The same operation on other values, by number. What it chose is as it was."""
+        inputs = self.op.inputs_in(self.arguments)
+        for k, edge in enumerate(self.edges):
+            if edge >= 0:
+                inputs[k] = arrays[edge]
+        arguments = self.op.with_inputs(self.arguments, inputs)
+        fresh: list[Array | None] = []
+        out = quietly(self.op.kernels[np.ndarray], arguments)
+        for known, value in zip(self.values, outputs_of(out), strict=True):
+            if chooses(self.name, known):
+                fresh.append(None)
+            else:
+                fresh.append(np.asarray(value) if self.op.view else in_order(np.asarray(value)))
+        if perturbation is not None:
+            perturb_outputs(perturbation, self.op, fresh, inputs, self.first)
+        values = [k if v is None else v for k, v in zip(self.values, fresh, strict=True)]
+        return replace(self, arguments=arguments, values=values)
 
 
 def pulled(vjp: Vjp, given: Any, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
@@ -211,6 +236,7 @@ class Recording(Watch):
         backwards: bool,
     ) -> None:
         self.lines, self.perturbation, self.backwards = lines, perturbation, backwards
+        self.leaves_casts_out = casts.left_out is not None
         self.numbers: dict[tuple[Any, int], int] = {}
         """By node and the place of the output among the node's. Outputs of PyLayers that keep their
         backward have the number of what they are made by."""
@@ -243,6 +269,42 @@ class Recording(Watch):
         last = max(self.ends) if self.ends and min(self.ends) >= 0 else len(self.arrays)
         self.leaks = [text for at, text in self.taken_out if last >= at]
 
+    def replayed(
+        self, inputs: Sequence[Array], perturbation: Perturbation | None = None
+    ) -> Recording:
+        """The same operations on other inputs, and nothing of the user's code.
+
+        What was chosen on the way, and what does not depend on the inputs, is as it was.
+        """
+        again = copy.copy(self)
+        again.arrays, again.steps = list(inputs), []
+        before, casts.left_out = casts.left_out, set() if self.leaves_casts_out else None
+        try:
+            for step in self.steps:
+                again.steps.append(step.repeated(again.arrays, perturbation))
+                again.arrays += again.steps[-1].values
+        finally:
+            casts.left_out = before
+        again.outputs = [
+            again.arrays[end] if end >= 0 else out
+            for end, out in zip(self.ends, self.outputs, strict=True)
+        ]
+        return again
+
+    @functools.cached_property
+    def replays(self) -> bool:
+        """Whether a replay on the same inputs gives the same values, bit by bit.
+
+        It does not where memory was written into that an operation reads, or where a kernel draws
+        random numbers.
+        """
+        try:
+            again = self.replayed(self.arrays[: self.inputs])
+        except Exception:  # a kernel of another array module, say
+            return False
+        pairs = zip([*self.arrays, *self.outputs], [*again.arrays, *again.outputs], strict=True)
+        return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs)
+
     def number_of(self, parent: Any) -> int:
         """The number of the value that a gradient goes to; -1 where there is none."""
         key = (parent.parents[0], parent.index) if type(parent) is Output else (parent, 0)
@@ -263,8 +325,9 @@ class Recording(Watch):
             self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), spot))
 
     # ----------------------------------------------------------------- what the engine tells
-    def made(self, node: Node, out: Any) -> None:
+    def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         assert isinstance(node, OpNode)
+        op = node.op
         edges = [self.number_of(parent) for parent in node.parents]
         if max(edges, default=-1) < 0:
             return
@@ -272,15 +335,16 @@ class Recording(Watch):
         (spot, called), first = self.spots(), len(self.arrays)
         inputs = [self.arrays[edge] if edge >= 0 else None for edge in edges]
         if self.perturbation is not None:
-            perturb_outputs(self.perturbation, node.op, values, inputs, first)
+            perturb_outputs(self.perturbation, op, values, inputs, first)
         values = list(map(to_numpy, values))
         if not is_differentiable(values[0]):
-            name = f"{node.op.name} to integers"
-            self.decisions.append(Decision(name, node.op.inputs, inputs, edges, first, spot))
+            name = f"{op.name} to integers"
+            self.decisions.append(Decision(name, op.inputs, inputs, edges, first, spot))
             return
         for k in range(len(values)):
             self.numbers[node, k] = first + k
-        self.steps.append(Step(node.op.name, values, first, edges, node, spot, called))
+        is_list = type(out) is list
+        self.steps.append(Step(op.name, op, arguments, values, is_list, first, edges, spot, called))
         self.arrays += values
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
@@ -320,15 +384,10 @@ class PerturbingWatch(Watch):
     leaks: list[str]
     """What handed values to code outside of the graph is added to these."""
 
-    def made(self, node: Node, out: Any) -> None:
-        if self.perturbation is None:
-            return
-        assert isinstance(node, OpNode)
-        read: list[Any] = []
-        if type(node.saved) is not PackedSaved:  # unpacking would run hooks of the user's
-            made = set(map(id, outputs_of(out)))  # outputs that are saved as well were not read
-            read = [v for values in node.values() for v in values if id(v) not in made]
-        perturb_outputs(self.perturbation, node.op, out, read)
+    def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
+        if self.perturbation is not None:
+            assert isinstance(node, OpNode)
+            perturb_outputs(self.perturbation, node.op, out, node.op.inputs_in(arguments))
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
@@ -355,7 +414,7 @@ class Reaching(Watch):
             elif isinstance(value, Tensor) and value.is_leaf and not value.stop_gradient:
                 self.leaves[id(value)] = value
 
-    def made(self, node: Node, out: Any) -> None:
+    def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         self.note(node.parents)
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
@@ -368,6 +427,11 @@ class Reaching(Watch):
 def operand_arrays(inputs: Sequence[Any]) -> list[Any]:
     """The arrays of Tensors among the arguments of an operation; others unchanged."""
     return [getattr(value, "array", value) for value in inputs]
+
+
+def chooses(name: str, out: Array) -> bool:
+    """Whether an output of an operation is a choice: a truth, an integer, a step."""
+    return out.dtype.kind in "biu" or name in STEP_FUNCTIONS
 
 
 def outputs_of(out: Any) -> list[Any]:

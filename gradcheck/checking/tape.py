@@ -40,6 +40,8 @@ class Tape:
         recording: the call.
         choices: what was chosen on the way, in order; see `gradcheck.checking.precision`.
         dead: the numbers of outputs of operations that nothing is pulled back through.
+        rounds_constants: whether operations round that are not on it, as they do not depend on the
+            inputs.
     """
 
     def __init__(
@@ -47,8 +49,10 @@ class Tape:
         recording: Recording,
         choices: Sequence[Array] = (),
         dead: frozenset[int] = frozenset(),
+        rounds_constants: bool = False,
     ) -> None:
         self.recording, self.choices, self.dead = recording, choices, dead
+        self.rounds_constants = rounds_constants
         self.outputs = recording.outputs
         """The outputs that claim a gradient, in order."""
         self.independent = bool(recording.layers)
@@ -62,6 +66,11 @@ class Tape:
         empty if it is."""
         self.walks = 0.0
         """How often it was walked over, or the like was done."""
+
+    @cached_property
+    def replays(self) -> bool:
+        """Whether perturbed runs of the call can be computed without the user's code."""
+        return not self.rounds_constants and self.recording.replays
 
     @cached_property
     def coarsest(self) -> float:

@@ -128,7 +128,7 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
     """The result of an operation, laid out in memory as NumPy's own result `like`."""
     memory = tensor.array[()]
     if isinstance(like, np.ndarray):
-        memory = np.empty_like(like, dtype=tensor.array.dtype, subok=False)
+        memory = like.astype(tensor.array.dtype, subok=False)
         memory[...] = tensor.array
     if not is_live(memory.dtype) or (tensor._stop_gradient and recording_all()):
         return constant(memory, session)

@@ -29,6 +29,7 @@ from pylayer.watch.numpy_array import Dispatched, RecordedArray, gathered, plain
 from pylayer.watch.numpy_dispatch import (
     FUNCTIONS,
     METHODS,
+    OPERATIONS,
     UFUNCS,
     Rule,
     Unruled,
@@ -148,6 +149,8 @@ UFUNCS |= {
     np.degrees: one(ops.rad2deg),
     np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, y).astype(dtype)),
 }
+OPERATIONS |= {row.kernels[np.ndarray]: row for row in OPS.values() if row.differentiable}
+OPERATIONS |= {np.negative: OPS["neg"], np.exp: OPS["exp"], np.matmul: OPS["matmul"]}
 
 
 # --------------------------------------------------------------------------- methods of ufuncs
