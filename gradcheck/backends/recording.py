@@ -12,7 +12,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -24,8 +24,10 @@ from gradcheck.backends.base import Cotangents, Spot, is_differentiable
 from pylayer.tape.grad_mode import enable_grad
 from pylayer.tape.graph import Node, Output
 from pylayer.tape.node import OpNode, apply_rule, parent_of, unbroadcast
+from pylayer.tape.op import Op
 from pylayer.tape.vjp import Row, Vjp, raw_ops
-from pylayer.tensor.array import XP, Array, in_order, quietly, to_numpy
+from pylayer.tensor.array import XP, Array, to_numpy
+from pylayer.tensor.array import quietly as quietly
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import Watch, watched
 from pylayer.watch.casts import casts
@@ -52,7 +54,7 @@ class Step:
     """One operation of a recording."""
 
     name: str
-    op: Row
+    op: Op
     arguments: Sequence[Any]
     """What its kernel was given."""
     values: list[Array]
@@ -84,12 +86,12 @@ class Step:
 
         Constants have none.
         """
-        given = self.given(cotangents)
-        return [
-            (k, edge, pulled(vjp, given, values, shape))
-            for k, (edge, (vjp, values, shape)) in enumerate(zip(self.edges, self.rules))  # noqa: B905
-            if edge >= 0
-        ]
+        given = self.given(cotangents) if self.is_list else cotangents[0]
+        found = []
+        for k, (edge, rule) in enumerate(zip(self.edges, self.rules, strict=True)):
+            if edge >= 0:
+                found.append((k, edge, pulled(given, *rule)))
+        return found
 
     def given(self, cotangents: Cotangents) -> Any:
         """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
@@ -117,7 +119,7 @@ class Step:
         read = {**dict(zip(vjp.reads, saved, strict=False)), **values}
         if self.op.arguments == tuple(values) and "out" in read:
             read["out"] = self.op.kernels[np.ndarray](*values.values())
-        return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], shape)
+        return pulled(self.given(cotangents), vjp, [read[name] for name in vjp.reads], shape)
 
     def again(self, cotangent: Array) -> Array | None:
         """The operation itself on a cotangent in place of its first input; None where it fails."""
@@ -130,29 +132,27 @@ class Step:
 
     def repeated(self, arrays: Sequence[Array], perturbation: Perturbation | None) -> Step:
         """The same operation on other values, by number. What it chose is as it was."""
-        inputs = self.op.inputs_in(self.arguments)
-        for k, edge in enumerate(self.edges):
-            if edge >= 0:
-                inputs[k] = arrays[edge]
+        inputs = [arrays[edge] if edge >= 0 else None for edge in self.edges]
         arguments = self.op.with_inputs(self.arguments, inputs)
-        fresh: list[Array | None] = []
-        out = quietly(self.op.kernels[np.ndarray], arguments)
-        for known, value in zip(self.values, outputs_of(out), strict=True):
+        values = outputs_of(self.op.kernels[np.ndarray](*arguments))
+        for k, known in enumerate(self.values):
             if chooses(self.name, known):
-                fresh.append(None)
+                values[k] = known
             else:
-                fresh.append(np.asarray(value) if self.op.view else in_order(np.asarray(value)))
-        if perturbation is not None:
-            perturb_outputs(perturbation, self.op, fresh, inputs, self.first)
-        values = [k if v is None else v for k, v in zip(self.values, fresh, strict=True)]
-        return replace(self, arguments=arguments, values=values)
+                values[k] = np.asarray(values[k], order=None if self.op.view else "C")
+                if perturbation is not None:
+                    perturb_outputs(perturbation, self.op, values[k], inputs, self.first + k)
+        return Step(
+            self.name, self.op, arguments, values, self.is_list, self.first, self.edges, None, None
+        )
 
 
-def pulled(vjp: Vjp, given: Any, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
+def pulled(given: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
     """What a rule makes of the cotangent of the output, summed to the shape of the input."""
     ops = raw_ops[np.ndarray]
     gradient = np.asarray(apply_rule(vjp, given, ops, values))
-    if not bool(np.isfinite(gradient).all()):
+    # The ufunc's own method: every edge of every walk comes here.
+    if not np.logical_and.reduce(np.isfinite(gradient), axis=None):
         gradient = without_flow(gradient, given)
     if shape is not None and gradient.shape != tuple(shape):
         gradient = unbroadcast(ops, gradient, tuple(shape))
@@ -280,9 +280,10 @@ class Recording(Watch):
         again.arrays, again.steps = list(inputs), []
         before, casts.left_out = casts.left_out, set() if self.leaves_casts_out else None
         try:
-            for step in self.steps:
-                again.steps.append(step.repeated(again.arrays, perturbation))
-                again.arrays += again.steps[-1].values
+            with np.errstate(all="ignore"):
+                for step in self.steps:
+                    again.steps.append(step.repeated(again.arrays, perturbation))
+                    again.arrays += again.steps[-1].values
         finally:
             casts.left_out = before
         again.outputs = [
@@ -327,6 +328,7 @@ class Recording(Watch):
     # ----------------------------------------------------------------- what the engine tells
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         assert isinstance(node, OpNode)
+        assert isinstance(node.op, Op)
         op = node.op
         edges = [self.number_of(parent) for parent in node.parents]
         if max(edges, default=-1) < 0:
@@ -387,6 +389,7 @@ class PerturbingWatch(Watch):
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
             assert isinstance(node, OpNode)
+            assert isinstance(node.op, Op)
             perturb_outputs(self.perturbation, node.op, out, node.op.inputs_in(arguments))
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:

@@ -265,6 +265,8 @@ class Point:
         changing results."""
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
+        self.last_by_tape: tuple[Array | None, list[Array]] = None, []
+        """The last cotangent that `by_tape` was asked for, and its gradients."""
         self.recording: Tape | None = None
         """The recorded forward, if that was the first look."""
         self.searches = False
@@ -509,7 +511,10 @@ class Point:
     def by_tape(self, cotangent: Array) -> list[Array]:
         """The gradients of the moved inputs by the tape."""
         assert self.tape is not None
-        return self.those_moved(self.tape.gradient(self.outputs.split(cotangent)))
+        if self.last_by_tape[0] is not cotangent:
+            taped = self.tape.gradient(self.outputs.split(cotangent))
+            self.last_by_tape = cotangent, self.those_moved(taped)
+        return self.last_by_tape[1]
 
     def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
         """The tape's gradients of the moved inputs where an iteration that stopped by a comparison

@@ -6,6 +6,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import repeat
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -174,8 +176,9 @@ class Tape:
         self.walks += 1
         with np.errstate(all="ignore"):
             for step in reversed(self.recording.steps):
-                given = [pending.pop(step.first + k, None) for k in range(len(step.values))]
-                if step.first in self.dead or all(g is None for g in given):
+                numbers = range(step.first, step.first + len(step.values))
+                given = [*map(pending.pop, numbers, repeat(None))]
+                if step.first in self.dead or all(map(is_, given, repeat(None))):
                     continue
                 pulled = list(step.pull(given))
                 yield step, given, pulled

@@ -121,6 +121,24 @@ class Op(Row):
             current_observer.get().made(node, raw, out)
         return node
 
+    def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
+        """The arguments that must be Tensors, or numbers beside one."""
+        if self.many:
+            return list(arguments[0])
+        return list(map(arguments.__getitem__, self.positions))
+
+    def with_inputs(self, arguments: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """The arguments with others in their places, where one is not None."""
+        found = places = list(arguments)
+        positions: Sequence[int] = self.positions
+        if self.many:
+            found[0] = places = list(found[0])
+            positions = range(len(places))
+        for position, value in zip(positions, inputs, strict=True):
+            if value is not None:
+                places[position] = value
+        return found
+
     def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], Sequence[Any], Any]:
         """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and
         the arrays' type."""

@@ -101,6 +101,8 @@ class Row:
 
     apply: Function
     """The general call, all arguments given in order."""
+    result: Function
+    """The Tensor of an output that is known, of the inputs, the arguments, their arrays and it."""
     recorded: Function
     """The node of a call, of where the gradients go, the arguments and the output."""
     pull: Function
@@ -137,19 +139,3 @@ class Row:
         self.view_gradient = view_gradient
         self.function: Function = self.apply
         OPS[name] = self
-
-    def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
-        """The arguments that must be Tensors, or numbers beside one."""
-        if self.many:
-            return list(arguments[0])
-        return list(map(arguments.__getitem__, self.positions))
-
-    def with_inputs(self, arguments: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        """The arguments with others in their places."""
-        found = list(arguments)
-        if self.many:
-            found[0] = list(inputs)
-            return found
-        for position, value in zip(self.positions, inputs, strict=True):
-            found[position] = value
-        return found

@@ -30,6 +30,7 @@ from pylayer.watch.numpy_dispatch import (
     FUNCTIONS,
     METHODS,
     OPERATIONS,
+    REDUCTIONS,
     UFUNCS,
     Rule,
     Unruled,
@@ -149,7 +150,11 @@ UFUNCS |= {
     np.degrees: one(ops.rad2deg),
     np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, y).astype(dtype)),
 }
-OPERATIONS |= {row.kernels[np.ndarray]: row for row in OPS.values() if row.differentiable}
+for _row in OPS.values():
+    _kernel = _row.kernels[np.ndarray]
+    if _row.differentiable and isinstance(_kernel, np.ufunc):
+        OPERATIONS[_kernel] = _row
+REDUCTIONS |= {np.sum: OPS["sum"], np.mean: OPS["mean"], np.max: OPS["max"], np.min: OPS["min"]}
 OPERATIONS |= {np.negative: OPS["neg"], np.exp: OPS["exp"], np.matmul: OPS["matmul"]}
 
 
@@ -381,6 +386,12 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return total
 
 
+def _outer_product(a: Any, b: Any) -> Any:
+    dtype = np.result_type(*plain((a, b)))
+    column = shapes.reshape(as_tensor(a, dtype), [-1, 1])
+    return ops.multiply(column, shapes.reshape(as_tensor(b, dtype), [1, -1]))
+
+
 def _concatenate(arrays: Any, axis: Any = 0) -> Any:
     items = [np.ravel(gathered(v)) if axis is None else gathered(v) for v in arrays]
     common = np.result_type(*plain(items))
@@ -481,6 +492,7 @@ FUNCTIONS |= {
     np.interp: _interp,
     np.dot: _dot,
     np.inner: _inner,
+    np.outer: _outer_product,
     np.einsum: _einsum,
     np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)),
     np.convolve: _convolve,
