@@ -134,14 +134,16 @@ class Step:
         """The same operation on other values, by number. What it chose is as it was."""
         inputs = [arrays[edge] if edge >= 0 else None for edge in self.edges]
         arguments = self.op.with_inputs(self.arguments, inputs)
-        values = outputs_of(self.op.kernels[np.ndarray](*arguments))
+        out = self.op.kernels[np.ndarray](*arguments)
+        values = list(out) if self.is_list else [out]
+        order: Any = None if self.op.view else "C"
         for k, known in enumerate(self.values):
             if chooses(self.name, known):
                 values[k] = known
-            else:
-                values[k] = np.asarray(values[k], order=None if self.op.view else "C")
-                if perturbation is not None:
-                    perturb_outputs(perturbation, self.op, values[k], inputs, self.first + k)
+                continue
+            values[k] = value = np.asarray(values[k], order=order)
+            if perturbation is not None and is_fresh(self.name, value, inputs):
+                perturbation(self.name, value, self.first + k)
         return Step(
             self.name, self.op, arguments, values, self.is_list, self.first, self.edges, None, None
         )
@@ -173,8 +175,10 @@ def without_flow(gradient: Array, given: Any) -> Array:
 
 def widened(value: Any) -> Any:
     """Arrays in double precision, on the host, and dtypes to cast to; anything else unchanged."""
+    if type(value) is np.ndarray:
+        return value.astype(in_double(value.dtype), copy=False)
     if type(value) in XP:
-        return to_numpy(value).astype(in_double(value.dtype), copy=False)
+        return widened(to_numpy(value))
     if type(value) in (list, tuple):
         return type(value)(widened(v) for v in value)
     if isinstance(value, np.dtype):
@@ -254,6 +258,8 @@ class Recording(Watch):
         """How many values there were, and what took one out."""
         self.leaks: Sequence[str] = ()
         """What took values out of the graph, which may have found their way into an output."""
+        self.uses_numpy = False
+        """Whether the call handed values to NumPy code."""
         self.error: Exception | None = None
         """What the call raised while it was recorded, if it did."""
         for number, tensor in enumerate(inputs):
@@ -452,12 +458,10 @@ def perturb_outputs(
 ) -> None:
     """Perturb the fresh outputs of an operation; `number` is that of the first on the tape.
 
-    An output that is one of the values `read`, or exactly widened from the first, is not fresh.
     None, a choice of which nothing is told, is not an output.
     """
-    known = {id(None), *map(id, read)}
     for k, value in enumerate(outputs_of(out)):
-        if id(value) in known or (read and op.name == "cast" and widens(value, read[0])):
+        if value is None or not is_fresh(op.name, value, read):
             continue
         host = to_numpy(value)
         if host is not value:
@@ -469,6 +473,12 @@ def perturb_outputs(
         perturbation(op.name, host, number + k if number >= 0 else -1)
         if host is not value and host.flags.writeable:
             value[...] = XP[type(value)].asarray(host)
+
+
+def is_fresh(name: str, out: Array, read: Sequence[Any]) -> bool:
+    """Whether an output of an operation is neither one of the values read nor exactly widened from
+    the first."""
+    return id(out) not in map(id, read) and not (read and name == "cast" and widens(out, read[0]))
 
 
 def widens(value: Array, read: Any) -> bool:
@@ -493,12 +503,13 @@ def recorded(
     found = Recording(inputs, lines, perturbation, backwards)
     outputs: Sequence[Tensor] = ()
     numpy_code = recording_numpy(numpy or Code(()), perturbation is None)
-    with watched(found) as moved, enable_grad(), numpy_code:
+    with watched(found) as moved, enable_grad(), numpy_code as session:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
             found.error = problem
         found.end(outputs)
+        found.uses_numpy = session.is_used
     return found, bool(moved)
 
 

@@ -31,7 +31,7 @@ from pylayer.tape.graph import Output
 from pylayer.tape.node import OpNode, SeveralOutputs, parent_of
 from pylayer.tape.symbol import Symbol, is_of_a_program, recording
 from pylayer.tape.vjp import Function, Row, Rule
-from pylayer.tensor.array import XP, as_array, in_order, quietly
+from pylayer.tensor.array import XP, as_array, in_order, quietly, run_alone
 from pylayer.tensor.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
 from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
@@ -172,7 +172,10 @@ class Op(Row):
 def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
     """The forward on raw arrays, with errors that name the operation and the shapes."""
     try:
-        return quietly(kernel, raw)
+        try:
+            return run_alone(kernel, *raw)
+        except RuntimeError:
+            return quietly(kernel, raw)
     except (ValueError, IndexError, OverflowError) as error:
         text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
         if "broadcast" in text:

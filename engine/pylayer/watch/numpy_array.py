@@ -48,6 +48,8 @@ class Session:
         self.thread = threading.get_ident()
         self.watch = current_observer.get()
         self.open = True
+        self.is_used = False
+        """Whether a Tensor was handed to NumPy code."""
 
     def leak(self, tensor: Tensor, what: str) -> None:
         """Tell that `what` took the values of `tensor` out of the recording."""
@@ -55,6 +57,7 @@ class Session:
 
     def to_numpy_hook(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
+        self.is_used = True
         copy = as_it_is(tensor)
         # In-place operations write to this array.
         copy.array = tensor.array if recording_all() else tensor.array.copy()
