@@ -20,7 +20,7 @@ import pylayer.paddle as paddle
 from gradcheck.backends.bundled import PerturbingWatch, Recording, recorded
 from gradcheck.checking.kinks import kinks
 from gradcheck.checking.tape import Tape
-from pylayer.watch import numpy_dispatch, watched
+from pylayer.watch import numpy_array, numpy_dispatch, watched
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 HELD = np.linspace(0.0, 1.0, 4)
@@ -449,6 +449,58 @@ def test_a_usual_call_records_what_the_general_way_does(
         monkeypatch.setattr(numpy_dispatch, "OPERATIONS", {})
         monkeypatch.setattr(numpy_dispatch, "REDUCTIONS", {})
         assert usual == recorded_bits()
+
+
+def written(x: Any, *writes: tuple[Any, Any]) -> Any:
+    out = np.zeros((2, 3))
+    for index, value in writes:
+        out[index] = value
+    return out
+
+
+def added(x: Any, index: Any, value: Any) -> Any:
+    out = x * 1.0
+    out[index] += value
+    return out
+
+
+PLACES = [
+    lambda x: x[1],
+    lambda x: x[:, 0] * x[:, -1],
+    lambda x: x[0, 1],
+    lambda x: x[None, ..., 1:],
+    lambda x: x[::-1, 1:] * x.T[1:, ::-1].T,
+    lambda x: x.T @ x,
+    lambda x: np.outer(x[0], x[:, 1]),
+    lambda x: np.outer(x[0], np.arange(3.0)),
+    lambda x: np.outer(x, x[0]),
+    lambda x: written(x, (0, x[1]), (0, 2 * x[0])),
+    lambda x: written(x, ((slice(None), 1), x[:, 0]), (..., x)),
+    lambda x: written(x, (..., x[0])),
+    lambda x: written(x, ((1, 2), x[0, 0])).T[2] * x[:, 0],
+    lambda x: written(x, (slice(None), x), ((0, slice(0, 2)), 7.0)),
+    lambda x: added(x, 0, x[1]),
+    lambda x: added(x, ..., x[0]),
+    lambda x: added(x, (slice(None), slice(1, None)), x[:, :-1]),
+    lambda x: added(x, (0, 1), x[1, 2]),
+]
+
+
+@pytest.mark.parametrize("function", PLACES)
+def test_items_and_writes_record_what_the_general_way_does(
+    function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).uniform(0.1, 0.9, (2, 3))
+
+    def recorded_bits() -> list[Any]:
+        found = tape(function, x)
+        cotangent = np.linspace(0.5, 1.5, found.outputs[0].size).reshape(found.outputs[0].shape)
+        return [found.leaks, *((a.shape, a.tobytes()) for a in (*found.outputs, *Tape(found).gradient([cotangent])))]
+
+    usual = recorded_bits()
+    assert usual[1] == (np.shape(function(x)), function(x).tobytes())
+    monkeypatch.setattr(numpy_array, "is_usual_index", lambda parts: False)
+    assert usual == recorded_bits()
 
 
 # --------------------------------------------------------------------------- adversaries

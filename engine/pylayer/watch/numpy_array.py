@@ -134,17 +134,25 @@ def is_usual_index(parts: Sequence[Any]) -> bool:
     return True
 
 
-def usual_item(tensor: Tensor, index: tuple[Any, ...]) -> Tensor:
-    """``tensor[index]``, as `getitem` records it, for a usual index."""
+# Three operations of the engine at usual arguments, of which the result is known.
+def usual_item(tensor: Tensor, index: tuple[Any, ...]) -> Any:
+    """``tensor[index]``."""
     array = tensor.array[index if ... in index else (*index, ...)]
-    arguments = (tensor, index)
-    item: Tensor = OPS["getitem"].result((tensor,), arguments, [tensor.array, index], array)
-    return item
+    return OPS["getitem"].result((tensor,), (tensor, index), [tensor.array, index], array)
 
 
-def transposed(tensor: Tensor) -> Tensor:
+def usual_write(tensor: Tensor, index: tuple[Any, ...], value: Tensor) -> Any:
+    """The Tensor with `value`, of the right shape, at an index."""
+    array = tensor.array.copy()
+    array[index] = value.array
+    raw = [tensor.array, index, value.array]
+    return OPS["setitem"].result((tensor, value), (tensor, index, value), raw, array)
+
+
+def usual_transpose(tensor: Tensor) -> Any:
     """The Tensor with its axes in reverse."""
-    return transpose(tensor, [*reversed(range(tensor.array.ndim))])
+    axes = [*reversed(range(tensor.array.ndim))]
+    return OPS["transpose"].result((tensor,), (tensor, axes), [tensor.array, axes], tensor.array.T)
 
 
 def is_live(dtype: np.dtype[Any]) -> bool:
@@ -158,7 +166,7 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
     if isinstance(like, np.ndarray):
         memory = like.astype(tensor.array.dtype, subok=False)
         memory[...] = tensor.array
-    if not is_live(memory.dtype) or (tensor._stop_gradient and recording_all()):
+    if memory.dtype.kind not in "fcV" or (tensor._stop_gradient and recording_all()):
         return constant(memory, session)
     return RecordedArray(Buffer(memory, tensor, session), memory)
 
@@ -383,7 +391,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if usual:
             values = self._buffer.values()
             whole = given.array.shape == values.array.shape and index is ...
-            self._become(given if whole else setitem_(values, parts, given))
+            self._become(given if whole else usual_write(values, parts, given))
         else:
             self._write(given, at)
 
@@ -416,7 +424,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return None if found is None else RecordedArray(self._buffer, self._buffer.memory)
         if isinstance(found, np.generic):  # the transpose of a number
             return self
-        make = transposed if name == "T" else None
+        make = usual_transpose if name == "T" else None
         return self._view(found, make) if isinstance(found, np.ndarray) else found
 
     def _part_of(self, name: str) -> Any:

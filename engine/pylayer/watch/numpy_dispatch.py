@@ -548,8 +548,15 @@ def array_function(
     self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """NumPy's protocol for functions (NEP 18)."""
+    if function is np.outer and not kwargs and all(map(is_vector, args)):
+        return args[0][:, None] * args[1][None, :]
     result = usual_reduction(function, args, kwargs) if function in REDUCTIONS else None
     return call(function, args, kwargs) if result is None else result
+
+
+def is_vector(value: Any) -> bool:
+    """Whether a value is an array of one axis, recorded or plain."""
+    return type(value) in (RecordedArray, np.ndarray) and value.ndim == 1
 
 
 def usual_reduction(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -612,6 +619,7 @@ def usual_call(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
         return None
     memories: list[Any] = []
     values: list[Any] = []
+    raw: list[Any] = []
     live = 0
     for value in inputs:
         memory = value
@@ -629,9 +637,9 @@ def usual_call(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
             return None
         memories.append(memory)
         values.append(value)
+        raw.append(value.array if type(value) is Tensor else value)
     if not live:
         return None
-    raw = [v.array if type(v) is Tensor else v for v in values]
     expected = ufunc(*memories)
     return fresh(row.result(values, values, raw, np.array(expected)), expected, session)
 

@@ -386,12 +386,6 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return total
 
 
-def _outer_product(a: Any, b: Any) -> Any:
-    dtype = np.result_type(*plain((a, b)))
-    column = shapes.reshape(as_tensor(a, dtype), [-1, 1])
-    return ops.multiply(column, shapes.reshape(as_tensor(b, dtype), [1, -1]))
-
-
 def _concatenate(arrays: Any, axis: Any = 0) -> Any:
     items = [np.ravel(gathered(v)) if axis is None else gathered(v) for v in arrays]
     common = np.result_type(*plain(items))
@@ -492,7 +486,6 @@ FUNCTIONS |= {
     np.interp: _interp,
     np.dot: _dot,
     np.inner: _inner,
-    np.outer: _outer_product,
     np.einsum: _einsum,
     np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)),
     np.convolve: _convolve,
