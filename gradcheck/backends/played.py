@@ -17,8 +17,9 @@ import numpy as np
 from gradcheck.backends.base import Array, is_differentiable
 from pylayer.ops.shape import cast
 from pylayer.tape.graph import Output
-from pylayer.tape.node import OpNode, SeveralOutputs, parent_of
-from pylayer.tape.vjp import Row, Vjp
+from pylayer.tape.node import parent_of
+from pylayer.tape.op import Op
+from pylayer.tape.vjp import Vjp
 from pylayer.tensor.tensor import Tensor as Shadow
 
 HALF_THE_DIGITS = {
@@ -50,18 +51,19 @@ class Counterpart(NamedTuple):
     """Takes the arguments, shadows in place of Tensors; returns a shadow, or several."""
 
 
-class ForeignRow(Row):
+class ForeignRow(Op):
     """An operation that the engine has no counterpart of, with the framework's derivative."""
 
     def __init__(self, name: str, pulls: Sequence[PullBack]) -> None:
-        self.name, self.arguments, self.inputs, self.reads = name, (), (), frozenset()
+        self.name, self.reads, self.positions = name, frozenset(), tuple(range(len(pulls)))
+        self.arguments = self.inputs = tuple(f"x{k}" for k in self.positions)
         self.kernels, self.many, self.differentiable = {}, False, True  # type: ignore[assignment]
-        self.vjps = tuple(map(vjp_of, pulls))
+        self.vjps = tuple(vjp_of(pull, self.arguments) for pull in pulls)
 
 
-def vjp_of(pull: PullBack) -> Vjp:
+def vjp_of(pull: PullBack, arguments: Sequence[str]) -> Vjp:
     """A rule of the engine that reads nothing but the cotangent."""
-    return Vjp(lambda g: pull(g), ())
+    return Vjp(lambda g: pull(g), arguments)
 
 
 def shadow_of(value: Array) -> Shadow:
@@ -135,14 +137,13 @@ def foreign(
         pulls: its inputs that a gradient may flow to, each with what pulls cotangents back to it.
         values: the results that the framework computed.
     """
-    known = [(parent, pull) for s, pull in pulls if (parent := parent_of(s)) is not None]
+    known = [(s, parent, pull) for s, pull in pulls if (parent := parent_of(s)) is not None]
     arrays = [np.array(value, order="C") for value in values]
     if not known or not any(map(is_differentiable, arrays)):
         return list(map(Shadow, arrays))
-    parents = [parent for parent, _ in known]
-    row = ForeignRow(name, [pull for _, pull in known])
-    saved, shapes = [() for _ in parents], [None for _ in parents]
+    row = ForeignRow(name, [pull for _, _, pull in known])
+    out = arrays[0] if len(arrays) == 1 else arrays
+    node = row.recorded([p for _, p, _ in known], [s.array for s, _, _ in known], out)
     if len(arrays) == 1:
-        return [Shadow(arrays[0], OpNode(row, parents, saved, shapes, arrays[0]), False)]
-    node = SeveralOutputs(row, parents, saved, shapes, arrays)
+        return [Shadow(arrays[0], node, False)]
     return [Shadow(array, Output(node, k), False) for k, array in enumerate(arrays)]

@@ -104,9 +104,12 @@ class Recomputation:
         code = self.code if self.uses_numpy else None
         options = call, leaves, lines, perturbation, code, self.takes_gradients
         found: Recording = self.without_casts(own, recorded, *options)[0]
-        if found.leaks and not self.uses_numpy:
-            self.uses_numpy = True
+        knew = self.uses_numpy
+        self.uses_numpy |= found.uses_numpy or bool(found.leaks)
+        if found.leaks and not knew:
             return self.recording(inputs, perturbation, own, lines)
+        # The forward has now been seen; but one that raises where NumPy code is recorded has not.
+        self.forward.was_watched |= found.error is None and not own
         return found
 
     # ----------------------------------------------------------------- forward or vjp

@@ -7,6 +7,7 @@ leave this file.
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import sys
@@ -28,18 +29,14 @@ from gradcheck.backends.base import (
 )
 from pylayer.tape.grad_mode import enable_grad
 from pylayer.tape.graph import Node, Output
-from pylayer.tape.node import (
-    OpNode,
-    PackedSaved,
-    SeveralOutputs,
-    apply_rule,
-    parent_of,
-    unbroadcast,
-)
+from pylayer.tape.node import OpNode, apply_rule, parent_of, unbroadcast
+from pylayer.tape.op import Op
 from pylayer.tape.vjp import Row, Vjp, raw_ops
 from pylayer.tensor.array import XP, Array, to_numpy
+from pylayer.tensor.array import quietly as quietly
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import Watch, watched
+from pylayer.watch.casts import casts
 from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
 
 NARROW = {
@@ -52,6 +49,8 @@ NARROW = {
 Perturbation = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's
 number on the tape, or -1 where nothing is recorded."""
+STEP_FUNCTIONS = {"floor", "ceil", "trunc", "round", "sign"}
+"""Operations whose floating results are choices."""
 VjpRule = tuple[Vjp, Sequence[Any], Sequence[int] | None]
 """The vjp of an input, what it reads, and the input's shape."""
 
@@ -61,13 +60,17 @@ class Step:
     """One operation of a recording."""
 
     name: str
+    op: Op
+    arguments: Sequence[Any]
+    """What its kernel was given."""
     values: list[Array]
     """Its outputs."""
+    is_list: bool
+    """Whether its rules take the outputs as a list."""
     first: int
     """The number of the first of them."""
     edges: list[int]
     """The numbers of its inputs, -1 for a constant."""
-    node: OpNode
     spot: Spot | None
     called: Spot | None
     """Where the user's code calls the function that the spot is in, if it does."""
@@ -76,24 +79,29 @@ class Step:
     def rules(self) -> list[VjpRule]:
         """The rules of its inputs, which read values in double precision; that of a list comes once
         for each of its items."""
-        rows = zip(self.node.op.vjps, self.node.plain_values(), self.node.shapes)  # noqa: B905
-        return [(vjp, [*map(widened, values)], shape) for vjp, values, shape in rows]
+        out = self.values if self.is_list else self.values[0]
+        rules: list[VjpRule] = []
+        inputs = self.op.inputs_in(self.arguments)
+        for k, (vjp, edge, value) in enumerate(zip(self.op.vjps, self.edges, inputs)):  # noqa: B905
+            read = () if edge < 0 else vjp.pick(*self.arguments, out, k)
+            rules.append((vjp, [*map(widened, read)], getattr(value, "shape", ())))
+        return rules
 
     def pull(self, cotangents: Cotangents) -> list[tuple[int, int, Array]]:
         """The cotangents of its inputs, each with its position and number, in double precision.
 
         Constants have none.
         """
-        given = self.given(cotangents)
-        return [
-            (k, edge, pulled(vjp, given, values, shape))
-            for k, (edge, (vjp, values, shape)) in enumerate(zip(self.edges, self.rules))  # noqa: B905
-            if edge >= 0
-        ]
+        given = self.given(cotangents) if self.is_list else cotangents[0]
+        found = []
+        for k, (edge, rule) in enumerate(zip(self.edges, self.rules, strict=True)):
+            if edge >= 0:
+                found.append((k, edge, pulled(given, *rule)))
+        return found
 
     def given(self, cotangents: Cotangents) -> Any:
         """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
-        if not isinstance(self.node, SeveralOutputs):
+        if not self.is_list:
             return cotangents[0]
         return [
             widened(np.zeros_like(v)) if c is None else c
@@ -115,25 +123,44 @@ class Step:
         """
         vjp, saved, shape = self.rules[position]
         read = {**dict(zip(vjp.reads, saved, strict=False)), **values}
-        if self.node.op.arguments == tuple(values) and "out" in read:
-            read["out"] = self.node.op.kernels[np.ndarray](*values.values())
-        return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], shape)
+        if self.op.arguments == tuple(values) and "out" in read:
+            read["out"] = self.op.kernels[np.ndarray](*values.values())
+        return pulled(self.given(cotangents), vjp, [read[name] for name in vjp.reads], shape)
 
     def again(self, cotangent: Array) -> Array | None:
         """The operation itself on a cotangent in place of its first input; None where it fails."""
         arguments = self.operands
-        rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
+        rest = {name: arguments[name] for name in self.op.arguments[1:] if name in arguments}
         try:
-            return self.node.op.kernels[np.ndarray](cotangent, **rest)
+            return self.op.kernels[np.ndarray](cotangent, **rest)
         except (ValueError, TypeError, IndexError):
             return None
 
+    def repeated(self, arrays: Sequence[Array], perturbation: Perturbation | None) -> Step:
+        """The same operation on other values, by number. What it chose is as it was."""
+        inputs = [arrays[edge] if edge >= 0 else None for edge in self.edges]
+        arguments = self.op.with_inputs(self.arguments, inputs)
+        out = self.op.kernels[np.ndarray](*arguments)
+        values = list(out) if self.is_list else [out]
+        order: Any = None if self.op.view else "C"
+        for k, known in enumerate(self.values):
+            if chooses(self.name, known):
+                values[k] = known
+                continue
+            values[k] = value = np.asarray(values[k], order=order)
+            if perturbation is not None and is_fresh(self.name, value, inputs):
+                perturbation(self.name, value, self.first + k)
+        return Step(
+            self.name, self.op, arguments, values, self.is_list, self.first, self.edges, None, None
+        )
 
-def pulled(vjp: Vjp, given: Any, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
+
+def pulled(given: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
     """What a rule makes of the cotangent of the output, summed to the shape of the input."""
     ops = raw_ops[np.ndarray]
     gradient = np.asarray(apply_rule(vjp, given, ops, values))
-    if not bool(np.isfinite(gradient).all()):
+    # The ufunc's own method: every edge of every walk comes here.
+    if not np.logical_and.reduce(np.isfinite(gradient), axis=None):
         gradient = without_flow(gradient, given)
     if shape is not None and gradient.shape != tuple(shape):
         gradient = unbroadcast(ops, gradient, tuple(shape))
@@ -154,8 +181,10 @@ def without_flow(gradient: Array, given: Any) -> Array:
 
 def widened(value: Any) -> Any:
     """Arrays in double precision, on the host, and dtypes to cast to; anything else unchanged."""
+    if type(value) is np.ndarray:
+        return value.astype(in_double(value.dtype), copy=False)
     if type(value) in XP:
-        return to_numpy(value).astype(in_double(value.dtype), copy=False)
+        return widened(to_numpy(value))
     if type(value) in (list, tuple):
         return type(value)(widened(v) for v in value)
     if isinstance(value, np.dtype):
@@ -222,6 +251,7 @@ class Recording(Watch):
         backwards: bool,
     ) -> None:
         self.lines, self.perturbation, self.backwards = lines, perturbation, backwards
+        self.leaves_casts_out = casts.left_out is not None
         self.numbers: dict[tuple[Any, int], int] = {}
         """By node and the place of the output among the node's. Outputs of PyLayers that keep their
         backward have the number of what they are made by."""
@@ -239,6 +269,8 @@ class Recording(Watch):
         """How many values there were, and what took one out."""
         self.leaks: Sequence[str] = ()
         """What took values out of the graph, which may have found their way into an output."""
+        self.uses_numpy = False
+        """Whether the call handed values to NumPy code."""
         self.error: Exception | None = None
         """What the call raised while it was recorded, if it did."""
         for number, tensor in enumerate(inputs):
@@ -253,6 +285,43 @@ class Recording(Watch):
         # A value that is taken out after the last operation cannot be part of the result.
         last = max(self.ends) if self.ends and min(self.ends) >= 0 else len(self.arrays)
         self.leaks = [text for at, text in self.taken_out if last >= at]
+
+    def replayed(
+        self, inputs: Sequence[Array], perturbation: Perturbation | None = None
+    ) -> Recording:
+        """The same operations on other inputs, and nothing of the user's code.
+
+        What was chosen on the way, and what does not depend on the inputs, is as it was.
+        """
+        again = copy.copy(self)
+        again.arrays, again.steps = list(inputs), []
+        before, casts.left_out = casts.left_out, set() if self.leaves_casts_out else None
+        try:
+            with np.errstate(all="ignore"):
+                for step in self.steps:
+                    again.steps.append(step.repeated(again.arrays, perturbation))
+                    again.arrays += again.steps[-1].values
+        finally:
+            casts.left_out = before
+        again.outputs = [
+            again.arrays[end] if end >= 0 else out
+            for end, out in zip(self.ends, self.outputs, strict=True)
+        ]
+        return again
+
+    @functools.cached_property
+    def replays(self) -> bool:
+        """Whether a replay on the same inputs gives the same values, bit by bit.
+
+        It does not where memory was written into that an operation reads, or where a kernel draws
+        random numbers.
+        """
+        try:
+            again = self.replayed(self.arrays[: self.inputs])
+        except Exception:  # a kernel of another array module, say
+            return False
+        pairs = zip([*self.arrays, *self.outputs], [*again.arrays, *again.outputs], strict=True)
+        return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs)
 
     def number_of(self, parent: Any) -> int:
         """The number of the value that a gradient goes to; -1 where there is none."""
@@ -274,8 +343,10 @@ class Recording(Watch):
             self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), spot))
 
     # ----------------------------------------------------------------- what the engine tells
-    def made(self, node: Node, out: Any) -> None:
+    def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         assert isinstance(node, OpNode)
+        assert isinstance(node.op, Op)
+        op = node.op
         edges = [self.number_of(parent) for parent in node.parents]
         if max(edges, default=-1) < 0:
             return
@@ -283,15 +354,16 @@ class Recording(Watch):
         (spot, called), first = self.spots(), len(self.arrays)
         inputs = [self.arrays[edge] if edge >= 0 else None for edge in edges]
         if self.perturbation is not None:
-            perturb_outputs(self.perturbation, node.op, values, inputs, first)
+            perturb_outputs(self.perturbation, op, values, inputs, first)
         values = list(map(to_numpy, values))
         if not is_differentiable(values[0]):
-            name = f"{node.op.name} to integers"
-            self.decisions.append(Decision(name, node.op.inputs, inputs, edges, first, spot))
+            name = f"{op.name} to integers"
+            self.decisions.append(Decision(name, op.inputs, inputs, edges, first, spot))
             return
         for k in range(len(values)):
             self.numbers[node, k] = first + k
-        self.steps.append(Step(node.op.name, values, first, edges, node, spot, called))
+        is_list = type(out) is list
+        self.steps.append(Step(op.name, op, arguments, values, is_list, first, edges, spot, called))
         self.arrays += values
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
@@ -331,15 +403,11 @@ class PerturbingWatch(Watch):
     leaks: list[str]
     """What handed values to code outside of the graph is added to these."""
 
-    def made(self, node: Node, out: Any) -> None:
-        if self.perturbation is None:
-            return
-        assert isinstance(node, OpNode)
-        read: list[Any] = []
-        if type(node.saved) is not PackedSaved:  # unpacking would run hooks of the user's
-            made = set(map(id, outputs_of(out)))  # outputs that are saved as well were not read
-            read = [v for values in node.values() for v in values if id(v) not in made]
-        perturb_outputs(self.perturbation, node.op, out, read)
+    def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
+        if self.perturbation is not None:
+            assert isinstance(node, OpNode)
+            assert isinstance(node.op, Op)
+            perturb_outputs(self.perturbation, node.op, out, node.op.inputs_in(arguments))
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
@@ -366,7 +434,7 @@ class Reaching(Watch):
             elif isinstance(value, Tensor) and value.is_leaf and not value.stop_gradient:
                 self.leaves[id(value)] = value
 
-    def made(self, node: Node, out: Any) -> None:
+    def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         self.note(node.parents)
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
@@ -379,6 +447,11 @@ class Reaching(Watch):
 def operand_arrays(inputs: Sequence[Any]) -> list[Any]:
     """The arrays of Tensors among the arguments of an operation; others unchanged."""
     return [getattr(value, "array", value) for value in inputs]
+
+
+def chooses(name: str, out: Array) -> bool:
+    """Whether an output of an operation is a choice: a truth, an integer, a step."""
+    return out.dtype.kind in "biu" or name in STEP_FUNCTIONS
 
 
 def outputs_of(out: Any) -> list[Any]:
@@ -396,12 +469,10 @@ def perturb_outputs(
 ) -> None:
     """Perturb the fresh outputs of an operation; `number` is that of the first on the tape.
 
-    An output that is one of the values `read`, or exactly widened from the first, is not fresh.
     None, a choice of which nothing is told, is not an output.
     """
-    known = {id(None), *map(id, read)}
     for k, value in enumerate(outputs_of(out)):
-        if id(value) in known or (read and op.name == "cast" and widens(value, read[0])):
+        if value is None or not is_fresh(op.name, value, read):
             continue
         host = to_numpy(value)
         if host is not value:
@@ -413,6 +484,12 @@ def perturb_outputs(
         perturbation(op.name, host, number + k if number >= 0 else -1)
         if host is not value and host.flags.writeable:
             value[...] = XP[type(value)].asarray(host)
+
+
+def is_fresh(name: str, out: Array, read: Sequence[Any]) -> bool:
+    """Whether an output of an operation is neither one of the values read nor exactly widened from
+    the first."""
+    return id(out) not in map(id, read) and not (read and name == "cast" and widens(out, read[0]))
 
 
 def widens(value: Array, read: Any) -> bool:
@@ -437,12 +514,13 @@ def recorded(
     found = Recording(inputs, lines, perturbation, backwards)
     outputs: Sequence[Tensor] = ()
     numpy_code = recording_numpy(numpy or Code(()), perturbation is None)
-    with watched(found) as moved, enable_grad(), numpy_code:
+    with watched(found) as moved, enable_grad(), numpy_code as session:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
             found.error = problem
         found.end(outputs)
+        found.uses_numpy = session.is_used
     return found, bool(moved)
 
 

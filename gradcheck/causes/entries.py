@@ -84,14 +84,25 @@ def by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> li
     if len(point.x) == 1:
         diagonal = claimed_diagonal(prober, probe.cotangent, probe.gradients, 0)
         if diagonal is not None:
-            true = (comparison.taped[0].reshape(-1) / probe.cotangent).tolist()
-            claims = diagonal.tolist()
-            wrong = places(comparison.wrong[0])
-            return [Entry(0, i, i, claims[i], true[i], TAPED * abs(true[i])) for i in wrong]
+            true = comparison.taped[0].reshape(-1) / probe.cotangent
+            wrong = np.flatnonzero(comparison.wrong[0])
+            worst = wrong[worst_places(diagonal[wrong], true[wrong], listed)].tolist()
+            rows = zip(worst, diagonal[worst].tolist(), true[worst].tolist(), strict=True)
+            return [Entry(0, i, i, claim, t, TAPED * abs(t)) for i, claim, t in rows]
     entries: list[Entry] = []
     if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
         entries = list(entries_by_rows(point, comparison, listed, backward))
     return entries or list(entries_by_halving(point, probe, comparison, backward))
+
+
+def worst_places(claimed: Array, true: Array, count: int) -> Array:
+    """Where two vectors differ by most, at most `count` places; and where they do relative to
+    `true`, which tells how wrong the worst entry is."""
+    errors = abs(claimed - true)
+    errors[np.isnan(errors)] = np.inf
+    first = np.argsort(-errors, kind="stable")[:count]
+    with np.errstate(all="ignore"):
+        return np.unique(np.append(first, np.argmax(errors / abs(true))))
 
 
 def places(mask: Array) -> list[int]:

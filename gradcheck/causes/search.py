@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.backends.bundled import Step
+from gradcheck.backends.bundled import Recording, Step
 from gradcheck.causes.candidates import SHARE, Candidate, Edge, all_candidates, edges_of
 from gradcheck.checking.differences import moved, random_direction, scale_of
 from gradcheck.checking.point import Point, directional_derivative
-from gradcheck.checking.precision import MOVES, SMALLEST, wide
+from gradcheck.checking.precision import MOVES, SMALLEST, Change, wide
 from gradcheck.checking.tape import Tape, dead_steps
 
 EXACT_TO = 1e-10
@@ -313,7 +313,7 @@ class CauseSearch:
             )
             sides = []
             for h in (step, -step):
-                side = self.reruns.recording(moved(start, direction, h), hold)
+                side = self.recorded(moved(start, direction, h), hold)
                 if side is None or len(side.arrays) != len(arrays):
                     return np.array(errors), []
                 # Times 1.0: masks among the inputs count as numbers.
@@ -321,6 +321,15 @@ class CauseSearch:
             rows.append([(a - b) / (2 * step) for a, b in zip(*sides, strict=True)])
         tangents = [np.stack(changes) for changes in zip(*rows, strict=True)]
         return np.array(errors), self.projected(tangents, ruled)
+
+    def recorded(self, inputs: Sequence[Array], hold: Change) -> Recording | None:
+        """The call at other inputs, dead values held; None where it gives no call."""
+        recording = self.graph.recording
+        return (
+            recording.replayed(inputs, hold)
+            if recording.replays
+            else self.reruns.recording(inputs, hold)
+        )
 
     def projected(self, tangents: Sequence[Array], ruled: set[Step]) -> list[Mistake]:
         """The shares of all edges, and all candidates of operations in `ruled`.

@@ -78,7 +78,7 @@ def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Arr
 def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:
     """x + t · direction, in the dtypes of x."""
     return [
-        a if d is None else np.add(a, (t * d).astype(a.dtype, copy=False), out=np.empty_like(a))
+        a if d is None else np.asarray(a + (t * d).astype(a.dtype, copy=False))
         for a, d in zip(x, direction, strict=True)
     ]
 

@@ -1009,14 +1009,19 @@ def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray
     return masks, row_labels(step.name, values[: 2 if len(masks) > 1 else 1], named.get("axis"))
 
 
-def kinked_by_tape(point: Point) -> list[Array] | None:
+def kinked_by_tape(point: Point, cotangent: Array | None = None) -> list[Array] | None:
     """Per moved input the elements that feed an operation at its kink, as the tape tells; None if
-    none do."""
+    none do.
+
+    Args:
+        cotangent: one without zeros, if the tape's gradient for one is wanted anyway.
+    """
     tape = point.tape
     if tape is None:
         return None
     # A slope without bound.
-    masks = [~np.isfinite(g) for g in point.by_tape(point.outputs.vector * 0 + 1)]
+    cotangent = point.outputs.vector * 0 + 1 if cotangent is None else cotangent
+    masks = [~np.isfinite(g) for g in point.by_tape(cotangent)]
     for kink in kinks(tape):
         fed = point.those_moved(kink.inputs)
         masks = [mask | more for mask, more in zip(masks, fed, strict=True)]

@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from gradcheck.backends.base import Array, is_differentiable
+from gradcheck.backends.recording import Recording, chooses
 from gradcheck.checking.differences import RATIO, Line, moved, random_direction, scale_of
 from gradcheck.checking.precision import (
     CLEAR,
@@ -19,7 +20,6 @@ from gradcheck.checking.precision import (
     MANY,
     Change,
     Measured,
-    chooses,
     coarsest,
     distance,
     largest,
@@ -265,6 +265,8 @@ class Point:
         changing results."""
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
+        self.last_by_tape: tuple[Array | None, list[Array]] = None, []
+        """The last cotangent that `by_tape` was asked for, and its gradients."""
         self.recording: Tape | None = None
         """The recorded forward, if that was the first look."""
         self.searches = False
@@ -475,10 +477,14 @@ class Point:
         derivative of what is computed, or if nothing records."""
         if self.searches or self.problem.reruns is None or (self.reruns is None and not own):
             return None
-        choices: list[Array] = []
+        choices, constants = list[Array](), list[str]()
         self.spent.on(evaluations=1)
-        recording = self.problem.reruns.recording(inputs, noting(choices), own, lines)
-        tape = None if recording is None else Tape(recording, choices)
+        recording = self.problem.reruns.recording(inputs, noting(choices, constants), own, lines)
+        tape = (
+            None
+            if recording is None
+            else Tape(recording, choices, rounds_constants=bool(constants))
+        )
         self.opaque |= tape is not None and bool(tape.recording.leaks)
         return None if tape is None or tape.incomplete else tape
 
@@ -505,7 +511,10 @@ class Point:
     def by_tape(self, cotangent: Array) -> list[Array]:
         """The gradients of the moved inputs by the tape."""
         assert self.tape is not None
-        return self.those_moved(self.tape.gradient(self.outputs.split(cotangent)))
+        if self.last_by_tape[0] is not cotangent:
+            taped = self.tape.gradient(self.outputs.split(cotangent))
+            self.last_by_tape = cotangent, self.those_moved(taped)
+        return self.last_by_tape[1]
 
     def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
         """The tape's gradients of the moved inputs where an iteration that stopped by a comparison
@@ -550,7 +559,10 @@ class Point:
         which takes its samples at that step."""
         ahead = moved(self.x, line.direction, RATIO**step)
         here, there = (self.measured_outputs(x, random) for x in (self.x, ahead))
-        line.take(step, flat_real(there.plain))
+        if self.replays:
+            line.extend((step,))
+        else:
+            line.take(step, flat_real(there.plain))
         bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
         # outside of the domain nothing is known, and nothing asked
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
@@ -562,15 +574,23 @@ class Point:
         known = None
         if moved is self.x and self.tape is not None:  # then they need not be computed
             known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
-        measured = Measured(
-            lambda c: self.forward([rounded_input(x, c) for x in moved], c),
-            self.epsilon,
-            random,
-            known,
-        )
+        measured = Measured(lambda c: self.perturbed(moved, c), self.epsilon, random, known)
         measured.draw()
-        self.opaque |= self.reruns is None or bool(self.reruns.leaks)
+        self.opaque |= self.reruns is None or (not self.replays and bool(self.reruns.leaks))
         return measured
+
+    @property
+    def replays(self) -> bool:
+        """Whether perturbed runs of forward are replays of the tape."""
+        return self.tape is not None and self.tape.replays
+
+    def perturbed(self, moved: Sequence[Array], change: Change) -> list[Array]:
+        """The active outputs with the moved inputs replaced, every result on the way changed."""
+        inputs = [rounded_input(x, change) for x in moved]
+        if self.tape is None or not self.tape.replays:
+            return self.forward(inputs, change)
+        outputs = self.tape.recording.replayed(self.at(inputs), change).outputs
+        return [outputs[k] for k in self.outputs.active]
 
     def measured_claim(
         self, cotangents: Sequence[Array | None], random: np.random.Generator, own: bool = False
@@ -594,22 +614,32 @@ class Point:
         own: bool = False,
     ) -> Measured:
         """A tape's gradients of the moved inputs, which are known, and how far they may be off."""
-        reruns, given = self.problem.reruns, self.problem.inputs if own else self.inputs
-        assert reruns is not None
+        given = self.problem.inputs if own else self.inputs
 
         def compute(change: Change) -> list[Array]:
-            self.spent.on(evaluations=1)
             inputs = [
                 rounded_input(x, change) if k in self.moved else x.copy()
                 for k, x in enumerate(given)
             ]
-            again = reruns.recording(inputs, change, own)
-            assert again is not None
-            if again.error is not None:  # of the layer, which did not raise before
-                raise again.error
+            if tape.replays:
+                self.spent.on()
+                again = tape.recording.replayed(inputs, change)
+            else:
+                again = self.recorded_again(inputs, change, own)
             return self.of_moved(perturbed_gradient(Tape(again), cotangents, change))
 
         return Measured(compute, self.epsilon, random, plain=(taped, tape.choices))
+
+    def recorded_again(self, inputs: Sequence[Array], change: Change, own: bool) -> Recording:
+        """The call at these inputs, every result on the way changed. Raises what the call raises,
+        which did not raise before."""
+        assert self.problem.reruns is not None
+        self.spent.on(evaluations=1)
+        again = self.problem.reruns.recording(inputs, change, own)
+        assert again is not None
+        if again.error is not None:
+            raise again.error
+        return again
 
     # ---------------------------------------------------------- names
     @property

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array
+from gradcheck.backends.recording import chooses, quietly
 
 NumpyArray = np.ndarray[Any, Any]
 
@@ -84,6 +85,7 @@ MOVES = {
 before."""
 EXACT = MOVES | {
     "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj",
+    "one_hot",
     "neg", "maximum", "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu",
     "hardtanh", "pad", "as_strided", "fill", "with_zeros", "sort", "as_complex", "as_real",
     "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
@@ -91,8 +93,6 @@ EXACT = MOVES | {
 """Operations that move, select or copy values, or change them without rounding, as do their vjps.
 The rules of those that select ask where the result is one of the values (`put_reduced`: an extreme;
 its products round by epsilons)."""
-STEP_FUNCTIONS = {"floor", "ceil", "trunc", "round", "sign"}
-"""Operations whose floating results are choices."""
 RINGS = {
     "add",
     "subtract",
@@ -149,33 +149,31 @@ def largest(gradient: Array) -> float:
     return float(np.where(np.isfinite(gradient), abs(gradient), 0.0).max(initial=0.0))
 
 
-def chooses(name: str, out: Array) -> bool:
-    """Whether an output is a choice: a truth, an integer, a step."""
-    return out.dtype.kind in "biu" or name in STEP_FUNCTIONS
-
-
 def is_exact(name: str, out: Array) -> bool:
     """Whether an operation rounds nothing."""
     return name in EXACT or (name == "abs" and out.dtype.kind != "c")
 
 
-def noting(choices: list[Array]) -> Change:
-    """What lets everything run as it would, and keeps the choices in order."""
+def noting(choices: list[Array], rounded_constants: list[str] | None = None) -> Change:
+    """What lets everything run as it would, and keeps the choices in order; and the names of
+    operations that round, and are not on the tape as they do not depend on the inputs."""
 
     def change(name: str, out: Array, number: int) -> None:
         if chooses(name, out):
             choices.append(out.copy())
+        elif rounded_constants is not None and number < 0 and not is_exact(name, out):
+            rounded_constants.append(name)
 
     return change
 
 
 def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array]) -> Change:
     """What perturbs each result that rounds, and replaces the choices, in order, by those given."""
-    left = iter(choices)
+    remaining = iter(choices)
 
     def change(name: str, out: Array, number: int) -> None:
         if chooses(name, out):
-            known = next(left, None)
+            known = next(remaining, None)
             if (
                 known is not None
                 and known.shape == out.shape
@@ -186,12 +184,12 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
         elif not out.flags.writeable:
             return
         elif dtype_name(out.dtype) in EPSILON and not is_exact(name.removeprefix(VJP), out):
-            perturb(out, size, random, name in RINGS, name.startswith(VJP))
+            # It may run inside of the layer, which may have errors of NumPy raised.
+            quietly(perturb, (out, size, random, name in RINGS, name.startswith(VJP)))
 
     return change
 
 
-@np.errstate(all="ignore")  # it runs inside the layer, which may have errors of NumPy raised
 def perturb(
     array: Array,
     size: float,

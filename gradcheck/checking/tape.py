@@ -6,6 +6,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import repeat
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,8 @@ class Tape:
         recording: the call.
         choices: what was chosen on the way, in order; see `gradcheck.checking.precision`.
         dead: the numbers of outputs of operations that nothing is pulled back through.
+        rounds_constants: whether operations round that are not on it, as they do not depend on the
+            inputs.
     """
 
     def __init__(
@@ -47,8 +51,10 @@ class Tape:
         recording: Recording,
         choices: Sequence[Array] = (),
         dead: frozenset[int] = frozenset(),
+        rounds_constants: bool = False,
     ) -> None:
         self.recording, self.choices, self.dead = recording, choices, dead
+        self.rounds_constants = rounds_constants
         self.outputs = recording.outputs
         """The outputs that claim a gradient, in order."""
         self.independent = bool(recording.layers)
@@ -62,6 +68,11 @@ class Tape:
         empty if it is."""
         self.walks = 0.0
         """How often it was walked over, or the like was done."""
+
+    @cached_property
+    def replays(self) -> bool:
+        """Whether perturbed runs of the call can be computed without the user's code."""
+        return not self.rounds_constants and self.recording.replays
 
     @cached_property
     def coarsest(self) -> float:
@@ -165,8 +176,9 @@ class Tape:
         self.walks += 1
         with np.errstate(all="ignore"):
             for step in reversed(self.recording.steps):
-                given = [pending.pop(step.first + k, None) for k in range(len(step.values))]
-                if step.first in self.dead or all(g is None for g in given):
+                numbers = range(step.first, step.first + len(step.values))
+                given = [*map(pending.pop, numbers, repeat(None))]
+                if step.first in self.dead or all(map(is_, given, repeat(None))):
                     continue
                 pulled = list(step.pull(given))
                 yield step, given, pulled

@@ -102,7 +102,8 @@ class Check:
             return infinite
         found = CheckOutcome(Status.PASS)
         if not all(bool(m.all()) for m in point.infinite):
-            held = kinked_by_tape(point)
+            claims = self.prober.claims
+            held = kinked_by_tape(point, claims[-1][0] if claims else None)
             free = None if held is None else [~m for m in held]
             if free is None or any(bool(m.any()) for m in free):
                 found = self.smooth_part(free)

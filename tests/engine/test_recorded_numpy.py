@@ -20,7 +20,7 @@ import pylayer.paddle as paddle
 from gradcheck.backends.bundled import PerturbingWatch, Recording, recorded
 from gradcheck.checking.kinks import kinks
 from gradcheck.checking.tape import Tape
-from pylayer.watch import watched
+from pylayer.watch import numpy_array, numpy_dispatch, watched
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 HELD = np.linspace(0.0, 1.0, 4)
@@ -385,12 +385,122 @@ def test_a_keyword_without_a_rule_is_a_leak_with_the_right_values() -> None:
 
 
 def test_a_rule_whose_result_is_not_numpys_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pylayer.watch import numpy_dispatch
+    monkeypatch.setitem(numpy_dispatch.UFUNCS, np.cbrt, lambda dtype, x: x * 2)
+    found = tape(lambda x: np.cbrt(x) * 1.0, [1.0])
+    assert found.outputs[0] == np.cbrt(1.0)
+    assert [text[:7] for text in found.leaks] == ["np.cbrt"]
 
-    monkeypatch.setitem(numpy_dispatch.UFUNCS, np.tanh, lambda dtype, x: x * 2)
-    found = tape(lambda x: np.tanh(x) * 1.0, [1.0])
-    assert found.outputs[0] == np.tanh(1.0)
-    assert [text[:7] for text in found.leaks] == ["np.tanh"]
+
+# --------------------------------------------------------------------------- the usual calls
+CONSTANT = np.linspace(0.2, 0.7, 3)
+OPERANDS: dict[int, list[Callable[..., Any]]] = {
+    1: [lambda u, x: u(x), lambda u, x: u(x.T), lambda u, x: u(x[1]), lambda u, x: u(x[0, 1])],
+    2: [
+        lambda u, x: u(x, x),
+        lambda u, x: u(x, x[0]),
+        lambda u, x: u(x.T, x[:, 0]),
+        lambda u, x: u(x, 0.5),
+        lambda u, x: u(1, x),
+        lambda u, x: u(np.float64(0.5), x[0, 1]),
+        lambda u, x: u(CONSTANT, x),
+        lambda u, x: u(x, np.zeros(3)),
+        lambda u, x: u(x, np.arange(3)),
+    ],
+}
+USUAL = [
+    *((ufunc, form) for ufunc in numpy_dispatch.OPERATIONS if ufunc is not np.matmul for form in OPERANDS[ufunc.nin]),
+    *((np.matmul, form) for form in (lambda u, x: u(x, x.T), lambda u, x: u(x, x[0]), lambda u, x: u(CONSTANT, x.T))),
+    *(
+        (function, form)
+        for function in numpy_dispatch.REDUCTIONS
+        for form in (
+            lambda u, x: u(x),
+            lambda u, x: u(x, axis=0),
+            lambda u, x: u(x, axis=-1, keepdims=True),
+            lambda u, x: u(x.T, axis=0),
+            lambda u, x: u(x, axis=(0, 1)),
+            lambda u, x: u(x, 1),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "form"), USUAL)
+def test_a_usual_call_records_what_the_general_way_does(
+    function: Any, form: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).uniform(0.1, 0.9, (2, 3))
+
+    def recorded_bits() -> list[Any]:
+        layouts = []
+
+        def call(x: Any) -> Any:
+            out = form(function, x)
+            layouts.append((np.shape(out), getattr(out, "strides", None), type(out)))
+            return out * 1.0
+
+        found = tape(call, x)
+        gradients = Tape(found).gradient([np.ones_like(found.outputs[0])])
+        arrays = [*found.arrays, *found.outputs, *gradients]
+        return [names(found), found.leaks, layouts, *((a.shape, a.dtype, a.tobytes()) for a in arrays)]
+
+    with np.errstate(all="ignore"):
+        usual = recorded_bits()
+        monkeypatch.setattr(numpy_dispatch, "OPERATIONS", {})
+        monkeypatch.setattr(numpy_dispatch, "REDUCTIONS", {})
+        assert usual == recorded_bits()
+
+
+def written(x: Any, *writes: tuple[Any, Any]) -> Any:
+    out = np.zeros((2, 3))
+    for index, value in writes:
+        out[index] = value
+    return out
+
+
+def added(x: Any, index: Any, value: Any) -> Any:
+    out = x * 1.0
+    out[index] += value
+    return out
+
+
+PLACES = [
+    lambda x: x[1],
+    lambda x: x[:, 0] * x[:, -1],
+    lambda x: x[0, 1],
+    lambda x: x[None, ..., 1:],
+    lambda x: x[::-1, 1:] * x.T[1:, ::-1].T,
+    lambda x: x.T @ x,
+    lambda x: np.outer(x[0], x[:, 1]),
+    lambda x: np.outer(x[0], np.arange(3.0)),
+    lambda x: np.outer(x, x[0]),
+    lambda x: written(x, (0, x[1]), (0, 2 * x[0])),
+    lambda x: written(x, ((slice(None), 1), x[:, 0]), (..., x)),
+    lambda x: written(x, (..., x[0])),
+    lambda x: written(x, ((1, 2), x[0, 0])).T[2] * x[:, 0],
+    lambda x: written(x, (slice(None), x), ((0, slice(0, 2)), 7.0)),
+    lambda x: added(x, 0, x[1]),
+    lambda x: added(x, ..., x[0]),
+    lambda x: added(x, (slice(None), slice(1, None)), x[:, :-1]),
+    lambda x: added(x, (0, 1), x[1, 2]),
+]
+
+
+@pytest.mark.parametrize("function", PLACES)
+def test_items_and_writes_record_what_the_general_way_does(
+    function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).uniform(0.1, 0.9, (2, 3))
+
+    def recorded_bits() -> list[Any]:
+        found = tape(function, x)
+        cotangent = np.linspace(0.5, 1.5, found.outputs[0].size).reshape(found.outputs[0].shape)
+        return [found.leaks, *((a.shape, a.tobytes()) for a in (*found.outputs, *Tape(found).gradient([cotangent])))]
+
+    usual = recorded_bits()
+    assert usual[1] == (np.shape(function(x)), function(x).tobytes())
+    monkeypatch.setattr(numpy_array, "is_usual_index", lambda parts: False)
+    assert usual == recorded_bits()
 
 
 # --------------------------------------------------------------------------- adversaries

@@ -23,7 +23,7 @@ class Told:
         self.records, self.backwards = records, backwards
         self.names: list[str] = []
 
-    def made(self, node: Node, out: Any) -> None:
+    def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         assert isinstance(node, OpNode)
         self.names.append(node.label)
 

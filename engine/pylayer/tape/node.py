@@ -17,7 +17,7 @@ from pylayer.tape.vjp import Row, Vjp, raw_ops, recorded_ops
 from pylayer.tensor.array import XP, Array, as_array, gradient_in_order, in_order, is_broadcast
 from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import current_observer, observers, recording_all
+from pylayer.watch import observers
 
 Parents = Sequence[Target | None]
 Saved = Sequence[tuple[Any, ...]]
@@ -99,9 +99,6 @@ class PackedSaved(list[tuple[Any, ...]]):
     the order of the arguments, with its stop_gradient; they are unpacked in the same order."""
 
     def __init__(self, op: Row, parents: Parents, saved: Saved) -> None:
-        self.plain = saved if recording_all() else None
-        """The values as they were saved, where everything is recorded: a pack may be one that only
-        the walk of backward can undo, as that of `recompute`, which runs the function again."""
         read = {
             name: v
             # of a list of Tensors there is one vjp for all; nothing is saved for what needs no
@@ -152,16 +149,12 @@ class OpNode(Node):
 
     __slots__ = ("op", "shapes")
 
-    def __init__(
-        self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Array | Sequence[Array]
-    ) -> None:
+    def __init__(self, op: Row, parents: Parents, saved: Saved, shapes: Shapes) -> None:
         super().__init__(parents, saved)
         self.op = op
         self.shapes = shapes
-        if observers:
-            if active_hooks.get() is not None:
-                self.saved = PackedSaved(op, parents, saved)
-            current_observer.get().made(self, out)
+        if observers and active_hooks.get() is not None:
+            self.saved = PackedSaved(op, parents, saved)
 
     @property
     def label(self) -> str:
@@ -176,14 +169,6 @@ class OpNode(Node):
         """Per input, what its vjp reads."""
         saved: Saved = self.saved
         return saved.unpacked() if type(saved) is PackedSaved else saved
-
-    def plain_values(self) -> Saved:
-        """Per input, what its vjp reads, without the hooks where the node is part of a
-        recording."""
-        saved: Saved = self.saved
-        if type(saved) is PackedSaved and saved.plain is not None:
-            return saved.plain
-        return self.values()
 
     def pullback(
         self, held: Owned, create_graph: bool, found: Gradients
@@ -252,7 +237,7 @@ class SeveralOutputs(OpNode):
     def __init__(
         self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Sequence[Array]
     ) -> None:
-        super().__init__(op, parents, saved, shapes, out)
+        super().__init__(op, parents, saved, shapes)
         self.outputs = len(out)
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
         self.listed: Sequence[weakref.ref[Output]] = ()

@@ -31,7 +31,7 @@ from pylayer.tape.graph import Output
 from pylayer.tape.node import OpNode, SeveralOutputs, parent_of
 from pylayer.tape.symbol import Symbol, is_of_a_program, recording
 from pylayer.tape.vjp import Function, Row, Rule
-from pylayer.tensor.array import XP, as_array, in_order, quietly
+from pylayer.tensor.array import XP, as_array, in_order, quietly, run_alone
 from pylayer.tensor.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
 from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
@@ -76,19 +76,35 @@ class Op(Row):
         for k, array in enumerate(outs):
             if type(array) is not kind or not (self.view or array.flags.c_contiguous):
                 outs[k] = in_order(as_array(array, kind))
-        raw_out = outs if several else outs[0]
+        if not several:
+            return self.result(inputs, values, raw, outs[0])
         parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
         if parents.count(None) == len(parents):
             if observers:
-                current_observer.get().computed(self, values, raw_out)
-            return type(out)(map(Tensor, raw_out)) if several else Tensor(raw_out)
-        node = self.recorded(parents, raw, raw_out)
-        if not isinstance(node, SeveralOutputs):
-            return Tensor(raw_out, node, False)
-        tensors = [Tensor(o, Output(node, k), False) for k, o in enumerate(raw_out)]
-        if type(out) is list:
+                current_observer.get().computed(self, values, outs)
+            return type(out)(map(Tensor, outs))
+        node = self.recorded(parents, raw, outs)
+        tensors = [Tensor(o, Output(node, k), False) for k, o in enumerate(outs)]
+        if isinstance(node, SeveralOutputs) and type(out) is list:
             node.listed = [weakref.ref(tensor.node) for tensor in tensors]
         return type(out)(tensors)
+
+    def result(
+        self, inputs: Sequence[Any], values: Sequence[Any], raw: Sequence[Any], out: Any
+    ) -> Tensor:
+        """The one output as a Tensor, recorded if an input needs a gradient.
+
+        Args:
+            inputs: those that a gradient may flow to.
+            values: all arguments.
+            raw: the arrays of these, and what is not a Tensor.
+        """
+        parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
+        if parents.count(None) == len(parents):
+            if observers:
+                current_observer.get().computed(self, values, out)
+            return Tensor(out)
+        return Tensor(out, self.recorded(parents, raw, out), False)
 
     def recorded(self, parents: Sequence[Any], raw: Sequence[Any], out: Any) -> OpNode:
         """The node of a call on these arrays and other values, whose gradients go to `parents`."""
@@ -98,8 +114,12 @@ class Op(Row):
             shapes.append(getattr(value, "shape", ()))
             saved.append(() if parent is None else vjp.pick(*raw, out, i))
         if isinstance(out, list):
-            return SeveralOutputs(self, parents, saved, shapes, out)
-        return OpNode(self, parents, saved, shapes, out)
+            node: OpNode = SeveralOutputs(self, parents, saved, shapes, out)
+        else:
+            node = OpNode(self, parents, saved, shapes)
+        if observers:
+            current_observer.get().made(node, raw, out)
+        return node
 
     def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
         """The arguments that must be Tensors, or numbers beside one."""
@@ -108,13 +128,15 @@ class Op(Row):
         return list(map(arguments.__getitem__, self.positions))
 
     def with_inputs(self, arguments: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        """The arguments with others in their places."""
-        found = list(arguments)
+        """The arguments with others in their places, where one is not None."""
+        found = places = list(arguments)
+        positions: Sequence[int] = self.positions
         if self.many:
-            found[0] = list(inputs)
-            return found
-        for position, value in zip(self.positions, inputs, strict=True):
-            found[position] = value
+            found[0] = places = list(found[0])
+            positions = range(len(places))
+        for position, value in zip(positions, inputs, strict=True):
+            if value is not None:
+                places[position] = value
         return found
 
     def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], Sequence[Any], Any]:
@@ -150,7 +172,10 @@ class Op(Row):
 def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
     """The forward on raw arrays, with errors that name the operation and the shapes."""
     try:
-        return quietly(kernel, raw)
+        try:
+            return run_alone(kernel, *raw)
+        except RuntimeError:
+            return quietly(kernel, raw)
     except (ValueError, IndexError, OverflowError) as error:
         text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
         if "broadcast" in text:

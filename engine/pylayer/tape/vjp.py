@@ -100,6 +100,8 @@ class Row:
 
     apply: Function
     """The general call, all arguments given in order."""
+    result: Function
+    """The Tensor of an output that is known, of the inputs, the arguments, their arrays and it."""
     recorded: Function
     """The node of a call, of where the gradients go, the arguments and the output."""
     pull: Function

@@ -35,8 +35,9 @@ class Watch:
     everything is
     recorded as well: the graph is then that of the gradient as it is computed."""
 
-    def made(self, node: Node, out: Any) -> None:
-        """An operation was recorded: its node, and its output, or outputs as a list."""
+    def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
+        """An operation was recorded: its node, the arguments of its kernel, arrays and others, and
+        its output, or outputs as a list."""
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         """An operation on these arguments, Tensors and others, was not recorded: nothing to

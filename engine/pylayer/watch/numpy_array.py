@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import operator
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -48,6 +48,8 @@ class Session:
         self.thread = threading.get_ident()
         self.watch = current_observer.get()
         self.open = True
+        self.is_used = False
+        """Whether a Tensor was handed to NumPy code."""
 
     def leak(self, tensor: Tensor, what: str) -> None:
         """Tell that `what` took the values of `tensor` out of the recording."""
@@ -55,6 +57,7 @@ class Session:
 
     def to_numpy_hook(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
+        self.is_used = True
         copy = as_it_is(tensor)
         # In-place operations write to this array.
         copy.array = tensor.array if recording_all() else tensor.array.copy()
@@ -119,6 +122,39 @@ def gathered(value: Any) -> Any:
     return np.stack([gathered(v) for v in value]) if listed else value
 
 
+def is_usual_index(parts: Sequence[Any]) -> bool:
+    """Whether the parts of an index are ints, None, ``...``, and slices of such."""
+    for part in parts:
+        kind = type(part)
+        if kind is slice:
+            if not {int, NoneType}.issuperset(map(type, (part.start, part.stop, part.step))):
+                return False
+        elif kind not in BASIC:
+            return False
+    return True
+
+
+# Three operations of the engine at usual arguments, of which the result is known.
+def usual_item(tensor: Tensor, index: tuple[Any, ...]) -> Any:
+    """``tensor[index]``."""
+    array = tensor.array[index if ... in index else (*index, ...)]
+    return OPS["getitem"].result((tensor,), (tensor, index), [tensor.array, index], array)
+
+
+def usual_write(tensor: Tensor, index: tuple[Any, ...], value: Tensor) -> Any:
+    """The Tensor with `value`, of the right shape, at an index."""
+    array = tensor.array.copy()
+    array[index] = value.array
+    raw = [tensor.array, index, value.array]
+    return OPS["setitem"].result((tensor, value), (tensor, index, value), raw, array)
+
+
+def usual_transpose(tensor: Tensor) -> Any:
+    """The Tensor with its axes in reverse."""
+    axes = [*reversed(range(tensor.array.ndim))]
+    return OPS["transpose"].result((tensor,), (tensor, axes), [tensor.array, axes], tensor.array.T)
+
+
 def is_live(dtype: np.dtype[Any]) -> bool:
     """Whether a derivative can go through values of this dtype."""
     return dtype.kind in "fcV"
@@ -128,9 +164,9 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
     """The result of an operation, laid out in memory as NumPy's own result `like`."""
     memory = tensor.array[()]
     if isinstance(like, np.ndarray):
-        memory = np.empty_like(like, dtype=tensor.array.dtype, subok=False)
+        memory = like.astype(tensor.array.dtype, subok=False)
         memory[...] = tensor.array
-    if not is_live(memory.dtype) or (tensor._stop_gradient and recording_all()):
+    if memory.dtype.kind not in "fcV" or (tensor._stop_gradient and recording_all()):
         return constant(memory, session)
     return RecordedArray(Buffer(memory, tensor, session), memory)
 
@@ -188,6 +224,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     __array_ufunc__: Any
     __array_function__: Any
     _call: Callable[..., Any]
+    _power = np.lib.mixins.NDArrayOperatorsMixin.__pow__
 
     def __init__(self, buffer: Buffer, memory: Any) -> None:
         self._buffer = buffer
@@ -270,12 +307,12 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
                 return transpose(now, axes)
         return self._at(where)
 
-    def _view(self, memory: Plain, index: Any = None) -> Any:
+    def _view(self, memory: Plain, make: Callable[[Tensor], Tensor] | None = None) -> Any:
         """What stands for memory that is part of its own; a copy of it if it is read in another
         way, as other numbers.
 
         Args:
-            index: that of ints and slices by which it was made, if it was.
+            make: makes its values of those of this array, if it is known how.
         """
         if memory is self._memory:
             return self
@@ -286,17 +323,16 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
                 session.leak(self._tensor(), f".view({memory.dtype.name})")
                 self._buffer.tensor = None
             return memory
-        apart = memory.dtype not in (whole.dtype, whole.real.dtype) or any(
-            n % whole.itemsize for n in memory.strides
+        apart = make is None and (
+            memory.dtype not in (whole.dtype, whole.real.dtype)
+            or any(n % whole.itemsize for n in memory.strides)
         )
         if apart or type(memory) is not np.ndarray:
             return memory.copy(order="K")
         found = RecordedArray(self._buffer, memory)
         if self._buffer.tensor is not None and memory.dtype == self._memory.dtype:
-            moved = (
-                self._moved(found._positions()) if index is None else getitem(self._tensor(), index)
-            )
-            found._seen, found._version = moved, self._buffer.version
+            found._seen = make(self._tensor()) if make else self._moved(found._positions())
+            found._version = self._buffer.version
         return found
 
     def _write(self, value: Tensor, at: Plain) -> None:
@@ -312,38 +348,52 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             written = reshape(value, shape)
         else:
             written = reshape(setitem_(reshape(base, [-1]), np.array(at, order="C"), value), shape)
+        self._become(written)
+
+    def _become(self, written: Tensor) -> None:
+        """Have the whole buffer hold other values."""
+        buffer = self._buffer
         buffer.tensor = written
         buffer.version += 1
         buffer.memory[...] = written.array
 
     def _assign(self, value: Any, index: Any = ...) -> None:
         """Write a value at an index, cast and broadcast as NumPy does it."""
-        session, dtype = self._here(), self.dtype
-        value = (
-            session.to_numpy_hook(value)
-            if isinstance(value, Tensor) and session is not None
-            else gathered(value)
-        )
-        live = (
+        session, dtype = self._here(), self._memory.dtype
+        if type(value) is not RecordedArray:
+            value = (
+                session.to_numpy_hook(value)
+                if isinstance(value, Tensor) and session is not None
+                else gathered(value)
+            )
+        given = None
+        if (
             type(value) is RecordedArray
             and value._buffer.tensor is not None
             and session is not None
-        )
-        # A cast to integers is reported.
-        given = astype(value._tensor(), dtype) if live else None
-        self._memory[index] = plain(value)
+        ):
+            given = value._tensor()
+            # A cast to integers is reported.
+            given = given if given.array.dtype == dtype else astype(given, dtype)
+        self._memory[index] = value._memory if type(value) is RecordedArray else plain(value)
         if (given is None and self._buffer.tensor is None) or not is_live(dtype):
             return
-        at = np.asarray(self._positions()[index])
+        parts = index if type(index) is tuple else (index,)
+        usual = self._memory is self._buffer.memory and is_usual_index(parts)
+        at = np.asarray(self._memory[index] if usual else self._positions()[index])
         if given is None:
             staged = np.empty(at.shape, dtype)
             staged[...] = plain(value)
             given = Tensor(staged)
-        extra = given.ndim - at.ndim
+        extra = given.array.ndim - at.ndim
         given = reshape(given, given.shape[extra:]) if extra > 0 else given
-        self._write(
-            given if given.array.shape == at.shape else broadcast_to(given, list(at.shape)), at
-        )
+        given = given if given.array.shape == at.shape else broadcast_to(given, list(at.shape))
+        if usual:
+            values = self._buffer.values()
+            whole = given.array.shape == values.array.shape and index is ...
+            self._become(given if whole else usual_write(values, parts, given))
+        else:
+            self._write(given, at)
 
     def _left(self, what: str) -> Any:
         """Its values as an array that nobody else holds, for code outside the recording."""
@@ -374,7 +424,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return None if found is None else RecordedArray(self._buffer, self._buffer.memory)
         if isinstance(found, np.generic):  # the transpose of a number
             return self
-        return self._view(found) if isinstance(found, np.ndarray) else found
+        make = usual_transpose if name == "T" else None
+        return self._view(found, make) if isinstance(found, np.ndarray) else found
 
     def _part_of(self, name: str) -> Any:
         """The real or imaginary part: a view, but of a number."""
@@ -408,6 +459,10 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Any:
         session, parts = self._here(), index if type(index) is tuple else (index,)
+        if is_usual_index(parts):
+            found = self._memory[index]
+            if isinstance(found, np.ndarray):
+                return self._view(found, functools.partial(usual_item, index=parts))
         if not BASIC.issuperset(map(type, parts)):
             index = plain(index)
             parts = tuple(
@@ -416,7 +471,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             )
         found = self._memory[index]
         if isinstance(found, np.ndarray) and np.may_share_memory(found, self._memory):
-            return self._view(found, parts)
+            return self._view(found, functools.partial(getitem, index=parts))
         if session is None:
             return found
         if self._buffer.tensor is None:
@@ -440,6 +495,10 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if self._here() is not None:
             current_observer.get().decided(self._tensor())
         return truth
+
+    def __pow__(self, other: Any) -> Any:
+        # As NumPy's arrays do it.
+        return np.square(self) if type(other) in (int, float) and other == 2 else self._power(other)
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
@@ -508,13 +567,30 @@ class Flat:
 
 
 def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]) -> Any:
-    """``x ∘= y``: of a number a new one, and of a Tensor what it makes of it."""
+    """``x ∘= y``: of a number a new one, and of a Tensor what it makes of it.
+
+    A result of the same form is computed, and then written.
+    """
 
     def call(self: RecordedArray, other: Any) -> Any:
-        own = isinstance(self._memory, np.ndarray) and not isinstance(other, Tensor)
-        return into(self, other) if own else operate(self, other)
+        memory = self._memory
+        own = isinstance(memory, np.ndarray) and not isinstance(other, Tensor)
+        if own and not memory.flags.writeable:
+            return into(self, other)  # which raises
+        result = operate(self, other)
+        if not own:
+            return result
+        if type(result) is not RecordedArray or is_other_form(result._memory, memory):
+            return into(self, other)
+        self._assign(result)
+        return self
 
     return call
+
+
+def is_other_form(array: Any, memory: Plain) -> bool:
+    """Whether an array has another dtype or shape than memory that it may be written to."""
+    return bool(array.dtype != memory.dtype or array.shape != memory.shape)
 
 
 def leaving(function: Callable[..., Any]) -> Any:

@@ -13,6 +13,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,13 @@ NAMED: dict[str, dict[str, Rule]] = {}
 UFUNCS: dict[Any, Rule] = {}
 """By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and
 plain values."""
+OPERATIONS: dict[Any, Any] = {}
+"""By ufunc: the operation of the engine that it is, bit by bit in float64."""
+BESIDE_NUMBERS = {np.add, np.subtract, np.multiply, np.divide}
+"""Those of them whose operands may be numbers."""
+REDUCTIONS: dict[Any, Any] = {}
+"""The same by function of NumPy's that reduces."""
+FLOAT64 = np.dtype("float64")
 METHODS: dict[str, Rule] = {}
 """By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
 MAKES = {
@@ -540,12 +548,55 @@ def array_function(
     self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """NumPy's protocol for functions (NEP 18)."""
-    return call(function, args, kwargs)
+    if function is np.outer and not kwargs and all(map(is_vector, args)):
+        return args[0][:, None] * args[1][None, :]
+    result = usual_reduction(function, args, kwargs) if function in REDUCTIONS else None
+    return call(function, args, kwargs) if result is None else result
+
+
+def is_vector(value: Any) -> bool:
+    """Whether a value is an array of one axis, recorded or plain."""
+    return type(value) in (RecordedArray, np.ndarray) and value.ndim == 1
+
+
+def usual_reduction(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What `call` gives for one of `REDUCTIONS` of an array of float64 as it lies in memory, in
+    fewer calls.
+
+    None for any other call.
+    """
+    session = session_here()
+    array, axis = args[0], kwargs.get("axis")
+    if (
+        len(args) > 1
+        or not kwargs.keys() <= {"axis", "keepdims"}
+        or type(array) is not RecordedArray
+    ):
+        return None
+    buffer, memory = array._buffer, array._memory
+    if session is None or buffer.session is not session or buffer.tensor is None:
+        return None
+    # In another order the sums would be rounded otherwise.
+    if type(memory) is not np.ndarray or not memory.size or not memory.flags.c_contiguous:
+        return None
+    if memory.dtype is not FLOAT64 or type(axis) not in (int, NoneType):
+        return None
+    expected, tensor, row = function(memory, **kwargs), array._tensor(), REDUCTIONS[function]
+    axes = list(range(memory.ndim)) if axis is None else [axis % memory.ndim]
+    options = {"axis": axes, "keepdim": bool(kwargs.get("keepdims")), "dtype": None}
+    rest = [options[name] for name in row.arguments[1:]]
+    out = np.array(expected)
+    result = row.result((tensor,), (tensor, *rest), [tensor.array, *rest], out)
+    return fresh(result, expected, session)
 
 
 # --------------------------------------------------------------------------- ufuncs
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for ufuncs and their methods (NEP 13)."""
+    if method == "__call__" and not kwargs:
+        result = usual_call(ufunc, inputs)
+        if result is not None:
+            return result
     given: Sequence[Any] = inputs
     if not USUAL.issuperset(map(type, inputs)):
         if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):
@@ -556,6 +607,41 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     written = given[:1] if method == "at" else out
     rule = functools.partial(by_ufunc, ufunc, method)
     return performed(getattr(ufunc, method), name, rule, given, kwargs, written, out)
+
+
+def usual_call(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
+    """What `performed` gives for one of `OPERATIONS` on arrays of float64, in fewer calls.
+
+    None for any other call.
+    """
+    row, session = OPERATIONS.get(ufunc), session_here()
+    if row is None or session is None or not USUAL.issuperset(map(type, inputs)):
+        return None
+    memories: list[Any] = []
+    values: list[Any] = []
+    raw: list[Any] = []
+    live = 0
+    for value in inputs:
+        memory = value
+        if type(value) is RecordedArray:
+            buffer, memory = value._buffer, value._memory
+            if buffer.session is not session:
+                return None
+            value = value._tensor()
+            live += buffer.tensor is not None
+        elif type(value) is np.ndarray:
+            value = Tensor(np.array(value))  # the code may change its own array later
+        elif ufunc not in BESIDE_NUMBERS:
+            value = Tensor(np.array(value, FLOAT64))
+        if type(value) is Tensor and value.array.dtype is not FLOAT64:
+            return None
+        memories.append(memory)
+        values.append(value)
+        raw.append(value.array if type(value) is Tensor else value)
+    if not live:
+        return None
+    expected = ufunc(*memories)
+    return fresh(row.result(values, values, raw, np.array(expected)), expected, session)
 
 
 def by_ufunc(

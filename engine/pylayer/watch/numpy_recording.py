@@ -233,8 +233,8 @@ the key."""
 
 
 @contextlib.contextmanager
-def recording_numpy(code: Code, exact: bool = True) -> Iterator[None]:
-    """Record the NumPy code of a call made in the block, in this thread.
+def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
+    """Record the NumPy code of a call made in the block, in this thread, which gives the session.
 
     Args:
         code: what is called.
@@ -253,7 +253,7 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[None]:
     observers.append(session)
     token = exchange.set(session)
     try:
-        yield
+        yield session
     finally:
         session.open = False
         exchange.reset(token)

@@ -29,6 +29,8 @@ from pylayer.watch.numpy_array import Dispatched, RecordedArray, gathered, plain
 from pylayer.watch.numpy_dispatch import (
     FUNCTIONS,
     METHODS,
+    OPERATIONS,
+    REDUCTIONS,
     UFUNCS,
     Rule,
     Unruled,
@@ -148,6 +150,12 @@ UFUNCS |= {
     np.degrees: one(ops.rad2deg),
     np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, y).astype(dtype)),
 }
+for _row in OPS.values():
+    _kernel = _row.kernels[np.ndarray]
+    if _row.differentiable and isinstance(_kernel, np.ufunc):
+        OPERATIONS[_kernel] = _row
+REDUCTIONS |= {np.sum: OPS["sum"], np.mean: OPS["mean"], np.max: OPS["max"], np.min: OPS["min"]}
+OPERATIONS |= {np.negative: OPS["neg"], np.exp: OPS["exp"], np.matmul: OPS["matmul"]}
 
 
 # --------------------------------------------------------------------------- methods of ufuncs
