@@ -38,6 +38,7 @@ from gradcheck.case.observe import (
     tensors_in,
     values_elsewhere,
 )
+from gradcheck.case.of_arrays import without_backward
 from gradcheck.case.reachable import leaves_of, unnamed, unused_name
 from gradcheck.checking.problem import Observation, Problem
 from gradcheck.result import GradientSummary
@@ -585,7 +586,9 @@ def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[b
         text = "None" if returned is None else f"a {type(returned).__name__}"
         if isinstance(returned, (list, tuple)) and returned:
             text += f" of {' and '.join(sorted({type(v).__name__ for v in returned}))}"
-        return f"the call returned {text}, and no Tensor"
+        text = f"the call returned {text}, and no Tensor"
+        hint = without_backward(text)
+        return f"{text}: {hint}" if hint else text
     if not any(claimed):
         return "no output has a gradient: stop_gradient is True for all of them"
     kept = [*compress(outputs, claimed)]

@@ -15,6 +15,7 @@ from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.layer_calls import LAYER_LIBRARIES, Way, subclasses
 from gradcheck.case.names_in_code import CLOSED, is_installed, names_in, references_of_function
+from gradcheck.case.of_arrays import layer_of_arrays
 from gradcheck.result import GREEN, Diagnosis, GradientSummary, Status
 
 CODE = "GC125"
@@ -197,6 +198,7 @@ class Subject:
         """The layer that a value is, or whose apply it is; None for anything else."""
         if isinstance(value, (MethodType, BuiltinFunctionType)) and value.__name__ == "apply":
             value = value.__self__
+        value = layer_of_arrays(value)
         return value if inspect.isclass(value) and issubclass(value, self.calls.base) else None
 
     def add(self, layer: Any, evaluating: bool) -> NamedLayer:
