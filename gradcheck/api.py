@@ -19,7 +19,6 @@ import numpy as np
 from gradcheck.case.arguments import WorldOf, backend_of, tensor_function
 from gradcheck.case.broken_contracts import leave_out_own_place
 from gradcheck.case.engine_twin import twin_of
-from gradcheck.case.foreign_frameworks import refuse_layer
 from gradcheck.case.gradient_check import (
     DTYPES,
     Effort,
@@ -241,7 +240,6 @@ def check(
     if backward is None:
         backend = backend_of(layer_or_function, inputs)
         layer_or_function = adapted(backend, layer_or_function)
-        refuse_layer(layer_or_function)
     else:
         backend = backend_of(None, ())
         layer_or_function = function_of_arrays(backend, layer_or_function, backward)
@@ -250,13 +248,13 @@ def check(
     try:
         with ExitStack() as stack:
             # a layer of Paddle's is computed again on the engine, which has a mode of its own
-            for paddle in (backend.paddle, import_module("pylayer.paddle")):
+            for paddle in filter(None, (backend.paddle, import_module("pylayer.paddle"))):
                 stack.enter_context(in_mode(paddle, static=False))
             function = tensor_function(backend, layer_or_function, inputs, declared, anew)
             stack.enter_context(closing(function))
             if expect in ("straight-through", "zero"):  # that is said of the inputs alone
                 function.close_over({})
-            if backend.name == "paddle":
+            if backend.translates:
                 function.twin = twin_of(function, layer_or_function, inputs, declared)
             stack.enter_context(np.errstate(all="ignore"))
             stack.enter_context(as_releases())
@@ -374,7 +372,7 @@ def explore(
         TypeError: there are no inputs, one stands where an option belongs, or an option is of the
             wrong type.
     """
-    refuse_layer(adapted(backend_of(layer_or_function, ()), layer_or_function))
+    backend_of(layer_or_function, ())  # refuses what no backend is for
     options = {"seconds": seconds, "examples": examples, "seed": seed, "dtypes": dtypes}
     wanted = inputs_from("explore(layer, ", inputs, keywords, options)
     require_seed(seed)

@@ -1,15 +1,19 @@
-"""The protocol of a backend: a module with Paddle's names, and what differs beside it."""
+"""The protocol of a backend: what a framework gives, and the table of those that there are."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from importlib.util import find_spec
-from types import CodeType, ModuleType
+from types import BuiltinFunctionType, CodeType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from gradcheck.support.entry_points import entry_points_of
 
 if TYPE_CHECKING:
     from pylayer.watch.layers import LayerObserver
@@ -63,19 +67,120 @@ class Recordable(Computed, Protocol):
         """The call at some arrays; None if there is none."""
 
 
-class Backend(Protocol):
-    """An implementation of Paddle's API; everything else is done through `paddle`.
+class FrameworkWords(NamedTuple):
+    """How messages speak of a framework."""
 
-    Implementations derive from it; what has a body here is that of a release, which says nothing of
-    what it computes.
+    framework: str
+    layer: str
+    """What has a backward written by hand."""
+    module: str
+    """What holds parameters."""
+    takes_gradient: str
+    """Said of a Tensor that needs a gradient."""
+    takes_none: str
+    """Said of outputs through which no gradient flows."""
+    rules: str
+    """Whose derivatives are checked where no backward is written by hand."""
+
+
+class Refusal(NamedTuple):
+    """What a framework says of gradients that it does not take."""
+
+    text: str
+    inputs: tuple[str, ...] = ()
+
+
+class Backend(Protocol):
+    """A framework, as everything else in this package sees it.
+
+    Implementations derive from it; what has a body here says nothing of what it computes. Those of
+    Paddle's API derive from `gradcheck.backends.paddle_api.PaddleApi`.
     """
 
     name: str
     records: bool = False
-    """Whether it can say what it computes, and compute it in another precision."""
+    """Whether it can say what it computes, and compute it in another precision, and tells an
+    observer of a layer before it looks up the layer's forward."""
+    translates: bool = False
+    """Whether its code is recorded by running it on the bundled engine; see `case.engine_twin`."""
 
-    paddle: ModuleType
-    """The module that ``import paddle`` gives in a scenario's code."""
+    tensor_type: Any
+    layer_type: Any
+    """The class of what has a backward written by hand."""
+    module_type: Any
+    """The class, or the classes, of what holds parameters."""
+    packages: tuple[str, ...] = ()
+    """The top-level packages whose code and layers are not the user's."""
+    words: FrameworkWords
+    documents: str = ""
+    """Whose documents say what a backward must return, if any are known."""
+    lacks_kernel: re.Pattern[str] = re.compile("(?!)")
+    """How it says that it has no operation of a dtype of 16 bits."""
+    submodules: str = ""
+    """The attribute of a module that holds the modules in it, by name."""
+
+    paddle: Any = None
+    """The module that ``import paddle`` gives in a scenario's code, of a backend of Paddle's API:
+    for static programs and worlds of ranks, which no other framework has."""
+
+    def names(self) -> dict[str, Any]:
+        """What a scenario's code finds without importing it, beside ``np``."""
+
+    def seed(self, seed: int) -> None:
+        """Seed its random numbers."""
+
+    def settings(self) -> Any:
+        """Settings of the whole process that a layer may change."""
+
+    def restore_settings(self, before: Any) -> None:
+        """Restore what `settings` gave."""
+
+    def call(self, function: Callable[[dict[str, Tensor]], Any], tensors: dict[str, Tensor]) -> Any:
+        """What a function of named Tensors returns, such that `grad` can take gradients of it."""
+        return function(tensors)
+
+    def needs_gradient(self, tensor: Tensor) -> bool:
+        """Whether a gradient flows to a Tensor."""
+
+    def is_parameter(self, tensor: Tensor) -> bool:
+        """Whether a Tensor that a function reads beside its inputs gets a gradient."""
+        return bool(tensor.is_leaf) and self.needs_gradient(tensor)
+
+    def claims(self, output: Tensor) -> bool:
+        """Whether a function claims a gradient of an output, be it zero."""
+
+    def version(self, tensor: Tensor) -> int:
+        """How often a Tensor was changed in place."""
+
+    def layer_of(self, value: Any) -> Any:
+        """The layer that a value is, or whose ``apply`` it is; None for anything else."""
+        if isinstance(value, (MethodType, BuiltinFunctionType)) and value.__name__ == "apply":
+            value = value.__self__
+        return value if inspect.isclass(value) and issubclass(value, self.layer_type) else None
+
+    def takes_context(self, layer: Any) -> bool:
+        """Whether the first parameter of a layer's forward is a context."""
+        return True
+
+    def may_change(self, context: Any, returned: Tensors) -> Tensors:
+        """The Tensors that a forward may write into, of those that it returned; `context` is None
+        if it has none."""
+
+    def refusal(self, error: BaseException) -> Refusal | None:
+        """What an error says, if it is that backward returned no gradients; else None."""
+
+    def backward(self, outputs: Tensors, cotangents: list[Tensor | None]) -> None:
+        """Take gradients as users do: into the ``grad`` of leaves, of ones where there is no
+        cotangent."""
+
+    def alias(self, tensor: Tensor, stop_gradient: bool) -> Tensor:
+        """A leaf in the memory of a Tensor."""
+
+    def reverse_axes(self, tensor: Tensor) -> Tensor:
+        """A view of a Tensor with its axes in reverse order."""
+
+    def strided(self, tensor: Tensor, shape: list[int], strides: list[int]) -> Tensor:
+        """A view of the memory of a Tensor."""
 
     def tensor(self, array: Array, /, dtype: str | None, *, stop_gradient: bool) -> Tensor:
         """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's
@@ -89,7 +194,7 @@ class Backend(Protocol):
         held: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """As ``paddle.grad`` gives them for `inputs`; None where no output depends on one.
+        """The gradients of `inputs`; None where no output depends on one.
 
         `held` are the leaves that need a gradient and were not made for this, be they among the
         inputs or not; their ``grad`` stays as it is.
@@ -127,8 +232,8 @@ class Backend(Protocol):
         backward runs."""
 
     def lacks(self, error: BaseException) -> str:
-        """The name of Paddle's that the backend does not have, if that is what an error was raised
-        for; else empty."""
+        """The name of the framework's that the backend does not have, if that is what an error was
+        raised for; else empty."""
         return ""
 
     def array(self, tensor: Tensor, /) -> Array:
@@ -156,6 +261,7 @@ class BackendRow(NamedTuple):
     `distributions` are the packages that may bring it: their version is the backend's. `preload`
     are modules that a server imports before it forks the first case of the backend: they cost a
     case nothing. `warm_up`: a server may run it before it forks, which a device forbids.
+    `packages` are the framework's own: what is of them tells that a call is the framework's.
     """
 
     implementation: str
@@ -165,6 +271,7 @@ class BackendRow(NamedTuple):
     distributions: tuple[str, ...]
     preload: tuple[str, ...]
     warm_up: bool
+    packages: tuple[str, ...] = ()
 
 
 ENGINE = ("gradcheck.backends.bundled", "pylayer.paddle")
@@ -172,7 +279,7 @@ ENGINE = ("gradcheck.backends.bundled", "pylayer.paddle")
 BACKENDS: dict[str, BackendRow] = {
     "numpy": BackendRow(
         "gradcheck.backends.bundled:BundledBackend", ("numpy", "cpu"), ("numpy", "pylayer"), "",
-        ("numpy",), ENGINE, True,
+        ("numpy",), ENGINE, True, ("pylayer",),
     ),
     "cupy": BackendRow(
         "gradcheck.backends.bundled:BundledBackend", ("cupy", "gpu"), ("cupy", "pylayer"), "cupy",
@@ -180,7 +287,7 @@ BACKENDS: dict[str, BackendRow] = {
     ),
     "paddle": BackendRow(
         "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddle",
-        ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False,
+        ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False, ("paddle",),
     ),
 }  # fmt: skip
 """The table of backends, by the name that the command line and specs use.
@@ -188,6 +295,31 @@ BACKENDS: dict[str, BackendRow] = {
 Where it has a version, as ``paddle@3.0.0``, it is a release in an environment of its own, see
 `backends.environments`.
 """
+
+
+FRAMEWORK_PACKAGES = frozenset(package for row in BACKENDS.values() for package in row.packages)
+"""The top-level packages of all frameworks of the table."""
+
+
+@functools.cache
+def installed_rows() -> dict[str, BackendRow]:
+    """The backends that installed packages add, by name: the entry points of the group
+    ``gradcheck.backends``, each a `BackendRow`. They are imported."""
+    return {entry.name: entry.load() for entry in entry_points_of("gradcheck.backends")}
+
+
+def find_row(name: str) -> BackendRow | None:
+    """The row of a backend; None if there is none of that name."""
+    kind = kind_of(name)
+    return BACKENDS.get(kind) or installed_rows().get(kind)
+
+
+def backend_row(name: str) -> BackendRow:
+    """The row of a backend. Raises KeyError: there is none of that name."""
+    row = find_row(name)
+    if row is None:
+        raise KeyError(name)
+    return row
 
 
 def kind_of(name: str) -> str:
@@ -198,7 +330,7 @@ def kind_of(name: str) -> str:
 def version_of(name: str) -> str:
     """The version of a backend: the one in its name, or else that of what is installed here; empty
     if none is."""
-    return name.partition("@")[2] or installed_version(*BACKENDS[name].distributions)
+    return name.partition("@")[2] or installed_version(*backend_row(name).distributions)
 
 
 @functools.cache
@@ -217,7 +349,7 @@ def installed_version(*distributions: str) -> str:
 def missing(name: str) -> str:
     """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports
     nothing."""
-    entry = BACKENDS[kind_of(name)]
+    entry = backend_row(name)
     absent = [module for module in entry.needs if find_spec(module) is None]
     return (
         f'not installed: {", ".join(absent)}; pip install "gradcheck[{entry.extra}]"'
@@ -227,12 +359,12 @@ def missing(name: str) -> str:
 
 
 def load_backend(name: str) -> Backend:
-    """The backend, ready in this process: ``import paddle`` gives it from now on.
+    """The backend, ready in this process: ``import paddle`` gives one of Paddle's API from now on.
 
     Raises:
         RuntimeError: it is CuPy, which finds no GPU.
     """
-    row = BACKENDS[kind_of(name)]
+    row = backend_row(name)
     module, _, attribute = row.implementation.partition(":")
     make: Callable[..., Backend] = getattr(import_module(module), attribute)
     return make(*row.arguments)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from operator import attrgetter
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Backend, Computed, Recordable, Tensors, WorldRanks
+from gradcheck.backends.base import Computed, Recordable, Tensors, WorldRanks
+from gradcheck.backends.paddle_api import ENGINE_WORDS, PaddleApi
 from gradcheck.backends.recomputation import Recomputation as Recomputation
 from gradcheck.backends.recording import PerturbingWatch as PerturbingWatch
 from gradcheck.backends.recording import Reaching
@@ -70,11 +70,12 @@ class RanksInTurns(WorldRanks):
     apart = staticmethod(apart)
 
 
-class BundledBackend(Backend):
+class BundledBackend(PaddleApi):
     """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is
     False."""
 
     records = True
+    words = ENGINE_WORDS
 
     def __init__(self, name: str, device: str, install: bool = True) -> None:
         self.name = name
@@ -82,7 +83,7 @@ class BundledBackend(Backend):
             self.array = lambda tensor: to_numpy(tensor.array)
         if install:
             pylayer.install_paddle()
-        self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
+        super().__init__(import_module("paddle" if install else "pylayer.paddle"))
 
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
         if dtype is None and type(array) is np.ndarray and array.dtype in BY_NUMPY:

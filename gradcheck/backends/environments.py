@@ -21,7 +21,15 @@ from typing import NamedTuple
 import platformdirs
 from packaging.version import InvalidVersion, Version
 
-from gradcheck.backends.base import BACKENDS, kind_of, missing, version_of, without_our_paths
+from gradcheck.backends.base import (
+    BACKENDS,
+    backend_row,
+    find_row,
+    kind_of,
+    missing,
+    version_of,
+    without_our_paths,
+)
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -105,8 +113,10 @@ def looked_at(backend: str, interpreter: str) -> BackendPlace:
     """The place of a backend with an interpreter, which is asked what is installed there; nothing
     is imported."""
     kind, _, wanted = backend.partition("@")
-    distributions = BACKENDS[kind].distributions
-    question = json.dumps([distributions, [*_MODULES, *(set(BACKENDS[kind].needs) - {"pylayer"})]])
+    distributions = backend_row(kind).distributions
+    question = json.dumps(
+        [distributions, [*_MODULES, *(set(backend_row(kind).needs) - {"pylayer"})]]
+    )
     try:
         asked = subprocess.run(
             [interpreter, "-P", "-c", _QUESTION, question],
@@ -147,11 +157,11 @@ def name_problem(backend: str) -> str:
     """What is wrong with the name of a backend, in one line; empty if nothing is. The version must
     be exact."""
     kind, at, wanted = backend.partition("@")
-    if kind not in BACKENDS or not at:
+    if find_row(kind) is None or not at:
         joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
         known = f"the backends are {', '.join(BACKENDS)}"
         meant = f"did you mean {joined[1]}@{joined[2]}?" if joined else hint(kind, BACKENDS, known)
-        return "" if kind in BACKENDS else f"there is no backend {backend!r}; {meant}"
+        return "" if find_row(kind) else f"there is no backend {backend!r}; {meant}"
     if kind not in DISTRIBUTIONS:
         return f"{kind} has no versions to choose from: write {kind} for the one that is installed"
     try:

@@ -1,7 +1,7 @@
 """Primitives of JAX in operations of the bundled engine: a table.
 
 A row takes the operands as Tensors and the primitive's parameters by name, and gives the result, or
-a list of results. A row that does not cover some parameters raises `NotPlayedError`; then, and for
+a list of results. A row that does not cover some parameters raises `Unplayed`; then, and for
 primitives without a row, JAX computes the result and its vjp.
 
 `tests/backends/jax/test_primitives.py` holds every row against JAX itself.
@@ -15,28 +15,25 @@ from typing import Any
 import numpy as np
 
 import pylayer.paddle as paddle
+from gradcheck.backends.played import Unplayed
 from pylayer.tensor.tensor import Tensor
 
 F = paddle.nn.functional
-Row = Callable[..., Any]
-
-
-class NotPlayedError(Exception):
-    """A row does not cover these parameters."""
+PrimitiveRow = Callable[..., Any]
 
 
 def require(is_covered: Any) -> None:
-    """Raise NotPlayedError unless a row covers its parameters."""
+    """Raise Unplayed unless a row covers its parameters."""
     if not is_covered:
-        raise NotPlayedError
+        raise Unplayed
 
 
-def without_parameters(function: Callable[..., Any]) -> Row:
+def without_parameters(function: Callable[..., Any]) -> PrimitiveRow:
     """The row of a function of the operands alone."""
     return lambda *operands, **_: function(*operands)
 
 
-def of_floats(function: Callable[..., Any]) -> Row:
+def of_floats(function: Callable[..., Any]) -> PrimitiveRow:
     """The same for one that is JAX's on floating and complex operands alone."""
 
     def row(*operands: Tensor, **_: Any) -> Any:
@@ -46,7 +43,7 @@ def of_floats(function: Callable[..., Any]) -> Row:
     return row
 
 
-def over_axes(function: Callable[..., Any]) -> Row:
+def over_axes(function: Callable[..., Any]) -> PrimitiveRow:
     """The row of a reduction."""
     return lambda x, axes, **_: function(x, list(axes)) if axes else x
 
@@ -55,6 +52,7 @@ def over_axes(function: Callable[..., Any]) -> Row:
 def broadcast_in_dim(
     x: Tensor, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], **_: Any
 ) -> Tensor:
+    """Axes of length 1 put in, then repeated."""
     inner = [1] * len(shape)
     for axis, size in zip(broadcast_dimensions, x.array.shape, strict=True):
         inner[axis] = size
@@ -64,6 +62,7 @@ def broadcast_in_dim(
 
 
 def reshape(x: Tensor, *, new_sizes: Sequence[int], dimensions: Any = None, **_: Any) -> Tensor:
+    """The same elements in another shape."""
     require(dimensions is None)
     return paddle.reshape(x, list(new_sizes))
 
@@ -71,11 +70,13 @@ def reshape(x: Tensor, *, new_sizes: Sequence[int], dimensions: Any = None, **_:
 def slice_(
     x: Tensor, *, start_indices: Any, limit_indices: Any, strides: Any = None, **_: Any
 ) -> Tensor:
+    """A slice with constant bounds."""
     steps = strides or [1] * len(start_indices)
     return x[tuple(map(slice, start_indices, limit_indices, steps))]
 
 
 def pad(x: Tensor, value: Tensor, *, padding_config: Any, **_: Any) -> Tensor:
+    """Constants put around an array."""
     require(all(low >= 0 and high >= 0 and not inner for low, high, inner in padding_config))
     require(x.array.ndim and x.array.dtype.kind in "fcV" and value.stop_gradient)
     pairs = [size for low, high, _ in padding_config for size in (low, high)]
@@ -83,10 +84,13 @@ def pad(x: Tensor, value: Tensor, *, padding_config: Any, **_: Any) -> Tensor:
 
 
 def split(x: Tensor, *, sizes: Sequence[int], axis: int, **_: Any) -> list[Tensor]:
+    """Parts along an axis."""
     return list(paddle.split(x, list(sizes), axis))
 
 
-def window(starts: Sequence[Tensor], sizes: Sequence[int], shape: Sequence[int]) -> tuple[slice, ...]:
+def window(
+    starts: Sequence[Tensor], sizes: Sequence[int], shape: Sequence[int]
+) -> tuple[slice, ...]:
     """The part of an array that a dynamic slice is of, which is moved inside."""
     bounds = zip(starts, sizes, shape, strict=True)
     firsts = [min(max(int(start.array), 0), whole - size) for start, size, whole in bounds]
@@ -94,23 +98,27 @@ def window(starts: Sequence[Tensor], sizes: Sequence[int], shape: Sequence[int])
 
 
 def dynamic_slice(x: Tensor, *starts: Tensor, slice_sizes: Sequence[int], **_: Any) -> Tensor:
+    """A slice whose bounds are values."""
     return x[window(starts, slice_sizes, x.array.shape)]
 
 
 def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Tensor, **_: Any) -> Tensor:
+    """An array with a slice of it replaced."""
     changed = paddle.clone(x)
     changed[window(starts, update.array.shape, x.array.shape)] = update
     return changed
 
 
 def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Tensor:
-    along = np.arange(shape[dimension], dtype=dtype)
-    return Tensor(np.array(np.broadcast_to(np.expand_dims(
-        along, [k for k in range(len(shape)) if k != dimension]), shape)))  # fmt: skip
+    """Whole numbers along an axis."""
+    others = [axis for axis in range(len(shape)) if axis != dimension]
+    along = np.expand_dims(np.arange(shape[dimension], dtype=dtype), others)
+    return Tensor(np.array(np.broadcast_to(along, shape)))
 
 
 # --------------------------------------------------------------------------- products
 def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Tensor:
+    """A matrix product, if it is the engine's; else an einsum."""
     (of_x, of_y), (batch_x, batch_y) = dimension_numbers
     dims = x.array.ndim, y.array.ndim
     count = len(batch_x)
@@ -138,22 +146,29 @@ def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Te
 
 
 def convolution(
-    x: Tensor, w: Tensor, *, window_strides: Any, padding: Any, lhs_dilation: Any,
-    rhs_dilation: Any, dimension_numbers: Any, feature_group_count: int, batch_group_count: int,
-    **_: Any,
-) -> Tensor:  # fmt: skip
+    x: Tensor, w: Tensor, *, padding: Sequence[tuple[int, int]], **parameters: Any
+) -> Tensor:
+    """A convolution with the axes in the usual order, padded alike on both sides."""
     dims = x.array.ndim
     usual = tuple(range(dims))
-    require(dims in (3, 4, 5) and batch_group_count == 1 and set(lhs_dilation) <= {1})
-    require(all(tuple(spec) == usual for spec in dimension_numbers))
+    require(dims in (3, 4, 5) and parameters["batch_group_count"] == 1)
+    require(set(parameters["lhs_dilation"]) == {1})
+    require(all(tuple(spec) == usual for spec in parameters["dimension_numbers"]))
     require(all(low == high >= 0 for low, high in padding))
     conv = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}[dims]
-    pads = [low for low, _ in padding]
-    return conv(x, w, None, list(window_strides), pads, list(rhs_dilation), feature_group_count)
+    return conv(
+        x,
+        w,
+        stride=list(parameters["window_strides"]),
+        padding=[low for low, _ in padding],
+        dilation=list(parameters["rhs_dilation"]),
+        groups=parameters["feature_group_count"],
+    )
 
 
 # --------------------------------------------------------------------------- choices
 def select_n(which: Tensor, *cases: Tensor, **_: Any) -> Tensor:
+    """A choice by a mask."""
     require(len(cases) == 2 and which.array.dtype == bool)
     if which.array.shape != cases[0].array.shape:
         which = paddle.broadcast_to(which, list(cases[0].array.shape))
@@ -161,6 +176,7 @@ def select_n(which: Tensor, *cases: Tensor, **_: Any) -> Tensor:
 
 
 def clamp(low: Tensor, x: Tensor, high: Tensor, **_: Any) -> Tensor:
+    """The nearest value within bounds."""
     return paddle.minimum(paddle.maximum(x, low), high)
 
 
@@ -175,9 +191,8 @@ def gather(
     taken = [size if k not in axes else 1 for k, size in enumerate(shape)]
     require(list(slice_sizes) == taken)
     index = places.array
-    require(all(
-        ((0 <= index[..., k]) & (index[..., k] < shape[axis])).all() for k, axis in enumerate(axes)
-    ))  # fmt: skip
+    limits = np.array([shape[axis] for axis in axes])
+    require(bool(((index >= 0) & (index < limits)).all()))
     # the axes of the indices stand where the indexed axes were
     before = list(range(axes[0]))
     after = [k + index.ndim - 1 - len(axes) for k in range(axes[-1] + 1, len(shape))]
@@ -187,6 +202,7 @@ def gather(
 
 
 def sort(*operands: Tensor, dimension: int, num_keys: int, **_: Any) -> list[Tensor]:
+    """One array sorted, or others in the order of the first."""
     require(num_keys == 1)
     if len(operands) == 1:
         return [paddle.sort(operands[0], dimension)]
@@ -194,7 +210,7 @@ def sort(*operands: Tensor, dimension: int, num_keys: int, **_: Any) -> list[Ten
     return [paddle.take_along_axis(x, order, dimension) for x in operands]
 
 
-def position_of(function: Callable[..., Tensor]) -> Row:
+def position_of(function: Callable[..., Tensor]) -> PrimitiveRow:
     """The row of argmax or argmin."""
 
     def row(x: Tensor, *, axes: Sequence[int], index_dtype: Any, **_: Any) -> Tensor:
@@ -204,7 +220,7 @@ def position_of(function: Callable[..., Tensor]) -> Row:
     return row
 
 
-def cumulative(function: Callable[..., Tensor]) -> Row:
+def cumulative(function: Callable[..., Tensor]) -> PrimitiveRow:
     """The row of a scan such as cumsum."""
 
     def row(x: Tensor, *, axis: int, reverse: bool, **_: Any) -> Tensor:
@@ -215,21 +231,24 @@ def cumulative(function: Callable[..., Tensor]) -> Row:
 
 
 def convert(x: Tensor, *, new_dtype: Any, **_: Any) -> Tensor:
+    """A cast."""
     return paddle.cast(x, np.dtype(new_dtype).name)
 
 
 def power(x: Tensor, *, y: int, **_: Any) -> Tensor:
+    """A power by a whole number."""
     require(x.array.dtype.kind in "fcV" or y >= 0)
     return x**y
 
 
-SAME_NAME = (
-    "acos acosh asin asinh atan atanh conj cos cosh digamma erf exp expm1 imag lgamma log log1p "
-    "real rsqrt sin sinh sqrt tan tanh"
-).split()
+SAME_NAME = [
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "digamma", "erf",
+    "exp", "expm1", "imag", "lgamma", "log", "log1p", "real", "rsqrt", "sin", "sinh", "sqrt", "tan",
+    "tanh",
+]  # fmt: skip
 """Primitives of floating operands that the engine knows by the same name."""
 
-PRIMITIVES: dict[str, Row] = {
+PRIMITIVES: dict[str, PrimitiveRow] = {
     **{name: of_floats(getattr(paddle, name)) for name in SAME_NAME},
     "abs": of_floats(paddle.abs),
     "add": without_parameters(lambda x, y: x + y),
@@ -302,6 +321,6 @@ PRIMITIVES: dict[str, Row] = {
 }
 """By the names of primitives.
 
-stop_gradient is the identity: it says what JAX's own differentiation takes for the derivative,, and
+stop_gradient is the identity: it says what JAX's own differentiation takes for the derivative, and
 the function does not change by it.
 """

@@ -6,25 +6,27 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from types import ModuleType
 from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Tensor, Tensors
+from gradcheck.backends.base import Array, Tensor, Tensors
+from gradcheck.backends.paddle_api import PADDLE_WORDS, PaddleApi
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
 from pylayer.watch.layers import LayerObserver, observing_layers
 
 
-class PaddleBackend(Backend):
+class PaddleBackend(PaddleApi):
     """The release that is installed, on the CPU."""
 
     name = "paddle"
+    words = PADDLE_WORDS
+    translates = True
     ranks_are_processes = True
 
     def __init__(self) -> None:
-        self.paddle: ModuleType = import_module("paddle")
+        super().__init__(import_module("paddle"))
         self.paddle.set_device("cpu")
 
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:

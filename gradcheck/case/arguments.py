@@ -11,11 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, is_differentiable, load_backend, package_of
+from gradcheck.backends.base import (
+    BACKENDS,
+    FRAMEWORK_PACKAGES,
+    Array,
+    Backend,
+    is_differentiable,
+    load_backend,
+    package_of,
+)
 from gradcheck.backends.bundled import BundledBackend
-from gradcheck.case.foreign_frameworks import refuse_array
+from gradcheck.backends.hips import is_primitive
+from gradcheck.case.foreign_frameworks import refuse_array, refuse_layer
 from gradcheck.case.function import Call, TensorFunction
-from gradcheck.case.names_in_code import PADDLE_PACKAGES
 from gradcheck.case.of_arrays import PLACES
 from gradcheck.case.reachable import reachable, unused_name
 from gradcheck.case.world import Declared, without_marks
@@ -27,15 +35,29 @@ WorldOf = Callable[[Mapping[str, Stands]], Declared]
 
 
 def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
-    """The installed Paddle if the call is one of its, else the bundled engine.
+    """The framework of a call: an installed one that is imported, else the bundled engine.
 
-    What the inputs and the function are decides first (Tensors, a PyLayer class, an ``nn.Layer``);
-    then the modules, classes and functions that the function's code refers to.
+    What the inputs and the function are decides first (Tensors, a class of layers, a module); then
+    the modules, classes and functions that the function's code refers to.
+
+    Raises:
+        ForeignFrameworkError: the function is of a framework that has no backend.
     """
-    if getattr(sys.modules.get("paddle"), "__name__", "") == "paddle":  # not the engine's facade
-        own = {name for value in (function, *inputs) for name in libraries_of(value)}
-        if "paddle" in (own or referred(function)):
-            return load_backend("paddle")
+    imported = {
+        package: name
+        for name, row in BACKENDS.items()
+        for package in row.packages
+        # not the engine's facade, which is called paddle as well
+        if package != "pylayer" and getattr(sys.modules.get(package), "__name__", "") == package
+    }
+    if imported:
+        values = (function, *flat_names("", list(inputs)).values())
+        own = {name for value in values for name in libraries_of(value)}
+        for package, name in imported.items():
+            if package in (own or referred(function)):
+                return load_backend(name)
+    if not is_primitive(function):
+        refuse_layer(function)
     return BundledBackend("numpy", "cpu", install=False)
 
 
@@ -51,7 +73,7 @@ def libraries_of(value: Any) -> set[str]:
     else:
         cls = value if inspect.isclass(value) else type(value)
         found = {package_of(base) for base in cls.__mro__}
-    return found.intersection(PADDLE_PACKAGES)
+    return found & FRAMEWORK_PACKAGES
 
 
 def referred(function: Any) -> set[str]:
@@ -78,22 +100,24 @@ def tensor_function(
     """
     if not callable(function):
         raise TypeError(
-            f"cannot check {function!r}: pass a PyLayer class, a function of Tensors, "
-            "or 'package.module:name' of one"
+            f"cannot check {function!r}: pass a {backend.words.layer} class, a function of "
+            "Tensors, or 'package.module:name' of one"
         )
     is_class = inspect.isclass(function)
-    if is_class and issubclass(function, backend.paddle.nn.Layer):
+    if is_class and issubclass(function, backend.module_type):
         name = function.__name__
         raise TypeError(
-            f"{name} is the class of an nn.Layer: pass an instance, such as check({name}(…), x)"
+            f"{name} is the class of an {backend.words.module}: pass an instance, such as "
+            f"check({name}(…), x)"
         )
     is_layer = is_class and hasattr(function, "apply")
-    names = parameter_names(function.forward if is_layer else function, len(inputs), int(is_layer))
+    skipped = int(is_layer and backend.takes_context(function))
+    names = parameter_names(function.forward if is_layer else function, len(inputs), skipped)
     stands, given = dict[str, Stands](), dict(zip(names, inputs, strict=True))
     if world is not None:
         given = {name: without_marks(name, value, stands) for name, value in given.items()}
     for number, value in enumerate(given.values()):
-        check_argument(number, value)
+        check_argument(backend, number, value)
     arrays, stopped = argument_arrays(backend, given)
     dtypes = {name: array.dtype.name for name, array in arrays.items()}
 
@@ -123,8 +147,8 @@ def argument_arrays(
     arrays, stopped = dict[str, Array](), list[str]()
     for variable, whole in given.items():
         for name, value in flat_names(variable, whole).items():
-            if isinstance(value, backend.paddle.Tensor):
-                array, is_stopped = backend.array(value), value.stop_gradient
+            if isinstance(value, backend.tensor_type):
+                array, is_stopped = backend.array(value), not backend.needs_gradient(value)
             elif isinstance(value, np.ndarray) or (
                 isinstance(value, np.generic) and is_differentiable(value)
             ):
@@ -138,14 +162,14 @@ def argument_arrays(
     if not any(name not in stopped and is_differentiable(array) for name, array in arrays.items()):
         raise TypeError(
             "no input needs a gradient, so there is none to check: pass floating arrays, or "
-            "Tensors with stop_gradient=False; plain numbers are passed on as they are"
+            f"Tensors with {backend.words.takes_gradient}; plain numbers are passed on as they are"
         )
     return arrays, stopped
 
 
-def check_argument(number: int, value: Any) -> None:
+def check_argument(backend: Backend, number: int, value: Any) -> None:
     """Raise TypeError if an argument is meant as an array and is none."""
-    refuse_array(f"argument {number}", value)
+    refuse_array(f"argument {number}", value, backend.packages)
     if not isinstance(value, (list, tuple)) or any(isinstance(item, dict) for item in value):
         return
     numbers = [*flat_names("", value).values()]

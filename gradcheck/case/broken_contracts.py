@@ -1,28 +1,13 @@
-"""Broken contracts as errors: values that are not gradients, and what Paddle raises then."""
+"""Broken contracts as errors: values that are not gradients, and what a framework raises then."""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
 
+from gradcheck.backends.base import Backend
+from gradcheck.backends.paddle_api import APPLIED
 from gradcheck.result import Diagnosis, GradientSummary, Status
-from gradcheck.support.foreign import text_of
-
-REFUSED = re.compile(
-    r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\S+?)(?: : |'s backward function,? )(.*)",
-    re.DOTALL,
-)
-"""How both the engine and Paddle begin to say that they do not take what a PyLayer's backward
-returned."""
-APPLIED = r"applied at (?:[^):]*(?:arguments|of_arrays)\.py|[^):]*[/\\][\w.]+:[A-Za-z_][\w.]*):\d+"
-"""The place of a call that is this package's own, or of a scenario that ``gradcheck check`` makes
-up."""
-TAIL = re.compile(
-    rf"\s*(?:\[Hint: .*|\(at /.*|, please check your PyLayer code.*|\({APPLIED}\))",
-    re.DOTALL,
-)
-"""What Paddle adds that is about its own source, and a place that is not the user's."""
-INPUT = re.compile(r"\(input `(\w+)`\)")
 
 
 class Broken(Exception):  # noqa: N818 - it is what was found, not an error of the checker
@@ -46,14 +31,13 @@ def leave_out_own_place(error: BaseException) -> None:
         error.__notes__[:] = [re.sub(f", {APPLIED}$", "", note) for note in error.__notes__]
 
 
-def refused(error: BaseException) -> GradientSummary | None:
+def refused(backend: Backend, error: BaseException) -> GradientSummary | None:
     """FAIL for an error that says that backward returned no gradients; None for any other."""
-    match = REFUSED.match(text_of(error)) if isinstance(error, ValueError) else None
+    refusal = backend.refusal(error)
     if isinstance(error, Broken):
         diagnosis = error.diagnosis
-    elif match is not None:
-        text = f"backward of {match[1]}: {TAIL.sub('', match[2])}"
-        diagnosis = Diagnosis.of("GC137", text, tuple(INPUT.findall(text)))
+    elif refusal is not None:
+        diagnosis = Diagnosis.of("GC137", refusal.text, refusal.inputs)
     else:
         return None
     return GradientSummary(verdict=Status.FAIL, diagnosis=(diagnosis,))

@@ -70,6 +70,7 @@ def execute(case: Case) -> Result:
             backend = load_backend(case.backend)
         except RuntimeError as error:  # it is installed, but has no device
             return case.result(Status.SKIP, str(error))
+        settings = backend.settings()
         run = Run(case, backend, started)
         try:
             findings, gradient = run.findings()
@@ -91,7 +92,7 @@ def execute(case: Case) -> Result:
                 return case.result(Status.UNSUPPORTED, what, missing_name=name)
             findings = [Finding(Status.ERROR, what)]
         finally:
-            backend.paddle.disable_static()  # a program may have left it on
+            backend.restore_settings(settings)  # a program may have changed them
     findings.sort(key=lambda finding: SEVERITY.index(finding.status))
     status = findings[0].status if findings else Status.PASS
     status, messages = with_known_failure(case, status, [f.message for f in findings])
@@ -134,12 +135,12 @@ class Run:
         self.in_world = case.scenario.world_at(case.parameters) is not None
         self.values: tuple[Value, ...] = ()
         """Outputs and gradients of the documented run, where they are wanted."""
-        self.calls = LayerCalls(backend.paddle.autograd.PyLayer)
+        self.calls = LayerCalls(backend)
         """The layers of the documented run."""
-        self.namespace: Namespace = {**new_namespace(backend.paddle), **case.variables}
+        self.namespace: Namespace = {**new_namespace(backend), **case.variables}
         self.given = dict(self.namespace)
         """What the code finds."""
-        backend.paddle.seed(case.seed)
+        backend.seed(case.seed)
 
     def findings(self) -> tuple[list[Finding], GradientSummary | None]:
         """Everything that is not as expected, and the summary of the gradient check if made."""
@@ -206,7 +207,7 @@ class Run:
             line = self.scenario.line_of("expect.cotangent")
             return [Finding(Status.ERROR, f"{error} (line {line} of the spec)")], None
         except Exception as error:
-            gradient = refused(error) if is_checked else None
+            gradient = refused(self.backend, error) if is_checked else None
             if gradient is None:
                 refuse_foreign_layers(layer)
                 raise
@@ -301,7 +302,7 @@ class Run:
 
     def on_host(self, value: Any) -> Any:
         """A Tensor's values as an array of NumPy; anything else as it is."""
-        return self.backend.array(value) if isinstance(value, self.backend.paddle.Tensor) else value
+        return self.backend.array(value) if isinstance(value, self.backend.tensor_type) else value
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: ScenarioLayer) -> GradientSummary:
@@ -310,7 +311,7 @@ class Run:
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         if declared != "matches":  # that is said of the inputs alone
             layer.close_over({})
-        if self.backend.name == "paddle" or isinstance(layer, StaticLayer):
+        if self.backend.translates or isinstance(layer, StaticLayer):
             layer.twin = speaking_for(layer, self.make_twin)
         is_asked = wanted == "matches" and not self.in_world
         settings = Settings(
@@ -329,7 +330,7 @@ class Run:
 
     def make_twin(self, engine: Backend) -> ScenarioLayer:
         """The layer on the engine, in place of Paddle where it is Paddle's."""
-        namespace = {**new_namespace(engine.paddle), **self.case.variables}
+        namespace = {**new_namespace(engine), **self.case.variables}
         counterpart = None
         if engine is not self.backend:
             namespace["__builtins__"] = builtins_of(engine)

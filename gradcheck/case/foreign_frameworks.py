@@ -8,9 +8,11 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
+
+from gradcheck.backends.base import package_of
 
 
 class Framework(NamedTuple):
@@ -109,17 +111,18 @@ def refuse_layer(value: Any) -> None:
         raise ForeignFrameworkError(what, framework.recipe.format(call=call_of(value)))
 
 
-def refuse_array(name: str, value: Any) -> None:
-    """See that an argument is not an array of another framework.
+def refuse_array(name: str, value: Any, packages: Sequence[str] = ()) -> None:
+    """See that an argument is not an array of another framework than that of some packages.
 
     Raises:
         TypeError: it is, or one in it is.
     """
     if isinstance(value, (dict, list, tuple)):
         for item in value.values() if isinstance(value, dict) else value:
-            refuse_array(name, item)
+            refuse_array(name, item, packages)
         return
-    framework = framework_of(value) if hasattr(value, "shape") else None
+    is_known = package_of(type(value)) in packages
+    framework = framework_of(value) if hasattr(value, "shape") and not is_known else None
     if framework is not None:
         kind = type(value)
         raise TypeError(

@@ -55,18 +55,16 @@ def as_users(backend: Backend, calls: LayerCalls, function: Callable[..., Any], 
     """What the user's code gives, the layers that it runs noted in `calls`.
 
     Process-wide settings are as before afterwards, which a layer may change. They are NumPy's
-    handling of errors, the filters of warnings, and static mode of a backend's `paddle`: the
-    layer's are in force while it runs, not while gradcheck computes.
+    handling of errors, the filters of warnings, and those of the backend: the layer's are in force
+    while it runs, not while gradcheck computes.
     """
-    paddle = backend.paddle
-    is_dynamic = paddle.in_dynamic_mode()
+    settings = backend.settings()
     filters = list(warnings.filters)
     try:
         with np.errstate(), backend.observing(calls):
             return function(*given)
     finally:
-        if paddle.in_dynamic_mode() is not is_dynamic:
-            (paddle.disable_static if is_dynamic else paddle.enable_static)()
+        backend.restore_settings(settings)
         if warnings.filters != filters:
             warnings.filters[:] = filters  # type: ignore[index]
             with warnings.catch_warnings():  # makes Python look at the filters anew
@@ -100,7 +98,7 @@ def gradients_of(
     """The gradients of leaves, of the outputs that have both a graph and a cotangent."""
     ends, starts = list[Tensor](), list[Tensor]()
     for out, cotangent in zip(outputs, cotangents, strict=True):
-        if out is not None and cotangent is not None and not out.stop_gradient:
+        if out is not None and cotangent is not None and backend.needs_gradient(out):
             ends.append(out)
             starts.append(cotangent)
     if not ends or not inputs:
@@ -142,7 +140,7 @@ class TensorFunction:
         backend: whose Tensors they are.
         call: takes the Tensors by name and returns whatever the function returns.
         arrays: the inputs, on the backend's device or the host.
-        dtypes: of the inputs, by Paddle's names.
+        dtypes: of the inputs, by name.
         stopped: the inputs through which no gradient flows.
         subject: the user's layer or function, whose hand-written backwards must run; `call` if it
             is not given.
@@ -196,7 +194,7 @@ class TensorFunction:
 
     def new_calls(self) -> LayerCalls:
         """An empty record of layers."""
-        return LayerCalls(self.backend.paddle.autograd.PyLayer, self.layers_by_name)
+        return LayerCalls(self.backend, self.layers_by_name)
 
     # ----------------------------------------------------------------- Tensors
     def tensors(self, arrays: Mapping[str, Array] | None = None) -> dict[str, Tensor]:
@@ -236,7 +234,7 @@ class TensorFunction:
         self.evaluations += 1
         given = {n: t for n, t in tensors.items() if n not in self.closed_over}
         try:
-            return as_users(self.backend, self.calls, self.call, given)
+            return as_users(self.backend, self.calls, self.backend.call, self.call, given)
         except Exception as error:
             if self.evaluations > 1:
                 note = f"raised by evaluation {self.evaluations} of the check, not by those before"
@@ -275,8 +273,8 @@ class TensorFunction:
     # ----------------------------------------------------------------- the first call
     @property
     def only_applies(self) -> bool:
-        """Whether the call is PyLayer's apply of a layer, which the backend tells of before it
-        looks up the forward: no code calls a forward outside of it."""
+        """Whether the call is the base class's apply of a layer, which the backend tells of before
+        it looks up the forward: no code calls a forward outside of it."""
         subject, apply = self.subject, getattr_static(self.calls.base, "apply")
         return (
             self.backend.records
@@ -306,12 +304,12 @@ class TensorFunction:
             else:
                 returned = self.called(tensors)
         outputs = self.outputs(returned)
-        # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from
-        # its inputs is a leaf, and claims a gradient of zero.
-        claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
+        claimed = list(map(self.backend.claims, outputs))
         arrays = [array(t) for t in outputs]
-        needed = [not t.stop_gradient and is_differentiable(array(t)) for t in tensors.values()]
-        unchecked = nothing_claimed(returned, arrays, claimed)
+        needed = [
+            self.backend.needs_gradient(t) and is_differentiable(array(t)) for t in tensors.values()
+        ]
+        unchecked = nothing_claimed(self.backend, returned, arrays, claimed)
         if not self.knows_leaves:
             del returned, outputs  # a leaf that each call makes goes with what it was made for
             self.close_over(self.named(others))
@@ -445,7 +443,7 @@ class TensorFunction:
         """
         inputs, array = self.tensors(), self.backend.array
         values = {name: array(t).copy() for name, t in inputs.items()}
-        versions = {name: t.inplace_version for name, t in inputs.items()}
+        versions = {name: self.backend.version(t) for name, t in inputs.items()}
         given = [name for name in inputs if name not in self.closed_over]
         layers = LayerContracts(self.backend, inputs)
 
@@ -462,10 +460,11 @@ class TensorFunction:
             in_place = [
                 name
                 for name in by_forward
-                if inputs[name].stop_gradient and inputs[name].inplace_version != versions[name]
+                if not self.backend.needs_gradient(inputs[name])
+                and self.backend.version(inputs[name]) != versions[name]
             ]
             interrupted = self.run_elsewhere()
-            needed = [not t.stop_gradient for t in inputs.values()]
+            needed = list(map(self.backend.needs_gradient, inputs.values()))
             gradients = self.gradients(outputs, starts, [*compress(inputs.values(), needed)])
         if layers.dtype_without_derivatives:
             raise NoGradient(f"a gradient of dtype {layers.dtype_without_derivatives}")
@@ -580,7 +579,9 @@ class GradientFunction:
         return [*tensors.values(), *(s for s in starts if s is not None)], call
 
 
-def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[bool]) -> str:
+def nothing_claimed(
+    backend: Backend, returned: Any, outputs: Sequence[Array], claimed: Sequence[bool]
+) -> str:
     """Why a call has no gradient to check; empty if it has one."""
     if not outputs:
         text = "None" if returned is None else f"a {type(returned).__name__}"
@@ -590,7 +591,7 @@ def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[b
         hint = without_backward(text)
         return f"{text}: {hint}" if hint else text
     if not any(claimed):
-        return "no output has a gradient: stop_gradient is True for all of them"
+        return f"no output has a gradient: {backend.words.takes_none}"
     kept = [*compress(outputs, claimed)]
     real = [*filter(is_differentiable, kept)]
     if not real:

@@ -5,7 +5,6 @@ Of a function of Tensors it is of both orders, as its backward is declared to be
 
 from __future__ import annotations
 
-import re
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -270,7 +269,7 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
         if order == 2 and summary.verdict in GREEN:
             summary = check_gradient(function.second_order(problem), **options).of_second_order()
     except Exception as error:
-        found = refused(error)
+        found = refused(function.backend, error)
         if found is None:
             refuse_foreign_layers(function)
             raise
@@ -352,7 +351,7 @@ def as_expected(
         try:
             why = deviation(function.problem(), np.random.default_rng(settings.seed))
         except Exception as error:
-            found = refused(error)
+            found = refused(function.backend, error)
             if found is None:
                 raise
             return found
@@ -383,8 +382,6 @@ DTYPES = {
     "bfloat16": "complex64",
 }
 """The dtypes that floating inputs can be checked in, and those of complex inputs then."""
-LACKS_KERNEL = re.compile("kernel .* is not registered")
-"""What Paddle says of most operations in float16 and bfloat16 on a CPU."""
 SPREADS = (1.0, 2.0**-2, 2.0**-4, 2.0**-6)
 """Powers of two by which elements are multiplied at most; the smaller ones where the function is
 not defined there."""
@@ -422,7 +419,8 @@ def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunct
         }
         at = function.at({**function.arrays, **moved})
         with suppress(Exception):  # it may not be defined there
-            outputs = [at.backend.array(t) for t in at.outputs(at.call(at.tensors()))]
+            returned = at.backend.call(at.call, at.tensors())
+            outputs = [at.backend.array(t) for t in at.outputs(returned)]
             if finite(wide(a) for a in outputs if is_differentiable(a)):
                 break
     return at
@@ -441,16 +439,18 @@ def in_dtype(function: TensorFunction, dtype: str) -> TensorFunction:
 def in_float32_if_it_must(
     function: TensorFunction, check: Callable[[TensorFunction], GradientSummary]
 ) -> GradientSummary:
-    """A check, in float32 and marked so where Paddle lacks an operation for the inputs' dtypes."""
+    """A check, in float32 and marked so where the framework lacks an operation for the inputs'
+    dtypes."""
     try:
         return check(function)
     except (RuntimeError, OSError) as error:
         dtypes = {x.dtype.name for x in function.arrays.values()} & {"float16", "bfloat16"}
-        if not dtypes or not LACKS_KERNEL.search(str(error)):
+        if not dtypes or not function.backend.lacks_kernel.search(str(error)):
             raise
     summary = check(in_dtype(function, "float32"))
     lacking = " and ".join(sorted(dtypes))
-    return with_marks(summary, f"in float32, as Paddle lacks an operation in {lacking} here")
+    framework = function.backend.words.framework
+    return with_marks(summary, f"in float32, as {framework} lacks an operation in {lacking} here")
 
 
 def worst(

@@ -91,14 +91,17 @@ class ScenarioLayer(TensorFunction):
         arguments = ", ".join(variables(self.inputs))
         if isinstance(layer, str):
             default = self.default_call.format(inputs=arguments)
-            before, base = set(namespace), self.backend.paddle.autograd.PyLayer
+            before, base = set(namespace), self.backend.layer_type
             run_source(layer, scenario.path, scenario.line_of("layer"), namespace)
             for name, value in namespace.items():
                 if name not in before and inspect.isclass(value) and issubclass(value, base):
                     default = f"{name}.apply({arguments})"  # of the last class
         elif isinstance(layer, LayerRef):
             namespace[layer.name] = target = self.import_layer(layer)
-            default = f"{layer.name}{'.apply' if hasattr(target, 'apply') else ''}({arguments})"
+            is_applied = hasattr(target, "apply") and not isinstance(
+                target, self.backend.module_type
+            )
+            default = f"{layer.name}{'.apply' if is_applied else ''}({arguments})"
         elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"
         elif isinstance(layer, LayerOp) and (place := installed_operations().get(layer.op)):
@@ -111,8 +114,8 @@ class ScenarioLayer(TensorFunction):
         code = compile_expression(scenario.call or default, scenario.path, line)
         for name in code.co_names:
             if callable(value := namespace.get(name)):
-                namespace[name] = layer = adapted(self.backend, value)
-                refuse_layer(layer)
+                namespace[name] = target = adapted(self.backend, value)
+                refuse_layer(target)
         return NamespaceCall(namespace, code)
 
     def import_layer(self, layer: LayerRef) -> Any:
@@ -143,9 +146,7 @@ class ScenarioLayer(TensorFunction):
         memory = self.memory(self.inputs[name], array, dtype)
         if memory is None:
             return None
-        leaf = memory.detach()
-        leaf.stop_gradient = stop_gradient
-        return leaf
+        return self.backend.alias(memory, stop_gradient)
 
     def memory(self, spec: Input, array: Array, dtype: str | None) -> Tensor | None:
         """The Tensor whose memory an input has; None for its own in the usual order.
@@ -160,7 +161,7 @@ class ScenarioLayer(TensorFunction):
             return None
         if spec.layout == "transposed":
             whole = self.backend.tensor(array.T.copy(), dtype, stop_gradient=True)
-            return whole.transpose([*range(array.ndim)][::-1])
+            return self.backend.reverse_axes(whole)
         if spec.layout == "strided":
             whole = self.backend.tensor(array.repeat(2, axis=-1), dtype, stop_gradient=True)
             return whole[..., ::2]
@@ -168,7 +169,7 @@ class ScenarioLayer(TensorFunction):
             return None
         row, shape = self.backend.tensor(array[:1], dtype, stop_gradient=True), list(array.shape)
         strides = [0, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))]
-        return self.backend.paddle.as_strided(row, shape, strides)
+        return self.backend.strided(row, shape, strides)
 
     def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
         """Call the layer as its users do and take gradients, if there are any.
@@ -181,14 +182,14 @@ class ScenarioLayer(TensorFunction):
         """
         inputs = self.tensors()
         self.namespace.update(in_variables(inputs))
-        returned = self.namespace["out"] = self.call(inputs)
+        returned = self.namespace["out"] = self.backend.call(self.call, inputs)
         self.documented_outputs = self.outputs(returned)
-        ends = [t for t in self.documented_outputs if not t.stop_gradient]
+        ends = [t for t in self.documented_outputs if self.backend.needs_gradient(t)]
         starts: list[Tensor | None] = [None] * len(ends)
         if ends and cotangent is not None:
             array = self.backend.array(ends[0])
             given = fitting_cotangent(cotangent, array.shape)
             starts[0] = self.backend.tensor(given, array.dtype.name, stop_gradient=True)
         if ends:
-            self.backend.paddle.autograd.backward(ends, starts)
+            self.backend.backward(ends, starts)
         return {name: tensor.grad for name, tensor in inputs.items()}

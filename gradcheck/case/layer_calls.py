@@ -10,10 +10,7 @@ from contextvars import ContextVar
 from enum import IntEnum
 from typing import Any
 
-from gradcheck.backends.base import package_of
-
-LAYER_LIBRARIES = ("gradcheck", "paddle", "pylayer")
-"""Packages whose layers are not the user's."""
+from gradcheck.backends.base import Backend, package_of
 
 
 class Way(IntEnum):
@@ -32,17 +29,21 @@ class Way(IntEnum):
 class LayerCalls:
     """The layers that evaluations applied, those whose backward ran, and how forwards were called.
 
-    A layer is a PyLayer class, or the `backward_fn` of a ``static_pylayer``. Its key is the class
-    that defines its backward, or that one's name.
+    A layer is a class of the backend's layers, such as PyLayer, or a function with a backward: the
+    `backward_fn` of a ``static_pylayer``. Its key is the class that defines its backward, or that
+    one's name.
 
     Args:
-        base: the PyLayer of the backend.
+        backend: of the layers.
         by_name: whether classes of the same name are one layer: those that the ranks of a world
             have each.
     """
 
-    def __init__(self, base: type, by_name: bool = False) -> None:
-        self.base, self.by_name = base, by_name
+    def __init__(self, backend: Backend, by_name: bool = False) -> None:
+        self.backend, self.by_name = backend, by_name
+        self.base: Any = backend.layer_type
+        self.libraries = ("gradcheck", "pylayer", *backend.packages)
+        """Packages whose layers are not the user's."""
         self.forwards = Counter[Any]()
         self.backwards = Counter[Any]()
         self.ways: dict[Any, Way] = {}
@@ -73,7 +74,7 @@ class LayerCalls:
         owner = layer
         if isinstance(layer, type):
             owner = next((cls for cls in layer.__mro__ if "backward" in vars(cls)), self.base)
-            if package_of(owner) in LAYER_LIBRARIES:
+            if package_of(owner) in self.libraries:
                 return None
         return label(owner) if self.by_name else owner
 
@@ -84,7 +85,7 @@ class LayerCalls:
     def count(self, counter: Counter[Any]) -> int:
         """The sum of a counter over layers that are not gradcheck's or a library's."""
         return sum(
-            times for layer, times in counter.items() if package_of(layer) not in LAYER_LIBRARIES
+            times for layer, times in counter.items() if package_of(layer) not in self.libraries
         )
 
     # ----------------------------------------------------------------- how forwards are called
@@ -97,7 +98,7 @@ class LayerCalls:
         """
         wraps: dict[str, Wrap] = {"forward": self.watched_forward}
         try:
-            with wrapped_methods(self.base, wraps, only_applied) as self.wrap:
+            with wrapped_methods(self.backend, wraps, only_applied) as self.wrap:
                 yield
         finally:
             self.wrap, self.latest = None, (None, None)
@@ -110,7 +111,7 @@ class LayerCalls:
         Its context is the argument at `position`. Layers of libraries, such as a recomputation or
         a world, are not watched: what counts are the layers in them.
         """
-        if package_of(owner) in LAYER_LIBRARIES:
+        if package_of(owner) in self.libraries:
             return forward
 
         @functools.wraps(forward)
@@ -118,10 +119,14 @@ class LayerCalls:
             if inside_a_layer.get():
                 return forward(*args, **kwargs)
             (layer, context), self.latest = self.latest, (None, None)
-            if context is None or id(context) not in map(id, args[position : position + 1]):
+            is_applied = context is not None
+            if is_applied and self.backend.takes_context(layer):
+                is_applied = id(context) in map(id, args[position : position + 1])
+            if not is_applied:
                 self.add_way(self.key(owner), Way.DIRECT)
             else:
-                is_needed = any_needs_gradient([*args[position + 1 :], *kwargs.values()])
+                values = [*args[position + 1 :], *kwargs.values()]
+                is_needed = any_needs_gradient(self.backend, values)
                 self.add_way(self.key(layer), Way.APPLIED if is_needed else Way.IDLE)
             token = inside_a_layer.set(True)
             try:
@@ -160,28 +165,28 @@ def label(layer: Any) -> str:
     return layer if isinstance(layer, str) else f"{layer.__module__}.{layer.__qualname__}"
 
 
-def any_needs_gradient(arguments: list[Any]) -> bool:
+def any_needs_gradient(backend: Backend, arguments: list[Any]) -> bool:
     """Whether a Tensor among arguments, or in lists and tuples among them, needs a gradient."""
     with suppress(Exception):  # objects of the user's may raise at whatever they are asked
         for value in arguments:
             if isinstance(value, (list, tuple)):
-                if any_needs_gradient([*value]):
+                if any_needs_gradient(backend, [*value]):
                     return True
-            elif getattr(value, "stop_gradient", True) is False:
+            elif isinstance(value, backend.tensor_type) and backend.needs_gradient(value):
                 return True
     return False
 
 
 Wrap = Callable[[type, Callable[..., Any], int], Callable[..., Any]]
-"""Makes what replaces a method of a class, given both and the context's place among its arguments.
-"""
+"""Makes what replaces a method of a class, given both and the context's place among its arguments;
+that is one before the first of them where it takes no context."""
 
 
 @contextmanager
 def wrapped_methods(
-    base: type, wraps: dict[str, Wrap], only_applied: bool = False
+    backend: Backend, wraps: dict[str, Wrap], only_applied: bool = False
 ) -> Iterator[Callable[[Any], None]]:
-    """A block in which methods of layers derived from `base` have something around them.
+    """A block in which methods of the backend's layers have something around them.
 
     Gives what wraps a layer and all that it inherits from.
 
@@ -189,7 +194,8 @@ def wrapped_methods(
         only_applied: to wrap none but those, as a process may have thousands of layers; for a
             backend that tells of a layer before it looks up the forward.
     """
-    kept, known = list[tuple[Any, str, Any]](), set[type]()
+    kept, base = list[tuple[Any, str, Any]](), backend.layer_type
+    known = set[type]()
 
     def wrap(layer: Any) -> None:
         for owner in getattr(layer, "__mro__", ()):  # a backward_fn has none
@@ -201,7 +207,8 @@ def wrapped_methods(
                 kept.append((owner, name, method))
                 by_class = isinstance(method, classmethod)
                 function = getattr(method, "__func__", method)
-                function = wraps[name](owner, function, int(by_class))
+                without_context = name == "forward" and not backend.takes_context(owner)
+                function = wraps[name](owner, function, by_class - without_context)
                 setattr(owner, name, (classmethod if by_class else staticmethod)(function))
 
     known.add(base)

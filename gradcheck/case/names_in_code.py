@@ -11,9 +11,9 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-PADDLE_PACKAGES = ("pylayer", "paddle")
-"""The top-level packages of the engine and of the installed Paddle."""
-CLOSED = sys.stdlib_module_names | {"numpy", *PADDLE_PACKAGES}
+from gradcheck.backends.base import FRAMEWORK_PACKAGES
+
+CLOSED = sys.stdlib_module_names | FRAMEWORK_PACKAGES | {"numpy"}
 """Packages of which no function refers to what a user has made, wherever they are installed."""
 
 

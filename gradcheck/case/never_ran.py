@@ -7,19 +7,19 @@ import inspect
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from gradcheck.backends.base import package_of
 from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
-from gradcheck.case.layer_calls import LAYER_LIBRARIES, Way, subclasses
+from gradcheck.case.layer_calls import Way, subclasses
 from gradcheck.case.names_in_code import CLOSED, is_installed, names_in, references_of_function
 from gradcheck.case.of_arrays import layer_of_arrays
 from gradcheck.result import GREEN, Diagnosis, GradientSummary, Status
 
 CODE = "GC125"
-APPLY_OVERRIDDEN = "its apply is overridden, and does not call PyLayer's apply"
+APPLY_OVERRIDDEN = "its apply is overridden, and does not call {layer}'s apply"
 FORWARD_DIRECT = "its forward was called directly, not through apply"
 NO_GRADIENT_NEEDED = "none of its inputs needs a gradient"
 NOT_REACHED = "no gradient reaches its outputs (detached, computed under no_grad, or not used)"
@@ -40,7 +40,7 @@ def with_backwards_that_ran(function: TensorFunction, summary: GradientSummary) 
     if summary.verdict is not Status.FAIL:
         subject.refuse_foreign()
     missing = [
-        Diagnosis.of(CODE, f"backward of {subject.name_of(key)} never ran: {reason}")
+        subject.diagnosis(key, reason)
         for key, reason in subject.missing()
         if is_green or reason in CERTAIN
     ]
@@ -54,7 +54,7 @@ def with_backwards_that_ran(function: TensorFunction, summary: GradientSummary) 
         is_eval = all(layer.only_in_eval for layer in silent.values())
         mark = f"backward of {names} did not run{': eval mode' if is_eval else ''}"
     elif function.expects_backward and not subject.ran and not subject.is_of_library:
-        rules = "the engine's" if function.backend.records else "Paddle's"
+        rules = function.backend.words.rules
         mark = f"no hand-written backward: {rules} own rules were checked"
     else:
         return summary
@@ -112,7 +112,7 @@ class Subject:
         self.calls = function.layer_calls()
         self.ran = self.calls.ran()
         """The keys of the layers whose backward ran."""
-        self.module_type: Any = function.backend.paddle.nn.Layer
+        self.backend = function.backend
         self.checked: Any = None
         """The key of the layer that is itself what is checked."""
         self.named: dict[Any, NamedLayer] = {}
@@ -136,7 +136,7 @@ class Subject:
             self.is_of_library = self.checked is None
         else:
             is_function = isinstance(subject, FunctionType)
-            self.is_of_library = is_function and package_of(subject) in LAYER_LIBRARIES
+            self.is_of_library = is_function and package_of(subject) in self.calls.libraries
             self.follow(subject, False)
 
     def refuse_foreign(self) -> None:
@@ -178,6 +178,11 @@ class Subject:
             return NOT_CALLED
         return NOT_TAKEN if is_class or isinstance(key, str) else NOT_GIVEN
 
+    def diagnosis(self, key: Any, reason: str) -> Diagnosis:
+        """The diagnosis of a layer whose backward did not run, in the words of the framework."""
+        words = reason.format(layer=self.backend.words.layer)
+        return Diagnosis.of(CODE, f"backward of {self.name_of(key)} never ran: {words}")
+
     def overrides_apply(self, layer: type) -> bool:
         """Whether a class has an apply other than PyLayer's."""
         own, base = (inspect.getattr_static(cls, "apply") for cls in (layer, self.calls.base))
@@ -196,10 +201,7 @@ class Subject:
     # ----------------------------------------------------------------- following the code
     def layer_of(self, value: Any) -> Any:
         """The layer that a value is, or whose apply it is; None for anything else."""
-        if isinstance(value, (MethodType, BuiltinFunctionType)) and value.__name__ == "apply":
-            value = value.__self__
-        value = layer_of_arrays(value)
-        return value if inspect.isclass(value) and issubclass(value, self.calls.base) else None
+        return self.backend.layer_of(layer_of_arrays(value))
 
     def add(self, layer: Any, evaluating: bool) -> NamedLayer:
         """Note that a layer is named. One of the library's own is not kept."""
@@ -241,14 +243,14 @@ class Subject:
             self.follow_code(value, None, evaluating)
         elif isinstance(value, MethodType):
             self.follow_code(value.__func__, value.__self__, evaluating)
-        elif isinstance(value, self.module_type):
+        elif isinstance(value, self.backend.module_type):
             self.follow_module(value, evaluating or not value.training)
         elif not inspect.isclass(value):
             call = inspect.getattr_static(type(value), "__call__", None)
             self.follow_code(call, value, evaluating)
 
     def follow_module(self, module: Any, evaluating: bool) -> None:
-        """Follow the forward and attributes of an ``nn.Layer``, or what a container contains."""
+        """Follow the forward and attributes of a module, or what a container contains."""
         for value in vars(module).values():
             if (layer := self.layer_of(value)) is not None:
                 self.add(layer, evaluating).is_held = True
@@ -256,7 +258,7 @@ class Subject:
         if is_users_function(forward):
             self.follow_code(forward, module, evaluating)
             return
-        for contained in module._sub_layers.values():
+        for contained in getattr(module, self.backend.submodules, {}).values():
             self.follow(contained, evaluating)
 
     def follow_code(self, function: Any, owner: Any, evaluating: bool) -> None:
@@ -270,9 +272,9 @@ class Subject:
         for _, value in references_of_function(function):
             self.follow(value, evaluating)
             if isinstance(value, ModuleType) and not is_closed(value.__name__):
-                for member in members_of(value, attributes):
+                for member in self.members_of(value, attributes):
                     self.follow(member, evaluating)
-        for member in members_of(owner, attributes):
+        for member in self.members_of(owner, attributes):
             if isinstance(member, FunctionType):
                 self.follow_code(member, owner, evaluating)
             else:
@@ -285,17 +287,16 @@ class Subject:
                 if getattr(vars(layer).get("forward"), "__func__", None) is function:
                     self.add(layer, True).forward_is_named = True
 
+    def members_of(self, owner: Any, names: set[str]) -> Iterator[Any]:
+        """The attributes of an object, or of its class, with these names; methods as functions.
 
-def members_of(owner: Any, names: set[str]) -> Iterator[Any]:
-    """The attributes of an object, or of its class, with these names; methods as functions.
-
-    Nothing of it runs.
-    """
-    held = {**getattr(owner, "_sub_layers", {}), **getattr(owner, "__dict__", {})}
-    for name in names:
-        value = held.get(name, inspect.getattr_static(type(owner), name, None))
-        value = getattr(value, "fget", value) if isinstance(value, property) else value
-        yield value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+        Nothing of it runs.
+        """
+        held = {**getattr(owner, self.backend.submodules, {}), **getattr(owner, "__dict__", {})}
+        for name in names:
+            value = held.get(name, inspect.getattr_static(type(owner), name, None))
+            value = getattr(value, "fget", value) if isinstance(value, property) else value
+            yield value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
 
 
 def is_users_function(value: Any) -> bool:

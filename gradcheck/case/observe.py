@@ -34,7 +34,7 @@ far more than rounding; a forward that insists on sums of 1 or orthogonal column
 
 def tensors_in(backend: Backend, value: Any) -> list[Tensor]:
     """The Tensors in what a layer takes or returns, at any depth of lists, tuples and dicts."""
-    tensor_type = backend.paddle.Tensor
+    tensor_type = backend.tensor_type
     return flat_tensors(value, lambda item: isinstance(item, tensor_type))
 
 
@@ -87,7 +87,7 @@ class ForwardCall:
 
 
 class LayerContracts:
-    """What PyLayers are seen to do with their arguments, cotangents and gradients.
+    """What layers are seen to do with their arguments, cotangents and gradients.
 
     Args:
         backend: of the layers.
@@ -117,8 +117,8 @@ class LayerContracts:
         """A block in which layers are watched: those that are applied, if the backend tells of
         them in time, or else all."""
         wraps: dict[str, Wrap] = {"forward": self.watch_forward, "backward": self.watch_backward}
-        backend, base = self.backend, self.backend.paddle.autograd.PyLayer
-        with wrapped_methods(base, wraps, backend.records) as self.wrap, backend.observing(self):
+        backend = self.backend
+        with wrapped_methods(backend, wraps, backend.records) as self.wrap, backend.observing(self):
             yield
 
     def applied(self, layer: Any, context: Any) -> None:
@@ -130,6 +130,8 @@ class LayerContracts:
 
     def marks(self) -> list[str]:
         """The words for what releases do not look at."""
+        if not self.backend.documents:
+            return []
         seen = {GAVE_LESS: self.gave_less, GAVE_OTHER_SHAPES: self.gave_other_shapes}
         return [mark for mark, is_seen in seen.items() if is_seen]
 
@@ -143,8 +145,9 @@ class LayerContracts:
             if len(args) <= position:
                 return forward(*args, **kwargs)
             values = [*args[position + 1 :], *kwargs.values()]
-            self.forward_calls[id(args[position])] = ForwardCall(
-                args[position],
+            context = next(iter(args[position : position + 1]), None)
+            self.forward_calls[id(context)] = ForwardCall(
+                context,
                 [slot for value in values if (slot := self.tensor_argument(value))],
                 [tuple(t.shape) for t in self.tensors_in(values)],
             )
@@ -155,11 +158,8 @@ class LayerContracts:
                 if self.needs_gradient(t)
             ]
             returned = forward(*args, **kwargs)
-            # An input that is returned is changed in place, and takes its place in the graph,
-            # unless it is marked otherwise.
-            marked = set(map(id, getattr(args[position], "not_inplace_tensors", None) or ()))
-            allowed = {id(t) for t in self.tensors_in(returned)} - marked
-            allowed |= set(map(id, self.inputs.values()))
+            may_change = self.backend.may_change(context, self.tensors_in(returned))
+            allowed = set(map(id, [*may_change, *self.inputs.values()]))
             self.changed_by_forward += [
                 f"argument {name} of {owner.__name__}"
                 for name, t, copy in before
@@ -204,7 +204,7 @@ class LayerContracts:
 
     def needs_gradient(self, tensor: Tensor) -> bool:
         """Whether a Tensor takes a gradient."""
-        return not tensor.stop_gradient and is_differentiable(self.array(tensor))
+        return self.backend.needs_gradient(tensor) and is_differentiable(self.array(tensor))
 
     def tensor_argument(self, value: Any) -> TensorArgument | None:
         """An argument as backward is to return a gradient for it; None if it holds no Tensor.

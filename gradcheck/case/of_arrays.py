@@ -18,7 +18,7 @@ from gradcheck.case.observe import identical
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.support.display_paths import count
 
-PullBack = Callable[[Sequence[Any], Any, Sequence[Any], Mapping[str, Any]], Any]
+ArrayPull = Callable[[Sequence[Any], Any, Sequence[Any], Mapping[str, Any]], Any]
 """See `function_with_pull`."""
 PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 """The kinds of parameters that arguments are passed to in order."""
@@ -68,7 +68,7 @@ def adapted(backend: Backend, value: Any) -> Any:
     return function_with_pull(backend, value.fun, hips.pull_of(value))
 
 
-def function_with_pull(backend: Backend, forward: Any, pull: PullBack) -> Callable[..., Any]:
+def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Callable[..., Any]:
     """A function of the backend's Tensors that computes with arrays, its parameters `forward`'s.
 
     Args:
@@ -77,6 +77,11 @@ def function_with_pull(backend: Backend, forward: Any, pull: PullBack) -> Callab
             gradients as a backward does, or an error in the place of one that there is not, which
             is raised if it is needed.
     """
+    if backend.paddle is None:
+        raise TypeError(
+            f"a function of NumPy arrays is not {backend.words.framework}'s: check it on numpy, "
+            f"without -b {backend.name}"
+        )
     arrays = TensorArrays(backend)
     called = str(getattr(forward, "__name__", "function"))
 

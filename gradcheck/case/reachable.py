@@ -34,7 +34,7 @@ def leaves_of(backend: Backend, function: Any) -> dict[str, Tensor]:
     leaves: dict[int, Tensor] = {}
     for value in reachable(function):
         for name, item in references(value):
-            if isinstance(item, backend.paddle.Tensor) and item.is_leaf and not item.stop_gradient:
+            if isinstance(item, backend.tensor_type) and backend.is_parameter(item):
                 leaves[id(item)] = item
                 names[id(item)] = names.get(id(item)) or name
     found: dict[str, Tensor] = {}
@@ -79,7 +79,7 @@ def references(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((name, getattr(item, "__func__", item)) for name, item in vars(value).items())
         yield from (("", base) for base in value.__bases__)
     elif not isinstance(value, ModuleType):
-        if hasattr(type(value), "named_parameters"):  # an nn.Layer
+        if hasattr(type(value), "named_parameters"):  # a module
             yield from value.named_parameters()
         yield "", type(value)
         yield from getattr(value, "__dict__", {}).items()

@@ -155,7 +155,7 @@ class StaticLayer(ScenarioLayer):
         needed = [not spec.stop_gradient and is_differentiable(x) for spec, x in pairs]
         claimed = self.program(0, (), arrays).claimed
         outputs: list[Array] = self.run(0, (), arrays)
-        unchecked = nothing_claimed(outputs, outputs, claimed)
+        unchecked = nothing_claimed(self.backend, outputs, outputs, claimed)
         return FirstCall(arrays, outputs, claimed, needed, unchecked)
 
     def documented(self, cotangent: Any) -> dict[str, Any]:

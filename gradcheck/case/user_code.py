@@ -13,9 +13,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType
 from typing import Any
 
+from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend
 from gradcheck.case.naming import is_file
 from gradcheck.support.pyproject import roots
 from gradcheck.support.suggest import hint
@@ -111,10 +112,9 @@ def engine() -> Iterator[None]:
 Namespace = dict[str, Any]
 
 GRADIENT_FUNCTIONS = frozenset({"append_backward", "backward", "grad", "gradients"})
-"""Paddle's public functions that take gradients."""
+"""The public functions of frameworks that take gradients."""
 GRADIENT_MODULE = "pylayer.tape.autograd"
 """Where the engine takes them, whatever its own functions are called."""
-ENGINES = frozenset({"pylayer", "paddle"})
 
 
 @functools.lru_cache(maxsize=8)
@@ -134,19 +134,19 @@ def compile_expression(expression: str, path: str, line: int) -> CodeType:
     return compiled(expression.strip(), path, line, "eval")
 
 
-def new_namespace(paddle: ModuleType) -> Namespace:
-    """What a layer's code finds without importing it: paddle, PyLayer and np, as the documents
-    write them."""
+def new_namespace(backend: Backend) -> Namespace:
+    """What a layer's code finds without importing it, as the documents of its framework write it,
+    such as paddle, PyLayer and np."""
     import numpy as np
 
-    return {"__name__": "__main__", "paddle": paddle, "PyLayer": paddle.autograd.PyLayer, "np": np}
+    return {"__name__": "__main__", **backend.names(), "np": np}
 
 
 # ------------------------------ what was raised, and where
 Frame = tuple[str, int]
 """A file and a line of it."""
 
-LIBRARIES = frozenset({"cupy", "decorator", "numpy", "paddle", "scipy"})
+LIBRARIES = FRAMEWORK_PACKAGES | {"cupy", "decorator", "numpy", "scipy"}
 """Installed packages in which nobody looks for a mistake in a layer; Paddle wrapped its functions
 by `decorator`."""
 IMPORTING = "<frozen importlib"
@@ -178,7 +178,7 @@ def is_users(file: str) -> bool:
     for folder in ("site-packages", "dist-packages"):
         if folder in path.parts:
             package = Path(path.parts[path.parts.index(folder) + 1]).stem
-            return package not in LIBRARIES | {"gradcheck", "pylayer"}
+            return package not in LIBRARIES | {"gradcheck"}
     return not any(path.is_relative_to(root) for root in ROOTS)
 
 
@@ -229,7 +229,7 @@ def raised_by_scenario(path: str, error: BaseException) -> bool:
     importing = bool(frames) and frames[-1].f_code.co_filename.startswith(IMPORTING)
     if hasattr(error, "frames_of_rank") or isinstance(error, ImportError) or importing:
         return True
-    engine = any(package_of_frame(frame) in ENGINES for frame in frames)
+    engine = any(package_of_frame(frame) in FRAMEWORK_PACKAGES for frame in frames)
     return engine or any(file == path or is_users(file) for file, _ in frames_of(error))
 
 
@@ -241,7 +241,10 @@ def package_of_frame(frame: FrameType) -> str:
 def phase_of(error: BaseException) -> str:
     """``backward`` if the error was raised while gradients were taken, else ``forward``."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        public = package_of_frame(frame) in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS
+        public = (
+            package_of_frame(frame) in FRAMEWORK_PACKAGES
+            and frame.f_code.co_name in GRADIENT_FUNCTIONS
+        )
         if public or frame.f_globals.get("__name__") == GRADIENT_MODULE:
             return "backward"
     return "forward"

@@ -146,7 +146,7 @@ class OnRank:
         self.calls: LayerCalls | None = None
         """The layers of this rank, if it is a process of its own."""
         if backend.ranks_are_processes:
-            self.calls = LayerCalls(backend.paddle.autograd.PyLayer, by_name=True)
+            self.calls = LayerCalls(backend, by_name=True)
             self.blocks = ExitStack()  # left when the process ends
             self.blocks.enter_context(backend.observing(self.calls))
         self.leaves: list[Tensor] = []
@@ -169,7 +169,7 @@ class OnRank:
         with self.backend.paddle.enable_grad(), watching:
             self.outputs = self.recorded(leaves)
         self.leaves = list(leaves.values())
-        claimed = [t.is_leaf or not t.stop_gradient for t in self.outputs]
+        claimed = [self.backend.claims(t) for t in self.outputs]
         return [list(map(self.backend.array, self.outputs)), claimed]
 
     def backward(self, cotangents: Cotangents) -> list[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from gradcheck.backends.base import BACKENDS, kind_of, version_of
+from gradcheck.backends.base import BACKENDS, backend_row, installed_rows, version_of
 from gradcheck.backends.environments import (
     BackendPlace,
     folder,
@@ -85,7 +85,14 @@ def remove(names: tuple[str, ...]) -> None:
 def places_of_backends(config: Config) -> list[tuple[str, str, str]]:
     """Return per backend: its name, its version, and where it is or why it cannot run."""
     rows = []
-    for name in dict.fromkeys([*BACKENDS, *config.environments, *made_environments()]):
+    for name in dict.fromkeys(
+        [
+            *BACKENDS,
+            *installed_rows(),
+            *config.environments,
+            *made_environments(),
+        ]
+    ):
         place = place_of_backend(name, config.environments)
         python = f" (Python {place.python})" if place.python else ""
         state = place.problem or f"{place.interpreter or 'here'}{python}"
@@ -137,7 +144,7 @@ def chosen_backends(
     places = {}
     for name in chosen:
         place = places[name] = place_of_backend(name, config.environments)
-        is_needed = named or required or not BACKENDS[kind_of(name)].extra
+        is_needed = named or required or not backend_row(name).extra
         if place.problem and is_needed:
             raise UserError(f"backend {name}: {place.problem}")
     return places

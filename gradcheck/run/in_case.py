@@ -15,7 +15,7 @@ from typing import NoReturn, TextIO
 
 import numpy as np
 
-from gradcheck.backends.base import BACKENDS, kind_of
+from gradcheck.backends.base import backend_row
 from gradcheck.case.case import Case
 from gradcheck.case.user_code import raised_by_scenario, with_place
 from gradcheck.result import Result, Status
@@ -34,7 +34,7 @@ def prepare_process(execute_name: str, backend: str, warm_up: bool) -> Execute:
     """
     module, _, name = execute_name.partition(":")
     execute: Execute = getattr(import_module(module), name)
-    row = BACKENDS[kind_of(backend)]
+    row = backend_row(backend)
     for preloaded in row.preload:
         import_module(preloaded)
     if warm_up and row.warm_up:

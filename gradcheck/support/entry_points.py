@@ -1,6 +1,15 @@
-"""Operations that installed packages add; `report.files` has the formats that they add."""
+"""What installed packages add: operations and backends; `report.files` has their formats."""
 
 from __future__ import annotations
+
+from typing import Any
+
+
+def entry_points_of(group: str) -> list[Any]:
+    """Return the entry points of a group. Nothing of them is imported."""
+    from importlib.metadata import entry_points  # takes as long to import as all that reads specs
+
+    return [*entry_points(group=group)]
 
 
 def installed_operations() -> dict[str, str]:
@@ -8,6 +17,4 @@ def installed_operations() -> dict[str, str]:
 
     They are the entry points of the group ``gradcheck.operations``. Nothing of them is imported.
     """
-    from importlib.metadata import entry_points  # takes as long to import as all that reads specs
-
-    return {entry.name: entry.value for entry in entry_points(group="gradcheck.operations")}
+    return {entry.name: entry.value for entry in entry_points_of("gradcheck.operations")}

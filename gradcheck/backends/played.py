@@ -1,0 +1,148 @@
+"""A framework's operations played on the bundled engine, beside the framework.
+
+The engine is the one book of rules: derivatives, kinks, candidate mistakes, rounding. A framework
+reports each operation that runs, with *shadows*, the engine's Tensors, in place of its own
+arguments. Where the engine has a counterpart, that computes the same from the shadows, and so
+records itself in whatever watch is in force. Otherwise one step is recorded whose derivative is the
+framework's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcheck.backends.base import Array, is_differentiable
+from pylayer.ops.shape import cast
+from pylayer.tape.graph import Output
+from pylayer.tape.node import OpNode, SeveralOutputs, parent_of
+from pylayer.tape.vjp import Row, Vjp
+from pylayer.tensor.tensor import Tensor as Shadow
+
+HALF_THE_DIGITS = {
+    "float16": 2.0**-5,
+    "bfloat16": 2.0**-3,
+    "float32": 2.0**-11,
+    "complex64": 2.0**-11,
+    "float64": 2.0**-26,
+    "complex128": 2.0**-26,
+}
+"""How far the engine's result may be from the framework's, relative to the largest entry, for both
+to be the same operation: half of the digits."""
+
+PullBack = Callable[[Any], Array]
+"""The cotangent of an input of an operation, in double precision, given that of the output, or a
+list of one per output."""
+
+
+class Unplayed(Exception):  # noqa: N818 - an answer, not an error
+    """The engine has no counterpart of an operation at these arguments."""
+
+
+class Counterpart(NamedTuple):
+    """The engine's counterpart of an operation."""
+
+    name: str
+    """The engine's operation that gives the result, which says how it rounds."""
+    play: Callable[..., Any]
+    """Takes the arguments, shadows in place of Tensors; returns a shadow, or several."""
+
+
+class ForeignRow(Row):
+    """An operation that the engine has no counterpart of, with the framework's derivative."""
+
+    def __init__(self, name: str, pulls: Sequence[PullBack]) -> None:
+        self.name, self.arguments, self.inputs, self.reads = name, (), (), frozenset()
+        self.kernels, self.many, self.differentiable = {}, False, True  # type: ignore[assignment]
+        self.vjps = tuple(map(vjp_of, pulls))
+
+
+def vjp_of(pull: PullBack) -> Vjp:
+    """A rule of the engine that reads nothing but the cotangent."""
+    return Vjp(lambda g: pull(g), ())
+
+
+def shadow_of(value: Array) -> Shadow:
+    """The shadow of a constant, with a copy of its values."""
+    return Shadow(np.array(value, order="C"))
+
+
+def play(
+    counterpart: Counterpart | None,
+    arguments: Sequence[Any],
+    values: Sequence[Array],
+) -> list[Shadow] | None:
+    """The shadows of an operation's results, computed by its counterpart; None where there is none,
+    or it gives other results.
+
+    Args:
+        arguments: those of the operation, shadows in place of Tensors.
+        values: the results that the framework computed.
+    """
+    if counterpart is None:
+        return None
+    try:
+        found = counterpart.play(*arguments)
+        shadows = list(found) if isinstance(found, (tuple, list)) else [found]
+        return [fitted(s, v, arguments) for s, v in zip(shadows, values, strict=True)]
+    except Exception:  # whatever the engine raises for arguments that it does not take
+        return None
+
+
+def fitted(shadow: Shadow, value: Array, arguments: Sequence[Any]) -> Shadow:
+    """The engine's result in the framework's dtype and with its very values.
+
+    Raises Unplayed where it is another result.
+    """
+    if tuple(shadow.array.shape) != tuple(value.shape):
+        raise Unplayed(f"shape {shadow.array.shape} for {value.shape}")
+    if shadow.array.dtype != value.dtype:
+        shadow = cast(shadow, value.dtype.name)
+    if np.array_equal(shadow.array, value):
+        return shadow
+    if not is_differentiable(value) or not is_close(shadow.array, value):
+        raise Unplayed("another value")
+    return overwrite(shadow, value, arguments)
+
+
+def is_close(ours: Array, theirs: Array) -> bool:
+    """Whether two results agree to half of their digits, NaN and infinities in the same places."""
+    kind = "complex128" if theirs.dtype.kind == "c" else "float64"
+    a, b = ours.astype(kind), theirs.astype(kind)
+    size = np.abs(b).max(initial=0.0, where=np.isfinite(b))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return bool((same | (np.abs(a - b) <= HALF_THE_DIGITS[theirs.dtype.name] * size)).all())
+
+
+def overwrite(shadow: Shadow, value: Array, arguments: Sequence[Any] = ()) -> Shadow:
+    """A shadow with other values written into it; into a copy if it has the memory of another."""
+    ours = shadow.array
+    if not (ours.flags.writeable and ours.flags.owndata) or any(shadow is a for a in arguments):
+        shadow = shadow.clone()
+    shadow.array[...] = value
+    return shadow
+
+
+def foreign(
+    name: str, pulls: Sequence[tuple[Shadow, PullBack]], values: Sequence[Array]
+) -> list[Shadow]:
+    """The shadows of an operation's results, recorded as one step.
+
+    Args:
+        name: of the operation.
+        pulls: its inputs that a gradient may flow to, each with what pulls cotangents back to it.
+        values: the results that the framework computed.
+    """
+    known = [(parent, pull) for s, pull in pulls if (parent := parent_of(s)) is not None]
+    arrays = [np.array(value, order="C") for value in values]
+    if not known or not any(map(is_differentiable, arrays)):
+        return list(map(Shadow, arrays))
+    parents = [parent for parent, _ in known]
+    row = ForeignRow(name, [pull for _, pull in known])
+    saved, shapes = [() for _ in parents], [None for _ in parents]
+    if len(arrays) == 1:
+        return [Shadow(arrays[0], OpNode(row, parents, saved, shapes, arrays[0]), False)]
+    node = SeveralOutputs(row, parents, saved, shapes, arrays)
+    return [Shadow(array, Output(node, k), False) for k, array in enumerate(arrays)]
