@@ -88,7 +88,7 @@ def split(x: Tensor, *, sizes: Sequence[int], axis: int, **_: Any) -> list[Tenso
     return list(paddle.split(x, list(sizes), axis))
 
 
-def window(
+def slice_at(
     starts: Sequence[Tensor], sizes: Sequence[int], shape: Sequence[int]
 ) -> tuple[slice, ...]:
     """The part of an array that a dynamic slice is of, which is moved inside."""
@@ -99,13 +99,13 @@ def window(
 
 def dynamic_slice(x: Tensor, *starts: Tensor, slice_sizes: Sequence[int], **_: Any) -> Tensor:
     """A slice whose bounds are values."""
-    return x[window(starts, slice_sizes, x.array.shape)]
+    return x[slice_at(starts, slice_sizes, x.array.shape)]
 
 
 def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Tensor, **_: Any) -> Tensor:
     """An array with a slice of it replaced."""
     changed = paddle.clone(x)
-    changed[window(starts, update.array.shape, x.array.shape)] = update
+    changed[slice_at(starts, update.array.shape, x.array.shape)] = update
     return changed
 
 

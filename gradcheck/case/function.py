@@ -275,7 +275,7 @@ class TensorFunction:
     def only_applies(self) -> bool:
         """Whether the call is the base class's apply of a layer, which the backend tells of before
         it looks up the forward: no code calls a forward outside of it."""
-        subject, apply = self.subject, getattr_static(self.calls.base, "apply")
+        subject, apply = self.subject, getattr_static(self.calls.base, "apply", None)
         return (
             self.backend.records
             and isinstance(subject, type)

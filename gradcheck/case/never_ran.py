@@ -176,7 +176,7 @@ class Subject:
             return FORWARD_DIRECT
         if named.is_held and not named.is_read:
             return NOT_CALLED
-        return NOT_TAKEN if is_class or isinstance(key, str) else NOT_GIVEN
+        return NOT_GIVEN if callable(named.layer) and not is_class else NOT_TAKEN
 
     def diagnosis(self, key: Any, reason: str) -> Diagnosis:
         """The diagnosis of a layer whose backward did not run, in the words of the framework."""
@@ -235,7 +235,10 @@ class Subject:
         if layer is not None:
             self.add(layer, evaluating).is_read = True
         elif callable(value) and framework_of(value) is not None:
-            self.foreign.append(value)
+            if not self.backend.packages or package_of(type(value)) not in self.backend.packages:
+                self.foreign.append(value)
+            elif (wrapped := getattr(value, "__wrapped__", None)) is not None:
+                self.follow(wrapped, evaluating)
         elif isinstance(value, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
                 self.follow(part, evaluating)
