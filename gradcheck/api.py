@@ -19,7 +19,6 @@ import numpy as np
 from gradcheck.case.arguments import WorldOf, backend_of, tensor_function
 from gradcheck.case.broken_contracts import leave_out_own_place
 from gradcheck.case.engine_twin import twin_of
-from gradcheck.case.foreign_frameworks import refuse_layer
 from gradcheck.case.gradient_check import (
     DTYPES,
     Effort,
@@ -31,7 +30,7 @@ from gradcheck.case.gradient_check import (
     in_float32_if_it_must,
     worst,
 )
-from gradcheck.case.of_arrays import function_of_arrays
+from gradcheck.case.of_arrays import adapted, function_of_arrays, without_backward
 from gradcheck.case.static_layer import mode as in_mode
 from gradcheck.case.user_code import engine, import_anew, import_reference
 from gradcheck.case.world import Declared, without_marks
@@ -240,6 +239,7 @@ def check(
         layer_or_function = imported(layer_or_function, import_reference)
     if backward is None:
         backend = backend_of(layer_or_function, inputs)
+        layer_or_function = adapted(backend, layer_or_function)
     else:
         backend = backend_of(None, ())
         layer_or_function = function_of_arrays(backend, layer_or_function, backward)
@@ -264,11 +264,8 @@ def check(
             )
     except Exception as error:
         leave_out_own_place(error)
-        if isinstance(error, TypeError) and "__array_ufunc__" in str(error) and backward is None:
-            error.add_note(
-                "a function of NumPy arrays is checked with the gradients written for it: "
-                "backward=…"
-            )
+        if hint := without_backward(str(error)):
+            error.add_note(hint)
         raise
     return CheckResult.of(found)
 
@@ -375,7 +372,7 @@ def explore(
         TypeError: there are no inputs, one stands where an option belongs, or an option is of the
             wrong type.
     """
-    refuse_layer(layer_or_function)
+    backend_of(layer_or_function, ())  # refuses what no backend is for
     options = {"seconds": seconds, "examples": examples, "seed": seed, "dtypes": dtypes}
     wanted = inputs_from("explore(layer, ", inputs, keywords, options)
     require_seed(seed)

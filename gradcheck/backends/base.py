@@ -88,6 +88,8 @@ class Refusal(NamedTuple):
 
     text: str
     inputs: tuple[str, ...] = ()
+    code: str = "GC137"
+    """Of the contract that is broken."""
 
 
 class Backend(Protocol):
@@ -292,6 +294,10 @@ BACKENDS: dict[str, BackendRow] = {
     "paddle": BackendRow(
         "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddle",
         ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False, ("paddle",),
+    ),
+    "jax": BackendRow(
+        "gradcheck.backends.jax:JaxBackend", (), ("jax",), "jax", ("jax",), (), False,
+        ("jax", "jaxlib"),
     ),
 }  # fmt: skip
 """The table of backends, by the name that the command line and specs use.

@@ -12,10 +12,11 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -210,6 +211,18 @@ NOT_THE_USERS = tuple(
 the line of the layer. Paddle's code is computed again by the engine's."""
 
 
+class Played(Protocol):
+    """An operation of a framework that was traced before it is played."""
+
+    @property
+    def spots(self) -> tuple[Spot | None, Spot | None]:
+        """As `Recording.spots`."""
+
+
+played_at: ContextVar[Played | None] = ContextVar("played_at", default=None)
+"""What is played, where no frame of the user's code is running."""
+
+
 class InputNode(Node):
     """An input, as a result that code may change in place."""
 
@@ -332,6 +345,9 @@ class Recording(Watch):
         """Where the user's code is, and the code that called it, if wanted."""
         if not self.lines:
             return None, None
+        equation = played_at.get()
+        if equation is not None:
+            return equation.spots
         frame = users_frame(sys._getframe(1))
         return spot_of(frame), spot_of(frame and users_frame(frame.f_back))
 

@@ -37,7 +37,7 @@ def refused(backend: Backend, error: BaseException) -> GradientSummary | None:
     if isinstance(error, Broken):
         diagnosis = error.diagnosis
     elif refusal is not None:
-        diagnosis = Diagnosis.of("GC137", refusal.text, refusal.inputs)
+        diagnosis = Diagnosis.of(refusal.code, refusal.text, refusal.inputs)
     else:
         return None
     return GradientSummary(verdict=Status.FAIL, diagnosis=(diagnosis,))

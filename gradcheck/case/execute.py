@@ -27,6 +27,7 @@ from gradcheck.case.input_arrays import NoInputError
 from gradcheck.case.layer import ScenarioLayer, WrongCotangent
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.never_ran import refuse_foreign_layers
+from gradcheck.case.of_arrays import without_backward
 from gradcheck.case.static_layer import EagerStaticLayer, StaticLayer
 from gradcheck.case.user_code import (
     Namespace,
@@ -82,6 +83,8 @@ def execute(case: Case) -> Result:
             if not raised_by_scenario(scenario.path, error):
                 raise
             leave_out_own_place(error)
+            if hint := without_backward(text_of(error)):
+                error.add_note(hint)
             name = backend.lacks(error)
             what = f"{name} is not part of the bundled engine" if name else described(error)
             what = with_place(what, error, scenario.path, scenario.line)

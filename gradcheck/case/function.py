@@ -38,6 +38,7 @@ from gradcheck.case.observe import (
     tensors_in,
     values_elsewhere,
 )
+from gradcheck.case.of_arrays import without_backward
 from gradcheck.case.reachable import leaves_of, unnamed, unused_name
 from gradcheck.checking.problem import Observation, Problem
 from gradcheck.result import GradientSummary
@@ -274,7 +275,7 @@ class TensorFunction:
     def only_applies(self) -> bool:
         """Whether the call is the base class's apply of a layer, which the backend tells of before
         it looks up the forward: no code calls a forward outside of it."""
-        subject, apply = self.subject, getattr_static(self.calls.base, "apply")
+        subject, apply = self.subject, getattr_static(self.calls.base, "apply", None)
         return (
             self.backend.records
             and isinstance(subject, type)
@@ -586,7 +587,9 @@ def nothing_claimed(
         text = "None" if returned is None else f"a {type(returned).__name__}"
         if isinstance(returned, (list, tuple)) and returned:
             text += f" of {' and '.join(sorted({type(v).__name__ for v in returned}))}"
-        return f"the call returned {text}, and no Tensor"
+        text = f"the call returned {text}, and no Tensor"
+        hint = without_backward(text)
+        return f"{text}: {hint}" if hint else text
     if not any(claimed):
         return f"no output has a gradient: {backend.words.takes_none}"
     kept = [*compress(outputs, claimed)]

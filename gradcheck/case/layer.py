@@ -14,6 +14,7 @@ from gradcheck.backends.base import Array, Backend, Tensor
 from gradcheck.case.foreign_frameworks import refuse_layer
 from gradcheck.case.function import Call, NamespaceCall, TensorFunction
 from gradcheck.case.input_arrays import make_input
+from gradcheck.case.of_arrays import adapted, function_of_arrays
 from gradcheck.case.user_code import Namespace, compile_expression, import_reference, run_source
 from gradcheck.checking.precision import NumpyArray
 from gradcheck.spec.containers import in_variables, variables
@@ -96,13 +97,11 @@ class ScenarioLayer(TensorFunction):
                 if name not in before and inspect.isclass(value) and issubclass(value, base):
                     default = f"{name}.apply({arguments})"  # of the last class
         elif isinstance(layer, LayerRef):
-            target = self.imported(layer.ref, self.folder)
-            name = layer.ref.rpartition(":")[2].rpartition(".")[2]
-            namespace[name] = target = self.counterpart(target) if self.counterpart else target
+            namespace[layer.name] = target = self.import_layer(layer)
             is_applied = hasattr(target, "apply") and not isinstance(
                 target, self.backend.module_type
             )
-            default = f"{name}{'.apply' if is_applied else ''}({arguments})"
+            default = f"{layer.name}{'.apply' if is_applied else ''}({arguments})"
         elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"
         elif isinstance(layer, LayerOp) and (place := installed_operations().get(layer.op)):
@@ -115,8 +114,17 @@ class ScenarioLayer(TensorFunction):
         code = compile_expression(scenario.call or default, scenario.path, line)
         for name in code.co_names:
             if callable(value := namespace.get(name)):
-                refuse_layer(value)
+                namespace[name] = target = adapted(self.backend, value)
+                refuse_layer(target)
         return NamespaceCall(namespace, code)
+
+    def import_layer(self, layer: LayerRef) -> Any:
+        """What a layer refers to, for this backend."""
+        target = self.imported(layer.ref, self.folder)
+        if layer.backward is None:
+            return self.counterpart(target) if self.counterpart else target
+        # a function of NumPy arrays is the same on every backend
+        return function_of_arrays(self.backend, target, self.imported(layer.backward, self.folder))
 
     imported = staticmethod(import_reference)
     """Gives what a layer refers to."""

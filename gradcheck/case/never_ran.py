@@ -15,6 +15,7 @@ from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.layer_calls import Way, subclasses
 from gradcheck.case.names_in_code import CLOSED, is_installed, names_in, references_of_function
+from gradcheck.case.of_arrays import layer_of_arrays
 from gradcheck.result import GREEN, Diagnosis, GradientSummary, Status
 
 CODE = "GC125"
@@ -126,7 +127,7 @@ class Subject:
 
     def start(self, subject: Any) -> None:
         """Follow what is checked."""
-        layer = self.backend.layer_of(subject)
+        layer = self.layer_of(subject)
         if isinstance(subject, NamespaceCall):
             self.follow_call(subject)
         elif layer is not None:
@@ -175,7 +176,7 @@ class Subject:
             return FORWARD_DIRECT
         if named.is_held and not named.is_read:
             return NOT_CALLED
-        return NOT_TAKEN if is_class or isinstance(key, str) else NOT_GIVEN
+        return NOT_GIVEN if callable(named.layer) and not is_class else NOT_TAKEN
 
     def diagnosis(self, key: Any, reason: str) -> Diagnosis:
         """The diagnosis of a layer whose backward did not run, in the words of the framework."""
@@ -198,6 +199,10 @@ class Subject:
         return layer.rpartition(".")[2] if isinstance(layer, str) else str(layer.__name__)
 
     # ----------------------------------------------------------------- following the code
+    def layer_of(self, value: Any) -> Any:
+        """The layer that a value is, or whose apply it is; None for anything else."""
+        return self.backend.layer_of(layer_of_arrays(value))
+
     def add(self, layer: Any, evaluating: bool) -> NamedLayer:
         """Note that a layer is named. One of the library's own is not kept."""
         key = self.calls.key(layer)
@@ -211,7 +216,7 @@ class Subject:
         """Follow the call of a scenario; if it names one layer, that is what is checked."""
         function = FunctionType(call.code, call.namespace)
         values = [value for _, value in references_of_function(function)]
-        layers = [layer for value in values if (layer := self.backend.layer_of(value)) is not None]
+        layers = [layer for value in values if (layer := self.layer_of(value)) is not None]
         for value in values:
             self.follow(value, False)
         backward_fn = call.namespace.get("backward_fn")
@@ -226,11 +231,14 @@ class Subject:
         if (id(value), evaluating, 0) in self.seen:
             return
         self.seen[id(value), evaluating, 0] = value
-        layer = self.backend.layer_of(value)
+        layer = self.layer_of(value)
         if layer is not None:
             self.add(layer, evaluating).is_read = True
         elif callable(value) and framework_of(value) is not None:
-            self.foreign.append(value)
+            if not self.backend.packages or package_of(type(value)) not in self.backend.packages:
+                self.foreign.append(value)
+            elif (wrapped := getattr(value, "__wrapped__", None)) is not None:
+                self.follow(wrapped, evaluating)
         elif isinstance(value, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
                 self.follow(part, evaluating)
@@ -247,7 +255,7 @@ class Subject:
     def follow_module(self, module: Any, evaluating: bool) -> None:
         """Follow the forward and attributes of a module, or what a container contains."""
         for value in vars(module).values():
-            if (layer := self.backend.layer_of(value)) is not None:
+            if (layer := self.layer_of(value)) is not None:
                 self.add(layer, evaluating).is_held = True
         forward = getattr(module.forward, "__func__", module.forward)
         if is_users_function(forward):

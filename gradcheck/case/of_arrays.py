@@ -4,31 +4,36 @@ backward."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from gradcheck.backends import hips
 from gradcheck.backends.base import Backend
 from gradcheck.case.broken_contracts import NoGradient
 from gradcheck.case.observe import identical
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.support.display_paths import count
 
+ArrayPull = Callable[[Sequence[Any], Any, Sequence[Any], Mapping[str, Any]], Any]
+"""See `function_with_pull`."""
 PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 """The kinds of parameters that arguments are passed to in order."""
 
 
 def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callable[..., Any]:
-    """A function of the backend's Tensors that computes with arrays, its parameters `forward`'s.
+    """A function of arrays and its backward as a function of the backend's Tensors.
 
     Args:
         forward: takes arrays, also in lists, tuples and dicts, and whatever else it is given;
             returns an array, or a tuple or list of them.
-        backward: ``backward(*arguments, *output_gradients)`` returns a gradient per array among the
-            arguments, None for none, also in lists and tuples; of one array the gradient itself
-            will do.
+        backward: ``backward(*arguments, *output_gradients, **keywords)`` returns a gradient per
+            array among the arguments, None for none, also in lists and tuples; of one array the
+            gradient itself will do. Keyword arguments of the call go to both functions; arrays
+            among them are the last.
 
     Raises:
         TypeError: one of them cannot be called. From the function: `forward` returned something
@@ -39,6 +44,44 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
     for name, function in (("the function", forward), ("backward", backward)):
         if not callable(function):
             raise TypeError(f"{name} must be a function of arrays, not {function!r}")
+
+    def pull(
+        arguments: Sequence[Any],
+        outputs: Any,
+        gradients: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> Any:
+        check_signature(backward, len(arguments), len(gradients), keywords)
+        return backward(*arguments, *gradients, **keywords)
+
+    return function_with_pull(backend, forward, pull)
+
+
+def adapted(backend: Backend, value: Any) -> Any:
+    """A primitive of HIPS autograd as a function of the backend's Tensors; others unchanged.
+
+    Raises:
+        TypeError: it is one that has no vjps.
+    """
+    if not hips.is_primitive(value):
+        return value
+    return function_with_pull(backend, value.fun, hips.pull_of(value))
+
+
+def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Callable[..., Any]:
+    """A function of the backend's Tensors that computes with arrays, its parameters `forward`'s.
+
+    Args:
+        forward: as of `function_of_arrays`.
+        pull: ``pull(arguments, what forward returned, output_gradients, keywords)`` returns the
+            gradients as a backward does, or an error in the place of one that there is not, which
+            is raised if it is needed.
+    """
+    if backend.paddle is None:
+        raise TypeError(
+            f"a function of NumPy arrays is not {backend.words.framework}'s: check it on numpy, "
+            f"without -b {backend.name}"
+        )
     arrays = TensorArrays(backend)
     called = str(getattr(forward, "__name__", "function"))
 
@@ -48,23 +91,27 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
             """`given` are the values in `inputs`, which the engine would take for Tensors there."""
             ctx.given, ctx.names = given, [*flat_names("", inputs())]
             ctx.arrays = list(map(arrays.array, given))
-            ctx.arguments = filled("", inputs(), dict(zip(ctx.names, ctx.arrays, strict=True)))
-            found = forward(*ctx.arguments)
+            values = dict(zip(ctx.names, ctx.arrays, strict=True))
+            *ctx.arguments, ctx.keywords = filled("", inputs(), values)
+            ctx.returned = forward(*ctx.arguments, **ctx.keywords)
             arrays.keep_up(given, ctx.arrays)
-            return arrays.result(found, called)
+            return arrays.result(ctx.returned, called)
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:
             gradients = list(map(arrays.array, cotangents))
-            check_signature(backward, len(ctx.arguments), len(gradients))
-            returned = flat_names("", backward(*ctx.arguments, *gradients))
+            returned = pull(ctx.arguments, ctx.returned, gradients, ctx.keywords)
             arrays.keep_up([*ctx.given, *cotangents], [*ctx.arrays, *gradients])
             are_tensors = dict(zip(ctx.names, map(arrays.is_tensor, ctx.given), strict=True))
-            return tuple(map(arrays.tensor, per_array(returned, are_tensors)))
+            found = per_array(flat_names("", returned), are_tensors)
+            needed = [not t.stop_gradient for t in filter(arrays.is_tensor, ctx.given)]
+            return tuple(map(arrays.gradient, found, needed))
 
-    def of_arrays(*inputs: Any) -> Any:
-        return OfArrays.apply(lambda: list(inputs), *flat_names("", list(inputs)).values())
+    def of_arrays(*inputs: Any, **keywords: Any) -> Any:
+        given = [*inputs, keywords]
+        return OfArrays.apply(lambda: given, *flat_names("", given).values())
 
+    of_arrays.layer = OfArrays  # type: ignore[attr-defined]
     OfArrays.__name__ = OfArrays.__qualname__ = called
     # what it holds is looked through as the user's is
     OfArrays.__module__ = str(getattr(forward, "__module__", None))
@@ -79,6 +126,22 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         first = [inspect.Parameter(name, only) for name in ("ctx", "inputs")]
         OfArrays.forward.__signature__ = inspect.Signature([*first, *places])  # type: ignore[attr-defined]
     return of_arrays
+
+
+def layer_of_arrays(value: Any) -> Any:
+    """The PyLayer of a function that `function_with_pull` made; anything else unchanged."""
+    is_made = isinstance(value, FunctionType) and value.__module__ == __name__
+    return getattr(value, "layer", value) if is_made else value
+
+
+def without_backward(message: str) -> str:
+    """A hint if an error or a verdict is that of NumPy code which got Tensors; else empty."""
+    if "__array_ufunc__" not in message and "returned a ndarray" not in message:
+        return ""
+    return (
+        "a function of NumPy arrays is checked with the gradients written for it: backward=… "
+        "(--backward module:function; in a spec file, layer: {ref: …, backward: …})"
+    )
 
 
 class TensorArrays:
@@ -102,6 +165,14 @@ class TensorArrays:
         return self.backend.paddle.to_tensor(
             value if hasattr(value, "dtype") else np.asarray(value)
         )
+
+    def gradient(self, value: Any, is_needed: bool) -> Any:
+        """A gradient as a Tensor. Raises the error that there is in its place if it is needed."""
+        if isinstance(value, Exception):
+            if is_needed:
+                raise value
+            return None
+        return self.tensor(value)
 
     def keep_up(self, tensors: Sequence[Any], arrays: Sequence[Any]) -> None:
         """Write into Tensors what code has written into arrays, which are copies of theirs.
@@ -130,19 +201,24 @@ class TensorArrays:
         return self.tensor(found)
 
 
-def check_signature(backward: Callable[..., Any], arguments: int, gradients: int) -> None:
-    """Raise TypeError unless `backward` takes so many arguments."""
+def check_signature(
+    backward: Callable[..., Any], arguments: int, gradients: int, keywords: Mapping[str, Any]
+) -> None:
+    """Raise TypeError unless `backward` takes so many arguments, and the keyword arguments."""
+    name = str(getattr(backward, "__name__", ""))
+    shown = name if name.isidentifier() else ""
     try:
         signature = inspect.signature(backward)
     except (TypeError, ValueError):  # of a builtin nothing is known
         return
     try:
-        signature.bind(*range(arguments + gradients))
+        signature.bind(*range(arguments + gradients), **keywords)
     except TypeError as error:
+        with_keywords = "".join(f", and {name}=…" for name in keywords)
         raise TypeError(
             f"backward is called with {arguments + gradients} arguments, those of the function "
-            f"({arguments}) and the gradients of its outputs ({gradients}), but its signature is "
-            f"{signature}: {error}"
+            f"({arguments}) and the gradients of its outputs ({gradients}){with_keywords}, but its "
+            f"signature is {shown}{signature}: {error}"
         ) from None
 
 

@@ -547,7 +547,8 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
         scenario, world = self.scenario, self.scenario.world_at(case.parameters)
         assert world is not None
         if isinstance(scenario.layer, LayerRef):  # outside of the world, as any program's imports
-            import_reference(scenario.layer.ref, self.folder)
+            for reference in scenario.layer.references:
+                import_reference(reference, self.folder)
         declared = Declared(
             size_of(world),
             {name: input.ranks for name, input in scenario.inputs.items()},

@@ -35,7 +35,7 @@ from gradcheck.commands.specs import new_spec, write_spec
 from gradcheck.exploring.input_parsing import inputs_of_words
 from gradcheck.run.plan import plan
 from gradcheck.spec.diagnostic import SpecError
-from gradcheck.spec.draft import InWorld, Signature, draft, identity_of, signature_of
+from gradcheck.spec.draft import InWorld, Signature, draft, identity_of, layer_of, signature_of
 from gradcheck.spec.input_words import FORM, InputWordError, input_words
 from gradcheck.spec.model import READER_FIELDS, Input
 from gradcheck.spec.read import read_bytes
@@ -53,6 +53,11 @@ layer_options = options.all_of(
         default="",
         metavar="CODE",
         help="The expression that calls the layer, such as 'Own.apply(x, 3)'.",
+    ),
+    click.option(
+        "--backward", metavar="PACKAGE.MODULE:FUNCTION",
+        help="The backward of a function of NumPy arrays: it takes the arguments, then the "
+        "gradients of the outputs, and returns a gradient per array.",
     ),
 )  # fmt: skip
 world_options = options.as_one(
@@ -76,14 +81,19 @@ def scenario_of_layer(
     signature: Signature,
     inputs: Mapping[str, Input],
     *,
+    backward: str | None = None,
     call: str = "",
     world: InWorld = InWorld(),  # noqa: B008 - it does not change
     order: int = 1,
 ) -> dict[str, Any]:
-    """Return the scenario of a named layer as a spec file has it."""
+    """Return the scenario of a named layer as a spec file has it.
+
+    Raises:
+        DraftError: `backward` names no function, or the layer is not a function.
+    """
     return {
         "id": identity_of(signature.reference),
-        "layer": {"ref": signature.reference},
+        "layer": layer_of(signature, backward),
         "inputs": {name: written_input(spec) for name, spec in inputs.items()},
         **({"call": call} if call else {}),
         **({"expect": {"order": order}} if order > 1 else {}),
@@ -151,7 +161,7 @@ def check(reference: str, world: InWorld, backends: tuple[str, ...], **asked: An
     run: naming it here is leave enough. Exit codes are those of `gradcheck run`.
     """
     signature, inputs = signature_of(reference), inputs_of_words(asked.pop("inputs"))
-    call, order = asked.pop("call"), asked.pop("order")
+    backward, call, order = asked.pop("backward"), asked.pop("call"), asked.pop("order")
     reports, screen_options = asked.pop("reports"), asked.pop("screen")
     if not call:
         signature.require(inputs)
@@ -159,7 +169,9 @@ def check(reference: str, world: InWorld, backends: tuple[str, ...], **asked: An
         if spec.from_ is not None and not Path(spec.from_).is_file():
             raise InputWordError(f"--input {name}=@{spec.from_}: there is no such file")
     require_world(inputs, world)
-    scenario = scenario_of_layer(signature, inputs, call=call, world=world, order=order)
+    scenario = scenario_of_layer(
+        signature, inputs, backward=backward, call=call, world=world, order=order
+    )
     cases = cases_of_layer(signature, scenario, chosen_backends(backends), **asked)
     files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
@@ -181,13 +193,19 @@ def check(reference: str, world: InWorld, backends: tuple[str, ...], **asked: An
     help="Where to write it (default: stdout); never over another file.",
 )
 def new(
-    reference: str, inputs: tuple[str, ...], call: str, world: InWorld, output: str | None
+    reference: str,
+    inputs: tuple[str, ...],
+    call: str,
+    backward: str | None,
+    world: InWorld,
+    output: str | None,
 ) -> None:
     """Write a commented scenario for a layer of a module of yours, from its signature.
 
     Nothing is imported.
     """
-    text = draft(signature_of(reference), input_words(inputs), call=call, world=world)
+    words = input_words(inputs)
+    text = draft(signature_of(reference), words, backward=backward, call=call, world=world)
     if output is None:
         click.echo(text, nl=False)
         return

@@ -64,6 +64,7 @@ class ExploreOptions:
     scenario: str | None
     inputs: tuple[str, ...]
     call: str
+    backward: str | None
     backend: str
     seconds: float
     examples: int
@@ -130,7 +131,7 @@ def explore(**given: Any) -> None:
     smallest = explored_case(asked, case)
     status = show_case(asked, case_of_example(case, smallest))
     title = f"Found by gradcheck explore, seed {asked.seed}: {smallest}"
-    text = scenario_text(smallest, asked.reference, case.scenario.id, asked.call, title)
+    text = scenario_text(smallest, case.scenario, title)
     if file is None:
         click.echo(safe(text), nl=False)
     else:
@@ -159,7 +160,7 @@ def case_of_layer(asked: ExploreOptions, signature: Signature) -> Case:
         if spec.from_ is not None:
             raise InputWordError(f"--input {name}: explore draws its values: write a shape")
     require_world(inputs, InWorld())
-    scenario = scenario_of_layer(signature, inputs, call=asked.call)
+    scenario = scenario_of_layer(signature, inputs, backward=asked.backward, call=asked.call)
     scenario["id"] = f"{scenario['id']}-explored"
     scenario["sizes"] = dict.fromkeys(letters_of(inputs), 2)
     return cases_of_layer(signature, scenario, chosen_backends((asked.backend,)), seed=asked.seed)[
@@ -172,9 +173,9 @@ def case_in_file(asked: ExploreOptions) -> Case:
 
     Raises UserError: there is no such scenario, it cannot be explored, or its code may not run.
     """
-    if asked.inputs or asked.call or asked.save or asked.dtypes:
+    if asked.inputs or asked.call or asked.backward or asked.save or asked.dtypes:
         raise UserError(
-            "-i, --call, --dtype and --save are for a layer: the scenario has its own inputs"
+            "-i, --call, --backward, --dtype and --save are for a layer: the scenario has its own"
         )
     name = asked.reference
     if asked.scenario is not None:

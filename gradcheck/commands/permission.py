@@ -91,7 +91,8 @@ def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
             lines = count(len(code.splitlines()), "line")
             yield scenario.line_of(key), f"its {key}, {lines} of Python"
         if isinstance(code, LayerRef):
-            yield scenario.line_of(key), f"what importing {code.ref} runs"
+            for reference in code.references:
+                yield scenario.line_of(key), f"what importing {reference} runs"
     if scenario.call is not None:
         yield scenario.line_of("call"), f"call: {one_line(scenario.call)[:100]}"
     for path, expect in scenario.expectations():

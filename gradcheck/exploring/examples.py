@@ -14,7 +14,7 @@ import numpy as np
 from gradcheck.case.input_arrays import make_input
 from gradcheck.checking.precision import SMALLEST, NumpyArray
 from gradcheck.spec.literals import Layout
-from gradcheck.spec.model import Aliased, Input
+from gradcheck.spec.model import Aliased, Input, LayerRef, Scenario
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -289,17 +289,20 @@ def input_text(spec: Input, values: NumpyArray) -> str:
     return f"{{{', '.join(parts)}}}"
 
 
-def scenario_text(example: Example, reference: str, identity: str, call: str, title: str) -> str:
+def scenario_text(example: Example, scenario: Scenario, title: str) -> str:
     """Return a spec file with one scenario, that of a named layer at an example."""
+    assert isinstance(scenario.layer, LayerRef)
+    layer = scenario.layer.model_dump(exclude_none=True)
+    words = ", ".join(f"{key}: {reference!r}" for key, reference in layer.items())
     lines = [
         "schema: gradcheck/v1",
         "scenarios:",
-        f"  - id: {identity}",
+        f"  - id: {scenario.id}",
         f"    title: {json.dumps(title, ensure_ascii=False)}",
-        f"    layer: {{ref: {reference!r}}}",
+        f"    layer: {{{words}}}",
     ]
-    if call:
-        lines.append(f"    call: {json.dumps(call, ensure_ascii=False)}")
+    if scenario.call:
+        lines.append(f"    call: {json.dumps(scenario.call, ensure_ascii=False)}")
     lines.append("    inputs:")
     for name, spec in example.inputs.items():
         lines.append(f"      {name}: {input_text(spec, example.values[name])}")

@@ -250,6 +250,7 @@ def draft(
     signature: Signature,
     words: Mapping[str, InputWord],
     *,
+    backward: str | None = None,
     call: str = "",
     world: InWorld = InWorld(),  # noqa: B008 - it does not change
 ) -> str:
@@ -267,7 +268,7 @@ def draft(
         "schema: gradcheck/v1",
         "scenarios:",
         f"  - id: {identity_of(signature.reference)}",
-        f"    layer: {{ref: {_yaml(signature.reference)}}}",
+        f"    layer: {_yaml(layer_of(signature, backward))}",
         f"    call: {_yaml(call)}" if call else _call_to_complete(signature, inputs),
         "    inputs:",
         *(f"      {word.name}: {_yaml(as_written(word))}{INPUT_NOTE}" for word in inputs),
@@ -312,6 +313,24 @@ def as_written(word: InputWord) -> dict[str, Any]:
     usual = {"key": "", "dtype": "float64", "stop_gradient": False, "ranks": "split"}
     written |= {"dtype": word.dtype, "stop_gradient": word.stopped, "ranks": word.ranks}
     return {key: value for key, value in written.items() if value != usual.get(key)}
+
+
+def layer_of(signature: Signature, backward: str | None) -> dict[str, str]:
+    """A layer as a scenario has it, with its backward if it is a function of arrays.
+
+    Raises:
+        DraftError: `backward` names no function, or the layer is not a function.
+    """
+    if backward is None:
+        return {"ref": signature.reference}
+    gradient = signature_of(backward)
+    for option, named in (("", signature), ("--backward ", gradient)):
+        if named.is_class:
+            raise DraftError(
+                f"{option}{named.reference} is a class: --backward is for a function of NumPy "
+                "arrays and the function of its gradients; check a class without it"
+            )
+    return {"ref": signature.reference, "backward": gradient.reference}
 
 
 def constant(value: Any, shape: tuple[int, ...]) -> Any:

@@ -858,16 +858,28 @@ REFERENCE = rf"^{NAME}(\.{NAME})*:{NAME}(\.{NAME})*$"
 
 
 class LayerRef(Format):
-    """A layer that lies in an importable module."""
+    """A layer, or a function of NumPy arrays and its backward, of an importable module."""
 
     noun = "layer"
 
     ref: str = Field(pattern=REFERENCE, description="Module and class, as pkg.mod:Class.")
+    backward: str | None = Field(
+        default=None,
+        pattern=REFERENCE,
+        description="Of a function of NumPy arrays: module and function of its backward, as "
+        "pkg.mod:gradient. It takes the arguments, then the gradients of the outputs, and returns "
+        "a gradient per array.",
+    )
 
     @property
     def name(self) -> str:
         """The class's own name."""
         return self.ref.replace(":", ".").rpartition(".")[2]
+
+    @property
+    def references(self) -> list[str]:
+        """What is imported."""
+        return [self.ref, self.backward] if self.backward else [self.ref]
 
 
 def _find_unknown_operation(name: str) -> Iterator[Violation]:

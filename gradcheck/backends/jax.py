@@ -1,0 +1,511 @@
+"""JAX as a backend: functions are traced, and computed on the bundled engine as they are written.
+
+A call keeps the function and its arguments; gradients are those that ``jax.vjp`` gives of it, which
+runs the user's backward, compiled once for each shape. The forward, and everything that is
+perturbed or recorded, is the traced program on the engine; see `gradcheck.backends.jax_program`.
+Everything runs with JAX's 64-bit types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gradcheck.backends.base import (
+    Array,
+    Backend,
+    Computed,
+    Cotangents,
+    FrameworkWords,
+    InputGradients,
+    Recordable,
+    RecordableCall,
+    Refusal,
+    is_differentiable,
+)
+from gradcheck.backends.jax_program import HandWritten, Program, array_of, value_of
+from gradcheck.backends.played import Unplayed, is_close
+from gradcheck.backends.recomputation import Recomputation
+from gradcheck.support.foreign import text_of
+from pylayer.tensor.tensor import Tensor as Shadow
+from pylayer.watch import current_observer
+from pylayer.watch.layers import LayerObserver
+
+BWD_RULE = re.compile(r"[Cc]ustom VJP bwd rule|custom_vjp.*bwd|bwd rule for function", re.DOTALL)
+"""How JAX begins to say that it does not take what a bwd returned."""
+WORDS = FrameworkWords(
+    framework="JAX",
+    layer="custom_vjp",
+    module="module",
+    takes_gradient="a floating dtype",
+    takes_none="they are integers or booleans",
+    rules="JAX's",
+)
+UNTRACEABLE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+"""What JAX raises for code that needs the values of what it traces."""
+
+
+class FwdDiffersError(Exception):
+    """The primal function and its fwd return different values."""
+
+
+class NoModule:
+    """JAX has no class of modules."""
+
+
+class PureFunction:
+    """A function of a list of arrays, of which the results are a list, for JAX to trace.
+
+    Args:
+        compute: takes the arrays.
+        is_pull: whether it takes gradients.
+    """
+
+    def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], is_pull: bool) -> None:
+        self.compute, self.is_pull = compute, is_pull
+
+    def __call__(self, *values: Any) -> list[Any]:
+        return self.compute(values)
+
+
+class JaxTensor:
+    """An array, and the call that it came from.
+
+    Args:
+        value: an array of NumPy's, or what JAX traces in its place.
+        call: None for a leaf.
+        place: which of the call's results it is.
+    """
+
+    def __init__(
+        self, value: Any, needs_gradient: bool, call: JaxCall | None = None, place: int = 0
+    ) -> None:
+        self.value, self.needs_gradient = value, needs_gradient
+        self.call, self.place = call, place
+        self.grad: JaxTensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.value.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.value.shape)
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.call is None
+
+
+class JaxCall:
+    """The call of a function with Tensors."""
+
+    def __init__(self, function: PureFunction, inputs: Sequence[JaxTensor]) -> None:
+        self.function, self.inputs = function, inputs
+
+    @property
+    def values(self) -> list[Any]:
+        """The arguments."""
+        return [t.value for t in self.inputs]
+
+
+class JaxBackend(Backend):
+    """JAX on the CPU, or on the device that it is set to."""
+
+    name = "jax"
+    packages = ("jax", "jaxlib")
+    layer_type = HandWritten
+    module_type = NoModule
+    tensor_type = (JaxTensor, jax.Array)
+    words = WORDS
+
+    def __init__(self) -> None:
+        self.observers: list[LayerObserver] = []
+        self.functions: dict[Any, PureFunction] = {}
+        """Functions for JAX, by what they are made of: JAX knows them by identity."""
+        self.programs: dict[Any, Program | None] = {}
+        """By function, shapes and dtypes; None of one that cannot be traced or played."""
+        self.compiled: dict[Any, Any] = {}
+        self.inspected: set[Any] = set()
+        """The calls whose results were compared with those of JAX itself, by the same keys."""
+        self.differing: dict[Any, str] = {}
+        """By the same keys, how the results of a fwd differ from those of its primal."""
+        self.is_faithful = True
+        """Whether the engine gave the results of JAX wherever they were compared."""
+
+    # ----------------------------------------------------------------- Tensors
+    def names(self) -> dict[str, Any]:
+        return {"jax": jax, "jnp": jnp}
+
+    def seed(self, seed: int) -> None:
+        """JAX has no global random numbers."""
+
+    def settings(self) -> Any:
+        return None
+
+    def restore_settings(self, before: Any) -> None:
+        """Nothing was changed."""
+
+    def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> JaxTensor:
+        if not isinstance(array, jax.core.Tracer):
+            array = np.array(array, dtype=jnp.dtype(dtype) if dtype else None, order="C")
+        elif dtype is not None:
+            array = array.astype(dtype)
+        return JaxTensor(array, not stop_gradient and is_differentiable(array))
+
+    def array(self, tensor: Any) -> Array:
+        if isinstance(tensor, JaxTensor):
+            return tensor.value
+        return tensor if isinstance(tensor, jax.core.Tracer) else np.asarray(tensor)
+
+    def needs_gradient(self, tensor: Any) -> bool:
+        if isinstance(tensor, JaxTensor):
+            return tensor.needs_gradient
+        return is_differentiable(tensor)
+
+    def claims(self, output: Any) -> bool:
+        return is_differentiable(output)
+
+    def version(self, tensor: Any) -> int:
+        return 0
+
+    def alias(self, tensor: Any, stop_gradient: bool) -> JaxTensor:
+        return JaxTensor(self.array(tensor), not stop_gradient)
+
+    def reverse_axes(self, tensor: Any) -> JaxTensor:
+        return JaxTensor(self.array(tensor).T, False)
+
+    def strided(self, tensor: Any, shape: list[int], strides: list[int]) -> JaxTensor:
+        array = self.array(tensor)
+        steps = [step * array.itemsize for step in strides]
+        return JaxTensor(np.lib.stride_tricks.as_strided(array, shape, steps), False)
+
+    def share(self, leaf: JaxTensor, other: JaxTensor) -> None:
+        leaf.value = other.value
+
+    def overlap(self, a: Any, b: Any) -> bool:
+        return False
+
+    # ----------------------------------------------------------------- calls and gradients
+    def function(
+        self, key: Any, compute: Callable[[Sequence[Any]], list[Any]], is_pull: bool
+    ) -> PureFunction:
+        """The function that is kept under a key, made if there is none."""
+        if key not in self.functions:
+            self.functions[key] = PureFunction(compute, is_pull)
+        return self.functions[key]
+
+    def call(self, function: Callable[[dict[str, Any]], Any], tensors: dict[str, Any]) -> Any:
+        names = tuple(tensors)
+
+        def compute(values: Sequence[Any]) -> list[Any]:
+            given = [v if isinstance(v, jax.core.Tracer) else jnp.asarray(v) for v in values]
+            leaves = jax.tree.leaves(function(dict(zip(names, given, strict=True))))
+            return [leaf for leaf in leaves if hasattr(leaf, "dtype") or is_number(leaf)]
+
+        pure = self.function((function, names), compute, is_pull=False)
+        call = JaxCall(pure, list(tensors.values()))
+        results = self.results(call)
+        if not is_traced(call.values):
+            self.inspect(call, results)
+        return results
+
+    def results(self, call: JaxCall) -> list[JaxTensor]:
+        """The results of a call as Tensors."""
+        needs = any(t.needs_gradient for t in call.inputs)
+        return [
+            JaxTensor(value, needs and is_differentiable(value), call, place)
+            for place, value in enumerate(self.evaluate(call.function, call.values))
+        ]
+
+    def grad(
+        self,
+        outputs: list[JaxTensor],
+        inputs: list[JaxTensor],
+        cotangents: list[JaxTensor],
+        held: Sequence[Any],
+        create_graph: bool,
+    ) -> list[JaxTensor | None]:
+        call = outputs[0].call
+        assert call is not None
+        known = {id(t): k for k, t in enumerate(call.inputs)}
+        positions = tuple(known[id(t)] for t in inputs if id(t) in known)
+        places = tuple(t.place for t in outputs)
+        pull = self.pull(call.function, len(call.inputs), positions, places)
+        if not is_traced(call.values):
+            self.tell_layers(call, positions, places)
+            if text := self.differing.get((call.function, shapes_of(call.values))):
+                raise FwdDiffersError(text)
+        found = iter(self.results(JaxCall(pull, [*call.inputs, *cotangents])))
+        return [next(found) if id(t) in known else None for t in inputs]
+
+    def pull(
+        self,
+        function: PureFunction,
+        count: int,
+        positions: tuple[int, ...],
+        places: tuple[int, ...],
+    ) -> PureFunction:
+        """The function of the arguments and cotangents that gives gradients, and then the outputs
+        as the user's fwd gives them.
+
+        JAX's vjp of y = a x is a g; conj(a) g is what the checker compares.
+        """
+
+        def compute(values: Sequence[Any]) -> list[Any]:
+            arguments = list(map(jnp.asarray, values[:count]))
+
+            def of_moved(*moved: Any) -> list[Any]:
+                given = list(arguments)
+                for position, value in zip(positions, moved, strict=True):
+                    given[position] = value
+                results = function(*given)
+                return [results[place] for place in places]
+
+            outputs, back = jax.vjp(of_moved, *(arguments[k] for k in positions))
+            starts = [
+                jnp.conj(jnp.asarray(start, out.dtype))
+                for start, out in zip(values[count:], outputs, strict=True)
+            ]
+            return [*map(jnp.conj, back(starts)), *outputs]
+
+        return self.function((function, positions, places), compute, is_pull=True)
+
+    def backward(self, outputs: list[JaxTensor], cotangents: list[JaxTensor | None]) -> None:
+        call = outputs[0].call
+        if call is None:
+            return
+        leaves = [t for t in call.inputs if t.needs_gradient]
+        starts = [
+            JaxTensor(np.ones(out.shape, out.dtype), False) if start is None else start
+            for out, start in zip(outputs, cotangents, strict=True)
+        ]
+        for leaf, gradient in zip(
+            leaves, self.grad(outputs, leaves, starts, (), False), strict=True
+        ):
+            leaf.grad = gradient
+
+    def inspect(self, call: JaxCall, results: Sequence[JaxTensor]) -> None:
+        """Compare the results of a call with those of JAX, once for each shape.
+
+        What is compiled for it is used again for the gradients.
+        """
+        key = call.function, shapes_of(call.values)
+        positions = tuple(k for k, t in enumerate(call.inputs) if t.needs_gradient)
+        places = tuple(k for k, t in enumerate(results) if is_differentiable(t))
+        if key in self.inspected or not positions or not places:
+            return
+        self.inspected.add(key)
+        ours = [results[place].value for place in places]
+        pull = self.pull(call.function, len(call.inputs), positions, places)
+        given = [*call.values, *map(np.ones_like, ours)]
+        try:
+            theirs = self.evaluate(pull, given)[len(positions) :]
+        except Exception:  # of the user's backward: it is raised again where gradients are taken
+            return
+        if all(map(is_close, ours, theirs)):
+            return
+        forward = self.played(pull, given)
+        if forward is not None and all(map(is_close, forward[len(positions) :], theirs)):
+            self.differing[key] = difference(ours, theirs)
+        else:
+            self.is_faithful = False
+            self.programs[key] = None
+
+    # ----------------------------------------------------------------- values
+    def evaluate(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
+        """What a function returns: while JAX traces it, what JAX makes of it."""
+        if is_traced(values):
+            return function(*values)
+        with jax.enable_x64(True):
+            if not function.is_pull:
+                played = self.played(function, values)
+                if played is not None:
+                    return played
+            try:
+                return list(map(np.asarray, self.compile(function, values)(*values)))
+            except UNTRACEABLE:
+                return list(map(np.asarray, function(*values)))
+
+    def program(self, function: PureFunction, values: Sequence[Any]) -> Program | None:
+        """The program of a function at these shapes; None if it cannot be traced."""
+        key = function, shapes_of(values)
+        if key not in self.programs:
+            try:
+                with jax.enable_x64(True):
+                    self.programs[key] = Program(jax.make_jaxpr(function)(*values))
+            except UNTRACEABLE:
+                self.programs[key] = None
+        return self.programs[key]
+
+    def played(self, function: PureFunction, values: Sequence[Any]) -> list[Any] | None:
+        """The results on the engine; None if the function cannot be computed there."""
+        program = self.program(function, values)
+        if program is None:
+            return None
+        try:
+            return [np.asarray(array_of(v)) for v in program.run(list(map(value_of, values)))]
+        except Unplayed:
+            self.programs[function, shapes_of(values)] = None
+            return None
+
+    def compile(self, function: PureFunction, values: Sequence[Any]) -> Any:
+        """A function compiled by XLA for these shapes."""
+        key = function, shapes_of(values)
+        if key not in self.compiled:
+            self.compiled[key] = jax.jit(function).lower(*values).compile()
+        return self.compiled[key]
+
+    # ----------------------------------------------------------------- layers
+    @contextmanager
+    def observing(self, observer: LayerObserver) -> Iterator[None]:
+        self.observers.append(observer)
+        try:
+            yield
+        finally:
+            self.observers.remove(observer)
+
+    def tell_layers(
+        self, call: JaxCall, positions: tuple[int, ...], places: tuple[int, ...]
+    ) -> None:
+        """Report the functions whose hand-written derivative is about to run."""
+        program = self.program(call.function, call.values)
+        for layer in program.pulled_layers(positions, places) if program else ():
+            for observer in self.observers:
+                observer.pulled_back(layer)
+
+    def layer_of(self, value: Any) -> HandWritten | None:
+        if not isinstance(value, (jax.custom_vjp, jax.custom_jvp)):
+            return None
+        function = value.fun
+        while hasattr(function, "func"):
+            function = function.func
+        code = getattr(function, "__code__", None)
+        if code is None:
+            return None
+        return HandWritten(function.__name__, code.co_filename, code.co_firstlineno)
+
+    def takes_context(self, layer: Any) -> bool:
+        return False
+
+    def refusal(self, error: BaseException) -> Refusal | None:
+        text = text_of(error)
+        if isinstance(error, FwdDiffersError):
+            return Refusal(text, code="GC139")
+        if isinstance(error, (TypeError, ValueError)) and BWD_RULE.search(text):
+            return Refusal(" ".join(text.split()))
+        return None
+
+    # ----------------------------------------------------------------- perturbed and recorded
+    def recomputation(
+        self,
+        function: Recordable,
+        sources: Sequence[Any],
+        original: Computed | None = None,
+        takes_gradients: bool = False,
+    ) -> Recomputation | None:
+        if not self.is_faithful or None in self.programs.values():
+            return None
+        return Recomputation(OnEngine(self, function), (), original or function, takes_gradients)
+
+
+class OnEngine:
+    """A function, and its vjp, as programs on the engine."""
+
+    def __init__(self, backend: JaxBackend, function: Recordable) -> None:
+        self.backend, self.function = backend, function
+        self.programs: dict[Any, tuple[Program, list[bool]]] = {}
+
+    def program(
+        self, part: str, arrays: Sequence[Array], cotangents: Cotangents = ()
+    ) -> tuple[Program, list[bool]]:
+        """The program of a part at some shapes, and which results are arrays: others are None."""
+        given = [c for c in cotangents if c is not None]
+        present = tuple(c is not None for c in cotangents)
+        key = part, shapes_of([*arrays, *given]), present
+        if key not in self.programs:
+            are_arrays: list[bool] = []
+
+            def compute(*values: Any) -> list[Any]:
+                inputs, rest = values[: len(arrays)], iter(values[len(arrays) :])
+                if part == "forward":
+                    found: list[Any] = self.function.forward(inputs)
+                else:
+                    starts = [next(rest) if is_present else None for is_present in present]
+                    found = self.function.vjp(inputs, starts)
+                are_arrays[:] = [result is not None for result in found]
+                return [result for result in found if result is not None]
+
+            with jax.enable_x64(True):
+                program = Program(jax.make_jaxpr(compute)(*arrays, *given))
+            self.programs[key] = program, are_arrays
+        return self.programs[key]
+
+    def forward(self, arrays: Sequence[Array]) -> list[Array]:
+        """The outputs."""
+        program, _ = self.program("forward", arrays)
+        return list(map(array_of, program.run(list(map(value_of, arrays)))))
+
+    def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
+        """The gradients."""
+        given = [c for c in cotangents if c is not None]
+        program, are_arrays = self.program("vjp", arrays, cotangents)
+        found = iter(program.run([value_of(a) for a in (*arrays, *given)]))
+        return [array_of(next(found)) if is_array else None for is_array in are_arrays]
+
+    def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
+        """The leaves, and the program of the forward."""
+        program, _ = self.program("forward", arrays)
+        leaves = [Shadow(np.array(a), None, not is_differentiable(a)) for a in arrays]
+
+        def call() -> list[Shadow]:
+            for layer in program.applied_layers():
+                current_observer.get().applied(layer)
+            return program.run(leaves)
+
+        return leaves, call
+
+
+def difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
+    """How the results of a primal function differ from those of its fwd."""
+    for number, (primal, fwd) in enumerate(zip(ours, theirs, strict=True)):
+        if not is_close(primal, fwd):
+            apart = np.abs(np.asarray(primal) - fwd)
+            index = np.unravel_index(int(np.nanargmax(apart)), apart.shape)
+            place = f"out[{number}]" if len(ours) > 1 else "out"
+            element = f"{place}[{','.join(map(str, index))}]" if index else place
+            return (
+                f"fwd returns {fwd[index]:.6g} for {element}, the function itself "
+                f"{np.asarray(primal)[index]:.6g}: with and without gradients it is another function"
+            )
+    return "fwd returns other values than the function itself"
+
+
+def is_traced(values: Sequence[Any]) -> bool:
+    """Whether JAX traces one of some values."""
+    return any(isinstance(v, jax.core.Tracer) for v in values)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a result is a plain number, which is a scalar."""
+    return isinstance(value, (int, float, complex))
+
+
+def shapes_of(values: Sequence[Any]) -> tuple[Any, ...]:
+    """The shapes and dtypes of arrays."""
+    return tuple((v.shape, str(v.dtype)) for v in values)

@@ -1,0 +1,326 @@
+"""Primitives of JAX in operations of the bundled engine: a table.
+
+A row takes the operands as Tensors and the primitive's parameters by name, and gives the result, or
+a list of results. A row that does not cover some parameters raises `Unplayed`; then, and for
+primitives without a row, JAX computes the result and its vjp.
+
+`tests/backends/jax/test_primitives.py` holds every row against JAX itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import pylayer.paddle as paddle
+from gradcheck.backends.played import Unplayed
+from pylayer.tensor.tensor import Tensor
+
+F = paddle.nn.functional
+PrimitiveRow = Callable[..., Any]
+
+
+def require(is_covered: Any) -> None:
+    """Raise Unplayed unless a row covers its parameters."""
+    if not is_covered:
+        raise Unplayed
+
+
+def without_parameters(function: Callable[..., Any]) -> PrimitiveRow:
+    """The row of a function of the operands alone."""
+    return lambda *operands, **_: function(*operands)
+
+
+def of_floats(function: Callable[..., Any]) -> PrimitiveRow:
+    """The same for one that is JAX's on floating and complex operands alone."""
+
+    def row(*operands: Tensor, **_: Any) -> Any:
+        require(all(x.array.dtype.kind in "fcV" for x in operands))
+        return function(*operands)
+
+    return row
+
+
+def over_axes(function: Callable[..., Any]) -> PrimitiveRow:
+    """The row of a reduction."""
+    return lambda x, axes, **_: function(x, list(axes)) if axes else x
+
+
+# --------------------------------------------------------------------------- shapes
+def broadcast_in_dim(
+    x: Tensor, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], **_: Any
+) -> Tensor:
+    """Axes of length 1 put in, then repeated."""
+    inner = [1] * len(shape)
+    for axis, size in zip(broadcast_dimensions, x.array.shape, strict=True):
+        inner[axis] = size
+    if inner != list(x.array.shape):
+        x = paddle.reshape(x, inner)
+    return paddle.broadcast_to(x, list(shape)) if inner != list(shape) else x
+
+
+def reshape(x: Tensor, *, new_sizes: Sequence[int], dimensions: Any = None, **_: Any) -> Tensor:
+    """The same elements in another shape."""
+    require(dimensions is None)
+    return paddle.reshape(x, list(new_sizes))
+
+
+def slice_(
+    x: Tensor, *, start_indices: Any, limit_indices: Any, strides: Any = None, **_: Any
+) -> Tensor:
+    """A slice with constant bounds."""
+    steps = strides or [1] * len(start_indices)
+    return x[tuple(map(slice, start_indices, limit_indices, steps))]
+
+
+def pad(x: Tensor, value: Tensor, *, padding_config: Any, **_: Any) -> Tensor:
+    """Constants put around an array."""
+    require(all(low >= 0 and high >= 0 and not inner for low, high, inner in padding_config))
+    require(x.array.ndim and x.array.dtype.kind in "fcV" and value.stop_gradient)
+    pairs = [size for low, high, _ in padding_config for size in (low, high)]
+    return F.pad(x, pairs, value=value.array.item())
+
+
+def split(x: Tensor, *, sizes: Sequence[int], axis: int, **_: Any) -> list[Tensor]:
+    """Parts along an axis."""
+    return list(paddle.split(x, list(sizes), axis))
+
+
+def slice_at(
+    starts: Sequence[Tensor], sizes: Sequence[int], shape: Sequence[int]
+) -> tuple[slice, ...]:
+    """The part of an array that a dynamic slice is of, which is moved inside."""
+    bounds = zip(starts, sizes, shape, strict=True)
+    firsts = [min(max(int(start.array), 0), whole - size) for start, size, whole in bounds]
+    return tuple(slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
+
+
+def dynamic_slice(x: Tensor, *starts: Tensor, slice_sizes: Sequence[int], **_: Any) -> Tensor:
+    """A slice whose bounds are values."""
+    return x[slice_at(starts, slice_sizes, x.array.shape)]
+
+
+def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Tensor, **_: Any) -> Tensor:
+    """An array with a slice of it replaced."""
+    changed = paddle.clone(x)
+    changed[slice_at(starts, update.array.shape, x.array.shape)] = update
+    return changed
+
+
+def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Tensor:
+    """Whole numbers along an axis."""
+    others = [axis for axis in range(len(shape)) if axis != dimension]
+    along = np.expand_dims(np.arange(shape[dimension], dtype=dtype), others)
+    return Tensor(np.array(np.broadcast_to(along, shape)))
+
+
+# --------------------------------------------------------------------------- products
+def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Tensor:
+    """A matrix product, if it is the engine's; else an einsum."""
+    (of_x, of_y), (batch_x, batch_y) = dimension_numbers
+    dims = x.array.ndim, y.array.ndim
+    count = len(batch_x)
+    leading = tuple(range(count))
+    is_matmul = (
+        (tuple(batch_x), tuple(batch_y)) == (leading, leading)
+        and tuple(of_x) == (dims[0] - 1,)
+        and tuple(of_y) == (count,)
+        and dims[1] == count + 2
+        and (not count or dims[0] == dims[1])
+        and dims[0] >= count + 1
+    )
+    if is_matmul:
+        return paddle.matmul(x, y)
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    names_x, names_y = [""] * dims[0], [""] * dims[1]
+    for axis_x, axis_y in [*zip(batch_x, batch_y, strict=True), *zip(of_x, of_y, strict=True)]:
+        names_x[axis_x] = names_y[axis_y] = next(letters)
+    names_x = [name or next(letters) for name in names_x]
+    names_y = [name or next(letters) for name in names_y]
+    out = [names_x[axis] for axis in batch_x]
+    out += [name for axis, name in enumerate(names_x) if axis not in (*batch_x, *of_x)]
+    out += [name for axis, name in enumerate(names_y) if axis not in (*batch_y, *of_y)]
+    return paddle.einsum(f"{''.join(names_x)},{''.join(names_y)}->{''.join(out)}", x, y)
+
+
+def convolution(
+    x: Tensor, w: Tensor, *, padding: Sequence[tuple[int, int]], **parameters: Any
+) -> Tensor:
+    """A convolution with the axes in the usual order, padded alike on both sides."""
+    dims = x.array.ndim
+    usual = tuple(range(dims))
+    require(dims in (3, 4, 5) and parameters["batch_group_count"] == 1)
+    require(set(parameters["lhs_dilation"]) == {1})
+    require(all(tuple(spec) == usual for spec in parameters["dimension_numbers"]))
+    require(all(low == high >= 0 for low, high in padding))
+    conv = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}[dims]
+    return conv(
+        x,
+        w,
+        stride=list(parameters["window_strides"]),
+        padding=[low for low, _ in padding],
+        dilation=list(parameters["rhs_dilation"]),
+        groups=parameters["feature_group_count"],
+    )
+
+
+# --------------------------------------------------------------------------- choices
+def select_n(which: Tensor, *cases: Tensor, **_: Any) -> Tensor:
+    """A choice by a mask."""
+    require(len(cases) == 2 and which.array.dtype == bool)
+    if which.array.shape != cases[0].array.shape:
+        which = paddle.broadcast_to(which, list(cases[0].array.shape))
+    return paddle.where(which, cases[1], cases[0])
+
+
+def clamp(low: Tensor, x: Tensor, high: Tensor, **_: Any) -> Tensor:
+    """The nearest value within bounds."""
+    return paddle.minimum(paddle.maximum(x, low), high)
+
+
+def gather(
+    x: Tensor, places: Tensor, *, dimension_numbers: Any, slice_sizes: Sequence[int], **_: Any
+) -> Tensor:
+    """Indexing by arrays of whole numbers along some axes, whole slices along the others."""
+    axes, shape = tuple(dimension_numbers.start_index_map), x.array.shape
+    require(axes and not dimension_numbers.operand_batching_dims)
+    require(axes == tuple(range(axes[0], axes[0] + len(axes))))
+    require(tuple(dimension_numbers.collapsed_slice_dims) == axes)
+    taken = [size if k not in axes else 1 for k, size in enumerate(shape)]
+    require(list(slice_sizes) == taken)
+    index = places.array
+    limits = np.array([shape[axis] for axis in axes])
+    require(bool(((index >= 0) & (index < limits)).all()))
+    # the axes of the indices stand where the indexed axes were
+    before = list(range(axes[0]))
+    after = [k + index.ndim - 1 - len(axes) for k in range(axes[-1] + 1, len(shape))]
+    require(list(dimension_numbers.offset_dims) == [*before, *after])
+    arrays = [Tensor(np.array(index[..., k], "int64")) for k in range(len(axes))]
+    return x[(*[slice(None)] * axes[0], *arrays)]
+
+
+def sort(*operands: Tensor, dimension: int, num_keys: int, **_: Any) -> list[Tensor]:
+    """One array sorted, or others in the order of the first."""
+    require(num_keys == 1)
+    if len(operands) == 1:
+        return [paddle.sort(operands[0], dimension)]
+    order = paddle.argsort(operands[0], dimension, stable=True)
+    return [paddle.take_along_axis(x, order, dimension) for x in operands]
+
+
+def position_of(function: Callable[..., Tensor]) -> PrimitiveRow:
+    """The row of argmax or argmin."""
+
+    def row(x: Tensor, *, axes: Sequence[int], index_dtype: Any, **_: Any) -> Tensor:
+        require(len(axes) == 1)
+        return paddle.cast(function(x, axes[0]), np.dtype(index_dtype).name)
+
+    return row
+
+
+def cumulative(function: Callable[..., Tensor]) -> PrimitiveRow:
+    """The row of a scan such as cumsum."""
+
+    def row(x: Tensor, *, axis: int, reverse: bool, **_: Any) -> Tensor:
+        found = function(paddle.flip(x, [axis]) if reverse else x, axis)
+        return paddle.flip(found, [axis]) if reverse else found
+
+    return row
+
+
+def convert(x: Tensor, *, new_dtype: Any, **_: Any) -> Tensor:
+    """A cast."""
+    return paddle.cast(x, np.dtype(new_dtype).name)
+
+
+def power(x: Tensor, *, y: int, **_: Any) -> Tensor:
+    """A power by a whole number."""
+    require(x.array.dtype.kind in "fcV" or y >= 0)
+    return x**y
+
+
+SAME_NAME = [
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "digamma", "erf",
+    "exp", "expm1", "imag", "lgamma", "log", "log1p", "real", "rsqrt", "sin", "sinh", "sqrt", "tan",
+    "tanh",
+]  # fmt: skip
+"""Primitives of floating operands that the engine knows by the same name."""
+
+PRIMITIVES: dict[str, PrimitiveRow] = {
+    **{name: of_floats(getattr(paddle, name)) for name in SAME_NAME},
+    "abs": of_floats(paddle.abs),
+    "add": without_parameters(lambda x, y: x + y),
+    "add_any": without_parameters(lambda x, y: x + y),
+    "and": without_parameters(paddle.bitwise_and),
+    "argmax": position_of(paddle.argmax),
+    "argmin": position_of(paddle.argmin),
+    "atan2": of_floats(paddle.atan2),
+    "bessel_i0e": of_floats(paddle.i0e),
+    "bessel_i1e": of_floats(paddle.i1e),
+    "broadcast_in_dim": broadcast_in_dim,
+    "ceil": of_floats(paddle.ceil),
+    "clamp": clamp,
+    "complex": of_floats(paddle.complex),
+    "concatenate": lambda *xs, dimension, **_: paddle.concat(list(xs), dimension),
+    "conv_general_dilated": convolution,
+    "convert_element_type": convert,
+    "copy": without_parameters(paddle.clone),
+    "copy_p": without_parameters(paddle.clone),
+    "cumlogsumexp": cumulative(paddle.logcumsumexp),
+    "cummax": cumulative(lambda x, axis: paddle.cummax(x, axis)[0]),
+    "cummin": cumulative(lambda x, axis: paddle.cummin(x, axis)[0]),
+    "cumprod": cumulative(paddle.cumprod),
+    "cumsum": cumulative(paddle.cumsum),
+    "div": of_floats(lambda x, y: x / y),
+    "dot_general": dot_general,
+    "dynamic_slice": dynamic_slice,
+    "dynamic_update_slice": dynamic_update_slice,
+    "eq": without_parameters(lambda x, y: x == y),
+    "erf_inv": of_floats(paddle.erfinv),
+    "floor": of_floats(paddle.floor),
+    "gather": gather,
+    "ge": without_parameters(lambda x, y: x >= y),
+    "gt": without_parameters(lambda x, y: x > y),
+    "integer_pow": power,
+    "iota": iota,
+    "is_finite": of_floats(paddle.isfinite),
+    "le": without_parameters(lambda x, y: x <= y),
+    "logistic": of_floats(F.sigmoid),
+    "lt": without_parameters(lambda x, y: x < y),
+    "max": without_parameters(paddle.maximum),
+    "min": without_parameters(paddle.minimum),
+    "mul": without_parameters(lambda x, y: x * y),
+    "ne": without_parameters(lambda x, y: x != y),
+    "neg": without_parameters(lambda x: -x),
+    "not": without_parameters(paddle.bitwise_not),
+    "optimization_barrier": lambda *xs, **_: list(xs),
+    "or": without_parameters(paddle.bitwise_or),
+    "pad": pad,
+    "pow": of_floats(lambda x, y: x**y),
+    "reduce_and": over_axes(paddle.all),
+    "reduce_max": over_axes(paddle.max),
+    "reduce_min": over_axes(paddle.min),
+    "reduce_or": over_axes(paddle.any),
+    "reduce_prod": over_axes(paddle.prod),
+    "reduce_sum": over_axes(paddle.sum),
+    "reshape": reshape,
+    "rev": lambda x, dimensions, **_: paddle.flip(x, list(dimensions)),
+    "select_n": select_n,
+    "sharding_constraint": without_parameters(lambda x: x),
+    "sign": of_floats(paddle.sign),
+    "slice": slice_,
+    "sort": sort,
+    "split": split,
+    "square": without_parameters(lambda x: x * x),
+    "squeeze": lambda x, dimensions, **_: paddle.squeeze(x, list(dimensions)),
+    "stop_gradient": without_parameters(lambda x: x),
+    "sub": without_parameters(lambda x, y: x - y),
+    "transpose": lambda x, permutation, **_: paddle.transpose(x, list(permutation)),
+}
+"""By the names of primitives.
+
+stop_gradient is the identity: it says what JAX's own differentiation takes for the derivative, and
+the function does not change by it.
+"""

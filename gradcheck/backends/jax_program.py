@@ -1,0 +1,436 @@
+"""A jaxpr as a list of equations, computed on the bundled engine.
+
+Calls of `jit`, `custom_vjp` and the like are inlined, so that a function is computed as its primal
+is written, whatever backward belongs to it. Every equation is played by its row of
+`gradcheck.backends.jax_primitives`, and so is seen by whatever watch of the engine is in force: it
+is recorded, or perturbed. One without a row is computed by JAX, with JAX's derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+
+from gradcheck.backends.base import Array, Spot, is_differentiable
+from gradcheck.backends.jax_primitives import PRIMITIVES
+from gradcheck.backends.played import PullBack, Unplayed, foreign
+from gradcheck.backends.recording import is_library_file, played_at
+from pylayer.ops.joining import stack
+from pylayer.ops.shape import cast
+from pylayer.tensor.dtype import BY_NUMPY
+from pylayer.tensor.tensor import Tensor
+
+JAX_FOLDER = f"{Path(jax.__file__).parent}"
+MOST_ITERATIONS = 10_000
+"""Of one while_loop: a recording keeps every step."""
+Value = Any
+"""A Tensor of the engine; or an array of JAX's of a dtype that the engine has not."""
+Slots = list[int]
+"""Places of values in the list of a program's values."""
+
+
+@dataclass(frozen=True)
+class HandWritten:
+    """A function with a derivative written by hand: a custom_vjp, or a custom_jvp.
+
+    It is known by where its primal is written.
+    """
+
+    name: str
+    file: str
+    line: int
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    @property
+    def is_users(self) -> bool:
+        """Whether it is not one of JAX's own."""
+        return not self.file.startswith(JAX_FOLDER)
+
+
+@dataclass(eq=False)
+class Equation:
+    """One equation of a program."""
+
+    eqn: Any
+    inputs: Slots
+    outputs: Slots
+    calls: tuple[Any, ...]
+    """The equations of the jits that it is in, the outermost first."""
+    parts: list[Program] = field(default_factory=list)
+    """The programs of its branches, or of its loop's condition and body."""
+
+    @property
+    def name(self) -> str:
+        """The name of its primitive."""
+        return str(self.eqn.primitive.name)
+
+    @cached_property
+    def spots(self) -> tuple[Spot | None, Spot | None]:
+        """Where the user's code is, and the code that called it.
+
+        What is jitted is traced once for all of its callers, and has the frames of the first: of a
+        function of JAX's the call counts, and of one of the user's what is inside.
+        """
+        frames = users_frames(self.eqn)
+        for number, call in enumerate(self.calls):
+            name = call.params["name"]
+            if not any(code.co_name == name for code, _ in frames):
+                frames = users_frames(self.calls[number])
+                break
+        return (*frames[:2], None, None)[:2]  # type: ignore[return-value]
+
+    # ----------------------------------------------------------------- computing it
+    def compute(self, operands: list[Value]) -> list[Value]:
+        """The results, computed by its row or by JAX."""
+        loop = LOOPS.get(self.name)
+        if loop is not None:
+            return loop(self, operands)
+        try:
+            return self.played(operands)
+        except Unplayed:
+            return self.computed_by_jax(operands)
+
+    def played(self, operands: list[Value]) -> list[Value]:
+        """The results, computed by its row. Raises Unplayed where that does not cover it."""
+        row = PRIMITIVES.get(self.name)
+        if row is None or not all(isinstance(x, Tensor) for x in operands):
+            raise Unplayed
+        given = self.in_one_dtype(operands)
+        try:
+            found = row(*given, **self.eqn.params)
+        except (ValueError, TypeError, IndexError, NotImplementedError) as error:
+            raise Unplayed from error  # the engine has no such operation
+        results = list(found) if isinstance(found, (list, tuple)) else [found]
+        rows = zip(results, self.eqn.outvars, strict=True)
+        return [self.fitted(result, variable) for result, variable in rows]
+
+    def fitted(self, result: Tensor, variable: Any) -> Tensor:
+        """A result in the dtype of its variable, or a wider one where casts are left out.
+
+        Raises Unplayed where its shape is another.
+        """
+        wanted = variable.aval
+        if result.array.shape != wanted.shape:
+            raise Unplayed
+        dtype = np.dtype(wanted.dtype)
+        is_wider = (
+            is_differentiable(result.array)
+            and dtype.kind in "fcV"
+            and result.array.dtype.itemsize > dtype.itemsize
+        )
+        return result if is_wider or result.array.dtype == dtype else cast(result, dtype.name)
+
+    def in_one_dtype(self, operands: list[Value]) -> list[Value]:
+        """Operands of one floating dtype in the widest of theirs: a cast may have been left out."""
+        variables = self.eqn.invars
+        dtypes = {
+            x.array.dtype
+            for x, v in zip(operands, variables, strict=True)
+            if is_differentiable(x.array) and v.aval.dtype == variables[-1].aval.dtype
+        }
+        if len(dtypes) < 2:
+            return operands
+        widest = max(dtypes, key=lambda dtype: dtype.itemsize)
+        return [cast(x, widest.name) if x.array.dtype in dtypes else x for x in operands]
+
+    def computed_by_jax(self, operands: list[Value]) -> list[Value]:
+        """The results as one step, whose derivative is JAX's."""
+        arrays = list(map(array_of, self.in_one_dtype_of_arrays(operands)))
+        primitive, params = self.eqn.primitive, self.eqn.params
+
+        def compute(*given: Any) -> Any:
+            found = primitive.bind(*given, **params)
+            return list(found) if primitive.multiple_results else [found]
+
+        with jax.enable_x64(True):
+            results = compute(*map(jax.numpy.asarray, arrays))
+        if not all(np.dtype(r.dtype) in BY_NUMPY for r in results if is_plain(r)):
+            return [value_of(r) for r in results]
+        pulls = [
+            (x, pull_of(compute, arrays, position))
+            for position, x in enumerate(operands)
+            if isinstance(x, Tensor) and is_differentiable(x.array)
+        ]
+        if not all(map(is_plain, results)):
+            return [value_of(r) for r in results]
+        return list(foreign(self.name, pulls, [np.asarray(r) for r in results]))
+
+    def in_one_dtype_of_arrays(self, operands: list[Value]) -> list[Value]:
+        """The same where some operands are arrays of JAX's."""
+        is_all = all(isinstance(x, Tensor) for x in operands) and operands
+        return self.in_one_dtype(operands) if is_all else operands
+
+
+def pull_of(compute: Callable[..., list[Any]], arrays: Sequence[Array], position: int) -> PullBack:
+    """The vjp of one operand, in double precision."""
+
+    def pull(cotangent: Any) -> Array:
+        with jax.enable_x64(True):
+            wide = [jax.numpy.asarray(in_double(a)) for a in arrays]
+
+            def of_one(x: Any) -> list[Any]:
+                return compute(*wide[:position], x, *wide[position + 1 :])
+
+            outputs, back = jax.vjp(of_one, wide[position])
+            given = cotangent if isinstance(cotangent, list) else [cotangent]
+            starts = [
+                jax.numpy.asarray(np.conj(c), out.dtype)
+                if jax.numpy.issubdtype(out.dtype, jax.numpy.inexact)
+                else np.zeros(out.shape, jax.dtypes.float0)
+                for c, out in zip(given, outputs, strict=True)
+            ]
+            return np.conj(np.asarray(back(starts)[0]))
+
+    return pull
+
+
+def in_double(array: Array) -> Array:
+    """An array of floating or complex numbers in double precision; others unchanged."""
+    if not is_plain(array) or not is_differentiable(array):
+        return array
+    return array.astype("complex128" if array.dtype.kind == "c" else "float64")
+
+
+def is_plain(array: Array) -> bool:
+    """Whether NumPy knows an array's dtype: not that of keys of random numbers."""
+    return isinstance(array.dtype, np.dtype)
+
+
+def value_of(array: Array) -> Value:
+    """An array as a program keeps it."""
+    if is_plain(array) and array.dtype in BY_NUMPY:
+        return Tensor(np.array(array, order="C"))
+    return array
+
+
+def array_of(value: Value) -> Array:
+    """The array of a value."""
+    return value.array if isinstance(value, Tensor) else value
+
+
+def users_frames(eqn: Any) -> list[Spot]:
+    """The frames of the user's code in which an equation was traced, the innermost first."""
+    traceback = eqn.source_info.traceback
+    if traceback is None:
+        return []
+    return [
+        (code, instruction)
+        for code, instruction in zip(*traceback.raw_frames(), strict=True)
+        if not code.co_filename.startswith((JAX_FOLDER, "<frozen"))
+        and not is_library_file(code.co_filename)
+    ]
+
+
+# --------------------------------------------------------------------------- programs
+INLINED = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "remat2": "jaxpr",
+    "checkpoint": "jaxpr",
+}
+"""Primitives that call a jaxpr, and the parameter that has it."""
+PARTS: dict[str, Callable[[Any], list[Any]]] = {
+    "cond": lambda params: list(params["branches"]),
+    "scan": lambda params: [params["jaxpr"]],
+    "while": lambda params: [params["cond_jaxpr"], params["body_jaxpr"]],
+}
+"""The jaxprs in the parameters of control flow."""
+
+
+class Program:
+    """The equations of a jaxpr that its outputs depend on, in order, calls inlined."""
+
+    def __init__(self, closed: Any) -> None:
+        self.values: list[Value] = []
+        """Constants in their slots, None in the others."""
+        self.equations: list[Equation] = []
+        self.layers: list[tuple[HandWritten, Slots, Slots]] = []
+        """The functions with a hand-written derivative, with their inputs and outputs."""
+        self.inputs = [self.new_slot() for _ in closed.jaxpr.invars]
+        self.outputs = self.inline(closed.jaxpr, closed.consts, self.inputs, ())
+        self.leave_out_unused()
+
+    def new_slot(self, value: Value = None) -> int:
+        """A slot for one more value."""
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def inline(
+        self, jaxpr: Any, constants: Sequence[Any], inputs: Slots, calls: tuple[Any, ...]
+    ) -> Slots:
+        """Add the equations of a jaxpr; returns the slots of its outputs."""
+        scope = dict(zip(jaxpr.invars, inputs, strict=True))
+        for variable, constant in zip(jaxpr.constvars, constants, strict=True):
+            scope[variable] = self.new_slot(value_of(constant))
+
+        def slot(variable: Any) -> int:
+            if isinstance(variable, core.Literal):
+                return self.new_slot(value_of(np.asarray(variable.val, variable.aval.dtype)))
+            return scope[variable]
+
+        for eqn in jaxpr.eqns:
+            given = list(map(slot, eqn.invars))
+            scope.update(zip(eqn.outvars, self.add(eqn, given, calls), strict=True))
+        return list(map(slot, jaxpr.outvars))
+
+    def add(self, eqn: Any, inputs: Slots, calls: tuple[Any, ...]) -> Slots:
+        """Add an equation; returns the slots of its outputs."""
+        name, params = eqn.primitive.name, eqn.params
+        if name in INLINED:
+            called = params[INLINED[name]]
+            is_jit = "name" in params
+            below = (*calls, eqn) if is_jit else calls
+            jaxpr, constants = getattr(called, "jaxpr", called), getattr(called, "consts", ())
+            outputs = self.inline(jaxpr, constants, inputs, below)
+            if name.startswith("custom"):
+                self.layers.append((hand_written(jaxpr), inputs, outputs))
+            return outputs
+        outputs = [self.new_slot() for _ in eqn.outvars]
+        parts = [Program(part) for part in PARTS.get(name, lambda _: [])(params)]
+        self.equations.append(Equation(eqn, inputs, outputs, calls, parts))
+        return outputs
+
+    def leave_out_unused(self) -> None:
+        """Leave out equations that no output depends on."""
+        needed = set(self.outputs)
+        kept = []
+        for equation in reversed(self.equations):
+            if needed.intersection(equation.outputs):
+                needed.update(equation.inputs)
+                kept.append(equation)
+        self.equations = kept[::-1]
+
+    def run(self, inputs: Sequence[Value]) -> list[Value]:
+        """The outputs at some inputs."""
+        values = list(self.values)
+        for slot, value in zip(self.inputs, inputs, strict=True):
+            values[slot] = value
+        before = played_at.get()
+        try:
+            for equation in self.equations:
+                played_at.set(equation)
+                found = equation.compute([values[slot] for slot in equation.inputs])
+                for slot, value in zip(equation.outputs, found, strict=True):
+                    values[slot] = value
+        finally:
+            played_at.set(before)
+        return [values[slot] for slot in self.outputs]
+
+    def applied_layers(self) -> list[HandWritten]:
+        """The user's functions with a hand-written derivative, also inside loops."""
+        found = [layer for layer, _, _ in self.layers]
+        for equation in self.equations:
+            for part in equation.parts:
+                found += part.applied_layers()
+        return [layer for layer in dict.fromkeys(found) if layer.is_users]
+
+    def pulled_layers(self, sources: Sequence[int], ends: Sequence[int]) -> list[HandWritten]:
+        """Those through which a gradient flows from some outputs to some inputs, by their numbers."""
+        flows = [e for e in self.equations if e.name != "stop_gradient"]
+        forward = {self.inputs[k] for k in sources}
+        for equation in flows:
+            if forward.intersection(equation.inputs):
+                forward.update(s for s, v in zip(equation.outputs, equation.eqn.outvars, strict=True)
+                               if np.dtype(v.aval.dtype).kind in "fcV")  # fmt: skip
+        backward = {self.outputs[k] for k in ends}
+        for equation in reversed(flows):
+            if backward.intersection(equation.outputs):
+                backward.update(equation.inputs)
+        through = forward & backward
+        found = [
+            layer
+            for layer, inputs, outputs in self.layers
+            if through.intersection(outputs) and forward.intersection(inputs)
+        ]
+        for equation in flows:
+            if through.intersection(equation.outputs):
+                for part in equation.parts:
+                    found += part.applied_layers()
+        return [layer for layer in dict.fromkeys(found) if layer.is_users]
+
+
+def hand_written(jaxpr: Any) -> HandWritten:
+    """The function that a jaxpr is the primal of."""
+    info = jaxpr.debug_info
+    return HandWritten(str(info.func_name), str(info.func_filename), int(info.func_lineno or 0))
+
+
+# --------------------------------------------------------------------------- control flow
+def cond(equation: Equation, operands: list[Value]) -> list[Value]:
+    """The branch that is taken."""
+    index = int(array_of(operands[0]))
+    return equation.parts[min(max(index, 0), len(equation.parts) - 1)].run(operands[1:])
+
+
+def while_loop(equation: Equation, operands: list[Value]) -> list[Value]:
+    """A loop, step by step.
+
+    Raises:
+        Unplayed: it does not end.
+    """
+    condition, body = equation.parts
+    params = equation.eqn.params
+    first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    for_condition, for_body, state = operands[:first], operands[first:second], operands[second:]
+    for _ in range(MOST_ITERATIONS):
+        if not bool(array_of(condition.run([*for_condition, *state])[0])):
+            return state
+        state = body.run([*for_body, *state])
+    raise Unplayed(f"a while_loop of more than {MOST_ITERATIONS:,} iterations")
+
+
+def scan(equation: Equation, operands: list[Value]) -> list[Value]:
+    """A loop over the first axis of some operands, step by step."""
+    params, (body,) = equation.eqn.params, equation.parts
+    first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
+    constants, state, sequences = operands[:first], operands[first:second], operands[second:]
+    columns: list[list[Value]] = [[] for _ in equation.outputs[params["num_carry"] :]]
+    steps = range(params["length"])
+    for step in reversed(steps) if params["reverse"] else steps:
+        found = body.run([*constants, *state, *(sequence[step] for sequence in sequences)])
+        state = found[: params["num_carry"]]
+        for column, item in zip(columns, found[params["num_carry"] :], strict=True):
+            column.append(item)
+    variables = equation.eqn.outvars[params["num_carry"] :]
+    if params["reverse"]:
+        columns = [column[::-1] for column in columns]
+    stacks = [stacked(items, v) for items, v in zip(columns, variables, strict=True)]
+    return [*state, *stacks]
+
+
+def stacked(items: Sequence[Value], variable: Any) -> Value:
+    """Values along a new first axis."""
+    if not items:
+        return value_of(np.zeros(variable.aval.shape, variable.aval.dtype))
+    if isinstance(items[0], Tensor):
+        return stack(list(items), 0)
+    return jax.numpy.stack(items)
+
+
+LOOPS: dict[str, Callable[[Equation, list[Value]], list[Value]]] = {
+    "cond": cond,
+    "scan": scan,
+    "while": while_loop,
+}
+
+
+def all_equations(program: Program) -> Iterator[Equation]:
+    """The equations of a program, those in its loops and branches included."""
+    for equation in program.equations:
+        yield equation
+        for part in equation.parts:
+            yield from all_equations(part)
