@@ -206,10 +206,12 @@ def as_operand(x: Tensor, other: Any) -> Any:
     if x.dtype is bfloat16 and isinstance(other, (int, float)):
         # beside which NumPy takes a float for float32
         return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy))
+    if isinstance(other, (int, float, complex)):
+        return other
     text = f"must be int, float, bool or Tensor, but got {type(other).__name__}"
     text = f"the operand of a Tensor {text}. Convert it with paddle.to_tensor"
     require(not isinstance(other, (list, tuple, str)), text, error=TypeError)
-    return other if isinstance(other, (int, float, complex)) else NotImplemented
+    return NotImplemented
 
 
 def forward_operator(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any
 
 from pylayer.tape.versions import clock
@@ -109,7 +110,8 @@ class Gradients:
 
     def settle(self, node: Node, held: Owned) -> None:
         """Have the hooks of a node see its complete cotangent, and keep that if it is wanted."""
-        run_hooks(node, held)
+        if node._hooks:
+            run_hooks(node, held)
         if node in self.capture:
             self.arrived[node] = [held[0]]
 
@@ -215,7 +217,7 @@ def nodes_between(
             reachable.add(node)
             stack.extend(node.parents)
     between: set[Node] = set()
-    for node in sorted(reachable, key=lambda n: -n.age):  # parents before children
+    for node in sorted(reachable, key=attrgetter("age"), reverse=True):  # parents before children
         if not targets.isdisjoint(node.parents) or not between.isdisjoint(node.parents):
             between.add(node)
     return between
