@@ -30,7 +30,7 @@ from pylayer.tape.node import (
     parent_of,
     unbroadcast,
 )
-from pylayer.tape.vjp import Row, Vjp, raw_ops
+from pylayer.tape.vjp import OpDef, Vjp, raw_ops
 from pylayer.tensor.array import XP, Array, to_numpy
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import Watch, watched
@@ -283,7 +283,7 @@ class Recording(Watch):
         self.steps.append(Step(node.op.name, values, first, edges, node, spot, called))
         self.arrays += values
 
-    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+    def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
             perturb_outputs(self.perturbation, op, out, operand_arrays(inputs))
         self.chose(op.name, op.arguments, inputs)
@@ -330,7 +330,7 @@ class PerturbingWatch(Watch):
             read = [v for values in node.values() for v in values if id(v) not in made]
         perturb_outputs(self.perturbation, node.op, out, read)
 
-    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+    def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
             perturb_outputs(self.perturbation, op, out, operand_arrays(inputs))
 
@@ -358,7 +358,7 @@ class Reaching(Watch):
     def made(self, node: Node, out: Any) -> None:
         self.note(node.parents)
 
-    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+    def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
         self.note(inputs)
 
     def left(self, tensor: Tensor, how: str) -> None:
@@ -381,7 +381,7 @@ def on_host(value: Any) -> Any:
 
 
 def perturb_outputs(
-    perturbation: Perturbation, op: Row, out: Any, read: Sequence[Any], number: int = -1
+    perturbation: Perturbation, op: OpDef, out: Any, read: Sequence[Any], number: int = -1
 ) -> None:
     """Perturb the fresh outputs of an operation; `number` is that of the first on the tape.
 

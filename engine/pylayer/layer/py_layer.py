@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Owned, Target
+from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Target
 from pylayer.tape.node import Packed, active_hooks, packed, parent_of
 from pylayer.tape.symbol import is_of_a_program, named, recording
 from pylayer.tape.versions import changed_since, changes, check_unchanged, clock, mark_changed
@@ -361,7 +361,7 @@ class PyLayerNode(Node):
         return f"GradNodePyLayer_{self.layer.__name__}"
 
     def pullback(
-        self, held: Owned, create_graph: bool, found: Gradients
+        self, cotangent: Sequence[Cotangent | None], create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         """Call backward.
 
@@ -374,7 +374,7 @@ class PyLayerNode(Node):
         """
         ctx: PyLayerContext = self.saved
         misfits, self.misfits = self.misfits, []
-        arguments = self.cotangent_arguments(held[0], ctx)
+        arguments = self.cotangent_arguments(cotangent, ctx)
         for observer in layer_observers:
             observer.pulled_back(self.layer)
         try:

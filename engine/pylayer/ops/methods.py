@@ -28,7 +28,7 @@ from pylayer.release import defined, release_names, shared_names
 from pylayer.tape.autograd import backward_from
 from pylayer.tape.hooks import register_hook, retain_grads
 from pylayer.tape.op import composed
-from pylayer.tape.vjp import OPS, Row
+from pylayer.tape.vjp import OPS, OpDef
 from pylayer.tensor.array import XP, Place, check_place, owner, set_device, to_numpy
 from pylayer.tensor.dtype import bfloat16
 from pylayer.tensor.invalid import plain_number
@@ -256,7 +256,7 @@ def exchanged(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, other: function(other, x)
 
 
-def equality(row: Row, otherwise: bool) -> Callable[..., Any]:
+def equality(row: OpDef, otherwise: bool) -> Callable[..., Any]:
     """Element by element; and `otherwise` for what is no Tensor, array or number (observed rule
     84).
     """

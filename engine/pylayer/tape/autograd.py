@@ -8,12 +8,12 @@ import numpy as np
 
 from pylayer.fast.walk import backward_walk
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Gradients, Owned, Target, nodes_between, run_hooks, walk
+from pylayer.tape.graph import Cotangent, Gradients, Target, nodes_between, run_hooks, walk
 from pylayer.tape.hooks import final_hooks
 from pylayer.tape.node import with_array_in_order
 from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import recorded_ops
-from pylayer.tensor.array import XP, in_order, own
+from pylayer.tensor.array import XP, duplicate, in_order
 from pylayer.tensor.invalid import (
     check_switches,
     checked_cotangents,
@@ -91,9 +91,10 @@ def run_backward(
     try:
         with np.errstate(all="ignore"):
             backward_walk(roots, found, retain_graph=retain_graph)
-            for leaf, held in found.arrived.items():
-                run_hooks(leaf, held)
-                leaf.accumulate(own(held))
+            for leaf, gradient in found.arrived.items():
+                if leaf._hooks:  # what a hook returns may be somebody's
+                    gradient = duplicate(run_hooks(leaf, gradient))
+                leaf.accumulate(gradient)
     finally:
         grad_mode.reset(token)
     while final_hooks:
@@ -222,13 +223,12 @@ def gradients_of(
 
 
 def own_gradient(
-    held: Owned, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
+    gradient: Cotangent, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
 ) -> Tensor:
     """What arrived at `tensor` as a Tensor of its own, also where it is a cotangent or another
     gradient."""
-    gradient = held[0]
     if not isinstance(gradient, Tensor):
-        return Tensor(own(held))
+        return Tensor(duplicate(gradient))
     if gradient.is_leaf and any(tensor is end for end in ends):  # the same leaf, as in Paddle
         return Tensor(gradient.array, gradient, gradient._stop_gradient)
     if gradient.is_leaf or any(gradient is other for other in earlier):
