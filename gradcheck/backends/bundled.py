@@ -20,7 +20,7 @@ from gradcheck.backends.recording import Step as Step
 from gradcheck.backends.recording import recorded as recorded
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
-from pylayer.layer.py_layer import as_releases
+from pylayer.layer.py_layer import reads_as_releases
 from pylayer.ops.creation import to_tensor
 from pylayer.release import missing_name, refusal
 from pylayer.tape.autograd import gradients_of
@@ -117,8 +117,11 @@ class BundledBackend(PaddleApi):
         before = [leaf.grad for leaf in held]
         for leaf in held:
             leaf.clear_grad(False)
-        with as_releases():
+        reading = reads_as_releases.set(True)
+        try:
             found = gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
+        finally:
+            reads_as_releases.reset(reading)
         own = set(map(id, held))
         for k, leaf in enumerate(inputs):
             if id(leaf) in own and leaf.grad is not None:

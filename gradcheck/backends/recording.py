@@ -32,7 +32,7 @@ from pylayer.tape.grad_mode import enable_grad
 from pylayer.tape.graph import Node, Output
 from pylayer.tape.node import OpNode, apply_rule, parent_of, unbroadcast
 from pylayer.tape.op import Op
-from pylayer.tape.vjp import Row, Vjp, raw_ops
+from pylayer.tape.vjp import OpDef, Vjp, raw_ops
 from pylayer.tensor.array import XP, Array, to_numpy
 from pylayer.tensor.array import quietly as quietly
 from pylayer.tensor.tensor import Tensor
@@ -382,7 +382,7 @@ class Recording(Watch):
         self.steps.append(Step(op.name, op, arguments, values, is_list, first, edges, spot, called))
         self.arrays += values
 
-    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+    def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
             perturb_outputs(self.perturbation, op, out, operand_arrays(inputs))
         self.chose(op.name, op.arguments, inputs)
@@ -425,7 +425,7 @@ class PerturbingWatch(Watch):
             assert isinstance(node.op, Op)
             perturb_outputs(self.perturbation, node.op, out, node.op.inputs_in(arguments))
 
-    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+    def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
             perturb_outputs(self.perturbation, op, out, operand_arrays(inputs))
 
@@ -453,7 +453,7 @@ class Reaching(Watch):
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         self.note(node.parents)
 
-    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+    def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
         self.note(inputs)
 
     def left(self, tensor: Tensor, how: str) -> None:
@@ -481,7 +481,7 @@ def on_host(value: Any) -> Any:
 
 
 def perturb_outputs(
-    perturbation: Perturbation, op: Row, out: Any, read: Sequence[Any], number: int = -1
+    perturbation: Perturbation, op: OpDef, out: Any, read: Sequence[Any], number: int = -1
 ) -> None:
     """Perturb the fresh outputs of an operation; `number` is that of the first on the tape.
 

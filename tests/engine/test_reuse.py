@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import pylayer.paddle as paddle
 from pylayer.fast import puller
+from pylayer.fast.walk import own
 from pylayer.tape.vjp import OPS
-from pylayer.tensor.array import own
 
 VALUES, COPIES = 8, 8192
 """64 bytes, never overwritten, and 512 KiB."""

@@ -517,11 +517,3 @@ def new_group(
     group = made_group(ranks)
     called("new_group", Plan(agreed={"ranks": tuple(group.ranks)}), None, True)
     return group
-
-
-def split_group(
-    parent: Group | None = None, split_ranks: Sequence[Sequence[int]] = ()
-) -> Group | None:
-    """One group for each list of ranks; that which this rank is in."""
-    groups = [new_group(ranks) for ranks in split_ranks]
-    return next((group for group in groups if group.rank >= 0), None)

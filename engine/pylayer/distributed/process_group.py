@@ -72,12 +72,6 @@ class ProcessGroup:
         """Of one Tensor."""
         return communication.reduce_scatter(out, tensor, op, self.group, sync_op)
 
-    def reduce_scatter_tensor_on_calc_stream(
-        self, out: Any, tensor: Any, op: int = SUM
-    ) -> Task | None:
-        """Of one Tensor, at once."""
-        return communication.reduce_scatter(out, tensor, op, self.group)
-
     _reduce_scatter_base = reduce_scatter_tensor
 
     def reduce_scatter(
@@ -104,12 +98,6 @@ class ProcessGroup:
     ) -> Task | None:
         """Of one Tensor each, in parts."""
         return communication.alltoall_single(out, tensor, in_sizes, out_sizes, self.group, sync_op)
-
-    def all_to_all_single_on_calc_stream(
-        self, out: Any, tensor: Any, out_sizes: Any, in_sizes: Any
-    ) -> Task | None:
-        """Of one Tensor each, in parts, at once."""
-        return communication.alltoall_single(out, tensor, in_sizes, out_sizes, self.group)
 
     def send(self, tensor: Any, dst: int, sync_op: bool = False) -> Task | None:
         """To a place of the group."""

@@ -26,7 +26,7 @@ from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.graph import Target
 from pylayer.tape.node import OpNode, parent_of
 from pylayer.tape.versions import clock
-from pylayer.tape.vjp import Function, Row, raw_ops
+from pylayer.tape.vjp import Function, OpDef, raw_ops
 from pylayer.tensor.array import in_order, run_alone
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import observers
@@ -49,11 +49,11 @@ FLOAT64, FLOAT32 = np.dtype("float64"), np.dtype("float32")
 does."""
 
 
-def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def fast_unary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation of one Tensor: the usual case at once, any other through `general`."""
-    kernels, grad_enabled, differentiable = row.kernels, grad_mode.get, row.differentiable
-    row.pull = puller(row)
-    keeps_x, keeps_out = "x" in row.reads, "out" in row.reads
+    kernels, grad_enabled, differentiable = op.kernels, grad_mode.get, op.differentiable
+    op.pull = puller(op)
+    keeps_x, keeps_out = "x" in op.reads, "out" in op.reads
 
     def call(x: Tensor, name: str | None = None) -> Tensor:
         if type(x) is not Tensor or observers:
@@ -75,7 +75,7 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
         node.parent_x = x if x.node is None else x.node
         node.parent_y = None
         node._hooks = None
-        node.op = row
+        node.op = op
         node.saved = out if keeps_out else array if keeps_x else ()
         tensor = new(Tensor)
         tensor.array = out
@@ -86,12 +86,12 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
     return call
 
 
-def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def fast_binary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation that `binary` made: the usual case at once, any other through
     `general`."""
-    kernels, grad_enabled, differentiable = row.kernels, grad_mode.get, row.differentiable
-    row.pull = puller(row)
-    keeps, (keeps_x, keeps_y, keeps_out) = bool(row.reads), [name in row.reads for name in SAVED]
+    kernels, grad_enabled, differentiable = op.kernels, grad_mode.get, op.differentiable
+    op.pull = puller(op)
+    keeps, (keeps_x, keeps_y, keeps_out) = bool(op.reads), [name in op.reads for name in SAVED]
 
     def call(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
         if type(x) is not Tensor or type(y) is not Tensor or observers:
@@ -111,14 +111,14 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
         if (x._stop_gradient and y._stop_gradient) or not differentiable or not grad_enabled():
             return Tensor(out)
         if x._stop_gradient or y._stop_gradient:
-            node = row.recorded((parent_of(x), parent_of(y)), (a, b), out)
+            node = op.recorded((parent_of(x), parent_of(y)), (a, b), out)
             return Tensor(out, node, False)
         node = ElementwiseNode()
         node.age = next(clock)
         node.parent_x = x if x.node is None else x.node
         node.parent_y = y if y.node is None else y.node
         node._hooks = None
-        node.op = row
+        node.op = op
         node.saved = (
             (a if keeps_x else None, b if keeps_y else None, out if keeps_out else None)
             if keeps
@@ -133,10 +133,10 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
     return call
 
 
-def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def beside_number(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call of an operation of two, one of them a number: beside a usual Tensor at once, else
     `general`."""
-    kernels, grad_enabled, differentiable = row.kernels, grad_mode.get, row.differentiable
+    kernels, grad_enabled, differentiable = op.kernels, grad_mode.get, op.differentiable
 
     def call(x: Any, y: Any) -> Tensor:
         tensor, number = (y, x) if type(y) is Tensor else (x, y)
@@ -152,7 +152,7 @@ def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Ten
             return general(x, y)
         if tensor._stop_gradient or not differentiable or not grad_enabled():
             return Tensor(out)
-        return Tensor(out, row.recorded((parent_of(x), parent_of(y)), (a, b), out), False)
+        return Tensor(out, op.recorded((parent_of(x), parent_of(y)), (a, b), out), False)
 
     return call
 
@@ -182,7 +182,7 @@ class ElementwiseNode(OpNode):
         return [tuple(by_name[name] for name in vjp.reads) for vjp in self.op.vjps]
 
 
-def puller(op: Row) -> Function:
+def puller(op: OpDef) -> Function:
     """The `pull` of an operation's nodes, of what is held and what was saved: it has the gradient
     of the first parent held in place of the cotangent, and returns that of the other, None if there
     is none.

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush, heapreplace
+from sys import getrefcount
 from typing import Any
 
 from pylayer.fast import ON, ElementwiseNode
 from pylayer.tape import graph
-from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Owned, Target
+from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Target
 from pylayer.tape.versions import changes
-from pylayer.tensor.array import as_array, gradient_in_order, in_order
+from pylayer.tensor.array import Array, as_array, duplicate, gradient_in_order, in_order
+
+Owned = list[Any]
+"""A cotangent, alone in a list: who takes it out with `pop` may be the only one to hold it."""
 
 
 def spelled_out(
@@ -69,19 +73,36 @@ def spelled_out(
                 held = pending.pop(node)
         else:
             if node._hooks:
-                found.settle(node, held)
+                held[0] = found.settle(node, held[0])
                 shaped = shaped and bool(held[0].ndim)  # NumPy turns 0-d results into scalars
             if node.saved is None:
                 raise node.already_released()
             if type(node) is Output:
-                graph.arrive_at_output(node, held[0], pending, heap)
+                parent: Any = node.parents[0]
+                if parent not in pending:
+                    arrive(parent, [None] * parent.outputs)
+                graph.add_to(pending[parent][0], node.index, held[0])
                 continue
-            for target, cotangent in node.pullback(held, False, found):
+            for target, cotangent in node.pullback(held[0], False, found):
                 arrive(target, cotangent)
             if not retain_graph:
                 node.saved = None
-    found.arrived.update(pending)
+    for target, held in pending.items():
+        found.arrived[target] = own(held)
 
 
-backward_walk = spelled_out if ON else graph.walk
+def own(held: Owned) -> Array:
+    """The array held, for one to keep and to change: itself if nobody else holds it or its memory,
+    else a copy."""
+    return held[0] if held[0].base is None and holders(held) == ALONE else duplicate(held[0])
+
+
+def holders(held: Owned) -> int:
+    """How many references Python counts to what is held, that of the count itself among them."""
+    return getrefcount(held[0])
+
+
+ALONE = holders([object()])
+
+backward_walk = spelled_out if ON else graph.walk_to_leaves
 """The one to take in a backward."""

@@ -15,21 +15,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import count
+from operator import attrgetter
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Owned, Target
+from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Target
 from pylayer.tape.node import Packed, active_hooks, packed, parent_of
 from pylayer.tape.symbol import is_of_a_program, named, recording
-from pylayer.tape.versions import changed_since, check_unchanged, clock, mark_changed
+from pylayer.tape.versions import changed_since, changes, check_unchanged, clock, mark_changed
 from pylayer.tape.vjp import OPS
 from pylayer.tensor.array import XP, Array, duplicate
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.invalid import check_supported
 from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import NO_OBSERVER, current_observer, recording_all
+from pylayer.watch import current_observer
 from pylayer.watch.layers import layer_observers
 
 reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=False)
@@ -53,32 +55,39 @@ def as_releases() -> Iterator[None]:
 
 
 # --------------------------------------------------------------------------- what owns a gradient
-class Slot(NamedTuple):
+# Each evaluation of a check goes through what follows, so it is written in loops: up to Python 3.11
+# every comprehension is a call.
+T = TypeVar("T")
+
+
+class Slot(NamedTuple, Generic[T]):
     """One place in backward's arguments or results: a Tensor, or a list or tuple that directly
-    holds at least one."""
+    holds at least one. Nodes have a `Like` in place of each Tensor."""
 
     name: str
-    tensors: list[Tensor]
+    tensors: list[T]
     is_list: bool
 
 
 def input_slots(
     layer: str, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[list[Slot], list[str]]:
+) -> tuple[list[Slot[Tensor]], list[str]]:
     """The arguments that own a gradient slot, in call order, and the names of the others (observed
     rules 9 and 10).
 
     Warns:
         UserWarning: a dict, or a list in a list, holds Tensors: their gradients are not tracked.
     """
-    slots: list[Slot] = []
+    slots: list[Slot[Tensor]] = []
     slotless: list[str] = []
-    for name, value in [*((f"#{k}", value) for k, value in enumerate(args)), *kwargs.items()]:
+    for name, value in [*zip(map("#{}".format, count()), args, strict=False), *kwargs.items()]:
         slot = as_slot(name, value)
         if slot.tensors:
             slots.append(slot)
         else:
             slotless.append(name)
+        if isinstance(value, Tensor):
+            continue
         held = sum([isinstance(v, Tensor) for v in leaves_in(value)])
         if held > len(slot.tensors):
             kind = "a dict" if isinstance(value, dict) else "a list inside a list"
@@ -91,15 +100,18 @@ def input_slots(
     return slots, slotless
 
 
-def output_slots(layer: str, returned: Any) -> list[Slot]:
+def output_slots(layer: str, returned: Any) -> list[Slot[Tensor]]:
     """Return forward's outputs as the slots of backward's arguments (observed rules 13 to 16).
 
     Raises:
         ValueError: it holds no Tensor.
     """
     values = returned if isinstance(returned, (list, tuple)) else [returned]
-    slots = [as_slot(f"output {k}", value) for k, value in enumerate(values)]
-    slots = [slot for slot in slots if slot.tensors]
+    slots = []
+    for k, value in enumerate(values):
+        slot = as_slot(f"output {k}", value)
+        if slot.tensors:
+            slots.append(slot)
     if not slots:
         for value in values:
             check_supported(value)
@@ -111,12 +123,14 @@ def output_slots(layer: str, returned: Any) -> list[Slot]:
     return slots
 
 
-def as_slot(name: str, value: Any) -> Slot:
+def as_slot(name: str, value: Any) -> Slot[Tensor]:
     """The slot that `value` owns; one without Tensors if it owns none."""
-    is_list = isinstance(value, (list, tuple))
-    return Slot(
-        name, [v for v in (value if is_list else [value]) if isinstance(v, Tensor)], is_list
-    )
+    if isinstance(value, (list, tuple)):
+        return Slot(name, [v for v in value if isinstance(v, Tensor)], True)
+    return Slot(name, [value] if isinstance(value, Tensor) else [], False)
+
+
+array_of, stops_gradient = attrgetter("array"), attrgetter("_stop_gradient")
 
 
 class Like(NamedTuple):
@@ -136,21 +150,25 @@ class Like(NamedTuple):
         return self.target is not None and BY_NUMPY[self.dtype].is_differentiable
 
 
-class SlotLike(NamedTuple):
-    """A slot, without holding its Tensors."""
+def without_tensors(slots: Iterable[Slot[Tensor]], have_targets: bool) -> list[Slot[Like]]:
+    """The parts of slots that a node keeps. If they `have_targets`, gradients go on from their Tensors."""
+    kept = []
+    for slot in slots:
+        found: list[Like] = []
+        for j, tensor in enumerate(slot.tensors):
+            array, name = tensor.array, f"{slot.name}[{j}]" if slot.is_list else slot.name
+            target = parent_of(tensor) if have_targets else None
+            found.append(Like(name, array.shape, array.dtype, XP[type(array)], target))
+        kept.append(Slot(slot.name, found, slot.is_list))
+    return kept
 
-    name: str
-    tensors: list[Like]
-    is_list: bool
 
-
-def without_tensors(slot: Slot, target_of: Callable[[Tensor], Target | None]) -> SlotLike:
-    """The part of a slot that a node keeps, with the targets of its Tensors' gradients."""
-    found = []
-    for j, tensor in enumerate(slot.tensors):
-        array, name = tensor.array, f"{slot.name}[{j}]" if slot.is_list else slot.name
-        found.append(Like(name, array.shape, array.dtype, XP[type(array)], target_of(tensor)))
-    return SlotLike(slot.name, found, slot.is_list)
+def without_targets(slot: Slot[Like], targets: Collection[Target]) -> Slot[Like]:
+    """The slot, no gradients going on to `targets`."""
+    tensors = []
+    for like in slot.tensors:
+        tensors.append(like._replace(target=None) if like.target in targets else like)
+    return slot._replace(tensors=tensors)
 
 
 # --------------------------------------------------------------------------- the context
@@ -202,7 +220,8 @@ class PyLayerContext:
         """
         if self._saved is None:
             return None
-        check_unchanged(_arrays(self._saved), self.age, self.label, uncounted=True)
+        if changes:
+            check_unchanged(_arrays(self._saved), self.age, self.label, uncounted=True)
         return mapped(self._saved, _restored)  # type: ignore[no-any-return]
 
     def mark_not_inplace(self, *args: Any) -> None:
@@ -297,17 +316,14 @@ def _arrays(values: Any) -> Iterator[Array]:
 def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) -> None:
     """Keep saved outputs by reference only, so that no cycle holds the graph: node, ctx, output,
     node."""
-    positions = {id(t): k for k, t in enumerate(outputs)}
-    if ctx._saved:
-        this = weakref.ref(node)
-        ctx._saved = tuple(
-            [
-                _SavedOutput(weakref.ref(v), v.array, this, positions[id(v)])
-                if id(v) in positions
-                else v
-                for v in ctx._saved
-            ]
-        )
+    positions = dict(zip(map(id, outputs), count(), strict=False))
+    saved = list(ctx._saved or ())
+    for k, value in enumerate(saved):
+        slot = positions.get(id(value))
+        if slot is not None:
+            saved[k] = _SavedOutput(weakref.ref(value), value.array, weakref.ref(node), slot)
+    if saved:
+        ctx._saved = tuple(saved)
 
 
 # --------------------------------------------------------------------------- the recorded call
@@ -321,16 +337,16 @@ class PyLayerNode(Node):
         self,
         layer: type[Any],
         ctx: PyLayerContext,
-        inputs: Sequence[Slot],
-        outputs: Sequence[Slot],
+        inputs: Sequence[Slot[Tensor]],
+        outputs: Sequence[Slot[Tensor]],
         slotless: Sequence[str],
         where: str,
     ) -> None:
-        self.inputs = [without_tensors(slot, parent_of) for slot in inputs]
+        self.inputs = without_tensors(inputs, True)
         super().__init__([like.target for slot in self.inputs for like in slot.tensors], saved=ctx)
         self.layer = layer
         # The target of an output could be the output, if forward made it a leaf: a cycle.
-        self.output_slots = [without_tensors(slot, lambda _: None) for slot in outputs]
+        self.output_slots = without_tensors(outputs, False)
         self.outputs = sum([len(slot.tensors) for slot in outputs])
         self.slotless = slotless
         """The arguments that own no slot, for the error of a layer that returns None for them."""
@@ -345,7 +361,7 @@ class PyLayerNode(Node):
         return f"GradNodePyLayer_{self.layer.__name__}"
 
     def pullback(
-        self, held: Owned, create_graph: bool, found: Gradients
+        self, cotangent: Sequence[Cotangent | None], create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         """Call backward.
 
@@ -358,7 +374,7 @@ class PyLayerNode(Node):
         """
         ctx: PyLayerContext = self.saved
         misfits, self.misfits = self.misfits, []
-        arguments = self.cotangent_arguments(held[0], ctx)
+        arguments = self.cotangent_arguments(cotangent, ctx)
         for observer in layer_observers:
             observer.pulled_back(self.layer)
         try:
@@ -379,7 +395,9 @@ class PyLayerNode(Node):
         remaining = iter(cotangents)
         arguments: list[Any] = []
         for slot in self.output_slots:
-            tensors = [cotangent_tensor(next(remaining), like, ctx) for like in slot.tensors]
+            tensors = []
+            for like in slot.tensors:
+                tensors.append(cotangent_tensor(next(remaining), like, ctx))
             arguments.append(tensors if slot.is_list else tensors[0])
         return arguments
 
@@ -393,15 +411,9 @@ class PyLayerNode(Node):
         Integers and booleans are never asked for one. An input among `no_grad_targets`, those of
         which ``paddle.grad`` wants no gradient, is one that needs none.
         """
-        slots = [
-            slot._replace(
-                tensors=[
-                    like._replace(target=None) if like.target in no_grad_targets else like
-                    for like in slot.tensors
-                ]
-            )
-            for slot in self.inputs
-        ]
+        slots = self.inputs
+        if no_grad_targets:
+            slots = [without_targets(slot, no_grad_targets) for slot in slots]
         pairs: list[tuple[Target, Tensor]] = []
         for k, (slot, value) in enumerate(zip(slots, self.per_slot(returned, slots), strict=True)):
             values = self.per_tensor(k, value, slot) if slot.is_list else [value]
@@ -411,7 +423,7 @@ class PyLayerNode(Node):
                     pairs.append((like.target, gradient))
         return pairs
 
-    def per_slot(self, returned: Any, slots: Sequence[SlotLike]) -> list[Any]:
+    def per_slot(self, returned: Any, slots: Sequence[Slot[Like]]) -> list[Any]:
         """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list
         slot, a list of gradients is that slot's value. As releases read it, those left out at the
         end are None, if there are others and these need no gradient.
@@ -428,14 +440,14 @@ class PyLayerNode(Node):
         if single_list or not isinstance(returned, (list, tuple)):
             returned = [returned]
         left_out = slots[len(returned) :]
+        if len(returned) == len(slots):
+            return list(returned)
         missed = any(like.is_needed for slot in left_out for like in slot.tensors)
-        if len(returned) != len(slots) and (
-            not returned or not left_out or missed or not reads_as_releases.get()
-        ):
+        if not returned or not left_out or missed or not reads_as_releases.get():
             raise self.wrong_count(returned)
-        return [*returned, *(None for _ in left_out)]
+        return [*returned, *[None] * len(left_out)]
 
-    def per_tensor(self, k: int, value: Any, slot: SlotLike) -> Sequence[Any]:
+    def per_tensor(self, k: int, value: Any, slot: Slot[Like]) -> Sequence[Any]:
         """One value per Tensor of a list slot. Raises ValueError where there are others, or no
         list."""
         if value is None:
@@ -477,9 +489,9 @@ class PyLayerNode(Node):
                 f"should not return empty at {k} position: the input needs a gradient, so return "
                 "a Tensor (zeros if the gradient is zero)",
             )
-        check_supported(value)
         # a subclass that left out Tensor.__init__ has no array
         if not isinstance(value, Tensor) or not hasattr(value, "array"):
+            check_supported(value)
             text = (
                 f"We can only support Tensor or None for backward output, , but got "
                 f"{type(value).__name__}"
@@ -612,14 +624,15 @@ class PyLayer:
         ctx = PyLayerContext(cls.__name__)
         for observer in layer_observers:
             observer.applied(cls, ctx)
-        watch = current_observer.get() if recording_all() else NO_OBSERVER
-        watch.applied(cls)
-        if watch.records and not watch.backwards:
-            return cls.forward(ctx, *args, **kwargs)
+        watch = current_observer.get()
+        if watch.records:
+            watch.applied(cls)
+            if not watch.backwards:
+                return cls.forward(ctx, *args, **kwargs)
         slots, slotless = input_slots(cls.__name__, args, kwargs)
         inputs = [tensor for slot in slots for tensor in slot.tensors]
         # before forward can change that
-        recorded = grad_mode.get() and not all(t._stop_gradient for t in inputs)
+        recorded = grad_mode.get() and False in map(stops_gradient, inputs)
         token = grad_mode.set(watch.records)
         try:
             returned = cls.forward(ctx, *args, **kwargs)
@@ -631,17 +644,18 @@ class PyLayer:
             return returned
         frame = sys._getframe(1)
         where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        replaced = {id(t): own_output(ctx, t, inputs) for slot in outputs for t in slot.tensors}
-        node = PyLayerNode(cls, ctx, slots, outputs, slotless, where)
-        marked = {id(t) for t in ctx._non_differentiable}
         flat = [t for slot in outputs for t in slot.tensors]
+        replaced = {}
+        for tensor in flat:
+            replaced[id(tensor)] = own_output(ctx, tensor, inputs)
+        node = PyLayerNode(cls, ctx, slots, outputs, slotless, where)
+        marked = set(map(id, ctx._non_differentiable))
         release_outputs(ctx, flat, node)
         for index, tensor in enumerate(flat):
-            output = replaced[id(tensor)]
-            made_by = parent_of(tensor)
-            output.node = Output(node, index)
-            output._stop_gradient = id(tensor) in marked
-            watch.stands_for(output.node, made_by)
+            output, place = replaced[id(tensor)], Output(node, index)
+            if watch.records:
+                watch.stands_for(place, parent_of(tensor))
+            output.node, output._stop_gradient = place, id(tensor) in marked
         return mapped(returned, lambda v: replaced.get(id(v), v))
 
 
@@ -652,7 +666,7 @@ def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) ->
     Raises:
         ValueError: an input leaf was returned unchanged (observed rule 18).
     """
-    if not any(output.array is tensor.array for tensor in inputs):
+    if id(output.array) not in map(id, map(array_of, inputs)):
         return output
     if any(output.array is getattr(tensor, "array", None) for tensor in ctx.not_inplace_tensors):
         return Tensor(output.array.copy())

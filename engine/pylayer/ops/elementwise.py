@@ -40,7 +40,7 @@ divide = binary(
     zeros=("x",),
 )
 # Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros
-# (see `Row`).
+# (see `OpDef`).
 with_zeros = binary(
     "with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False
 )

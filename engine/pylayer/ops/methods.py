@@ -28,7 +28,7 @@ from pylayer.release import defined, release_names, shared_names
 from pylayer.tape.autograd import backward_from
 from pylayer.tape.hooks import register_hook, retain_grads
 from pylayer.tape.op import composed
-from pylayer.tape.vjp import OPS, Row
+from pylayer.tape.vjp import OPS, OpDef
 from pylayer.tensor.array import XP, Place, check_place, owner, set_device, to_numpy
 from pylayer.tensor.dtype import bfloat16
 from pylayer.tensor.invalid import plain_number
@@ -206,10 +206,12 @@ def as_operand(x: Tensor, other: Any) -> Any:
     if x.dtype is bfloat16 and isinstance(other, (int, float)):
         # beside which NumPy takes a float for float32
         return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy))
+    if isinstance(other, (int, float, complex)):
+        return other
     text = f"must be int, float, bool or Tensor, but got {type(other).__name__}"
     text = f"the operand of a Tensor {text}. Convert it with paddle.to_tensor"
     require(not isinstance(other, (list, tuple, str)), text, error=TypeError)
-    return other if isinstance(other, (int, float, complex)) else NotImplemented
+    return NotImplemented
 
 
 def forward_operator(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -254,7 +256,7 @@ def exchanged(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, other: function(other, x)
 
 
-def equality(row: Row, otherwise: bool) -> Callable[..., Any]:
+def equality(row: OpDef, otherwise: bool) -> Callable[..., Any]:
     """Compare element by element; `otherwise` if the other is not a Tensor, array or number
     (observed rule 84).
     """

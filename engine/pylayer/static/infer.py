@@ -20,7 +20,7 @@ from pylayer.static.values import resolved, tensors_in
 from pylayer.static.variable import Shape, Variable
 from pylayer.tape.op import compute
 from pylayer.tape.symbol import named, recording
-from pylayer.tape.vjp import Row
+from pylayer.tape.vjp import OpDef
 from pylayer.tensor.array import to_numpy
 from pylayer.tensor.nested import leaves_in
 from pylayer.tensor.tensor import Tensor
@@ -91,7 +91,7 @@ class Trial(NamedTuple):
         return np.broadcast_to(row if shape else row[0], shape)
 
 
-def infer_operation(op: Row, arguments: Sequence[Any]) -> tuple[type | None, list[OutputSpec]]:
+def infer_operation(op: OpDef, arguments: Sequence[Any]) -> tuple[type | None, list[OutputSpec]]:
     """Whether the results of an operation come as a list or a tuple, None for one alone, and their
     specs.
 

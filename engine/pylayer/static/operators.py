@@ -106,8 +106,8 @@ class Gradient(Operator):
     def compute(self, run: Any) -> Sequence[Any]:
         if isinstance(self.of, Call):
             cotangents = [None if t is None else run.values[t] for t in self.cotangents]
-            held = [cotangents if self.of.several else cotangents[0]]
-            gradients = dict(run.values[self.of].pullback(held, False, Gradients()))
+            given = cotangents if self.of.several else cotangents[0]
+            gradients = dict(run.values[self.of].pullback(given, False, Gradients()))
             return [gradients[k] for k in self.wanted]
         inputs = [
             Tensor(run.values[t], None, not t.dtype.is_differentiable)

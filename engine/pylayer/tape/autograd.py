@@ -8,12 +8,12 @@ import numpy as np
 
 from pylayer.fast.walk import backward_walk
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Gradients, Owned, Target, nodes_between, run_hooks, walk
+from pylayer.tape.graph import Cotangent, Gradients, Target, nodes_between, run_hooks, walk
 from pylayer.tape.hooks import final_hooks
 from pylayer.tape.node import with_array_in_order
 from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import recorded_ops
-from pylayer.tensor.array import XP, in_order, own
+from pylayer.tensor.array import XP, duplicate, in_order
 from pylayer.tensor.invalid import (
     check_switches,
     checked_cotangents,
@@ -91,9 +91,10 @@ def run_backward(
     try:
         with np.errstate(all="ignore"):
             backward_walk(roots, found, retain_graph=retain_graph)
-            for leaf, held in found.arrived.items():
-                run_hooks(leaf, held)
-                leaf.accumulate(own(held))
+            for leaf, gradient in found.arrived.items():
+                if leaf._hooks:  # what a hook returns may be somebody's
+                    gradient = duplicate(run_hooks(leaf, gradient))
+                leaf.accumulate(gradient)
     finally:
         grad_mode.reset(token)
     while final_hooks:
@@ -104,11 +105,11 @@ def roots_of(
     outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], create_graph: bool
 ) -> list[tuple[Target, Cotangent]]:
     """Where a walk starts: the outputs that gradients flow through, with their cotangents."""
-    return [
-        (target_of(output), cotangent_for(output, given, create_graph))
-        for output, given in zip(outputs, cotangents, strict=True)
-        if not output._stop_gradient
-    ]
+    roots = []
+    for output, given in zip(outputs, cotangents, strict=True):
+        if not output._stop_gradient:
+            roots.append((target_of(output), cotangent_for(output, given, create_graph)))
+    return roots
 
 
 def grad(
@@ -190,16 +191,21 @@ def gradients_of(
         current_observer.get().left(
             ends[0], "grad(create_graph=True)" if create_graph else "grad()"
         )
-    targets = {target_of(t) for t in wanted}
+    targets = set(map(target_of, wanted))
     roots = roots_of(ends, given, create_graph)
-    no_grad_targets = {target_of(t) for t in held or ()}.difference(root for root, _ in roots)
-    enter = nodes_between([root for root, _ in roots], targets, no_grad_targets)
+    starts = [root for root, _ in roots]
+    no_grad_targets = set(map(target_of, held or ())).difference(starts)
+    enter = nodes_between(starts, targets, no_grad_targets)
     if held is not None:
         parents = {parent for node in enter for parent in node.parents if parent is not None}
         no_grad_targets |= parents - enter - targets
     found = Gradients(targets, no_grad_targets)
-    with grad_mode_set(create_graph), np.errstate(all="ignore"):
-        walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
+    token = grad_mode.set(create_graph or recording_all())
+    try:
+        with np.errstate(all="ignore"):
+            walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
+    finally:
+        grad_mode.reset(token)
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
         arrived = found.arrived.get(target_of(tensor))
@@ -217,13 +223,12 @@ def gradients_of(
 
 
 def own_gradient(
-    held: Owned, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
+    gradient: Cotangent, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
 ) -> Tensor:
     """The cotangent that arrived at `tensor`, as a new Tensor even if it is a given cotangent or
     another gradient."""
-    gradient = held[0]
     if not isinstance(gradient, Tensor):
-        return Tensor(own(held))
+        return Tensor(duplicate(gradient))
     if gradient.is_leaf and any(tensor is end for end in ends):  # the same leaf, as in Paddle
         return Tensor(gradient.array, gradient, gradient._stop_gradient)
     if gradient.is_leaf or any(gradient is other for other in earlier):
@@ -247,7 +252,8 @@ def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool) -> C
         return Tensor(ones, None, False) if create_graph else ones
     if given.array.size != output.array.size:
         raise wrong_shape(output, given)
-    shaped: Tensor = given.reshape(output.shape) if given.shape != output.shape else given
+    shape = output.array.shape
+    shaped: Tensor = given.reshape(shape) if given.array.shape != shape else given
     if not create_graph:
         return in_order(shaped.array)
     if shaped._stop_gradient:

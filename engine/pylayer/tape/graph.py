@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any
 
 from pylayer.tape.versions import clock
-from pylayer.tensor.array import XP, as_array, in_order
+from pylayer.tensor.array import XP, as_array, duplicate, in_order
 
 Cotangent = Any
 """A raw array in an ordinary walk; a Tensor with ``create_graph``."""
-
-Owned = list[Any]
-"""A cotangent, alone in a list: who takes it out with `pop` may be the only one to hold it."""
 
 Target = Any
 """The target of a cotangent: a Node, or the leaf Tensor itself. The walk does not read a leaf."""
@@ -53,13 +51,10 @@ class Node:
         raise NotImplementedError
 
     def pullback(
-        self, held: Owned, create_graph: bool, found: Gradients
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
         """The parents that need a gradient, each with its cotangent, for a walk that has `found`
         others.
-
-        The walk lets go of `held`, so whoever takes the cotangent out of it may be the only one to
-        hold it.
 
         Raises:
             RuntimeError: something that the node saved was changed in place.
@@ -103,41 +98,50 @@ class Gradients:
     def __init__(
         self, capture: Iterable[Node] = (), no_grad_targets: Collection[Target] = ()
     ) -> None:
-        self.arrived: dict[Target, Owned] = {}
+        self.arrived: dict[Target, Cotangent] = {}
         self.capture = frozenset(capture)
         self.no_grad_targets = no_grad_targets
 
-    def settle(self, node: Node, held: Owned) -> None:
-        """Have the hooks of a node see its complete cotangent, and keep that if it is wanted."""
-        run_hooks(node, held)
+    def settle(self, node: Node, cotangent: Cotangent) -> Cotangent:
+        """What the hooks of a node make of its complete cotangent, kept if it is wanted."""
+        if node._hooks:
+            cotangent = run_hooks(node, cotangent)
         if node in self.capture:
-            self.arrived[node] = [held[0]]
+            self.arrived[node] = cotangent
+        return cotangent
 
 
-def run_hooks(holder: Any, held: Owned) -> None:
-    """Have the hooks of a node or leaf see its complete cotangent, and put in another."""
-    for hook in tuple((holder._hooks or {}).values()):
-        held[0] = hook(held[0])
+def run_hooks(holder: Any, cotangent: Cotangent) -> Cotangent:
+    """What the hooks of a node or leaf make of its complete cotangent."""
+    for hook in tuple(holder._hooks.values()):
+        cotangent = hook(cotangent)
+    return cotangent
 
 
 class Pending:
     """Cotangents by the targets at which they have arrived, the nodes among these newest first."""
 
     def __init__(self) -> None:
-        self.held: dict[Target, Owned] = {}
+        self.held: dict[Target, Cotangent] = {}
         self.heap: list[tuple[int, Node]] = []
 
     def arrive(self, target: Target, cotangent: Cotangent) -> None:
         """Add a cotangent."""
         if target in self.held:
-            held = self.held[target]
-            held[0] = summed(held[0], cotangent)
+            self.held[target] = summed(self.held[target], cotangent)
             return
-        self.held[target] = [cotangent]
+        self.held[target] = cotangent
         if isinstance(target, Node):
             heappush(self.heap, (target.age, target))
 
-    def pop(self) -> tuple[Node, Owned]:
+    def arrive_at_output(self, node: Output, cotangent: Cotangent) -> None:
+        """Put the cotangent of one of several outputs among those of the others."""
+        parent: Any = node.parents[0]
+        if parent not in self.held:
+            self.arrive(parent, [None] * parent.outputs)
+        add_to(self.held[parent], node.index, cotangent)
+
+    def pop(self) -> tuple[Node, Cotangent]:
         """Take the newest node out, whose cotangents are then all there."""
         _, node = heappop(self.heap)
         return node, self.held.pop(node)
@@ -166,20 +170,29 @@ def walk(
     for target, cotangent in roots:
         pending.arrive(target, cotangent)
     while pending.heap:
-        node, held = pending.pop()
-        found.settle(node, held)
+        node, arrived = pending.pop()
+        arrived = found.settle(node, arrived)
         if enter is not None and node not in enter:
             continue
         if node.saved is None:
             raise node.already_released()
         if type(node) is Output:
-            arrive_at_output(node, held[0], pending.held, pending.heap)
+            pending.arrive_at_output(node, arrived)
             continue
-        for target, cotangent in node.pullback(held, create_graph, found):
+        for target, cotangent in node.pullback(arrived, create_graph, found):
             pending.arrive(target, cotangent)
         if not retain_graph:
             node.saved = None
     found.arrived.update(pending.held)
+
+
+def walk_to_leaves(
+    roots: Iterable[tuple[Target, Cotangent]], found: Gradients, *, retain_graph: bool = False
+) -> None:
+    """The walk of a backward. Gradients arrive as copies: two leaves may have got one array."""
+    walk(roots, found, retain_graph=retain_graph)
+    for target, gradient in found.arrived.items():
+        found.arrived[target] = duplicate(gradient)
 
 
 def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
@@ -189,17 +202,10 @@ def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
     return in_order(total) if type(total) in XP else total  # a Tensor's are
 
 
-def arrive_at_output(
-    node: Output, cotangent: Cotangent, pending: dict[Target, Owned], heap: list[tuple[int, Node]]
-) -> None:
-    """Put the cotangent of one of several outputs among those of the others."""
-    parent: Any = node.parents[0]
-    if parent not in pending:
-        pending[parent] = [[None] * parent.outputs]
-        heappush(heap, (parent.age, parent))
-    cotangents = pending[parent][0]
-    before = cotangents[node.index]  # of another node that stands for the same, saved output
-    cotangents[node.index] = cotangent if before is None else summed(before, cotangent)
+def add_to(cotangents: list[Cotangent | None], index: int, cotangent: Cotangent) -> None:
+    """Add the cotangent of one of several outputs."""
+    before = cotangents[index]  # of another node that stands for the same, saved output
+    cotangents[index] = cotangent if before is None else summed(before, cotangent)
 
 
 def nodes_between(
@@ -215,7 +221,7 @@ def nodes_between(
             reachable.add(node)
             stack.extend(node.parents)
     between: set[Node] = set()
-    for node in sorted(reachable, key=lambda n: -n.age):  # parents before children
+    for node in sorted(reachable, key=attrgetter("age"), reverse=True):  # parents before children
         if not targets.isdisjoint(node.parents) or not between.isdisjoint(node.parents):
             between.add(node)
     return between

@@ -11,9 +11,9 @@ from itertools import chain
 from typing import Any
 
 from pylayer.tape.grad_mode import grad_mode
-from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Owned, Target
+from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Target
 from pylayer.tape.versions import changes, check_unchanged
-from pylayer.tape.vjp import Row, Vjp, raw_ops, recorded_ops
+from pylayer.tape.vjp import OpDef, Vjp, raw_ops, recorded_ops
 from pylayer.tensor.array import XP, Array, as_array, gradient_in_order, in_order, is_broadcast
 from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
@@ -98,7 +98,7 @@ class PackedSaved(list[tuple[Any, ...]]):
     """Pack the values that an operation's vjps read with the current pack hook: each array once, in
     the order of the arguments, with its stop_gradient; they are unpacked in the same order."""
 
-    def __init__(self, op: Row, parents: Parents, saved: Saved) -> None:
+    def __init__(self, op: OpDef, parents: Parents, saved: Saved) -> None:
         read = {
             name: v
             # of a list of Tensors there is one vjp for all; nothing is saved for what needs no
@@ -149,7 +149,7 @@ class OpNode(Node):
 
     __slots__ = ("op", "shapes")
 
-    def __init__(self, op: Row, parents: Parents, saved: Saved, shapes: Shapes) -> None:
+    def __init__(self, op: OpDef, parents: Parents, saved: Saved, shapes: Shapes) -> None:
         super().__init__(parents, saved)
         self.op = op
         self.shapes = shapes
@@ -171,9 +171,8 @@ class OpNode(Node):
         return saved.unpacked() if type(saved) is PackedSaved else saved
 
     def pullback(
-        self, held: Owned, create_graph: bool, found: Gradients
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
-        cotangent = held[0]
         if changes and type(self.saved) is not PackedSaved:
             check_unchanged(chain.from_iterable(self.values()), self.age, self.label)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
@@ -235,7 +234,7 @@ class SeveralOutputs(OpNode):
     __slots__ = ("like", "listed", "outputs")
 
     def __init__(
-        self, op: Row, parents: Parents, saved: Saved, shapes: Shapes, out: Sequence[Array]
+        self, op: OpDef, parents: Parents, saved: Saved, shapes: Shapes, out: Sequence[Array]
     ) -> None:
         super().__init__(op, parents, saved, shapes)
         self.outputs = len(out)
@@ -244,17 +243,16 @@ class SeveralOutputs(OpNode):
         """The nodes of outputs in a list."""
 
     def pullback(
-        self, held: Owned, create_graph: bool, found: Gradients
+        self, cotangent: Sequence[Cotangent | None], create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
-        filled = list(held[0])
-        for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:
-            shape, dtype, xp = self.like[k]
-            zeros = xp.zeros(shape, dtype)
-            undefined = [Tensor(zeros) if create_graph else zeros]
-            if self.listed and (output := self.listed[k]()):
-                found.settle(output, undefined)
-            filled[k] = undefined[0]
-        return super().pullback([filled], create_graph, found)
+        filled = list(cotangent)
+        for k, (shape, dtype, xp) in enumerate(self.like):
+            if filled[k] is None:
+                zeros = xp.zeros(shape, dtype)
+                filled[k] = Tensor(zeros) if create_graph else zeros
+                if self.listed and (output := self.listed[k]()):
+                    filled[k] = found.settle(output, filled[k])
+        return super().pullback(filled, create_graph, found)
 
 
 def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) -> Any:

@@ -30,7 +30,7 @@ from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.graph import Output
 from pylayer.tape.node import OpNode, SeveralOutputs, parent_of
 from pylayer.tape.symbol import Symbol, is_of_a_program, recording
-from pylayer.tape.vjp import Function, Row, Rule
+from pylayer.tape.vjp import Function, OpDef, Rule
 from pylayer.tensor.array import XP, as_array, in_order, quietly, run_alone
 from pylayer.tensor.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
 from pylayer.tensor.nested import leaves_in, mapped
@@ -46,8 +46,8 @@ USUAL = AS_THEY_ARE | {Tensor}
 FLOATS = {FLOAT64, FLOAT32}
 
 
-class Op(Row):
-    """A row that can be called. What users call is the function that `unary`, `binary` or `op`
+class Op(OpDef):
+    """A definition that can be called. Users call the function that `unary`, `binary` or `op`
     makes of it."""
 
     def apply(self, *arguments: Any) -> Any:
@@ -169,7 +169,7 @@ class Op(Row):
             raise invalid(f"{self.name}(): needs at least one Tensor, but got an empty list")
 
 
-def compute(row: Row, kernel: Function, raw: Sequence[Any]) -> Any:
+def compute(row: OpDef, kernel: Function, raw: Sequence[Any]) -> Any:
     """The forward on raw arrays, with errors that name the operation and the shapes."""
     try:
         try:

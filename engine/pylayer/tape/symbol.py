@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
 from pylayer.tape.grad_mode import grad_mode
-from pylayer.tape.vjp import Row
+from pylayer.tape.vjp import OpDef
 from pylayer.tensor.array import Array, check_place
 from pylayer.tensor.nested import leaves_in
 from pylayer.tensor.tensor import Tensor
@@ -33,7 +33,7 @@ class Symbol:
 class Recorder(Protocol):
     """The object that records calls in static mode."""
 
-    def operation(self, op: Row, arguments: Sequence[Any]) -> Any:
+    def operation(self, op: OpDef, arguments: Sequence[Any]) -> Any:
         """Record an operation, its arguments checked and of one dtype; returns the Variables of its
         outputs."""
 

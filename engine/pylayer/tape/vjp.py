@@ -1,5 +1,5 @@
-"""Rows of the op table as data: the kernels of an operation, what its vjps read, and the other
-operations they use."""
+"""The op table: definitions of operations as data, what their vjps read, and the other operations
+that those use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylayer.tensor.array import XP, ByArrayType
 
 Function = Callable[..., Any]
 
-OPS: dict[str, Row] = {}
+OPS: dict[str, OpDef] = {}
 """The op table, by name."""
 
 
@@ -20,7 +20,7 @@ class _Ops:
     """`F`: operations by name, as `find` gives them. Raises AttributeError if no operation has that
     name."""
 
-    def __init__(self, find: Callable[[Row], Function]) -> None:
+    def __init__(self, find: Callable[[OpDef], Function]) -> None:
         self._find = find
 
     def __getattr__(self, name: str) -> Function:
@@ -29,9 +29,9 @@ class _Ops:
         return self.__dict__.setdefault(name, self._find(OPS[name]))  # type: ignore[no-any-return]
 
 
-raw_ops = ByArrayType(lambda array_type: _Ops(lambda row: row.kernels[array_type]))
+raw_ops = ByArrayType(lambda array_type: _Ops(lambda op: op.kernels[array_type]))
 """`F` on raw arrays, by their type."""
-recorded_ops = _Ops(lambda row: row.function)
+recorded_ops = _Ops(lambda op: op.function)
 """`F` on Tensors."""
 
 
@@ -79,7 +79,7 @@ def picker(reads: Iterable[str], arguments: Sequence[str]) -> Function:
     return eval(f"lambda {', '.join(dict.fromkeys((*arguments, 'out', 'i')))}: ({picked})")  # type: ignore[no-any-return]
 
 
-class Row:
+class OpDef:
     """An operation's definition, and how it is called: by `apply`, or by the public function.
 
     Args:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
-from sys import getrefcount
 from types import ModuleType
 from typing import Any
 
@@ -153,20 +152,6 @@ def duplicate(array: Array) -> Array:
     """A copy whose axes lie in memory in the same order; in the order of the axes if `array` was
     broadcast."""
     return array.copy() if is_broadcast(array) else array.copy("K")
-
-
-def own(held: list[Array]) -> Array:
-    """The array held, for one to keep and to change: itself if nobody else holds it or its memory,
-    else a copy."""
-    return held[0] if held[0].base is None and holders(held) == ALONE else duplicate(held[0])
-
-
-def holders(held: list[Any]) -> int:
-    """How many references Python counts to what is held, that of the count itself among them."""
-    return getrefcount(held[0])
-
-
-ALONE = holders([object()])
 
 
 def constructed(data: Any, *rest: Any) -> Array:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pylayer.tape.graph import Node, Output
-from pylayer.tape.vjp import Row
+from pylayer.tape.vjp import OpDef
 from pylayer.tensor.array import Array
 
 Tensor = Any
@@ -39,7 +39,7 @@ class Watch:
         """An operation was recorded: its node, the arguments of its kernel, arrays and others, and
         its output, or outputs as a list."""
 
-    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+    def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
         """An operation on these arguments, Tensors and others, was not recorded: nothing to
         differentiate, or no need. Of arguments that are lists, the Tensors are in them."""
 
