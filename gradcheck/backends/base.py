@@ -153,15 +153,16 @@ class Backend(Protocol):
 class BackendRow(NamedTuple):
     """The class of a backend with its arguments; what it needs, and how to get that.
 
-    `distributions` are the packages that may bring it: their version is the backend's. `preload`
-    are modules that a server imports before it forks the first case of the backend: they cost a
-    case nothing. `warm_up`: a server may run it before it forks, which a device forbids.
+    `package` is what pip installs for it; empty where gradcheck itself needs it. `distributions`
+    are the packages that may bring it: their version is the backend's. `preload` are modules that a
+    server imports before it forks the first case of the backend: they cost a case nothing.
+    `warm_up`: a server may run it before it forks, which a device forbids.
     """
 
     implementation: str
     arguments: tuple[str, ...]
     needs: tuple[str, ...]
-    extra: str
+    package: str
     distributions: tuple[str, ...]
     preload: tuple[str, ...]
     warm_up: bool
@@ -175,11 +176,11 @@ BACKENDS: dict[str, BackendRow] = {
         ("numpy",), ENGINE, True,
     ),
     "cupy": BackendRow(
-        "gradcheck.backends.bundled:BundledBackend", ("cupy", "gpu"), ("cupy", "pylayer"), "cupy",
-        ("cupy", "cupy-cuda12x", "cupy-cuda13x"), ENGINE, False,
+        "gradcheck.backends.bundled:BundledBackend", ("cupy", "gpu"), ("cupy", "pylayer"),
+        "cupy-cuda12x", ("cupy", "cupy-cuda12x", "cupy-cuda13x"), ENGINE, False,
     ),
     "paddle": BackendRow(
-        "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddle",
+        "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddlepaddle",
         ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False,
     ),
 }  # fmt: skip
@@ -219,11 +220,7 @@ def missing(name: str) -> str:
     nothing."""
     entry = BACKENDS[kind_of(name)]
     absent = [module for module in entry.needs if find_spec(module) is None]
-    return (
-        f'not installed: {", ".join(absent)}; pip install "gradcheck[{entry.extra}]"'
-        if absent
-        else ""
-    )
+    return f"not installed: {', '.join(absent)}; pip install {entry.package}" if absent else ""
 
 
 def load_backend(name: str) -> Backend:

@@ -137,7 +137,7 @@ def chosen_backends(
     places = {}
     for name in chosen:
         place = places[name] = place_of_backend(name, config.environments)
-        is_needed = named or required or not BACKENDS[kind_of(name)].extra
+        is_needed = named or required or not BACKENDS[kind_of(name)].package
         if place.problem and is_needed:
             raise UserError(f"backend {name}: {place.problem}")
     return places
