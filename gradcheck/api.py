@@ -367,7 +367,7 @@ def explore(
         It is true if some example had a verdict and none was wrong.
 
     Raises:
-        ImportError: Hypothesis is not installed: ``pip install "gradcheck[explore]"``.
+        ImportError: Hypothesis is not installed: ``pip install hypothesis``.
         ValueError: a text describes no input, or an option has a value that it cannot have.
         TypeError: there are no inputs, one stands where an option belongs, or an option is of the
             wrong type.

@@ -99,7 +99,7 @@ def inputs(
         keywords: the inputs once more, for those who have no dict: ``inputs(x="B T C", w="C")``.
 
     Raises:
-        ImportError: Hypothesis is not installed: ``pip install "gradcheck[explore]"``.
+        ImportError: Hypothesis is not installed: ``pip install hypothesis``.
         ValueError: a text does not describe an input.
         TypeError: no inputs are given, or one is in the place of an option.
     """

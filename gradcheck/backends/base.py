@@ -260,16 +260,17 @@ class Backend(Protocol):
 class BackendRow(NamedTuple):
     """The class of a backend with its arguments; what it needs, and how to get that.
 
-    `distributions` are the packages that may bring it: their version is the backend's. `preload`
-    are modules that a server imports before it forks the first case of the backend: they cost a
-    case nothing. `warm_up`: a server may run it before it forks, which a device forbids.
-    `packages` are the framework's own: what is of them tells that a call is the framework's.
+    `requirement` is what pip installs for it; empty if gradcheck itself needs it. `distributions`
+    are the packages that may bring it: their version is the backend's. `preload` are modules that
+    a server imports before it forks the first case of the backend: they cost a case nothing.
+    `warm_up`: a server may run it before it forks, which a device forbids. `packages` are the
+    framework's import packages: an object of one of them shows that a call is the framework's.
     """
 
     implementation: str
     arguments: tuple[str, ...]
     needs: tuple[str, ...]
-    extra: str
+    requirement: str
     distributions: tuple[str, ...]
     preload: tuple[str, ...]
     warm_up: bool
@@ -284,15 +285,15 @@ BACKENDS: dict[str, BackendRow] = {
         ("numpy",), ENGINE, True, ("pylayer",),
     ),
     "cupy": BackendRow(
-        "gradcheck.backends.bundled:BundledBackend", ("cupy", "gpu"), ("cupy", "pylayer"), "cupy",
-        ("cupy", "cupy-cuda12x", "cupy-cuda13x"), ENGINE, False,
+        "gradcheck.backends.bundled:BundledBackend", ("cupy", "gpu"), ("cupy", "pylayer"),
+        "cupy-cuda12x", ("cupy", "cupy-cuda12x", "cupy-cuda13x"), ENGINE, False,
     ),
     "torch": BackendRow(
         "gradcheck.backends.torch:TorchBackend", (), ("torch",), "torch",
         ("torch",), ("torch", *ENGINE), False, ("torch", "functorch"),
     ),
     "paddle": BackendRow(
-        "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddle",
+        "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddlepaddle",
         ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False, ("paddle",),
     ),
     "jax": BackendRow(
@@ -361,11 +362,7 @@ def missing(name: str) -> str:
     nothing."""
     entry = backend_row(name)
     absent = [module for module in entry.needs if find_spec(module) is None]
-    return (
-        f'not installed: {", ".join(absent)}; pip install "gradcheck[{entry.extra}]"'
-        if absent
-        else ""
-    )
+    return f"not installed: {', '.join(absent)}; pip install {entry.requirement}" if absent else ""
 
 
 def load_backend(name: str) -> Backend:

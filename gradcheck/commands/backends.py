@@ -144,7 +144,7 @@ def chosen_backends(
     places = {}
     for name in chosen:
         place = places[name] = place_of_backend(name, config.environments)
-        is_needed = named or required or not backend_row(name).extra
+        is_needed = named or required or not backend_row(name).requirement
         if place.problem and is_needed:
             raise UserError(f"backend {name}: {place.problem}")
     return places

@@ -4,7 +4,9 @@ files for editors.
 
 from __future__ import annotations
 
+import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -34,7 +36,9 @@ def init(github: bool) -> None:
         Path("specs", SCHEMA_FILE): packaged("schemas/spec.json"),
     }
     if github:
-        files[Path(".github/workflows/gradcheck.yml")] = packaged("project/workflow.yml")
+        source = source_of_gradcheck()
+        workflow = packaged("project/workflow.yml").replace("{{ gradcheck }}", source)
+        files[Path(".github/workflows/gradcheck.yml")] = workflow
     project = Path("pyproject.toml")
     try:
         with_settings = settings(project)
@@ -49,7 +53,31 @@ def init(github: bool) -> None:
             write(project, with_settings)
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror or error}") from None
+    if github and source_of_gradcheck() == WHEEL:
+        click.echo(
+            "commit the wheel that the workflow installs: pip wheel --no-deps path/to/gradcheck"
+        )
     click.echo("next: gradcheck run")
+
+
+WHEEL = "./gradcheck-*.whl"
+"""A wheel that the project holds."""
+
+
+def source_of_gradcheck() -> str:
+    """Return what pip installs gradcheck from on another machine.
+
+    It is the git address from which it was installed here (PEP 610), otherwise a wheel in the
+    project. Never a name on the package index: nobody owns it before the first release, and who
+    takes it would run code in the users' CI.
+    """
+    from importlib.metadata import distribution  # takes as long as all else here
+
+    with suppress(ImportError, ValueError, KeyError):
+        origin = json.loads(distribution("gradcheck").read_text("direct_url.json") or "{}")
+        if origin["vcs_info"]["vcs"] == "git":
+            return f"git+{origin['url']}@{origin['vcs_info']['commit_id']}"
+    return WHEEL
 
 
 def write(path: Path, text: str) -> None:

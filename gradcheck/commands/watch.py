@@ -35,9 +35,7 @@ def run_at_changes(names: Sequence[str]) -> int:
     try:
         import watchfiles  # optional: nothing else needs it
     except ImportError:
-        raise UserError(
-            '--watch needs the package watchfiles: pip install "gradcheck[watch]"'
-        ) from None
+        raise UserError("--watch needs the package watchfiles: pip install watchfiles") from None
     paths = {project_root(), *map(Path, load_project().config.paths)}
     paths |= {Path(target.path) for target in map(parse_target, names) if target.path}
     existing = [path for path in paths if path.exists()]

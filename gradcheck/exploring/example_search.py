@@ -39,9 +39,7 @@ class FoundError(Exception):
     """An example fails."""
 
 
-NOT_INSTALLED = (
-    'explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"'
-)
+NOT_INSTALLED = "explore draws with Hypothesis, which is not installed: pip install hypothesis"
 """The message of `search`'s ImportError."""
 DECIDED = (Status.PASS, Status.KINK, Status.FAIL)
 """Statuses of examples whose gradient was checked. All others say why theirs was not."""

@@ -46,14 +46,17 @@ def root_of(start: Path) -> Path:
 
 def roots(folder: Path | None = None) -> list[Path]:
     """Return the folders in which a user's modules are looked for: `folder`, the current one, the
-    project's root and its src.
-
-    The root is where the pyproject.toml is that is the nearest to `folder`.
+    folder around the package that it is in, the project's root (`root_of`) and its src.
     """
     here = folder.absolute() if folder is not None else Path.cwd()
-    project = nearest_file(here)
-    above = [project.parent, project.parent / "src"] if project else []
-    return list(dict.fromkeys([here, Path.cwd(), *above]))
+    root, around = root_of(here), around_package(here)
+    return list(dict.fromkeys([here, Path.cwd(), around, root, root / "src"]))
+
+
+def around_package(folder: Path) -> Path:
+    """Return the folder in which the outermost package around `folder` is; itself for none."""
+    outside = (each for each in (folder, *folder.parents) if not (each / "__init__.py").is_file())
+    return next(outside, folder)
 
 
 def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:

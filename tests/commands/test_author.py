@@ -107,6 +107,15 @@ def test_a_package_below_src_is_found_and_imported(gradcheck, package, folder):
     assert gradcheck("check", "own_package.layers:double", "-i", "x=2").code == 0
 
 
+@pytest.mark.parametrize("root", [".git", "pyproject.toml", "own_package/__init__.py"])
+def test_a_module_is_found_from_below_the_root_of_a_project(gradcheck, package, folder, monkeypatch, root):
+    below = folder / "own_package" if root.startswith("own") else folder / "deep" / "down"
+    below.mkdir(parents=True, exist_ok=True)
+    (folder / root).touch()
+    monkeypatch.chdir(below)
+    assert gradcheck("check", "own_package.layers:double", "-i", "x=2").code == 0
+
+
 @pytest.mark.parametrize("name", ["own_package:Scale", "own_package.more:Mine", "own_package.more:Base"])
 def test_a_layer_is_found_where_a_module_takes_it_or_its_forward_from(gradcheck, package, folder, name):
     (folder / "own_package" / "__init__.py").write_text("from .more import *\nfrom .layers import Scale\n")
@@ -236,6 +245,28 @@ def test_beside_the_schema_of_init_a_new_scenario_names_it(gradcheck, package, f
     first = (folder / "specs" / "own.grad.yaml").read_text().splitlines()[0]
     assert first == (folder / "specs" / "example.grad.yaml").read_text().splitlines()[0]
     assert gradcheck("validate", "specs").code == 0
+
+
+@pytest.mark.parametrize(
+    ("origin", "source"),
+    [
+        ('{"url": "https://example.org/g.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}',
+         "git+https://example.org/g.git@abc"),
+        ('{"url": "file:///home/me/gradcheck", "dir_info": {"editable": true}}', "./gradcheck-*.whl"),
+        (None, "./gradcheck-*.whl"),
+    ],
+)  # fmt: skip
+def test_the_workflow_installs_no_name_that_anyone_may_take(gradcheck, folder, monkeypatch, origin, source):
+    class Distribution:
+        def read_text(self, name):
+            assert name == "direct_url.json"
+            return origin
+
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Distribution())
+    done = gradcheck("init")
+    workflow = (folder / ".github" / "workflows" / "gradcheck.yml").read_text()
+    assert f"- run: pip install {source}\n" in workflow
+    assert ("pip wheel --no-deps" in done.out) == (source == "./gradcheck-*.whl")
 
 
 def test_init_keeps_what_is_there(gradcheck, folder):

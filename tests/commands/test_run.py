@@ -272,7 +272,7 @@ def test_a_missing_backend_that_is_asked_for_is_an_error_with_the_way_to_get_it(
     spec(OP)
     done = gradcheck("run", "a.grad.yaml", "-b", "numpy,cupy")
     assert (done.code, done.out) == (2, "")
-    assert done.err == 'gradcheck: backend cupy: not installed: cupy; pip install "gradcheck[cupy]"\n'
+    assert done.err == "gradcheck: backend cupy: not installed: cupy; pip install cupy-cuda12x\n"
 
 
 @pytest.mark.skipif(find_spec("cupy") is not None, reason="cupy is installed")
@@ -281,10 +281,10 @@ def test_a_missing_backend_of_the_configuration_is_a_skip_that_is_counted_and_sh
     (folder / "pyproject.toml").write_text('[tool.gradcheck]\nbackends = ["numpy", "cupy"]\n')
     done = gradcheck("run", "a.grad.yaml")
     assert (done.code, summary_of(done)) == (0, "1 PASS, 1 SKIP")
-    assert 'SKIP op@cupy a.grad.yaml:3:5 not installed: cupy; pip install "gradcheck[cupy]" 0.00s' in done.out
+    assert "SKIP op@cupy a.grad.yaml:3:5 not installed: cupy; pip install cupy-cuda12x 0.00s" in done.out
     assert gradcheck("run", "a.grad.yaml", "--require-backend").code == 2
     (folder / "pyproject.toml").write_text('[tool.gradcheck]\nbackends = ["cupy"]\n')
-    said = 'gradcheck: nothing was run: not installed: cupy; pip install "gradcheck[cupy]"\n'
+    said = "gradcheck: nothing was run: not installed: cupy; pip install cupy-cuda12x\n"
     for options in ([], ["-q"], ["--format", "rich"], ["--format", "rich", "-q"]):
         done = gradcheck("run", "a.grad.yaml", *options)
         assert (done.code, summary_of(done)) == (5, "1 SKIP")
@@ -511,5 +511,5 @@ def test_watching_without_its_package_says_how_to_get_it(spec, gradcheck, monkey
     spec(OP)
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     done = gradcheck("run", "a.grad.yaml", "--watch")
-    said = 'gradcheck: --watch needs the package watchfiles: pip install "gradcheck[watch]"\n'
+    said = "gradcheck: --watch needs the package watchfiles: pip install watchfiles\n"
     assert done == (2, "", said)

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-LACKING = "Paddle is not installed: pip install 'gradcheck[paddle]'"
+LACKING = "Paddle is not installed: pip install paddlepaddle==3.3.1"
 
 
 def pytest_pycollect_makeitem(collector: pytest.Module, name: str, obj: object) -> pytest.Function | None:

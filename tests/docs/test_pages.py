@@ -137,10 +137,7 @@ def test_the_pages_are_there() -> None:
 def test_no_page_installs_a_release_before_there_is_one(page: str) -> None:
     """Once one is on the package index this test goes, and the pages say ``pip install gradcheck``."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    for block in blocks(page):  # a console shows what `init` wrote
-        if block.language != "console":
-            assert not re.search(r"^[^#]*pip install gradcheck\b", block.text, re.M), f"{page}:{block.line}"
-    assert not re.search(r'pip install "gradcheck\[', text)
+    assert not re.search(r"pip install (-\S+ )*['\"]?gradcheck\b", text)
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES, "docs/findings.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"}))
