@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from gradcheck.api import derive as derive_backward
 from gradcheck.case.input_arrays import make_input
 from gradcheck.case.user_code import import_reference, run_source
-from gradcheck.commands.shared_options import SEED
+from gradcheck.commands.backends import chosen_backends
+from gradcheck.commands.permission import permission_of, require_permission
+from gradcheck.commands.run_cases import make_executor
+from gradcheck.commands.shared_options import SEED, allow_code_option
+from gradcheck.commands.specs import parse_target, read_specs
+from gradcheck.config import load_project
 from gradcheck.deriving.derived import Derived
-from gradcheck.deriving.source import SourceText
+from gradcheck.deriving.source import SourceText, source_of_file
 from gradcheck.exploring.input_parsing import inputs_of_words
+from gradcheck.run.plan import plan
+from gradcheck.run.select import select_ids
 from gradcheck.spec.input_words import FORM
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
@@ -47,34 +56,68 @@ LAMBDA_FILE = "<lambda>"
 @click.option("--diff", is_flag=True, help="Print the change of your file: one edit if it can be.")
 @click.option("--write", is_flag=True, help="Make that change, inside the project only.")
 @click.option("--seed", type=SEED, default=0, help="Seed of the inputs.")
-def derive(reference: str, diff: bool, write: bool, **asked: Any) -> None:
+@allow_code_option
+def derive(reference: str, diff: bool, write: bool, allow_code: bool, **asked: Any) -> None:
     """Derive the backward of a layer from its forward, and print the class.
 
     The forward is traced at the inputs; what is printed has passed the gradient check at these
     sizes and two others, in float64 and float32. The module is imported and run, as by `gradcheck
     check`. In place of a layer, a function of a module gives a class, and so does a text such as
-    "lambda x, w: paddle.tanh(x @ w)".
+    "lambda x, w: paddle.tanh(x @ w)". FILE::ID is a scenario of a file, whose layer --diff and
+    --write repair.
 
     Exit code 0: it was derived; with --diff or --write: backward is right. 1: it was not, and the
     reason is on stderr; with --diff or --write: there is a change.
     """
-    from gradcheck.api import derive as derived_backward
-
-    subject, name = subject_of(reference)
-    inputs = inputs_of_words(asked["inputs"])
-    random = np.random.default_rng(asked["seed"])
-    arrays = {
-        name: make_input(spec, spec.dtype, random).astype(str(spec.dtype))
-        for name, spec in inputs.items()
-    }
-    args, kwargs = called_with(subject, asked["call"], arrays)
-    derived = derived_backward(subject, *args, name=name, order=asked["order"], **kwargs)
+    if parse_target(reference).is_place:
+        derived = repaired_scenario(reference, allow_code)
+        raise SystemExit(show_change(derived, write))
+    derived = derived_from(reference, **asked)
     if diff or write:
         raise SystemExit(show_change(derived, write))
     if not derived:
         raise SystemExit(refuse(derived))
     click.echo(safe(derived.code), nl=False)
     click.echo(safe(checked_at(derived)), err=True)
+
+
+def derived_from(
+    reference: str, inputs: Sequence[str], call: str = "", order: int = 1, seed: int = 0
+) -> Derived:
+    """The derived backward of what a word names, at the inputs of the command line.
+
+    Raises UserError: there is no such layer, or it is not called so.
+    """
+    subject, name = subject_of(reference)
+    random = np.random.default_rng(seed)
+    arrays = {
+        name: make_input(spec, spec.dtype, random).astype(str(spec.dtype))
+        for name, spec in inputs_of_words(inputs).items()
+    }
+    args, kwargs = called_with(subject, call, arrays)
+    return derive_backward(subject, *args, name=name, order=order, **kwargs)
+
+
+def repaired_scenario(word: str, allow_code: bool) -> Derived:
+    """The change of a scenario's layer that repairs it.
+
+    Raises UserError: there is no such scenario, or its code may not run.
+    """
+    permission = permission_of(load_project(), allow_code)
+    specs, ids = read_specs([word])
+    places = chosen_backends(("numpy",), config=permission.project.config)
+    case = select_ids(plan(specs, list(places), places), ids)[0]
+    require_permission([case], permission)
+    with make_executor() as runner:
+        result = runner.submit(case).result()
+    derived = Derived(case.scenario.id)
+    fix = result.gradient.fix if result.gradient is not None else None
+    if fix is None:
+        text = f"{result.status} {result.message}".strip()
+        return derived if result.status.green else replace(derived, refused=f"no edit: {text}")
+    source = source_of_file(fix.path)
+    changed = source.with_fix(fix)
+    return replace(derived, diff=source.diff(changed), source=source, changed=changed)
 
 
 def subject_of(reference: str) -> tuple[Any, str]:
