@@ -51,6 +51,12 @@ class Edit:
     place: Place
     text: str
 
+    @property
+    def size(self) -> int:
+        """How much is changed: a sign or an operator is one token."""
+        is_operator = self.tier == 0 and isinstance(self.place.expression, ast.BinOp)
+        return 1 if is_operator else len(self.text.lstrip("-"))
+
 
 @dataclass(frozen=True)
 class Words:
@@ -95,7 +101,7 @@ def edits(function: Function, words: Words, useless: Sequence[ast.expr] = ()) ->
             for place, text in places_and_texts
             for new in texts_of(tier, place.expression, text, words)
         ]
-        yield from sorted(found, key=lambda edit: len(edit.text.lstrip("-")))
+        yield from sorted(found, key=lambda edit: edit.size)
 
 
 def texts_of(tier: int, expression: ast.expr, text: str, words: Words) -> Iterator[str]:
@@ -162,7 +168,7 @@ def another_number(expression: ast.Constant, text: str, words: Words) -> Iterato
     value: Any = expression.value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         others = (-value, value - 1, value + 1, value * 2, value / 2, value * 3)
-        yield from map(repr, dict.fromkeys(v for v in others if v != value))
+        yield from map(repr, dict.fromkeys(v for v in others if v not in (value, 1)))
     if isinstance(value, bool):
         yield repr(not value)
 
@@ -229,6 +235,13 @@ def another_multiple(expression: ast.expr, text: str, words: Words) -> Iterator[
 
 
 # --------------------------------------------------------------------------- something put in
+@kind(2, ast.Constant)
+def number_one(expression: ast.Constant, text: str, words: Words) -> Iterator[str]:
+    """The number 1, after all that is plainer: a factor or a power of 1 is better left out."""
+    if type(expression.value) in (int, float):
+        yield "1"
+
+
 @kind(2)
 def another_factor(expression: ast.expr, text: str, words: Words) -> Iterator[str]:
     """A variable as a factor or divisor."""

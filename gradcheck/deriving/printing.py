@@ -171,9 +171,20 @@ class Printer:
             if node in written and is_shared and not self.is_negative_leaf(node):
                 self.assign(node, self.stem(node))
         return [
-            "None" if node is None else self.gradient(name, node, len(roots) > 1)
+            self.no_gradient(name) if node is None else self.gradient(name, node, len(roots) > 1)
             for name, node in self.trace.gradients.items()
         ]
+
+    def no_gradient(self, name: str) -> str:
+        """The expression for an input without a gradient: zeros if it needs one."""
+        node = self.trace.inputs[name]
+        if not node.needs_gradient:
+            return "None"
+        shape = self.shape(node)
+        like = shape.removesuffix(".shape")
+        if like.isidentifier():
+            return f"paddle.zeros_like({like})"
+        return f"paddle.zeros({shape}, dtype={self.dtype(node.array.dtype)})"
 
     def gradient(self, name: str, node: Node, is_one_of_several: bool) -> str:
         """The expression of the gradient of an input: with others, a variable."""

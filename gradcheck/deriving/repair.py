@@ -434,10 +434,14 @@ def written_fix(source: SourceText, edit: Edit, expression: ast.expr, wanted: st
     old = edit.place.expression
     start, end = source.span(old)
     text = ast.unparse(expression)
-    for new in (text, f"({text})"):
-        changed = source.changed([Change(start, end, new)])
-        if dump_of(changed) == wanted:
-            return fix_of(source, start, end, new, changed)
+    spans = [(start, end)]
+    if source.text[start - 1] == "(" and source.text[end : end + 1] == ")":
+        spans.insert(0, (start - 1, end + 1))  # parentheses that are not needed any more
+    for start, end in spans:
+        for new in (text, f"({text})"):
+            changed = source.changed([Change(start, end, new)])
+            if dump_of(changed) == wanted:
+                return fix_of(source, start, end, new, changed)
     return None
 
 
