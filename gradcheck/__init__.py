@@ -13,14 +13,16 @@ does.
 """
 
 if TYPE_CHECKING:
-    from gradcheck.api import Explored, GradientMismatch, assert_gradients, check, explore
+    from gradcheck.api import Explored, GradientMismatch, assert_gradients, check, derive, explore
     from gradcheck.case.user_code import engine
     from gradcheck.case.world import partial, replicated
+    from gradcheck.deriving.derived import Derived
     from gradcheck.report.check_result import CheckResult
     from gradcheck.result import Diagnosis, Status
 
 __all__ = [
     "CheckResult",
+    "Derived",
     "Diagnosis",
     "Explored",
     "GradientMismatch",
@@ -28,6 +30,7 @@ __all__ = [
     "__version__",
     "assert_gradients",
     "check",
+    "derive",
     "engine",
     "explore",
     "partial",

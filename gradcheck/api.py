@@ -37,6 +37,8 @@ from gradcheck.case.world import Declared, without_marks
 from gradcheck.case.world import partial as partial
 from gradcheck.case.world import replicated as replicated
 from gradcheck.checking.verdict import Precision
+from gradcheck.deriving.derived import Derived
+from gradcheck.deriving.derived import derive as derived
 from gradcheck.exploring.example_search import Search, SearchSettings, nothing_checked, search
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
@@ -196,8 +198,9 @@ def check(
         expect: what backward is. ``matches``: the derivative. ``differs``: anything else, which
             must be found. ``straight-through``: the cotangent unchanged, of a function in steps.
             ``zero``.
-        effort: ``usual`` spends about ten times the check itself on naming what is wrong, and lists
-            20 wrong entries of each input; ``full`` names and lists every entry.
+        effort: ``usual`` spends about ten times the check itself on naming what is wrong, lists
+            20 wrong entries of each input, and looks for the edit that repairs backward; ``least``
+            does not look for that edit; ``full`` names and lists every entry.
         precision: ``loose`` lets a backward pass that is right but loses digits, such as one that
             computes in float32 in a layer of float64; the result is marked.
         world: for a layer that talks to other ranks (`paddle.distributed`): how many ranks it runs
@@ -268,6 +271,38 @@ def check(
             error.add_note(hint)
         raise
     return CheckResult.of(found)
+
+
+def derive(
+    layer_or_function: Any, *inputs: Any, name: str = "", order: int = 1, **options: Any
+) -> Derived:
+    """Derive the backward of a layer's forward, or of a function, as source, and check it.
+
+    The forward is traced at the inputs, and the rules of its operations give the gradients. What is
+    written in forward's own names is checked by `check` at the given sizes and two others, in
+    float64 and float32; only what passes is returned.
+
+    Args:
+        layer_or_function: a PyLayer class of the bundled engine, a function of its Tensors, or a
+            text such as ``"package.module:Layer"``.
+        inputs: its arguments in order, as `check` takes them.
+        name: of the class for a function; made of the function's name unless given.
+        order: 2 for a backward that saves inputs alone, so that its own derivative is right too.
+        options: further arguments of forward, by name.
+
+    Returns:
+        Its `code` is the class, its `diff` the change of the user's file. Its truth is whether
+        there is one; if not, `refused` says why.
+
+    Raises:
+        ValueError: `order` is neither 1 nor 2.
+        ImportError: there is nothing of that name to import.
+    """
+    require_integer("order", order, "1 or 2", 1, 2)
+    if isinstance(layer_or_function, str):
+        layer_or_function = imported(layer_or_function, import_reference)
+    with np.errstate(all="ignore"), as_releases():
+        return derived(layer_or_function, inputs, options, check, name, order)
 
 
 def imported(reference: str, how: Callable[[str], Any]) -> Any:

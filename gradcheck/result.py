@@ -178,6 +178,21 @@ class Diagnosis(_Record):
         return cls(code=code, text=text, inputs=inputs)
 
 
+class Fix(_Record):
+    """One edit of the user's backward that makes it right: gradcheck passes the edited one."""
+
+    path: str
+    line: Count
+    column: Count
+    """Where the replaced text begins: the line from 1, the column from 0."""
+    end_line: Count
+    end_column: Count
+    """Where it ends, the last column not included."""
+    replacement: str
+    source_line: str
+    """The line as it should be, without its indent."""
+
+
 UNFINISHED = "not looked further"
 """Begins a summary's mark when not every mistake was named; the reason follows."""
 
@@ -218,6 +233,8 @@ class GradientSummary(_Record):
     why: str = ""
     diagnosis: tuple[Diagnosis, ...] = ()
     """Broken contracts first, then the causes that reproduce the numerical derivative."""
+    fix: Fix | None = None
+    """Of a FAIL, the edit that repairs backward, if one was looked for and found."""
     certified: bool = False
     """Whether every entry of the Jacobian was compared with a numerical value."""
     marks: tuple[str, ...] = ()

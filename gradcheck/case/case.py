@@ -31,7 +31,7 @@ class Case(BaseModel):
     """How much of the Jacobian the gradient check looks at."""
     order: Literal[1, 2] = 1
     """2: the derivative of the gradient as well, wherever backward is to match the derivative."""
-    effort: Literal["usual", "full"] = "usual"
+    effort: Literal["least", "usual", "full"] = "usual"
     """How much is spent on naming what is wrong about a gradient."""
     timeout: float = TIMEOUT
     """Wall-clock limit in seconds."""

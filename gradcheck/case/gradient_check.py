@@ -18,6 +18,7 @@ import numpy as np
 
 from gradcheck.backends.base import is_differentiable
 from gradcheck.case.broken_contracts import refused
+from gradcheck.case.fixes import fix_of
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.never_ran import CODE as NEVER_RAN
 from gradcheck.case.never_ran import refuse_foreign_layers, with_backwards_that_ran
@@ -54,8 +55,8 @@ if TYPE_CHECKING:
     from gradcheck.spec.model import Expect
 
 Mode = Literal["auto", "probe", "full"]
-Effort = Literal["usual", "full"]
-"""How much is spent on naming what is wrong."""
+Effort = Literal["least", "usual", "full"]
+"""How much is spent on naming what is wrong: `least` looks for no fix."""
 
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
@@ -86,7 +87,7 @@ def check_gradient(
         listed: wrong entries that the summary lists of an input at most; all that are found are
             counted.
         effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full``
-            names every entry.
+            names every entry; ``least`` names what ``usual`` does.
         precision: ``loose`` lets a backward pass that is right but loses digits in its own dtypes.
         seconds: how long the check may take before naming ends. The verdict stands before that and
             is never lost.
@@ -338,6 +339,8 @@ def as_expected(
         Exception: whatever the function raises.
     """
     summary = gradient_summary(function, settings)
+    if expect == "matches" and settings.effort != "least" and summary.verdict is Status.FAIL:
+        summary = with_fix(function, summary, settings)
     # contracts hold, and backward has to run, whatever it is declared to be
     is_broken = any(is_contract(d.code) or d.code == NEVER_RAN for d in summary.diagnosis)
     if expect == "matches" or is_broken or function.first_call.unchecked:
@@ -367,6 +370,17 @@ def as_expected(
     changed |= {"diagnosis": (), "worst_error": 0.0}
     mark = "expected to differ" if expect == "differs" else f"expected to be {expect}"
     return with_marks(summary.model_copy(update=changed), mark)
+
+
+def with_fix(
+    function: TensorFunction, summary: GradientSummary, settings: Settings
+) -> GradientSummary:
+    """The summary of a failure with the edit that repairs it, if there is one."""
+
+    def passes(changed: TensorFunction) -> bool:
+        return gradient_summary(changed, settings._replace(effort="least")).verdict in GREEN
+
+    return summary.model_copy(update={"fix": fix_of(function, passes)})
 
 
 def agrees(summary: GradientSummary) -> bool:

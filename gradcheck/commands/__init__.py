@@ -29,6 +29,10 @@ COMMANDS = {
     "run": ("run:run", "Run scenarios and check their gradients (default: the project's)."),
     "check": ("check:check", "Check one layer of a module of yours, without a spec file."),
     "explore": ("explore:explore", "Look for sizes and values at which a layer is wrong."),
+    "derive": (
+        "derive:derive",
+        "Print the right backward of a layer, or the edit that repairs it.",
+    ),
     "new": ("check:new", "Write a commented scenario for a layer, from its signature."),
     "init": ("init:init", "Lay out a project: specs, schema, settings, workflow."),
     "replay": ("replay:replay", "Run a failed case of the last run again, in full detail."),

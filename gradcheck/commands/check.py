@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,9 @@ def check(reference: str, world: InWorld, backends: tuple[str, ...], **asked: An
     metavar="FILE",
     help="Where to write it (default: stdout); never over another file.",
 )
+@click.option(
+    "--derive", is_flag=True, help="Derive the backward; the scenario has the code of the class."
+)
 def new(
     reference: str,
     inputs: tuple[str, ...],
@@ -199,15 +203,37 @@ def new(
     backward: str | None,
     world: InWorld,
     output: str | None,
+    derive: bool,
 ) -> None:
     """Write a commented scenario for a layer of a module of yours, from its signature.
 
-    Nothing is imported.
+    Nothing is imported, unless a backward is derived.
     """
     words = input_words(inputs)
     text = draft(signature_of(reference), words, backward=backward, call=call, world=world)
+    if derive:
+        text = with_derived_layer(text, reference, inputs, call)
     if output is None:
         click.echo(text, nl=False)
         return
     file = new_spec("-o", output)
     write_spec("-o", file, MODELINE + text if file.with_name(SCHEMA_FILE).is_file() else text)
+
+
+def with_derived_layer(text: str, reference: str, inputs: tuple[str, ...], call: str) -> str:
+    """The text of a scenario with the class of a derived backward as its layer.
+
+    Raises UserError: there is no such backward.
+    """
+    from gradcheck.commands.derive import derived_from
+
+    derived = derived_from(reference, inputs, call)
+    if not derived:
+        raise UserError(f"no backward of {derived.name} was derived: {derived.refused}")
+    block = textwrap.indent(derived.code, "      ", lambda line: bool(line.strip()))
+    lines = text.splitlines(keepends=True)
+    number = next(k for k, line in enumerate(lines) if line.startswith("    layer:"))
+    lines[number] = f"    layer: |\n{block}"
+    if lines[number + 1].startswith("    # call:"):  # of the function
+        del lines[number + 1]
+    return "".join(lines)

@@ -179,7 +179,7 @@ class RunOptions:
     max_fail: int | None
     mode: Literal["auto", "probe", "full"]
     order: Literal[1, 2]
-    effort: Literal["usual", "full"]
+    effort: Literal["least", "usual", "full"]
     seed: int | None
     timeout: float | None
     memory: int

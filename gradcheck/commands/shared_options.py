@@ -136,9 +136,9 @@ order_option = click.option(
     help="2: the derivative of every gradient that is checked as well.",
 )
 effort_option = click.option(
-    "--effort", type=click.Choice(["usual", "full"]), default="usual", show_default=True,
-    help="How much is spent on naming what is wrong: about ten times the check itself, or what "
-         "every entry takes.",
+    "--effort", type=click.Choice(["least", "usual", "full"]), default="usual", show_default=True,
+    help="Effort for diagnosing a failure: about ten times the check and the search for a fix; "
+         "without that search; or every entry.",
 )  # fmt: skip
 SEED = click.IntRange(0, 2**32 - 1)
 TIME_LIMIT = click.FloatRange(0, min_open=True, max=86_400)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradcheck.report.result_text import gradient_lines, marks
-from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry
+from gradcheck.result import Diagnosis, Fix, GradientSummary, Status, StepScan, WrongEntry
 from gradcheck.support.escape import one_line, safe
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class CheckResult:
     `wrong_counts` counts all in any case."""
     diagnosis: tuple[Diagnosis, ...]
     """Broken contracts first, then the likely causes of wrong numbers."""
+    fix: Fix | None
+    """The one edit of backward that makes it right, of a FAIL for which one was found."""
     why: str
     """Why the verdict is INCONCLUSIVE or KINK, or which expectation of the gradient is not met."""
     where: str

@@ -73,9 +73,18 @@ def gradient_lines(
         if label:
             lines.append(f"{label}: {cause.text}")
         lines += excerpt(cause, width)
+    lines += fix_lines(gradient)
     if shown > ENTRIES_SHOWN and gradient.scan is not None:
         lines += step_lines(gradient.scan)
     return [*lines, *(f"why: {command}" for command in explaining(gradient))]
+
+
+def fix_lines(gradient: GradientSummary) -> list[str]:
+    """The line of backward as it should be, and its place; none without a fix."""
+    fix = gradient.fix
+    if fix is None:
+        return []
+    return [f"fix: {shown_source(fix.path)}:{fix.line} │ {fix.source_line}"]
 
 
 def labelled_causes(

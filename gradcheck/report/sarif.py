@@ -82,6 +82,21 @@ def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
         "occurrenceCount": len(group),
         "partialFingerprints": {"case/v1": safe(first.name)},
         **({"relatedLocations": related} if related else {}),
+        **fixes(first),
+    }
+
+
+def fixes(failure: Result) -> dict[str, Any]:
+    """The edit of backward that repairs a failure, if one is known."""
+    fix = failure.gradient.fix if failure.gradient is not None else None
+    if fix is None:
+        return {}
+    artifact = location(fix.path, fix.line, fix.column + 1)["physicalLocation"]
+    region = {**artifact["region"], "endLine": fix.end_line, "endColumn": fix.end_column + 1}
+    replacement = {"deletedRegion": region, "insertedContent": {"text": safe(fix.replacement)}}
+    change = {"artifactLocation": artifact["artifactLocation"], "replacements": [replacement]}
+    return {
+        "fixes": [{"description": {"text": "the edit of backward"}, "artifactChanges": [change]}]
     }
 
 

@@ -18,7 +18,7 @@ class CaseSettings(TypedDict, total=False):
 
     mode: Literal["auto", "probe", "full"]
     order: Literal[1, 2]
-    effort: Literal["usual", "full"]
+    effort: Literal["least", "usual", "full"]
     memory: int
 
 

@@ -10,6 +10,7 @@ Tensor, and a read after it sees it.
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 import threading
@@ -22,6 +23,7 @@ import numpy as np
 from pylayer.ops.complexes import complex_, imag, real
 from pylayer.ops.indexing import getitem, setitem_
 from pylayer.ops.shape import astype, broadcast_to, reshape, transpose
+from pylayer.tape.symbol import Symbol
 from pylayer.tape.vjp import OPS
 from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
@@ -90,6 +92,8 @@ def session_here() -> Session | None:
 def as_it_is(tensor: Tensor) -> Tensor:
     """A Tensor of the same value and place in the graph, which in-place operations on the other
     leave alone."""
+    if isinstance(tensor, Symbol):  # it has its place by its class
+        return copy.copy(tensor)
     return Tensor(
         tensor.array, tensor if tensor.node is None else tensor.node, tensor._stop_gradient
     )

@@ -1,0 +1,213 @@
+"""``gradcheck derive``: the right backward of a layer or function, or the change that is needed."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from gradcheck.api import derive as derive_backward
+from gradcheck.case.input_arrays import make_input
+from gradcheck.case.user_code import import_reference, run_source
+from gradcheck.commands.backends import chosen_backends
+from gradcheck.commands.permission import permission_of, require_permission
+from gradcheck.commands.run_cases import make_executor
+from gradcheck.commands.shared_options import SEED, allow_code_option
+from gradcheck.commands.specs import parse_target, read_specs
+from gradcheck.config import load_project
+from gradcheck.deriving.derived import Derived
+from gradcheck.deriving.source import SourceText, source_of_file
+from gradcheck.exploring.input_parsing import inputs_of_words
+from gradcheck.run.plan import plan
+from gradcheck.run.select import select_ids
+from gradcheck.spec.input_words import FORM
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import safe
+from gradcheck.support.pyproject import root_of
+from gradcheck.support.user_error import UserError
+
+LAMBDA_FILE = "<lambda>"
+
+
+@click.command()
+@click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar=FORM,
+    help="An input: a shape and what else is said of it, such as x=2x3 or k=4:int64:below=5; "
+         "repeatable.",
+)  # fmt: skip
+@click.option(
+    "--call",
+    default="",
+    metavar="CODE",
+    help="The expression that calls the layer, such as 'Own.apply(x, 3)'.",
+)
+@click.option(
+    "--order",
+    type=click.IntRange(1, 2),
+    default=1,
+    help="2: save inputs alone, so that the double backward is right as well.",
+)
+@click.option("--diff", is_flag=True, help="Print the change of your file: one edit if it can be.")
+@click.option("--write", is_flag=True, help="Make that change, inside the project only.")
+@click.option("--seed", type=SEED, default=0, help="Seed of the inputs.")
+@allow_code_option
+def derive(reference: str, diff: bool, write: bool, allow_code: bool, **asked: Any) -> None:
+    """Derive the backward of a layer from its forward, and print the class.
+
+    The forward is traced at the inputs; what is printed has passed the gradient check at these
+    sizes and two others, in float64 and float32. The module is imported and run, as by `gradcheck
+    check`. In place of a layer, a function of a module gives a class, and so does a text such as
+    "lambda x, w: paddle.tanh(x @ w)". FILE::ID is a scenario of a file, whose layer --diff and
+    --write repair.
+
+    Exit code 0: it was derived; with --diff or --write: backward is right. 1: it was not, and the
+    reason is on stderr; with --diff or --write: there is a change.
+    """
+    if parse_target(reference).is_place:
+        derived = repaired_scenario(reference, allow_code)
+        raise SystemExit(show_change(derived, write))
+    derived = derived_from(reference, **asked)
+    if diff or write:
+        raise SystemExit(show_change(derived, write))
+    if not derived:
+        raise SystemExit(refuse(derived))
+    click.echo(safe(derived.code), nl=False)
+    click.echo(safe(checked_at(derived)), err=True)
+
+
+def derived_from(
+    reference: str, inputs: Sequence[str], call: str = "", order: int = 1, seed: int = 0
+) -> Derived:
+    """The derived backward of what a word names, at the inputs of the command line.
+
+    Raises UserError: there is no such layer, or it is not called so.
+    """
+    subject, name = subject_of(reference)
+    random = np.random.default_rng(seed)
+    arrays = {
+        name: make_input(spec, spec.dtype, random).astype(str(spec.dtype))
+        for name, spec in inputs_of_words(inputs).items()
+    }
+    args, kwargs = called_with(subject, call, arrays)
+    return derive_backward(subject, *args, name=name, order=order, **kwargs)
+
+
+def repaired_scenario(word: str, allow_code: bool) -> Derived:
+    """The change of a scenario's layer that repairs it.
+
+    Raises UserError: there is no such scenario, or its code may not run.
+    """
+    permission = permission_of(load_project(), allow_code)
+    specs, ids = read_specs([word])
+    places = chosen_backends(("numpy",), config=permission.project.config)
+    case = select_ids(plan(specs, list(places), places), ids)[0]
+    require_permission([case], permission)
+    with make_executor() as runner:
+        result = runner.submit(case).result()
+    derived = Derived(case.scenario.id)
+    fix = result.gradient.fix if result.gradient is not None else None
+    if fix is None:
+        text = f"{result.status} {result.message}".strip()
+        return derived if result.status.green else replace(derived, refused=f"no edit: {text}")
+    source = source_of_file(fix.path)
+    changed = source.with_fix(fix)
+    return replace(derived, diff=source.diff(changed), source=source, changed=changed)
+
+
+def subject_of(reference: str) -> tuple[Any, str]:
+    """The layer or function that a word names or is, and the name of its class.
+
+    Raises UserError: there is none.
+    """
+    import pylayer
+
+    pylayer.install_paddle()
+    if reference.lstrip().startswith("lambda"):
+        return function_of_text(reference), "Layer"
+    module, _, name = reference.partition(":")
+    if module.endswith(".py"):
+        module = ".".join(Path(module).with_suffix("").parts)
+    try:
+        return import_reference(f"{module}:{name}"), ""
+    except ImportError as error:
+        raise UserError(f"{reference}: {error}") from None
+
+
+def function_of_text(text: str) -> Any:
+    """The function of the text of a lambda. Raises UserError: it is none."""
+    import paddle
+
+    scope = {"paddle": paddle, "np": np, "F": paddle.nn.functional, "__name__": "__main__"}
+    source = f"function = {text.strip()}\n"
+    linecache.cache[LAMBDA_FILE] = (len(source), None, [source], LAMBDA_FILE)
+    try:
+        run_source(source, LAMBDA_FILE, 1, scope)
+    except SyntaxError as error:
+        raise UserError(f"{text}: {error.msg}") from None
+    return scope["function"]
+
+
+def called_with(
+    subject: Any, call: str, arrays: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, given as an expression, or with the arrays by their names.
+
+    Raises UserError: the expression does not call the layer.
+    """
+    if not call:
+        return (), dict(arrays)
+    taken: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def take(*args: Any, **kwargs: Any) -> None:
+        taken.append((args, kwargs))
+
+    take.apply = take  # type: ignore[attr-defined]
+    function = getattr(subject, "forward", subject)
+    scope = {**function.__globals__, subject.__name__: take, **arrays}
+    try:
+        eval(call, scope)
+    except Exception as error:
+        raise UserError(f"--call {call}: {type(error).__name__}: {error}") from None
+    if len(taken) != 1:
+        raise UserError(f"--call {call}: write the call of {subject.__name__}, once")
+    return taken[0]
+
+
+def refuse(derived: Derived) -> int:
+    """Say why there is no backward; the exit code."""
+    click.echo(safe(f"no backward of {derived.name} was derived: {derived.refused}"), err=True)
+    return 1
+
+
+def checked_at(derived: Derived) -> str:
+    """A comment that says at what the code was checked."""
+    sizes = dict.fromkeys(place.rpartition(" in ")[0] for place in derived.checked_at)
+    return f"# PASS at {'; '.join(sizes)}, in float64 and float32"
+
+
+def show_change(derived: Derived, write: bool) -> int:
+    """Print the change of the user's file, or make it; the exit code."""
+    if not derived.diff or derived.source is None:
+        if derived.refused:
+            return refuse(derived)
+        click.echo(f"backward of {derived.name} is right", err=True)
+        return 0
+    if write:
+        write_change(derived.source, derived.changed)
+        click.echo(safe(f"{shown_path(derived.source.path)} is changed:"), err=True)
+    click.echo(safe(derived.diff))
+    return 1
+
+
+def write_change(source: SourceText, changed: str) -> None:
+    """Change a file of the project. Raises UserError: it is not one."""
+    file, root = Path(source.path), root_of(Path.cwd()).resolve()
+    if not file.is_file() or not file.resolve().is_relative_to(root):
+        raise UserError(f"--write: {source.path} is not in the project, {root}")
+    source.write(changed)

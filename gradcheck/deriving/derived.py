@@ -1,0 +1,215 @@
+"""The derived backward of a layer or function, which gradcheck itself has passed."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+from typing import Any
+
+from gradcheck.deriving.call import DTYPES, NO_SUCH_CALL, Call
+from gradcheck.deriving.graph import Refused
+from gradcheck.deriving.points import other_options, outputs_at
+from gradcheck.deriving.repair import Repair
+from gradcheck.deriving.source import SourceText, source_of_file
+from gradcheck.deriving.trace import Trace, is_layer_class
+from gradcheck.deriving.writing import (
+    Backward,
+    Written,
+    imports_for,
+    print_backward,
+    write_function,
+    write_layer,
+)
+from gradcheck.result import Status
+from gradcheck.support.foreign import described
+
+Check = Callable[..., Any]
+"""`gradcheck.check`, which this room lies below."""
+
+OTHER_SIZES = 2
+"""Sizes beside the given ones at which a derived backward is checked."""
+MOST_EDITS_ALONE = 6_000
+"""Edits that are tried where a fix is all that is asked for."""
+numbers = count(1)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The result of `gradcheck.derive`. It is true if a backward was derived and passed."""
+
+    name: str
+    code: str = ""
+    """The class, with the imports that it needs in a module of its own."""
+    backward: str = ""
+    """The lines of its backward."""
+    diff: str = ""
+    """The change of the user's file: the one edit of a backward that repairs it, if there is one,
+    else the whole backward. Empty for a function, and where backward is right."""
+    checked_at: tuple[str, ...] = ()
+    """The shapes and dtypes at which gradcheck passed it: ``x=3x4, w=4 in float64``."""
+    refused: str = ""
+    """Why there is no code; empty if there is."""
+    source: SourceText | None = field(default=None, repr=False, compare=False)
+    """The user's file."""
+    changed: str = field(default="", repr=False, compare=False)
+    """Its text with the change."""
+
+    def __bool__(self) -> bool:
+        return not self.refused
+
+    def __str__(self) -> str:
+        return self.code or f"no backward of {self.name} was derived: {self.refused}"
+
+
+def derive(
+    subject: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    check: Check,
+    name: str = "",
+    order: int = 1,
+) -> Derived:
+    """Derive the backward of a layer's forward, or of a function, and check it.
+
+    Args:
+        check: `gradcheck.check`.
+        name: of the class for a function; made of the function's name if it is empty.
+        order: 2 to save inputs alone, and to check the double backward.
+    """
+    name = name or class_name(subject)
+    checked = functools.partial(check, order=order)
+    try:
+        call = Call.of(subject, args, kwargs)
+        derived = derived_of(call, checked, name, inputs_only=order == 2)
+    except Refused as refusal:
+        derived = Derived(name, refused=str(refusal))
+        if derived.refused.startswith(NO_SUCH_CALL):
+            return derived
+    if not is_layer_class(subject) or "backward" not in vars(subject):
+        return derived
+    return with_change(derived, call, checked)
+
+
+def with_change(derived: Derived, call: Call, check: Check) -> Derived:
+    """A result with the change of the user's backward: none if it is right, one edit if that
+    repairs it."""
+    if is_passed(call.subject, call, DTYPES[0], check):
+        return replace(derived, diff="", changed="")
+
+    def passes(layer: Any, at: Call) -> bool:
+        return all(is_passed(layer, at, dtype, check) for dtype in DTYPES)
+
+    try:
+        fix = Repair(call, passes).fix(MOST_EDITS_ALONE)
+        if fix is None:
+            return derived
+        source = source_of_file(fix.path)
+    except Refused:
+        return derived
+    changed = source.with_fix(fix)
+    return replace(derived, diff=source.diff(changed), source=source, changed=changed)
+
+
+def is_passed(layer: Any, call: Call, dtype: str, check: Check) -> bool:
+    """Whether gradcheck passes a layer at some arguments."""
+    try:
+        require_pass(layer, call, dtype, check)
+    except Refused:
+        return False
+    return True
+
+
+def class_name(subject: Any) -> str:
+    """The name of the class for a layer or function."""
+    name = getattr(subject, "__name__", type(subject).__name__)
+    if is_layer_class(subject):
+        return str(name)
+    words = [word for word in name.strip("<>").split("_") if word]
+    return "".join(word[0].upper() + word[1:] for word in words) or "Layer"
+
+
+def derived_of(call: Call, check: Check, name: str, inputs_only: bool) -> Derived:
+    """The derived backward of a call. Raises Refused: there is none that passes."""
+    try:
+        traced = call.trace()
+    except Refused:
+        raise
+    except Exception as error:
+        raise Refused(f"forward cannot be traced: {described(error)}") from None
+    if all(node is None for node in traced.gradients.values()):
+        raise Refused("no input takes a gradient")
+    backward = print_backward(traced, inputs_only)
+    written = write(call, traced, name, backward)
+    points = [call, *islice(call.others(), OTHER_SIZES)]
+    if len(points) == 1:
+        raise Refused("forward runs at no other sizes, at which the code could be checked")
+    made = executed(written, call, name)
+    places = []
+    for point in points:
+        for dtype in DTYPES:
+            require_pass(made, point, dtype, check)
+            places.append(f"{point.shapes()} in {dtype}")
+    backward.guards = guards_of(made, call, check)
+    if backward.guards:
+        written = write(call, traced, name, backward)
+        require_pass(executed(written, call, name), call, DTYPES[0], check)
+    code = f"{imports_for(written.code, traced.function)}\n\n{written.code}"
+    derived = Derived(name, code, "\n".join(backward.lines), checked_at=tuple(places))
+    if not is_layer_class(call.subject):
+        return derived
+    source, changed = written.source, written.changed
+    return replace(derived, diff=source.diff(changed), source=source, changed=changed)
+
+
+def write(call: Call, traced: Trace, name: str, backward: Backward) -> Written:
+    """The class of a derived backward."""
+    if is_layer_class(call.subject):
+        return write_layer(traced, call.subject, backward)
+    return write_function(traced, name, backward)
+
+
+def executed(written: Written, call: Call, name: str) -> Any:
+    """The class that some code defines, in the scope of the user's function."""
+    import pylayer.paddle as paddle
+
+    file = f"<derived {name} {next(numbers)}>"
+    linecache.cache[file] = (len(written.code), None, written.code.splitlines(True), file)
+    function = call.subject.forward if is_layer_class(call.subject) else call.subject
+    scope = {"paddle": paddle, "PyLayer": paddle.autograd.PyLayer, **function.__globals__}
+    exec(compile(written.code, file, "exec"), scope)
+    return scope[name]
+
+
+def require_pass(made: Any, call: Call, dtype: str, check: Check) -> None:
+    """Raise Refused: gradcheck does not pass a layer at some arguments."""
+    args = call.in_dtype(dtype)
+    try:
+        result = check(functools.partial(made.apply, **call.kwargs), *args)
+    except Exception as error:
+        found = described(error)
+    else:
+        if result.verdict in (Status.PASS, Status.KINK):
+            return
+        found = f"{result.verdict}, {result.summary()}"
+    raise Refused(f"what was derived did not pass at {call.shapes()} in {dtype}: {found}")
+
+
+def guards_of(made: Any, call: Call, check: Check) -> dict[str, Any]:
+    """The options for which a derived backward holds with the given value alone, because the
+    trace went where the option led it."""
+    guards = {}
+    for position, (name, value) in enumerate(zip(call.names, call.args, strict=False)):
+        if isinstance(value, str):
+            guards[name] = value
+        for other in other_options(value):
+            changed = call.at([*call.args[:position], other, *call.args[position + 1 :]])
+            if outputs_at(call.subject, changed.args, call.kwargs) is None:
+                continue
+            try:
+                require_pass(made, changed, DTYPES[0], check)
+            except Refused:
+                guards[name] = value
+    return guards

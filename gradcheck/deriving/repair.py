@@ -1,0 +1,480 @@
+"""The one edit of a user's backward that makes it right.
+
+A candidate is called at one point against the traced gradients; one that agrees there is held
+against others: other values, other sizes, other options. gradcheck itself then decides.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from textwrap import dedent
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from gradcheck.deriving.call import Call
+from gradcheck.deriving.edits import Edit, Words, edits, places
+from gradcheck.deriving.graph import Node, Refused, Traced
+from gradcheck.deriving.points import (
+    array_of,
+    as_tensor,
+    is_array,
+    other_options,
+    outputs_at,
+    resized,
+)
+from gradcheck.deriving.printing import Names, Printer
+from gradcheck.deriving.source import (
+    Change,
+    SourceText,
+    part_of_file,
+    reads_saved_in,
+    returns_of,
+    source_of_file,
+)
+from gradcheck.deriving.trace import Trace
+from gradcheck.result import Fix
+from pylayer.layer.py_layer import PyLayerContext
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tensor.tensor import Tensor
+
+AGREES = 1e-9
+"""The share of the largest entry by which a gradient may be off: float64 leaves some 1e-13, and no
+slip of a formula is so small."""
+OTHER_VALUES = 2
+OTHER_SIZES = 3
+"""Points, beside the given one, at which an edit has to agree."""
+MOST_EDITS = 600
+"""Edits that are tried: measured on tests/bench/repairs.py, more find 1 % more."""
+
+RETURNED = "returned value"
+"""The name of what a backward returns, which no variable of its own can have."""
+
+Passes = Callable[[Any, Call], bool]
+"""Whether gradcheck passes a layer at the arguments of a call."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Right gradients of a layer at some arguments, and what its backward gets there."""
+
+    context: PyLayerContext
+    cotangents: list[Any]
+    gradients: list[Any]
+
+    @classmethod
+    def of(cls, call: Call, traced: Trace) -> Point:
+        """The point of a call."""
+        context = PyLayerContext(call.subject.__name__)
+        with unrecorded():
+            call.subject.forward(context, *map(as_tensor, call.args), **call.kwargs)
+        context._in_forward = False
+        cotangents = [None if node is None else node.array for node in traced.cotangents]
+        gradients = [None if node is None else node.array for node in traced.gradients.values()]
+        return cls(context, cotangents, gradients)
+
+    def arguments(self) -> list[Any]:
+        """The arguments of a backward."""
+        arrays = self.cotangents
+        return [self.context, *(None if a is None else Tensor(a.copy()) for a in arrays)]
+
+    def agreement(self, backward: Callable[..., Any]) -> list[bool]:
+        """Which gradients of a backward are right; none of them where it raises."""
+        try:
+            with unrecorded():
+                return self.agreement_of(backward(*self.arguments()))
+        except Exception:
+            return [False] * len(self.gradients)
+
+    def agreement_of(self, returned: Any) -> list[bool]:
+        """Which of some returned gradients are right."""
+        found = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+        if len(found) > len(self.gradients):
+            return [False] * len(self.gradients)
+        found += [None] * (len(self.gradients) - len(found))
+        return [agrees(*pair) for pair in zip(found, self.gradients, strict=True)]
+
+    def is_right(self, backward: Callable[..., Any]) -> bool:
+        """Whether all gradients are right."""
+        return all(self.agreement(backward))
+
+
+class unrecorded:  # noqa: N801 - reads as a block
+    """A block in which nothing is recorded, and NumPy is quiet."""
+
+    def __enter__(self) -> None:
+        self.token = grad_mode.set(False)
+        self.quiet = np.errstate(all="ignore")
+        self.quiet.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        self.quiet.__exit__(*raised)
+        grad_mode.reset(self.token)
+
+
+def agrees(found: Any, wanted: Any) -> bool:
+    """Whether a gradient is right. One that is not wanted may be anything but of a wrong kind."""
+    if wanted is None:
+        return found is None or isinstance(found, Tensor)
+    if not isinstance(found, Tensor) or found.array.shape != wanted.shape:
+        return False
+    largest = float(abs(wanted).max(initial=0))
+    with np.errstate(all="ignore"):
+        return bool((abs(found.array - wanted) <= AGREES * largest + 1e-300).all())
+
+
+class Program:
+    """A backward that is run again and again with one statement changed: what comes before that
+    statement is run once."""
+
+    def __init__(self, function: ast.FunctionDef, scope: dict[str, Any]) -> None:
+        self.function, self.scope = function, scope
+        self.parameters = [argument.arg for argument in function.args.args]
+        self.codes: dict[int, CodeType] = {}
+        self.states: dict[int, dict[str, Any]] = {}
+        """The variables before a statement, by its number."""
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether the return is the last statement, and nothing is changed in place."""
+        *before, last = self.function.body
+        inside = [node for statement in before for node in ast.walk(statement)]
+        in_place = (ast.AugAssign, ast.Return, ast.Yield, ast.Nonlocal, ast.Global)
+        writes = (ast.Subscript, ast.Attribute)
+        return isinstance(last, ast.Return) and not any(
+            isinstance(node, in_place)
+            or (isinstance(node, writes) and isinstance(node.ctx, ast.Store))
+            or (isinstance(node, ast.Attribute) and node.attr.endswith("_"))
+            for node in inside
+        )
+
+    def start(self, arguments: Sequence[Any]) -> None:
+        """Begin at new arguments."""
+        self.states = {0: dict(zip(self.parameters, arguments, strict=True))}
+
+    def code(self, number: int, is_changed: bool = False) -> CodeType:
+        """The code of a statement."""
+        if is_changed or number not in self.codes:
+            statement = self.function.body[number]
+            if isinstance(statement, ast.Return):
+                value = statement.value or ast.Constant(None)
+                target = ast.Name(RETURNED, ast.Store())
+                assignment = ast.Assign([target], value)
+                statement = ast.fix_missing_locations(ast.copy_location(assignment, statement))
+            code = compile(ast.Module([statement], []), "<edited backward>", "exec")
+            if is_changed:
+                return code
+            self.codes[number] = code
+        return self.codes[number]
+
+    def state(self, number: int) -> dict[str, Any]:
+        """The variables before a statement."""
+        if number not in self.states:
+            variables = dict(self.state(number - 1))
+            exec(self.code(number - 1), self.scope, variables)
+            self.states[number] = variables
+        return self.states[number]
+
+    def returned(self, number: int) -> Any:
+        """The result of the function, of which a statement was changed."""
+        variables = dict(self.state(number))
+        exec(self.code(number, is_changed=True), self.scope, variables)
+        for later in range(number + 1, len(self.function.body)):
+            exec(self.code(later), self.scope, variables)
+        return variables[RETURNED]
+
+
+class Repair:
+    """The search for the one edit of a layer's backward.
+
+    Args:
+        call: a call of the layer at which it is wrong.
+        passes: gradcheck's verdict on a changed layer.
+
+    Raises:
+        Refused: forward cannot be traced, or the source of backward is not known.
+    """
+
+    def __init__(self, call: Call, passes: Passes) -> None:
+        self.call = call.at(call.in_dtype("float64"))
+        self.layer, self.passes = call.subject, passes
+        self.trace = self.call.trace()
+        self.point = Point.of(self.call, self.trace)
+        self.backward = inspect.unwrap(self.layer.backward)
+        if inspect.ismethod(self.backward):
+            raise Refused("backward is a classmethod")
+        code = self.backward.__code__
+        file = source_of_file(code.co_filename)
+        self.source, tree = part_of_file(file, code.co_firstlineno)
+        function = tree.body[0]
+        if not isinstance(function, ast.FunctionDef) or function.name != code.co_name:
+            raise Refused("the source of backward is not known")
+        function.decorator_list = []
+        self.tree, self.function = tree, function
+        closure = inspect.getclosurevars(self.backward).nonlocals
+        self.scope = {**self.backward.__globals__, **closure}
+        self.program = Program(function, self.scope)
+        self.require_same_code()
+        self.is_straight = self.program.is_straight
+        if self.is_straight:
+            self.program.start(self.point.arguments())
+
+    def require_same_code(self) -> None:
+        """Raise Refused: the text of the file is not what runs."""
+        own, read = self.backward.__code__, self.compiled().__code__
+        is_same = own.co_varnames == read.co_varnames
+        if not own.co_freevars:  # these are read by other instructions
+            is_same = is_same and own.co_code == read.co_code
+        if not is_same:
+            raise Refused("the source of backward is not what runs")
+
+    def fix(self, most: int = MOST_EDITS) -> Fix | None:
+        """The edit, or None: no edit makes the backward right, or it is right."""
+        agreement = self.point.agreement(self.layer.backward)
+        if all(agreement):
+            return None
+        useless = self.right_expressions(agreement)
+        found = islice(edits(self.function, self.words, useless), most)
+        for edit in chain(found, self.whole_expressions(agreement)):
+            expression = parsed(edit.text)
+            if expression is None or not self.is_right_here(edit, expression):
+                continue
+            fix = self.tried(edit, expression)
+            if fix is not None:
+                return fix
+        return None
+
+    def is_right_here(self, edit: Edit, expression: ast.expr) -> bool:
+        """Whether an edit makes the backward right at the first point."""
+        with edited(edit, expression), unrecorded():
+            try:
+                if self.is_straight:
+                    number = self.statements[edit.place.expression]
+                    return all(self.point.agreement_of(self.program.returned(number)))
+                return self.point.is_right(self.compiled())
+            except Exception:
+                return False
+
+    @cached_property
+    def statements(self) -> dict[ast.AST, int]:
+        """The statement of each expression, by its number."""
+        return {
+            node: number
+            for number, statement in enumerate(self.function.body)
+            for node in ast.walk(statement)
+        }
+
+    def tried(self, edit: Edit, expression: ast.expr) -> Fix | None:
+        """The fix that an edit is, if it is right everywhere."""
+        with edited(edit, expression):
+            backward = self.compiled()
+            if not self.is_right_elsewhere(backward):
+                return None
+            changed = type(self.layer.__name__, (self.layer,), {"backward": staticmethod(backward)})
+            if not self.passes(changed, self.call):
+                return None
+            wanted = ast.dump(self.function)
+        return written_fix(self.source, edit, expression, wanted)
+
+    def compiled(self) -> Callable[..., Any]:
+        """The backward as it is changed now."""
+        scope = dict(self.scope)
+        exec(compile(self.tree, "<edited backward>", "exec"), scope)
+        return scope[self.function.name]  # type: ignore[no-any-return]
+
+    # ----------------------------------------------------------------- where it has to be right
+    @cached_property
+    def other_points(self) -> list[Point]:
+        """Points with other values, sizes and options.
+
+        Raises:
+            Refused: forward runs at no other sizes.
+        """
+        calls = enumerate(self.other_calls(), 1)
+        return [Point.of(call, call.trace(seed, simplifies=False)) for seed, call in calls]
+
+    def other_calls(self) -> Iterator[Call]:
+        """Calls with other values, sizes and options."""
+        call, random = self.call, np.random.default_rng(1)
+        for _ in range(OTHER_VALUES):
+            moved = [
+                resized(value, array_of(value).shape, random) if is_floating(value) else value
+                for value in call.args
+            ]
+            if outputs_at(call.subject, moved, call.kwargs) is not None:
+                yield call.at(moved)
+        others = list(islice(call.others(seed=2), OTHER_SIZES))
+        if not others:
+            raise Refused("forward runs at no other sizes")
+        yield from others
+        for position, value in enumerate(call.args):
+            for option in other_options(value)[:1]:
+                changed = [*call.args[:position], option, *call.args[position + 1 :]]
+                if outputs_at(call.subject, changed, call.kwargs) is not None:
+                    yield call.at(changed)
+
+    def is_right_elsewhere(self, backward: Callable[..., Any]) -> bool:
+        """Whether a backward is right at the other points."""
+        return all(point.is_right(backward) for point in self.other_points)
+
+    # ----------------------------------------------------------------- what edits are made of
+    @cached_property
+    def words(self) -> Words:
+        """The names that backward has, and the parts of a right one in these names."""
+        stored = [
+            node.id
+            for node in ast.walk(self.function)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        ]
+        cotangents = [argument.arg for argument in self.function.args.args[1:]]
+        on_context = [f"ctx.{name}" for name in self.trace.attributes]
+        names = list(dict.fromkeys([*stored, *cotangents, *on_context]))
+        return Words(names, self.right_parts())
+
+    def saved_names(self) -> dict[Node, str]:
+        """The names by which backward reads what was saved."""
+        names = reads_saved_in(self.function)
+        values = [value.traced for value in self.trace.saved if isinstance(value, Traced)]
+        if len(names) != len(self.trace.saved) or len(values) != len(names):
+            return {}
+        return dict(zip(values, names, strict=True))
+
+    def printer(self) -> Printer:
+        """A printer of a right backward in the names of the user's."""
+        return Printer(Names(self.trace, self.saved_names()))
+
+    def right_parts(self) -> list[str]:
+        """The expressions of a right backward, the shortest first."""
+        texts: set[str] = set()
+        for node in self.trace.nodes:
+            if node.flows and node.operation != "cotangent":
+                with suppress(Refused):
+                    texts |= subexpressions(expression_alone(self.printer(), node))
+        return sorted(texts, key=lambda text: (len(text), text))
+
+    def right_expressions(self, agreement: Sequence[bool]) -> list[ast.expr]:
+        """The expressions that backward returns for gradients that are right."""
+        returned = self.returned()
+        if len(returned) != len(agreement):
+            return []
+        return [e for e, is_right in zip(returned, agreement, strict=True) if is_right]
+
+    def returned(self) -> list[ast.expr]:
+        """The expressions that backward returns, if it returns at one place."""
+        returns = returns_of(self.function)
+        if len(returns) != 1 or returns[0].value is None:
+            return []
+        value = returns[0].value
+        return list(value.elts) if isinstance(value, ast.Tuple) else [value]
+
+    def whole_expressions(self, agreement: Sequence[bool]) -> Iterator[Edit]:
+        """The edit that writes out the one gradient that is wrong."""
+        returned = self.returned()
+        wrong = [number for number, is_right in enumerate(agreement) if not is_right]
+        if len(wrong) != 1 or len(returned) != len(agreement):
+            return
+        node = list(self.trace.gradients.values())[wrong[0]]
+        for place in places(self.function, ()):
+            if place.expression is returned[wrong[0]] and node is not None:
+                with suppress(Refused):
+                    yield Edit(4, place, expression_alone(self.printer(), node))
+
+
+@contextmanager
+def edited(edit: Edit, expression: ast.expr) -> Iterator[None]:
+    """A block in which an edit is made."""
+    old = edit.place.expression
+    for node in ast.walk(expression):
+        if isinstance(node, (ast.expr, ast.keyword)):
+            ast.copy_location(node, old)
+    edit.place.put(expression)
+    try:
+        yield
+    finally:
+        edit.place.put(old)
+
+
+def is_floating(value: Any) -> bool:
+    """Whether an argument is of floats."""
+    return is_array(value) and array_of(value).dtype.kind == "f"
+
+
+def parsed(text: str) -> ast.expr | None:
+    """The tree of an expression; None if it is none."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+
+
+def expression_alone(printer: Printer, node: Node) -> str:
+    """A value as one expression. Raises Refused: it needs statements before it."""
+    text = printer.expression(node).text
+    if printer.lines:
+        raise Refused("it needs several lines")
+    return text
+
+
+def subexpressions(text: str) -> set[str]:
+    """An expression and the operations in it."""
+    kinds = ast.BinOp, ast.Call, ast.UnaryOp
+    return {ast.unparse(node) for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)}
+
+
+# --------------------------------------------------------------------------- the edit as text
+def written_fix(source: SourceText, edit: Edit, expression: ast.expr, wanted: str) -> Fix | None:
+    """The fix that an edit is, in the text of the file, with no more parentheses than needed."""
+    old = edit.place.expression
+    start, end = source.span(old)
+    text = ast.unparse(expression)
+    spans = [(start, end)]
+    if source.text[start - 1] == "(" and source.text[end : end + 1] == ")":
+        spans.insert(0, (start - 1, end + 1))  # parentheses that are not needed any more
+    for start, end in spans:
+        for new in (text, f"({text})"):
+            changed = source.changed([Change(start, end, new)])
+            if dump_of(changed) == wanted:
+                return fix_of(source, start, end, new, changed)
+    return None
+
+
+def dump_of(text: str) -> str:
+    """The tree of the text of a function, without its decorators, as text."""
+    try:
+        tree = ast.parse(dedent(text))
+    except SyntaxError:
+        return ""
+    function: Any = tree.body[0]
+    function.decorator_list = []
+    return ast.dump(function)
+
+
+def fix_of(source: SourceText, start: int, end: int, new: str, changed: str) -> Fix:
+    """The change of some characters of a part of a file."""
+    line, column = place_of(source.text, start)
+    end_line, end_column = place_of(source.text, end)
+    begin = changed.rfind("\n", 0, start) + 1
+    finish = changed.find("\n", start + len(new))
+    shown = " ".join(changed[begin : finish if finish >= 0 else None].split())
+    return Fix(
+        path=source.path,
+        line=source.first_line + line,
+        column=column,
+        end_line=source.first_line + end_line,
+        end_column=end_column,
+        replacement=new,
+        source_line=shown,
+    )
+
+
+def place_of(text: str, offset: int) -> tuple[int, int]:
+    """The line and the column of a place in a text, both from 0."""
+    before = text[:offset]
+    return before.count("\n"), offset - (before.rfind("\n") + 1)

@@ -1,0 +1,235 @@
+"""Source text: where a function is in its file, and changes of it that leave the rest alone."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import linecache
+import re
+import textwrap
+import tokenize
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from gradcheck.deriving.graph import Refused
+from gradcheck.result import Fix
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+@dataclass(frozen=True)
+class Change:
+    """New text in place of some characters of a file."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """The text of a file, or of a part of it that begins at a line.
+
+    Its lines end as in the file.
+    """
+
+    path: str
+    text: str
+    first_line: int = 1
+    encoding: str = ""
+    """That of the file; empty for code that is in no file."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines, with their ends."""
+        lines: list[str] = re.findall(r"[^\n]*\n|[^\n]+$", self.text)
+        return lines
+
+    @property
+    def newline(self) -> str:
+        """What ends a line."""
+        return "\r\n" if "\r\n" in self.text else "\n"
+
+    def offset(self, line: int, column: int) -> int:
+        """The place of a position that `ast` gives: a line of the file, and bytes of that line."""
+        lines = self.lines
+        number = line - self.first_line
+        before = sum(map(len, lines[:number]))
+        return before + len(lines[number].encode()[:column].decode())
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Where a node begins and ends."""
+        end = self.offset(node.end_lineno or 0, node.end_col_offset or 0)
+        return self.offset(node.lineno, node.col_offset), end
+
+    def segment(self, node: ast.expr | ast.stmt) -> str:
+        """The text of a node."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def indent(self, node: ast.stmt) -> str:
+        """The white space before the line of a node."""
+        line = self.lines[node.lineno - self.first_line]
+        return line[: len(line) - len(line.lstrip())]
+
+    def changed(self, changes: Iterable[Change]) -> str:
+        """The text with some changes, which do not overlap."""
+        text = self.text
+        for change in sorted(changes, key=lambda change: -change.start):
+            new = change.text.replace("\n", self.newline)
+            text = text[: change.start] + new + text[change.end :]
+        return text
+
+    def with_fix(self, fix: Fix) -> str:
+        """The text with the edit of a backward."""
+        before = [0, *accumulate(map(len, self.lines))]
+        start = before[fix.line - self.first_line] + fix.column
+        end = before[fix.end_line - self.first_line] + fix.end_column
+        return self.changed([Change(start, end, fix.replacement)])
+
+    def write(self, changed: str) -> None:
+        """Write a changed text into the file; what was not changed stays byte for byte."""
+        with open(self.path, "w", encoding=self.encoding, newline="") as file:
+            file.write(changed)
+
+    def diff(self, changed: str) -> str:
+        """The changes as a unified diff."""
+        before, after = (text.splitlines() for text in (self.text, changed))
+        lines = difflib.unified_diff(before, after, self.path, self.path, lineterm="", n=2)
+        return "\n".join(lines)
+
+
+def source_of_file(path: str) -> SourceText:
+    """The text of a file, or of code that was entered.
+
+    Raises:
+        Refused: it cannot be read.
+    """
+    if Path(path).is_file():
+        with tokenize.open(path) as file:
+            encoding = file.encoding
+        with open(path, encoding=encoding, newline="") as file:
+            return SourceText(path, file.read(), encoding=encoding)
+    text = "".join(linecache.getlines(path))
+    if not text:
+        raise Refused("the source of forward is not known")
+    return SourceText(path, text)
+
+
+def source_of_function(function: Any) -> tuple[SourceText, ast.Module]:
+    """The source around a function, and its tree: that of its file, or, in a file that is not
+    Python's, that of the function alone.
+
+    Raises:
+        Refused: it is not known.
+    """
+    code = function.__code__
+    source = source_of_file(code.co_filename)
+    try:
+        return source, ast.parse(source.text)
+    except SyntaxError:
+        return part_of_file(source, code.co_firstlineno)
+
+
+def part_of_file(source: SourceText, line: int) -> tuple[SourceText, ast.Module]:
+    """The block of a file that begins at a line, indented as it is, and its tree."""
+    lines = source.lines[line - 1 :]
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    end = 1
+    is_in_head = not lines[0].lstrip().startswith("@")
+    for number, text in enumerate(lines[1:], 1):
+        is_outside = text.strip() and len(text) - len(text.lstrip()) <= indent
+        if is_outside and is_in_head:
+            break
+        is_in_head = is_in_head or text.lstrip().startswith("def ")
+        if text.strip():
+            end = number + 1
+    part = SourceText(source.path, "".join(lines[:end]), line)
+    try:
+        tree = ast.parse(textwrap.dedent(part.text))
+    except SyntaxError:
+        raise Refused("the source of the function is not known") from None
+    return part, shifted(tree, line - 1, len(lines[0]) - len(lines[0].lstrip()))
+
+
+def shifted(tree: ast.Module, lines: int, columns: int) -> ast.Module:
+    """A tree with its places moved down and to the right."""
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            node.lineno += lines
+            node.end_lineno += lines  # type: ignore[attr-defined]
+            node.col_offset += columns  # type: ignore[attr-defined]
+            node.end_col_offset += columns  # type: ignore[attr-defined]
+    return tree
+
+
+def function_in(tree: ast.Module, function: Any) -> Function | ast.Lambda:
+    """The definition of a function in the tree of its file.
+
+    Raises:
+        Refused: it is not there.
+    """
+    code = function.__code__
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if node.name == code.co_name and first == code.co_firstlineno:
+                return node
+        is_same_line = getattr(node, "lineno", 0) == code.co_firstlineno
+        if isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and is_same_line:
+            return node
+    raise Refused("the source of forward is not known")
+
+
+def class_around(tree: ast.Module, function: Function) -> ast.ClassDef:
+    """The class that a method is of.
+
+    Raises:
+        Refused: there is none.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and function in node.body:
+            return node
+    raise Refused("forward is not written in a class")
+
+
+def body_of(function: Function) -> Sequence[ast.stmt]:
+    """The statements of a function without its docstring."""
+    return function.body[1:] if ast.get_docstring(function, clean=False) else function.body
+
+
+def returns_of(function: Function) -> list[ast.Return]:
+    """The returns of a function, without those of functions in it."""
+    found: list[ast.Return] = []
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, ast.Return):
+            found.append(node)
+        if not isinstance(node, SCOPES):
+            waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def is_call_of(statement: ast.AST, method: str) -> bool:
+    """Whether a statement is the call of a method, and nothing else."""
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    function = statement.value.func
+    return isinstance(function, ast.Attribute) and function.attr == method
+
+
+def reads_saved_in(function: Function) -> list[str]:
+    """The names by which a function reads what was saved, if it does so at one place."""
+    for node in ast.walk(function):
+        is_call = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if not is_call or not ast.unparse(node).rstrip("()").endswith(".saved_tensor"):
+            continue
+        target = node.targets[0]  # type: ignore[attr-defined]
+        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+        return [ast.unparse(name) for name in names]
+    return []

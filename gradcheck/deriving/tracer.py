@@ -1,0 +1,213 @@
+"""Tracing with values: each call of an operation becomes a node, with a real array beside it.
+
+Real arrays make shapes, dtypes and promotion what they are in any run, and show which gradients
+cancel. The tracer is a recorder as static mode has one, so nothing is intercepted by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gradcheck.deriving.graph import Node, Refused, Traced, nodes_in
+from gradcheck.deriving.numbers import plain_number, source_of
+from gradcheck.deriving.simplify import simplified
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tape.op import compute, unwrap
+from pylayer.tape.symbol import recording
+from pylayer.tensor.array import XP, as_array
+from pylayer.tensor.nested import mapped
+from pylayer.tensor.tensor import Tensor
+from pylayer.watch import exchange
+
+COPIES = ("assign", "to_tensor")
+"""Functions that give a Tensor unchanged, where it is one of the trace."""
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """A block in which operations compute, as without a trace."""
+    token = recording.set(None)
+    try:
+        yield
+    finally:
+        recording.reset(token)
+
+
+class Tracer:
+    """What records the calls of operations on the Tensors of a trace."""
+
+    def __init__(self, is_layer: bool, simplifies: bool = True) -> None:
+        self.is_layer = is_layer
+        """Whether a PyLayer's forward is traced, in which nothing stops a gradient."""
+        self.simplifies = simplifies
+        """Whether operations are simplified, which costs half of a trace."""
+        self.nodes: list[Node] = []
+        self.known: dict[Any, tuple[list[Node], type | None]] = {}
+        """The outputs of a call by its operation and arguments: equal calls are one. The type is
+        the container of several outputs."""
+        self.constants: dict[int, Node] = {}
+        self.in_backward = False
+        self.named: set[Node] = set()
+        """The values to which forward gives names."""
+
+    # ----------------------------------------------------------------- what the engine calls
+    def operation(self, op: Any, arguments: Sequence[Any]) -> Any:
+        """The result of an operation: a known one, a simpler one, or a new one."""
+        if not self.in_backward and not grad_mode.get():
+            self.refuse_stopped()
+        given = mapped(list(arguments), self.canonical)
+        plain = mapped(given, plain_number)
+        _, values, kind = op.checked(list(plain))
+        # Promotion may put other Tensors in; numbers keep their sources.
+        values = [
+            argument if value is number else mapped(value, self.canonical)
+            for argument, number, value in zip(given, plain, values, strict=True)
+        ]
+        if self.simplifies:
+            simpler = simplified(op.name, values, self)
+            if simpler is not None:
+                return simpler
+        key = (op.name, key_of(values))
+        if key not in self.known:
+            self.known[key] = self.computed(op, values, kind)
+        nodes, container = self.known[key]
+        if container is None:
+            return nodes[0].tensor if self.in_backward else Traced(nodes[0])
+        return container(Traced(node) for node in nodes)
+
+    def computed(
+        self, op: Any, values: Sequence[Any], kind: type
+    ) -> tuple[list[Node], type | None]:
+        """The nodes of a new call, and the container of several outputs."""
+        with untraced():
+            raw = [unwrap(mapped(value, without_trace)) for value in values]
+            out = compute(op, op.kernels[kind], raw)
+        is_several = isinstance(out, (list, tuple))
+        arrays = [as_array(array, kind) for array in (out if is_several else [out])]
+        read = nodes_in(values)
+        nodes = [
+            self.added(
+                Node(
+                    op.name,
+                    tuple(values),
+                    array,
+                    call=op,
+                    output=number if is_several else None,
+                    in_backward=self.in_backward,
+                    needs_gradient=op.differentiable
+                    and array.dtype.kind in "fc"
+                    and any(node.needs_gradient for node in read),
+                    depends_on_input=any(node.depends_on_input for node in read),
+                    flows=any(node.flows for node in read),
+                )
+            )
+            for number, array in enumerate(arrays)
+        ]
+        if is_several:
+            for node in nodes:
+                node.siblings = nodes
+        return nodes, type(out) if is_several else None
+
+    def call(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        repeatable: bool = True,
+    ) -> Any:
+        """The Tensor that a function makes, through which no gradient flows."""
+        name = function.__name__
+        if not repeatable:
+            raise Refused(f"{name} draws random numbers: each call draws others")
+        arguments = tuple(mapped(list(args), self.canonical))
+        keywords = {key: mapped(value, self.canonical) for key, value in kwargs.items()}
+        if name in COPIES and arguments:
+            session = exchange.get()
+            if session is not None:
+                arguments = (session.from_numpy_hook(arguments[0], True), *arguments[1:])
+            if isinstance(arguments[0], Traced):
+                return Traced(arguments[0].traced)
+        key = (name, key_of((arguments, sorted(keywords.items()))))
+        if key not in self.known:
+            with untraced():
+                plain = mapped(mapped([*arguments], without_trace), plain_number)
+                plain_keywords = mapped(mapped(keywords, without_trace), plain_number)
+                made = function(*plain, **plain_keywords)
+            node = Node(name, arguments, made.array, call=function, keywords=keywords)
+            node.in_backward = self.in_backward
+            node.depends_on_input = False  # its values depend on sizes alone
+            self.known[key] = [self.added(node)], None
+        return Traced(self.known[key][0][0])
+
+    def detached(self, value: Any) -> Any:
+        """A value without its gradient: in a PyLayer's forward, the value."""
+        self.refuse_stopped()
+        return value
+
+    def refuse_stopped(self) -> None:
+        """Raise Refused: a function stops a gradient, so what it has is not a derivative."""
+        if not self.is_layer:
+            raise Refused("it stops a gradient, by detach or no_grad")
+
+    def replaced(self, old: Any, new: Any) -> Any:
+        """Have a Tensor stand for the result of an operation in place."""
+        old.__dict__["traced"], old.array = new.traced, new.array
+        return old
+
+    # ----------------------------------------------------------------- nodes
+    def added(self, node: Node) -> Node:
+        """A node, listed."""
+        self.nodes.append(node)
+        return node
+
+    def canonical(self, value: Any) -> Any:
+        """The one Tensor of a value of the trace; a Tensor from elsewhere is a constant of it."""
+        if isinstance(value, Traced):
+            return value.traced.tensor
+        if not isinstance(value, Tensor):
+            return value
+        if id(value) not in self.constants:
+            node = Node("constant", (), value.array, call=value)
+            self.constants[id(value)] = self.added(node)
+        return self.constants[id(value)].tensor
+
+
+def without_trace(value: Any) -> Any:
+    """A Tensor of the trace as any Tensor; anything else unchanged."""
+    return Tensor(value.traced.array) if isinstance(value, Traced) else value
+
+
+def key_of(value: Any) -> Any:
+    """A key that equal arguments of a call share. A number's source is part of it."""
+    if isinstance(value, Traced):
+        return "node", id(value.traced)
+    if isinstance(value, (list, tuple)):
+        return (type(value).__name__, *map(key_of, value))
+    if isinstance(value, slice):
+        return "slice", key_of((value.start, value.stop, value.step))
+    if isinstance(value, (float, np.floating)):
+        return "float", repr(plain_number(value)), source_key(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "int", plain_number(value), source_key(value)
+    if type(value) in XP:
+        return "array", id(value)
+    try:
+        hash(value)
+    except TypeError:
+        return "object", id(value)
+    return type(value).__name__, value
+
+
+def source_key(value: Any) -> Any:
+    """A key of the source of a number."""
+    source = source_of(value)
+    if source is None:
+        return None
+    operands = getattr(source, "operands", None)
+    if operands is not None:
+        return source.operator, *map(key_of, operands)  # type: ignore[union-attr]
+    return source

@@ -1,0 +1,302 @@
+"""The class of a derived backward: the user's text of forward, changed only in what it saves."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import ModuleType, NoneType
+from typing import Any
+
+from gradcheck.deriving.forms import INFIX
+from gradcheck.deriving.graph import Node, Refused
+from gradcheck.deriving.printing import FORMS, Names, Printer
+from gradcheck.deriving.source import (
+    Change,
+    Function,
+    SourceText,
+    body_of,
+    class_around,
+    function_in,
+    is_call_of,
+    returns_of,
+    source_of_function,
+)
+from gradcheck.deriving.trace import Trace
+
+assert INFIX.keys() <= FORMS.keys()  # the forms of operations are in the table
+INDENT = "    "
+
+
+@dataclass
+class Backward:
+    """A printed backward."""
+
+    lines: list[str]
+    """The statements, the return last, without indent."""
+    cotangents: list[str]
+    saved: list[str]
+    """The variables of forward that are saved, in order."""
+    attributes: dict[str, str]
+    """What forward sets on ctx."""
+    result: str
+    """The name that forward gives to what it returns; empty if it needs none."""
+    guards: dict[str, Any] = field(default_factory=dict)
+    """The arguments of forward, and the values for which alone the backward is right."""
+
+
+def print_backward(trace: Trace, inputs_only: bool = False) -> Backward:
+    """Print the gradients of a trace as the body of a backward.
+
+    Args:
+        inputs_only: whether it reads no value of forward but the inputs.
+
+    Raises:
+        Refused: something cannot be written.
+    """
+    names = Names(trace, inputs_only=inputs_only)
+    first = Printer(names)
+    first.gradients()
+    printer = Printer(names, first.saved)  # the shapes of what is saved need no attribute
+    parts = printer.gradients()
+    order = {node: number for number, node in enumerate(trace.nodes)}
+    saved = [printer.saved[node] for node in sorted(printer.saved, key=order.__getitem__)]
+    saved = users_order(saved, trace, printer.saved)
+    lines = [f"return {', '.join(parts)}"]
+    lines[:0] = printer.lines
+    if saved:
+        comma = "," if len(saved) == 1 else ""
+        lines.insert(0, f"{', '.join(saved)}{comma} = ctx.saved_tensor()")
+    text = "\n".join(lines)
+    is_read = {name for name in printer.attributes if re.search(rf"\bctx\.{name}\b", text)}
+    return Backward(
+        lines,
+        [f"_d{k}" if node is None else node.name for k, node in enumerate(trace.cotangents)],
+        saved,
+        {name: text for name, text in printer.attributes.items() if name in is_read},
+        names.result if names.result in saved else "",
+    )
+
+
+def users_order(saved: list[str], trace: Trace, names: dict[Node, str]) -> list[str]:
+    """The saved variables in the order in which forward saves them already, if it does."""
+    nodes = [getattr(value, "traced", None) for value in trace.saved]
+    order = [names[node] for node in nodes if node in names]
+    return order if len(order) == len(nodes) == len(saved) else saved
+
+
+@dataclass
+class Written:
+    """A class with its derived backward, in the text of the user's file."""
+
+    source: SourceText
+    changed: str
+    """The whole text with the derived backward."""
+    code: str
+    """The class alone."""
+
+
+def write_layer(trace: Trace, layer: Any, backward: Backward) -> Written:
+    """Write a derived backward into the class of a layer.
+
+    Raises:
+        Refused: its source is not known, or is of a form that cannot be changed.
+    """
+    source, tree = source_of_function(trace.function)
+    forward = function_in(tree, trace.function)
+    if not isinstance(forward, ast.FunctionDef):
+        raise Refused("forward is not a plain function")
+    owner = class_around(tree, forward)
+    old = [node for node in owner.body if getattr(node, "name", "") == "backward"]
+    changes = forward_changes(source, forward, trace, backward)
+    if old and isinstance(old[0], ast.FunctionDef):
+        changes.append(body_change(source, old[0], backward))
+    else:
+        changes.append(new_method(source, owner, forward, backward))
+    start, end = source.span(owner)
+    start -= len(source.indent(owner))
+    changed = source.changed(changes)
+    end += len(changed) - len(source.text)
+    code = textwrap.dedent(changed[start:end].replace("\r\n", "\n"))
+    return Written(source, changed, code.rstrip() + "\n")
+
+
+def forward_changes(
+    source: SourceText, forward: ast.FunctionDef, trace: Trace, backward: Backward
+) -> list[Change]:
+    """The changes of a forward: what it saves, and a name for what it returns."""
+    returns = returns_of(forward)
+    if len(returns) != 1 or returns[0].value is None:
+        raise Refused("forward has several returns")
+    final, result = returns[0], returns[0].value
+    saves = [node for node in ast.walk(forward) if is_call_of(node, "save_for_backward")]
+    context = forward.args.args[0].arg
+    value = source.segment(result)
+    statements = [f"{backward.result} = {value}"] if backward.result else []
+    changes = []
+    if saved_names(saves, source) != backward.saved:
+        changes += [without_statement(source, node) for node in saves]
+        if backward.saved:
+            statements.append(f"{context}.save_for_backward({', '.join(backward.saved)})")
+    known = {ast.unparse(node) for node in ast.walk(forward) if isinstance(node, ast.Attribute)}
+    for name, text in backward.attributes.items():
+        if f"{context}.{name}" not in known:
+            statements.append(f"{context}.{name} = {text}")
+    if statements:
+        statements.append(f"return {backward.result or value}")
+        changes.append(Change(*source.span(final), joined(source, final, statements)))
+    inputs = [name for name in backward.saved if is_original(name, trace)]
+    first = [f"{name} = {name.removesuffix('_in')}" for name in inputs]
+    first[:0] = [guard(name, value) for name, value in backward.guards.items()]
+    if first:
+        begin = body_of(forward)[0]
+        at = source.span(begin)[0]
+        changes.append(Change(at, at, joined(source, begin, [*first, ""])))
+    return changes
+
+
+def guard(name: str, value: Any) -> str:
+    """The statement that stops a call for which the backward is not right."""
+    test = f"{name} is {value!r}" if isinstance(value, (bool, NoneType)) else f"{name} == {value!r}"
+    return f'assert {test}, "backward is for {name}={value!r} alone"'
+
+
+def is_original(name: str, trace: Trace) -> bool:
+    """Whether a name is of the value that an argument had before forward changed it."""
+    is_argument = name.removesuffix("_in") in trace.arguments
+    return name.endswith("_in") and name not in trace.locals and is_argument
+
+
+def saved_names(saves: Sequence[Any], source: SourceText) -> list[str]:
+    """What forward saves already, if it does so once."""
+    if len(saves) != 1:
+        return []
+    return [source.segment(argument) for argument in saves[0].value.args]
+
+
+def joined(source: SourceText, statement: ast.stmt, statements: Sequence[str]) -> str:
+    """Statements in place of one: on lines of their own, unless it shares its line."""
+    line = source.lines[statement.lineno - source.first_line]
+    before = line.encode()[: statement.col_offset].decode()
+    return (f"\n{before}" if not before.strip() else "; ").join(statements)
+
+
+def without_statement(source: SourceText, statement: Any) -> Change:
+    """The change that leaves out a statement, with its line if it is alone there."""
+    start, end = source.span(statement)
+    line_start = source.offset(statement.lineno, 0)
+    rest = re.match(r"[ \t]*(;[ \t]*|\r?\n|$)", source.text[end:])
+    if rest is None:
+        raise Refused("a comment follows the call of save_for_backward")
+    is_alone = not source.text[line_start:start].strip() and "\n" in rest[0]
+    return Change(line_start if is_alone else start, end + len(rest[0]), "")
+
+
+def body_change(source: SourceText, old: ast.FunctionDef, backward: Backward) -> Change:
+    """The change that puts a new body into a backward that is there."""
+    names = [argument.arg for argument in old.args.args]
+    body = body_of(old)
+    if names[1:] != backward.cotangents or old.args.vararg or not body:
+        start, end = source.span(old)
+        indent = source.indent(old)
+        lines = in_function(backward, "ctx", indent)
+        return Change(start, end, "\n".join(lines).lstrip())
+    start, end = source.span(body[0])[0], source.span(body[-1])[1]
+    is_own_line = body[0].lineno > old.lineno
+    indent = source.indent(body[0]) if is_own_line else source.indent(old) + INDENT
+    lines = [line.replace("ctx.", f"{names[0]}.") for line in backward.lines]
+    text = f"\n{indent}".join(lines)
+    return Change(start, end, text if is_own_line else f"\n{indent}{text}")
+
+
+def new_method(
+    source: SourceText, owner: ast.ClassDef, forward: ast.FunctionDef, backward: Backward
+) -> Change:
+    """The change that adds a backward to a class."""
+    at = source.span(owner)[1]
+    indent = source.indent(forward)
+    lines = [f"{indent}@staticmethod", *in_function(backward, "ctx", indent)]
+    return Change(at, at, "\n\n" + "\n".join(lines))
+
+
+def in_function(backward: Backward, context: str, indent: str) -> list[str]:
+    """The lines of a whole backward."""
+    step = "\t" if indent.startswith("\t") else INDENT
+    head = f"{indent}def backward({', '.join([context, *backward.cotangents])}):"
+    return [head, *(f"{indent}{step}{line}" for line in backward.lines)]
+
+
+# --------------------------------------------------------------------------- functions
+def write_function(trace: Trace, name: str, backward: Backward) -> Written:
+    """Write the class of a function with its derived backward.
+
+    Raises:
+        Refused: its source is not known, or is of a form that cannot be changed.
+    """
+    source, tree = source_of_function(trace.function)
+    skeleton = class_of_function(source, function_in(tree, trace.function), name)
+    inner = ast.parse(skeleton.text).body[0]
+    assert isinstance(inner, ast.ClassDef)
+    forward = inner.body[0]
+    assert isinstance(forward, ast.FunctionDef)
+    changes = forward_changes(skeleton, forward, trace, backward)
+    changes.append(new_method(skeleton, inner, forward, backward))
+    code = skeleton.changed(changes).rstrip() + "\n"
+    return Written(source, f"{source.text.rstrip()}\n\n\n{code}", code)
+
+
+def class_of_function(source: SourceText, function: Function | ast.Lambda, name: str) -> SourceText:
+    """A class whose forward has the text of a function."""
+    signature = ast.unparse(function.args)
+    head = [
+        f"class {name}(PyLayer):",
+        f"{INDENT}@staticmethod",
+        f"{INDENT}def forward(ctx{', ' if signature else ''}{signature}):",
+    ]
+    if isinstance(function, ast.Lambda):
+        lines = [f"return {source.segment(function.body)}"]
+    else:
+        start = source.offset(function.body[0].lineno, 0)
+        is_own_line = function.body[0].lineno > function.lineno
+        begin = start if is_own_line else source.span(function.body[0])[0]
+        text = source.text[begin : source.span(function.body[-1])[1]]
+        lines = textwrap.dedent(text.replace("\r\n", "\n")).splitlines()
+    body = textwrap.indent("\n".join(lines), INDENT * 2)
+    return SourceText(source.path, "\n".join([*head, body]) + "\n")
+
+
+# --------------------------------------------------------------------------- a module of its own
+def imports_for(code: str, function: Any) -> str:
+    """The imports that a class needs to stand in a module of its own.
+
+    What its code takes from the module of the function is imported from there.
+    """
+    scope, module = function.__globals__, function.__globals__.get("__name__", "")
+    lines = {"import paddle": None, "from paddle.autograd import PyLayer": None}
+    names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    if "math" in names:
+        lines["import math"] = None
+    for name in sorted(names & scope.keys() - {"paddle", "PyLayer", "math"}):
+        lines[import_of(name, scope[name], module)] = None
+    return "\n".join(sorted(filter(None, lines), key=import_order)) + "\n"
+
+
+def import_order(line: str) -> tuple[bool, bool, str]:
+    """Whole modules first, then names of modules, then short names."""
+    return not re.match(r"(import|from)\b", line), line.startswith("from"), line
+
+
+def import_of(name: str, value: Any, module: str) -> str:
+    """The import of one name."""
+    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+    home = str(home or module).removeprefix("pylayer.")
+    if isinstance(value, ModuleType):
+        if home.startswith("paddle.") or home == "paddle":
+            return f"{name} = {home}"
+        return f"import {home}" if home == name else f"import {home} as {name}"
+    if inspect.isclass(value) and home.partition(".")[0] in ("paddle", "numpy"):
+        return f"from {home} import {name}"
+    return f"from {module} import {name}" if module not in ("", "__main__") else ""
