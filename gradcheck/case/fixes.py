@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcheck.backends.base import package_of
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.layer_calls import LAYER_LIBRARIES, LayerCalls, wrapped_methods
+from gradcheck.case.layer_calls import LayerCalls, wrapped_methods
 from gradcheck.deriving.call import Call
 from gradcheck.deriving.repair import Repair
 from gradcheck.result import Fix
@@ -43,21 +43,20 @@ def fix_of(function: TensorFunction, passes: Passes) -> Fix | None:
 
 def forward_calls(function: TensorFunction) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
     """The layers that a call applies, each with the arguments of its first forward."""
-    base = function.backend.paddle.autograd.PyLayer
     found: dict[Any, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
 
     def watched(owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
         @functools.wraps(forward)
         def call(*args: Any, **kwargs: Any) -> Any:
             layer = calls.latest[0]
-            if layer is not None and package_of(layer) not in LAYER_LIBRARIES:
+            if layer is not None and package_of(layer) not in calls.libraries:
                 found.setdefault(layer, (layer, args[position + 1 :], kwargs))
             return forward(*args, **kwargs)
 
         return call
 
-    calls = LayerCalls(base)
-    wrapping = wrapped_methods(base, {"forward": watched}, only_applied=True)
+    calls = LayerCalls(function.backend)
+    wrapping = wrapped_methods(function.backend, {"forward": watched}, only_applied=True)
     with suppress(Exception), wrapping as calls.wrap, function.backend.observing(calls):
         function.call(function.tensors())
     return list(found.values())
