@@ -29,7 +29,7 @@ from gradcheck.backends.base import (
     Refusal,
     is_differentiable,
 )
-from gradcheck.backends.jax_program import HandWritten, Program, array_of, value_of
+from gradcheck.backends.jax_program import HandWritten, Program, array_of, is_plain, value_of
 from gradcheck.backends.played import Unplayed, is_close
 from gradcheck.backends.recomputation import Recomputation
 from gradcheck.support.foreign import text_of
@@ -47,17 +47,24 @@ WORDS = FrameworkWords(
     takes_none="they are integers or booleans",
     rules="JAX's",
 )
-UNTRACEABLE = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.NonConcreteBooleanIndexError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-)
-"""What JAX raises for code that needs the values of what it traces."""
+Places = tuple[int, ...]
+"""Places of arguments or results."""
 
 
 class FwdDiffersError(Exception):
     """The primal function and its fwd return different values."""
+
+
+class TensorTypes(type):
+    """What is a Tensor to a check: its own, and arrays of JAX's but keys of random numbers."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        is_array = isinstance(value, jax.Array) and is_plain(value)
+        return is_array or isinstance(value, JaxTensor)
+
+
+class AnyTensor(metaclass=TensorTypes):
+    """The class of Tensors."""
 
 
 class NoModule:
@@ -131,22 +138,22 @@ class JaxBackend(Backend):
     packages = ("jax", "jaxlib")
     layer_type = HandWritten
     module_type = NoModule
-    tensor_type = (JaxTensor, jax.Array)
+    tensor_type = AnyTensor
     words = WORDS
 
     def __init__(self) -> None:
         self.observers: list[LayerObserver] = []
         self.functions: dict[Any, PureFunction] = {}
         """Functions for JAX, by what they are made of: JAX knows them by identity."""
-        self.programs: dict[Any, Program | None] = {}
-        """By function, shapes and dtypes; None of one that cannot be traced or played."""
+        self.programs: dict[Any, Program] = {}
+        """By function, shapes and dtypes."""
+        self.not_played: set[Any] = set()
+        """The keys of programs that the engine does not compute, or not as JAX does."""
         self.compiled: dict[Any, Any] = {}
         self.inspected: set[Any] = set()
         """The calls whose results were compared with those of JAX itself, by the same keys."""
         self.differing: dict[Any, str] = {}
         """By the same keys, how the results of a fwd differ from those of its primal."""
-        self.is_faithful = True
-        """Whether the engine gave the results of JAX wherever they were compared."""
 
     # ----------------------------------------------------------------- Tensors
     def names(self) -> dict[str, Any]:
@@ -216,7 +223,7 @@ class JaxBackend(Backend):
         def compute(values: Sequence[Any]) -> list[Any]:
             given = [v if isinstance(v, jax.core.Tracer) else jnp.asarray(v) for v in values]
             leaves = jax.tree.leaves(function(dict(zip(names, given, strict=True))))
-            return [leaf for leaf in leaves if hasattr(leaf, "dtype") or is_number(leaf)]
+            return [leaf for leaf in leaves if is_number(leaf) or is_array(leaf)]
 
         pure = self.function((function, names), compute, is_pull=False)
         call = JaxCall(pure, list(tensors.values()))
@@ -258,8 +265,8 @@ class JaxBackend(Backend):
         self,
         function: PureFunction,
         count: int,
-        positions: tuple[int, ...],
-        places: tuple[int, ...],
+        positions: Places,
+        places: Places,
     ) -> PureFunction:
         """The function of the arguments and cotangents that gives gradients, and then the outputs
         as the user's fwd gives them.
@@ -324,44 +331,43 @@ class JaxBackend(Backend):
         if forward is not None and all(map(is_close, forward[len(positions) :], theirs)):
             self.differing[key] = difference(ours, theirs)
         else:
-            self.is_faithful = False
-            self.programs[key] = None
+            self.not_played.add(key)
 
     # ----------------------------------------------------------------- values
     def evaluate(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
         """What a function returns: while JAX traces it, what JAX makes of it."""
         if is_traced(values):
             return function(*values)
-        with jax.enable_x64(True):
-            if not function.is_pull:
-                played = self.played(function, values)
-                if played is not None:
-                    return played
-            try:
-                return list(map(np.asarray, self.compile(function, values)(*values)))
-            except UNTRACEABLE:
-                return list(map(np.asarray, function(*values)))
+        try:
+            played = None if function.is_pull else self.played(function, values)
+            return self.computed_by_jax(function, values) if played is None else played
+        except Exception as error:
+            leave_out_note(error)
+            raise
 
-    def program(self, function: PureFunction, values: Sequence[Any]) -> Program | None:
-        """The program of a function at these shapes; None if it cannot be traced."""
+    def computed_by_jax(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
+        """The results that JAX computes."""
+        with jax.enable_x64(True):
+            return list(map(np.asarray, self.compile(function, values)(*values)))
+
+    def program(self, function: PureFunction, values: Sequence[Any]) -> Program:
+        """The program of a function at these shapes."""
         key = function, shapes_of(values)
         if key not in self.programs:
-            try:
-                with jax.enable_x64(True):
-                    self.programs[key] = Program(jax.make_jaxpr(function)(*values))
-            except UNTRACEABLE:
-                self.programs[key] = None
+            with jax.enable_x64(True):
+                self.programs[key] = Program(jax.make_jaxpr(function)(*values))
         return self.programs[key]
 
     def played(self, function: PureFunction, values: Sequence[Any]) -> list[Any] | None:
-        """The results on the engine; None if the function cannot be computed there."""
+        """The results on the engine; None if the function is not computed there."""
+        key = function, shapes_of(values)
         program = self.program(function, values)
-        if program is None:
+        if key in self.not_played:
             return None
         try:
             return [np.asarray(array_of(v)) for v in program.run(list(map(value_of, values)))]
         except Unplayed:
-            self.programs[function, shapes_of(values)] = None
+            self.not_played.add(key)
             return None
 
     def compile(self, function: PureFunction, values: Sequence[Any]) -> Any:
@@ -380,12 +386,10 @@ class JaxBackend(Backend):
         finally:
             self.observers.remove(observer)
 
-    def tell_layers(
-        self, call: JaxCall, positions: tuple[int, ...], places: tuple[int, ...]
-    ) -> None:
+    def tell_layers(self, call: JaxCall, positions: Places, places: Places) -> None:
         """Report the functions whose hand-written derivative is about to run."""
         program = self.program(call.function, call.values)
-        for layer in program.pulled_layers(positions, places) if program else ():
+        for layer in program.pulled_layers(positions, places):
             for observer in self.observers:
                 observer.pulled_back(layer)
 
@@ -398,7 +402,8 @@ class JaxBackend(Backend):
         code = getattr(function, "__code__", None)
         if code is None:
             return None
-        return HandWritten(function.__name__, code.co_filename, code.co_firstlineno)
+        layer = HandWritten(function.__name__, code.co_filename, code.co_firstlineno)
+        return layer if layer.is_users else None
 
     def takes_context(self, layer: Any) -> bool:
         return False
@@ -419,7 +424,7 @@ class JaxBackend(Backend):
         original: Computed | None = None,
         takes_gradients: bool = False,
     ) -> Recomputation | None:
-        if not self.is_faithful or None in self.programs.values():
+        if self.not_played:
             return None
         return Recomputation(OnEngine(self, function), (), original or function, takes_gradients)
 
@@ -491,14 +496,26 @@ def difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
             element = f"{place}[{','.join(map(str, index))}]" if index else place
             return (
                 f"fwd returns {fwd[index]:.6g} for {element}, the function itself "
-                f"{np.asarray(primal)[index]:.6g}: with and without gradients it is another function"
+                f"{np.asarray(primal)[index]:.6g}: it is another function with gradients"
             )
     return "fwd returns other values than the function itself"
+
+
+def leave_out_note(error: BaseException) -> None:
+    """Take the note on its own frames, which JAX adds, off an error."""
+    notes = [n for n in getattr(error, "__notes__", ()) if "JAX has removed its internal" not in n]
+    if notes != getattr(error, "__notes__", notes):
+        error.__notes__ = notes
 
 
 def is_traced(values: Sequence[Any]) -> bool:
     """Whether JAX traces one of some values."""
     return any(isinstance(v, jax.core.Tracer) for v in values)
+
+
+def is_array(value: Any) -> bool:
+    """Whether a result is an array of numbers."""
+    return hasattr(value, "dtype") and is_plain(value)
 
 
 def is_number(value: Any) -> bool:

@@ -26,6 +26,7 @@ from pylayer.ops.joining import stack
 from pylayer.ops.shape import cast
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.tensor import Tensor
+from pylayer.watch import current_observer
 
 JAX_FOLDER = f"{Path(jax.__file__).parent}"
 MOST_ITERATIONS = 10_000
@@ -88,6 +89,12 @@ class Equation:
                 frames = users_frames(self.calls[number])
                 break
         return (*frames[:2], None, None)[:2]  # type: ignore[return-value]
+
+    @property
+    def floating_outputs(self) -> Slots:
+        """The outputs that have derivatives."""
+        rows = zip(self.outputs, self.eqn.outvars, strict=True)
+        return [slot for slot, v in rows if jax.numpy.issubdtype(v.aval.dtype, np.inexact)]
 
     # ----------------------------------------------------------------- computing it
     def compute(self, operands: list[Value]) -> list[Value]:
@@ -156,14 +163,31 @@ class Equation:
             results = compute(*map(jax.numpy.asarray, arrays))
         if not all(np.dtype(r.dtype) in BY_NUMPY for r in results if is_plain(r)):
             return [value_of(r) for r in results]
-        pulls = [
-            (x, pull_of(compute, arrays, position))
-            for position, x in enumerate(operands)
-            if isinstance(x, Tensor) and is_differentiable(x.array)
-        ]
+        tensors = {k: x for k, x in enumerate(operands) if isinstance(x, Tensor)}
+        floating = {k: x for k, x in tensors.items() if is_differentiable(x.array)}
         if not all(map(is_plain, results)):
             return [value_of(r) for r in results]
+        if floating and not self.has_derivative:
+            for x in floating.values():
+                current_observer.get().left(x, self.name)
+            return list(map(value_of, results))
+        pulls = [(x, pull_of(compute, arrays, k)) for k, x in floating.items()]
         return list(foreign(self.name, pulls, [np.asarray(r) for r in results]))
+
+    @cached_property
+    def has_derivative(self) -> bool:
+        """Whether JAX differentiates it: not a callback, nor a call of other code."""
+        primitive, params = self.eqn.primitive, self.eqn.params
+
+        def gradients(*given: Any) -> Any:
+            found, back = jax.vjp(lambda *xs: primitive.bind(*xs, **params), *given)
+            return back(found)
+
+        try:
+            jax.eval_shape(gradients, *(v.aval for v in self.eqn.invars))
+        except Exception:  # what JAX raises depends on the primitive
+            return False
+        return True
 
     def in_one_dtype_of_arrays(self, operands: list[Value]) -> list[Value]:
         """The same where some operands are arrays of JAX's."""
@@ -339,13 +363,12 @@ class Program:
         return [layer for layer in dict.fromkeys(found) if layer.is_users]
 
     def pulled_layers(self, sources: Sequence[int], ends: Sequence[int]) -> list[HandWritten]:
-        """Those through which a gradient flows from some outputs to some inputs, by their numbers."""
+        """Those through which a gradient flows from outputs to inputs, given by their numbers."""
         flows = [e for e in self.equations if e.name != "stop_gradient"]
         forward = {self.inputs[k] for k in sources}
         for equation in flows:
             if forward.intersection(equation.inputs):
-                forward.update(s for s, v in zip(equation.outputs, equation.eqn.outvars, strict=True)
-                               if np.dtype(v.aval.dtype).kind in "fcV")  # fmt: skip
+                forward.update(equation.floating_outputs)
         backward = {self.outputs[k] for k in ends}
         for equation in reversed(flows):
             if backward.intersection(equation.outputs):

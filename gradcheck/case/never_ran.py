@@ -11,7 +11,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from gradcheck.backends.base import package_of
-from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
+from gradcheck.case.foreign_frameworks import framework_of, modules_of, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.layer_calls import Way, subclasses
 from gradcheck.case.names_in_code import CLOSED, is_installed, names_in, references_of_function
@@ -235,10 +235,7 @@ class Subject:
         if layer is not None:
             self.add(layer, evaluating).is_read = True
         elif callable(value) and framework_of(value) is not None:
-            if not self.backend.packages or package_of(type(value)) not in self.backend.packages:
-                self.foreign.append(value)
-            elif (wrapped := getattr(value, "__wrapped__", None)) is not None:
-                self.follow(wrapped, evaluating)
+            self.follow_decorated(value, evaluating)
         elif isinstance(value, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
                 self.follow(part, evaluating)
@@ -251,6 +248,14 @@ class Subject:
         elif not inspect.isclass(value):
             call = inspect.getattr_static(type(value), "__call__", None)
             self.follow_code(call, value, evaluating)
+
+    def follow_decorated(self, value: Any, evaluating: bool) -> None:
+        """Follow what a decorator of the framework was put on; note an object of another one."""
+        packages = {module.partition(".")[0] for module in modules_of(value)}
+        if packages.isdisjoint(self.backend.packages):
+            self.foreign.append(value)
+        elif hasattr(value, "__wrapped__"):
+            self.follow(value.__wrapped__, evaluating)
 
     def follow_module(self, module: Any, evaluating: bool) -> None:
         """Follow the forward and attributes of a module, or what a container contains."""
