@@ -19,7 +19,6 @@ import numpy as np
 from gradcheck.case.arguments import WorldOf, backend_of, tensor_function
 from gradcheck.case.broken_contracts import leave_out_own_place
 from gradcheck.case.engine_twin import twin_of
-from gradcheck.case.foreign_frameworks import refuse_layer
 from gradcheck.case.gradient_check import (
     DTYPES,
     Effort,
@@ -375,7 +374,7 @@ def explore(
         TypeError: there are no inputs, one stands where an option belongs, or an option is of the
             wrong type.
     """
-    refuse_layer(layer_or_function)
+    backend_of(layer_or_function, ())  # raises for a framework that has none
     options = {"seconds": seconds, "examples": examples, "seed": seed, "dtypes": dtypes}
     wanted = inputs_from("explore(layer, ", inputs, keywords, options)
     require_seed(seed)

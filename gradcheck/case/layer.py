@@ -38,6 +38,11 @@ def fitting_cotangent(cotangent: Any, shape: Sequence[int]) -> NumpyArray:
     return given
 
 
+def is_of(value: Any, cls: Any) -> bool:
+    """Whether a value is an object or a subclass of a class."""
+    return issubclass(value, cls) if inspect.isclass(value) else isinstance(value, cls)
+
+
 class ScenarioLayer(TensorFunction):
     """A scenario's layer, its inputs and its call, on one backend.
 
@@ -99,9 +104,10 @@ class ScenarioLayer(TensorFunction):
             target = self.imported(layer.ref, self.folder)
             name = layer.ref.rpartition(":")[2].rpartition(".")[2]
             namespace[name] = target = self.counterpart(target) if self.counterpart else target
-            is_applied = hasattr(target, "apply") and not isinstance(
-                target, self.backend.module_type
-            )
+            is_module = is_of(target, self.backend.module_type)
+            if is_module and inspect.isclass(target):
+                namespace[name] = target()
+            is_applied = hasattr(target, "apply") and not is_module
             default = f"{name}{'.apply' if is_applied else ''}({arguments})"
         elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"
@@ -115,7 +121,7 @@ class ScenarioLayer(TensorFunction):
         code = compile_expression(scenario.call or default, scenario.path, line)
         for name in code.co_names:
             if callable(value := namespace.get(name)):
-                refuse_layer(value)
+                refuse_layer(value, self.backend.packages)
         return NamespaceCall(namespace, code)
 
     imported = staticmethod(import_reference)

@@ -11,7 +11,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from gradcheck.backends.base import package_of
-from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
+from gradcheck.case.foreign_frameworks import foreign_framework, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.layer_calls import Way, subclasses
 from gradcheck.case.names_in_code import CLOSED, is_installed, names_in, references_of_function
@@ -141,7 +141,7 @@ class Subject:
     def refuse_foreign(self) -> None:
         """As `refuse_foreign_layers`."""
         if self.foreign and not self.ran:
-            refuse_layer(self.foreign[0])
+            refuse_layer(self.foreign[0], self.backend.packages)
 
     # ----------------------------------------------------------------- the reasons
     def missing(self) -> Iterator[tuple[Any, str]]:
@@ -229,7 +229,7 @@ class Subject:
         layer = self.backend.layer_of(value)
         if layer is not None:
             self.add(layer, evaluating).is_read = True
-        elif callable(value) and framework_of(value) is not None:
+        elif callable(value) and foreign_framework(value, self.backend.packages) is not None:
             self.foreign.append(value)
         elif isinstance(value, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
