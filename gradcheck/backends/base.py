@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -287,6 +287,10 @@ BACKENDS: dict[str, BackendRow] = {
         "gradcheck.backends.bundled:BundledBackend", ("cupy", "gpu"), ("cupy", "pylayer"), "cupy",
         ("cupy", "cupy-cuda12x", "cupy-cuda13x"), ENGINE, False,
     ),
+    "torch": BackendRow(
+        "gradcheck.backends.torch:TorchBackend", (), ("torch",), "torch",
+        ("torch",), ("torch", *ENGINE), False, ("torch", "functorch"),
+    ),
     "paddle": BackendRow(
         "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddle",
         ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False, ("paddle",),
@@ -326,6 +330,16 @@ def backend_row(name: str) -> BackendRow:
     if row is None:
         raise KeyError(name)
     return row
+
+
+def backend_of_packages(packages: Collection[str]) -> str:
+    """The backend of code that uses some packages; empty for the engine, which has Paddle's API."""
+    if "paddle" in packages:
+        return ""
+    for name, row in BACKENDS.items():
+        if "pylayer" not in row.packages and not set(row.packages).isdisjoint(packages):
+            return name
+    return ""
 
 
 def kind_of(name: str) -> str:
@@ -395,6 +409,12 @@ def is_differentiable(array: Array) -> bool:
 def package_of(value: Any) -> str:
     """The top-level package that a class or function says it is from; empty if it does not say."""
     return str(getattr(value, "__module__", None) or "").partition(".")[0]
+
+
+def folders_of(packages: Iterable[str]) -> list[str]:
+    """The folders of those of some packages that are installed. Nothing is imported."""
+    specs = [find_spec(package) for package in sorted(packages)]
+    return [folder for spec in specs if spec for folder in spec.submodule_search_locations or ()]
 
 
 def without_our_paths() -> dict[str, str]:

@@ -29,7 +29,13 @@ from gradcheck.backends.base import (
     Refusal,
     is_differentiable,
 )
-from gradcheck.backends.jax_program import HandWritten, Program, array_of, is_plain, value_of
+from gradcheck.backends.jax_program import (
+    HandWritten,
+    JaxProgram,
+    engine_value,
+    is_plain,
+    plain_array,
+)
 from gradcheck.backends.played import Unplayed, is_close
 from gradcheck.backends.recomputation import Recomputation
 from gradcheck.support.foreign import text_of
@@ -39,7 +45,7 @@ from pylayer.watch.layers import LayerObserver
 
 BWD_RULE = re.compile(r"[Cc]ustom VJP bwd rule|custom_vjp.*bwd|bwd rule for function", re.DOTALL)
 """How JAX begins to say that it does not take what a bwd returned."""
-WORDS = FrameworkWords(
+JAX_WORDS = FrameworkWords(
     framework="JAX",
     layer="custom_vjp",
     module="module",
@@ -59,8 +65,8 @@ class TensorTypes(type):
     """What is a Tensor to a check: its own, and arrays of JAX's but keys of random numbers."""
 
     def __instancecheck__(cls, value: Any) -> bool:
-        is_array = isinstance(value, jax.Array) and is_plain(value)
-        return is_array or isinstance(value, JaxTensor)
+        has_numbers = isinstance(value, jax.Array) and is_plain(value)
+        return has_numbers or isinstance(value, JaxTensor)
 
 
 class AnyTensor(metaclass=TensorTypes):
@@ -139,13 +145,13 @@ class JaxBackend(Backend):
     layer_type = HandWritten
     module_type = NoModule
     tensor_type = AnyTensor
-    words = WORDS
+    words = JAX_WORDS
 
     def __init__(self) -> None:
         self.observers: list[LayerObserver] = []
         self.functions: dict[Any, PureFunction] = {}
         """Functions for JAX, by what they are made of: JAX knows them by identity."""
-        self.programs: dict[Any, Program] = {}
+        self.programs: dict[Any, JaxProgram] = {}
         """By function, shapes and dtypes."""
         self.not_played: set[Any] = set()
         """The keys of programs that the engine does not compute, or not as JAX does."""
@@ -223,7 +229,7 @@ class JaxBackend(Backend):
         def compute(values: Sequence[Any]) -> list[Any]:
             given = [v if isinstance(v, jax.core.Tracer) else jnp.asarray(v) for v in values]
             leaves = jax.tree.leaves(function(dict(zip(names, given, strict=True))))
-            return [leaf for leaf in leaves if is_number(leaf) or is_array(leaf)]
+            return [leaf for leaf in leaves if is_number(leaf) or has_numbers(leaf)]
 
         pure = self.function((function, names), compute, is_pull=False)
         call = JaxCall(pure, list(tensors.values()))
@@ -256,7 +262,7 @@ class JaxBackend(Backend):
         pull = self.pull(call.function, len(call.inputs), positions, places)
         if not is_traced(call.values):
             self.tell_layers(call, positions, places)
-            if text := self.differing.get((call.function, shapes_of(call.values))):
+            if text := self.differing.get((call.function, avals_of(call.values))):
                 raise FwdDiffersError(text)
         found = iter(self.results(JaxCall(pull, [*call.inputs, *cotangents])))
         return [next(found) if id(t) in known else None for t in inputs]
@@ -312,7 +318,7 @@ class JaxBackend(Backend):
 
         What is compiled for it is used again for the gradients.
         """
-        key = call.function, shapes_of(call.values)
+        key = call.function, avals_of(call.values)
         positions = tuple(k for k, t in enumerate(call.inputs) if t.needs_gradient)
         places = tuple(k for k, t in enumerate(results) if is_differentiable(t))
         if key in self.inspected or not positions or not places:
@@ -329,7 +335,7 @@ class JaxBackend(Backend):
             return
         forward = self.played(pull, given)
         if forward is not None and all(map(is_close, forward[len(positions) :], theirs)):
-            self.differing[key] = difference(ours, theirs)
+            self.differing[key] = fwd_difference(ours, theirs)
         else:
             self.not_played.add(key)
 
@@ -350,29 +356,31 @@ class JaxBackend(Backend):
         with jax.enable_x64(True):
             return list(map(np.asarray, self.compile(function, values)(*values)))
 
-    def program(self, function: PureFunction, values: Sequence[Any]) -> Program:
+    def program(self, function: PureFunction, values: Sequence[Any]) -> JaxProgram:
         """The program of a function at these shapes."""
-        key = function, shapes_of(values)
+        key = function, avals_of(values)
         if key not in self.programs:
             with jax.enable_x64(True):
-                self.programs[key] = Program(jax.make_jaxpr(function)(*values))
+                self.programs[key] = JaxProgram(jax.make_jaxpr(function)(*values))
         return self.programs[key]
 
     def played(self, function: PureFunction, values: Sequence[Any]) -> list[Any] | None:
         """The results on the engine; None if the function is not computed there."""
-        key = function, shapes_of(values)
+        key = function, avals_of(values)
         program = self.program(function, values)
         if key in self.not_played:
             return None
         try:
-            return [np.asarray(array_of(v)) for v in program.run(list(map(value_of, values)))]
+            return [
+                np.asarray(plain_array(v)) for v in program.run(list(map(engine_value, values)))
+            ]
         except Unplayed:
             self.not_played.add(key)
             return None
 
     def compile(self, function: PureFunction, values: Sequence[Any]) -> Any:
         """A function compiled by XLA for these shapes."""
-        key = function, shapes_of(values)
+        key = function, avals_of(values)
         if key not in self.compiled:
             self.compiled[key] = jax.jit(function).lower(*values).compile()
         return self.compiled[key]
@@ -434,15 +442,15 @@ class OnEngine:
 
     def __init__(self, backend: JaxBackend, function: Recordable) -> None:
         self.backend, self.function = backend, function
-        self.programs: dict[Any, tuple[Program, list[bool]]] = {}
+        self.programs: dict[Any, tuple[JaxProgram, list[bool]]] = {}
 
     def program(
         self, part: str, arrays: Sequence[Array], cotangents: Cotangents = ()
-    ) -> tuple[Program, list[bool]]:
+    ) -> tuple[JaxProgram, list[bool]]:
         """The program of a part at some shapes, and which results are arrays: others are None."""
         given = [c for c in cotangents if c is not None]
         present = tuple(c is not None for c in cotangents)
-        key = part, shapes_of([*arrays, *given]), present
+        key = part, avals_of([*arrays, *given]), present
         if key not in self.programs:
             are_arrays: list[bool] = []
 
@@ -457,21 +465,21 @@ class OnEngine:
                 return [result for result in found if result is not None]
 
             with jax.enable_x64(True):
-                program = Program(jax.make_jaxpr(compute)(*arrays, *given))
+                program = JaxProgram(jax.make_jaxpr(compute)(*arrays, *given))
             self.programs[key] = program, are_arrays
         return self.programs[key]
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs."""
         program, _ = self.program("forward", arrays)
-        return list(map(array_of, program.run(list(map(value_of, arrays)))))
+        return list(map(plain_array, program.run(list(map(engine_value, arrays)))))
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         """The gradients."""
         given = [c for c in cotangents if c is not None]
         program, are_arrays = self.program("vjp", arrays, cotangents)
-        found = iter(program.run([value_of(a) for a in (*arrays, *given)]))
-        return [array_of(next(found)) if is_array else None for is_array in are_arrays]
+        found = iter(program.run([engine_value(a) for a in (*arrays, *given)]))
+        return [plain_array(next(found)) if has_numbers else None for has_numbers in are_arrays]
 
     def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
         """The leaves, and the program of the forward."""
@@ -486,7 +494,7 @@ class OnEngine:
         return leaves, call
 
 
-def difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
+def fwd_difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
     """How the results of a primal function differ from those of its fwd."""
     for number, (primal, fwd) in enumerate(zip(ours, theirs, strict=True)):
         if not is_close(primal, fwd):
@@ -513,7 +521,7 @@ def is_traced(values: Sequence[Any]) -> bool:
     return any(isinstance(v, jax.core.Tracer) for v in values)
 
 
-def is_array(value: Any) -> bool:
+def has_numbers(value: Any) -> bool:
     """Whether a result is an array of numbers."""
     return hasattr(value, "dtype") and is_plain(value)
 
@@ -523,6 +531,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float, complex))
 
 
-def shapes_of(values: Sequence[Any]) -> tuple[Any, ...]:
+def avals_of(values: Sequence[Any]) -> tuple[Any, ...]:
     """The shapes and dtypes of arrays."""
     return tuple((v.shape, str(v.dtype)) for v in values)

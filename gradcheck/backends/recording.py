@@ -20,7 +20,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Cotangents, Spot, is_differentiable
+from gradcheck.backends.base import (
+    FRAMEWORK_PACKAGES,
+    Cotangents,
+    Spot,
+    folders_of,
+    is_differentiable,
+)
 from pylayer.tape.grad_mode import enable_grad
 from pylayer.tape.graph import Node, Output
 from pylayer.tape.node import (
@@ -165,13 +171,18 @@ def in_double(dtype: Any) -> Any:
 
 
 NOT_THE_USERS = tuple(
-    f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1])
+    f"{folder}{os.sep}"
+    for folder in (
+        Path(pylayer.__file__).parent,
+        Path(__file__).parents[1],
+        *folders_of(FRAMEWORK_PACKAGES - {"paddle"}),
+    )
 )
-"""The folders of engine and harness: an operation that is called from there is not on the line of
-the layer."""
+"""The folders of engine, harness and frameworks: an operation that is called from there is not on
+the line of the layer. Paddle's code is computed again by the engine's."""
 
 
-class Played(Protocol):
+class TracedOperation(Protocol):
     """An operation of a framework that was traced before it is played."""
 
     @property
@@ -179,7 +190,7 @@ class Played(Protocol):
         """As `Recording.spots`."""
 
 
-played_at: ContextVar[Played | None] = ContextVar("played_at", default=None)
+played_at: ContextVar[TracedOperation | None] = ContextVar("played_at", default=None)
 """What is played, where no frame of the user's code is running."""
 
 

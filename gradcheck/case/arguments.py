@@ -24,6 +24,7 @@ from gradcheck.backends.bundled import BundledBackend
 from gradcheck.backends.hips import is_primitive
 from gradcheck.case.foreign_frameworks import refuse_array, refuse_layer
 from gradcheck.case.function import Call, TensorFunction
+from gradcheck.case.names_in_code import names_in, references_of_function
 from gradcheck.case.of_arrays import PLACES
 from gradcheck.case.reachable import reachable, unused_name
 from gradcheck.case.world import Declared, without_marks
@@ -77,8 +78,18 @@ def libraries_of(value: Any) -> set[str]:
 
 
 def referred(function: Any) -> set[str]:
-    """The libraries that the code of a function refers to, also through functions and classes."""
-    return {name for value in reachable(function) for name in libraries_of(value)}
+    """The libraries that the code of a function refers to, also through functions and classes, and
+    by attributes of modules."""
+    found = set[str]()
+    for value in reachable(function):
+        found |= libraries_of(value)
+        if isinstance(value, FunctionType):
+            attributes = names_in(value.__code__).attributes
+            for _, module in references_of_function(value):
+                if isinstance(module, ModuleType):
+                    members = (vars(module).get(name) for name in attributes)
+                    found.update(*map(libraries_of, members))
+    return found
 
 
 def tensor_function(

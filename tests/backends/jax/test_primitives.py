@@ -15,7 +15,7 @@ from jax import lax  # noqa: E402
 
 import pylayer.paddle as paddle  # noqa: E402
 from gradcheck.backends.jax_primitives import PRIMITIVES  # noqa: E402
-from gradcheck.backends.jax_program import Program, all_equations, array_of, value_of  # noqa: E402
+from gradcheck.backends.jax_program import JaxProgram, all_equations, plain_array, engine_value  # noqa: E402
 
 RANDOM = np.random.default_rng(3)
 X, Y = RANDOM.standard_normal((3, 4)), RANDOM.standard_normal((3, 4))
@@ -195,16 +195,16 @@ def test_a_row_gives_the_values_and_gradients_of_jax(name: str, function: Any, i
 
     monkeypatch.setattr("gradcheck.backends.jax_program.Equation.computed_by_jax", not_played)
     with jax.enable_x64(True):
-        program = Program(jax.make_jaxpr(flat)(*inputs))
+        program = JaxProgram(jax.make_jaxpr(flat)(*inputs))
         assert name in {equation.name for equation in all_equations(program)}
-        leaves = [value_of(np.asarray(x)) for x in inputs]
+        leaves = [engine_value(np.asarray(x)) for x in inputs]
         for leaf in leaves:
             leaf.stop_gradient = leaf.array.dtype.kind not in "fc"
         ours = program.run(leaves)
         ends = [t for t in ours if t.array.dtype.kind in "fc"]
         starts = [random_like(t.array) for t in ends]
         theirs, wanted = of_jax(flat, inputs, starts)
-    for a, b in zip(map(array_of, ours), theirs, strict=True):
+    for a, b in zip(map(plain_array, ours), theirs, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
     moved = [leaf for leaf in leaves if not leaf.stop_gradient]

@@ -1,0 +1,267 @@
+"""PyTorch as a backend: its autograd Functions, held against what their forward computes."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from gradcheck.backends.base import (
+    Array,
+    Backend,
+    Computed,
+    FrameworkWords,
+    Recordable,
+    Refusal,
+    Tensor,
+    Tensors,
+)
+from gradcheck.backends.torch_operations import (
+    ReachingMode,
+    TorchRecomputation,
+    array_of,
+    is_floating_tensor,
+    tensor_of,
+)
+from gradcheck.backends.torch_private import DEFAULT_SETUP, BackwardCFunction, users_layer
+from gradcheck.support.foreign import text_of
+from pylayer.watch.layers import LayerObserver
+
+REFUSED_BY_TORCH = re.compile(
+    r"[Ff]unction (\S+?)Backward returned (an (?:invalid gradient|incorrect number of gradients).*)"
+    r"|(\S+?)Backward.*?(expected Variable or None \(got .*?\))",
+    re.DOTALL,
+)
+"""How torch says that it does not take what the backward of a Function returned."""
+ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
+"""What torch says where a gradient is taken of such a backward's gradients."""
+NEEDS_BACKWARD = "incompatible with .grad()"
+"""What a checkpoint of the older kind says where gradients are not taken by ``backward``."""
+
+
+class TorchBackend(Backend):
+    """The installed torch, on the CPU."""
+
+    name = "torch"
+    records = True
+    packages = ("torch", "functorch")
+    words = FrameworkWords(
+        framework="torch",
+        layer="Function",
+        module="nn.Module",
+        takes_gradient="requires_grad=True",
+        takes_none="requires_grad is False for all of them",
+        rules="torch's",
+    )
+    lacks_kernel = re.compile(r"not implemented for '(?:Half|BFloat16)'")
+    submodules = "_modules"
+    tensor_type = torch.Tensor
+    layer_type = torch.autograd.Function
+    module_type = torch.nn.Module
+    array = staticmethod(array_of)
+
+    def names(self) -> dict[str, Any]:
+        return {"torch": torch, "Function": torch.autograd.Function}
+
+    def seed(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    def settings(self) -> Any:
+        """Whether gradients are recorded, and the default dtype."""
+        return torch.is_grad_enabled(), torch.get_default_dtype()
+
+    def restore_settings(self, before: Any) -> None:
+        if self.settings() != before:
+            torch.set_grad_enabled(before[0])
+            torch.set_default_dtype(before[1])
+
+    # ----------------------------------------------------------------- tensors
+    def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
+        made = tensor_of(array, dtype)
+        return made.requires_grad_(not stop_gradient) if is_floating_tensor(made) else made
+
+    def needs_gradient(self, tensor: Tensor) -> bool:
+        return bool(tensor.requires_grad)
+
+    def claims(self, output: Tensor) -> bool:
+        """One that is cut off from its inputs claims a gradient of zero, unless a Function marked
+        it as non-differentiable."""
+        marked = non_differentiable.get(id(output))
+        return bool(output.requires_grad) or marked is None or marked() is not output
+
+    def version(self, tensor: Tensor) -> int:
+        return int(tensor._version)
+
+    def share(self, leaf: Tensor, other: Tensor) -> None:
+        leaf.data = other.detach()
+
+    def alias(self, tensor: Tensor, stop_gradient: bool) -> Tensor:
+        return tensor.detach().requires_grad_(not stop_gradient)
+
+    def reverse_axes(self, tensor: Tensor) -> Tensor:
+        return tensor.permute([*range(tensor.ndim)][::-1])
+
+    def strided(self, tensor: Tensor, shape: list[int], strides: list[int]) -> Tensor:
+        return torch.as_strided(tensor, shape, strides)
+
+    def may_change(self, context: Any, returned: Tensors) -> Tensors:
+        """Those that a forward marks as dirty; of a Function with ``setup_context``, which marks
+        them later, those that it returns."""
+        return returned if context is None else list(getattr(context, "dirty_tensors", ()) or ())
+
+    # ----------------------------------------------------------------- gradients
+    def call(self, function: Callable[[dict[str, Tensor]], Any], tensors: dict[str, Tensor]) -> Any:
+        with torch.enable_grad():
+            return function(tensors)
+
+    def grad(
+        self,
+        outputs: Tensors,
+        inputs: Tensors,
+        cotangents: Tensors,
+        held: Sequence[Tensor],
+        create_graph: bool,
+    ) -> list[Tensor | None]:
+        """As ``torch.autograd.grad`` gives them; as ``backward`` leaves them in the leaves, where a
+        layer takes nothing else."""
+        try:
+            found = torch.autograd.grad(
+                outputs,
+                inputs,
+                cotangents,
+                retain_graph=True,
+                create_graph=create_graph,
+                allow_unused=True,
+            )
+            if any(gradient is None for gradient in found) and is_of_once_differentiable(outputs):
+                raise RuntimeError(ONCE)
+            return list(found)
+        except RuntimeError as error:
+            if NEEDS_BACKWARD not in str(error) or create_graph:
+                raise
+        leaves = [*held, *inputs]
+        before = [leaf.grad for leaf in leaves]
+        for leaf in leaves:
+            leaf.grad = None
+        torch.autograd.backward(outputs, cotangents, retain_graph=True)
+        gradients = [leaf.grad for leaf in inputs]
+        for leaf, gradient in zip(leaves, before, strict=True):
+            leaf.grad = gradient
+        return gradients
+
+    def backward(self, outputs: Tensors, cotangents: list[Tensor | None]) -> None:
+        starts = [
+            torch.ones_like(out) if c is None else c
+            for out, c in zip(outputs, cotangents, strict=True)
+        ]
+        torch.autograd.backward(outputs, starts)
+
+    def refusal(self, error: BaseException) -> Refusal | None:
+        if not isinstance(error, (RuntimeError, TypeError)):
+            return None
+        match = REFUSED_BY_TORCH.search(text_of(error))
+        if match is None:
+            return None
+        name, text, other, other_text = match.groups()
+        text = (text or other_text).partition("\n")[0]
+        return Refusal(f"backward of {name or other}: returned {text}")
+
+    # ----------------------------------------------------------------- layers
+    def layer_of(self, value: Any) -> Any:
+        """A Function, or the backward of an operation of `torch.library`."""
+        return getattr(value, "_backward_fn", None) or super().layer_of(value)
+
+    def takes_context(self, layer: Any) -> bool:
+        return getattr(layer, "setup_context", DEFAULT_SETUP) is DEFAULT_SETUP
+
+    @contextmanager
+    def observing(self, observer: LayerObserver) -> Iterator[None]:
+        """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
+        if not layer_observers:
+            watch_contexts()
+        layer_observers.append(observer)
+        try:
+            yield
+        finally:
+            layer_observers.remove(observer)
+            if not layer_observers:
+                leave_contexts()
+
+    def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
+        mode = ReachingMode()
+        with mode:
+            returned = call()
+        return returned, list(mode.leaves.values())
+
+    def recomputation(
+        self,
+        function: Recordable,
+        sources: Sequence[Any],
+        original: Computed | None = None,
+        takes_gradients: bool = False,
+    ) -> TorchRecomputation:
+        return TorchRecomputation(self, function, takes_gradients)
+
+
+def is_of_once_differentiable(outputs: Tensors) -> bool:
+    """Whether Tensors are gradients of a backward that is marked ``once_differentiable``: torch
+    raises only where gradients are taken into leaves."""
+    waiting, seen = [out.grad_fn for out in outputs], set[Any]()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        if node.name().endswith("Error"):
+            return True
+        seen.add(node)
+        waiting += [parent for parent, _ in node.next_functions]
+    return False
+
+
+# ------------------------------ what contexts tell
+layer_observers: list[LayerObserver] = []
+"""Those in force."""
+non_differentiable: dict[int, weakref.ref[Tensor]] = {}
+"""The tensors that Functions marked as such while an observer was in force, by id."""
+RAW_APPLY = BackwardCFunction.apply
+RAW_MARK = torch.autograd.function.FunctionCtx.mark_non_differentiable
+
+
+def watch_contexts() -> None:
+    """Have contexts report that they are made, that their backward runs, and what they mark."""
+    BackwardCFunction.__init__ = report_applied
+    BackwardCFunction.apply = report_pulled_back
+    torch.autograd.function.FunctionCtx.mark_non_differentiable = report_marked
+
+
+def leave_contexts() -> None:
+    """Undo `watch_contexts`."""
+    del BackwardCFunction.__init__
+    BackwardCFunction.apply = RAW_APPLY
+    torch.autograd.function.FunctionCtx.mark_non_differentiable = RAW_MARK
+    for key in [key for key, tensor in non_differentiable.items() if tensor() is None]:
+        del non_differentiable[key]
+
+
+def report_applied(context: Any, *args: Any) -> None:
+    """A Function is about to run its forward."""
+    for observer in layer_observers:
+        observer.applied(users_layer(context._forward_cls), context)
+
+
+def report_pulled_back(context: Any, *args: Any) -> Any:
+    """A Function is about to run its backward."""
+    for observer in layer_observers:
+        observer.pulled_back(users_layer(context._forward_cls))
+    return RAW_APPLY(context, *args)
+
+
+def report_marked(context: Any, *tensors: Any) -> None:
+    """A Function marks outputs as non-differentiable."""
+    for tensor in tensors:
+        non_differentiable[id(tensor)] = weakref.ref(tensor)
+    RAW_MARK(context, *tensors)

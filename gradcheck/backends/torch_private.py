@@ -1,0 +1,110 @@
+"""What is used of torch that it does not document, in one place: a release may be without it.
+
+Each name is looked up here once; where one is missing, the message says which release has it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+KNOWN_RELEASES = "2.4 to 2.13"
+"""The releases of torch that have all of these names."""
+
+
+class TorchTooDifferentError(ImportError):
+    """The installed torch lacks a name that nothing documents."""
+
+
+def private(module: str, name: str) -> Any:
+    """An undocumented name of torch.
+
+    Raises:
+        TorchTooDifferentError: the installed release does not have it.
+    """
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise TorchTooDifferentError(
+            f"torch {torch.__version__} has no {module}.{name}, by which gradcheck sees what torch "
+            f"computes: torch {KNOWN_RELEASES} have it"
+        ) from None
+
+
+TorchDispatchMode: Any = private("torch.utils._python_dispatch", "TorchDispatchMode")
+BackwardCFunction: Any = private("torch.autograd.function", "BackwardCFunction")
+"""The base class of the contexts of Functions, which know the Function as ``_forward_cls``."""
+tree_flatten: Callable[[Any], tuple[list[Any], Any]] = private(
+    "torch.utils._pytree", "tree_flatten"
+)
+tree_unflatten: Callable[[list[Any], Any], Any] = private("torch.utils._pytree", "tree_unflatten")
+_tree_map: Any = private("torch.utils._pytree", "tree_map")
+DEFAULT_SETUP: Any = torch.autograd.Function.setup_context
+"""The ``setup_context`` of a Function that defines none: its forward takes a context."""
+
+
+def plain_tensor(tensor: Any) -> Any:
+    """A tensor without what `torch.func` wraps around it."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def is_transformed() -> bool:
+    """Whether code of `torch.func` runs, which wraps the results of operations."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
+def without_transforms() -> Any:
+    """A block in which operations give plain tensors, also within `torch.func`."""
+    return torch._C._DisableFuncTorch()
+
+
+def is_zero_tensor(tensor: Any) -> bool:
+    """Whether a tensor is torch's zero without memory, which derivatives of steps are."""
+    return bool(tensor._is_zerotensor())
+
+
+def map_tensors(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+    """What a function gives for each tensor, at any depth of lists; None for anything else."""
+
+    def of(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [of(item) for item in value]
+        return function(value) if isinstance(value, torch.Tensor) else None
+
+    return [of(value) for value in values]
+
+
+def python_code_of(func: Any) -> Callable[..., Any] | None:
+    """The Python function that an operation of `torch.library.custom_op` runs; None for others."""
+    try:
+        definitions = importlib.import_module("torch._library.custom_ops").OPDEFS
+    except (ImportError, AttributeError):  # its results are leaks then
+        return None
+    definition = definitions.get(func._schema.name)
+    return None if definition is None else definition._init_fn
+
+
+def users_layer(layer: Any) -> Any:
+    """The user's layer behind a Function that torch makes of it.
+
+    That is the class, for one that torch runs under `torch.func`; the backward function, for an
+    operation of `torch.library`. Any other Function is itself.
+    """
+    if not str(layer.__module__).startswith("torch."):
+        return layer
+    for cell in getattr(layer.backward, "__closure__", None) or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # it is not set
+            continue
+        if isinstance(value, type) and issubclass(value, torch.autograd.Function):
+            return users_layer(value)
+        if (backward := getattr(value, "_backward_fn", None)) is not None:
+            return backward
+    return layer
