@@ -407,7 +407,7 @@ def explore(
         TypeError: there are no inputs, one stands where an option belongs, or an option is of the
             wrong type.
     """
-    backend_of(layer_or_function, ())  # refuses what no backend is for
+    backend_of(layer_or_function, ())  # raises for a framework that has none
     options = {"seconds": seconds, "examples": examples, "seed": seed, "dtypes": dtypes}
     wanted = inputs_from("explore(layer, ", inputs, keywords, options)
     require_seed(seed)

@@ -21,7 +21,7 @@ class Code(NamedTuple):
 
 def is_contract(code: str) -> bool:
     """Whether a code is of a contract, which is broken for certain."""
-    return "GC131" <= code <= "GC138" or "GC161" <= code <= "GC165"
+    return "GC131" <= code <= "GC139" or "GC161" <= code <= "GC165"
 
 
 def says_what_is_wrong(code: str) -> bool:
@@ -343,6 +343,16 @@ CODES: dict[str, Code] = {
         "The gradient is another one if forward runs at other values between forward and backward.",
         "Keep it on ctx, which each call has for itself: save_for_backward, or an attribute.",
         "wrong: Layer.mask = x > 0      right: ctx.mask = x > 0",
+    ),
+    "GC139": Code(
+        "fwd is another function",
+        "JAX runs the function itself where no gradient is taken, and its fwd where one is. The "
+        "two return different values, so the loss that is printed is not the one that is "
+        "minimized.",
+        "The outputs of the custom_vjp, or custom_jvp, differ from those of its fwd, or of its jvp "
+        "rule, at the same arguments by more than rounding.",
+        "Compute the outputs in fwd by calling the function itself.",
+        "wrong: fwd = lambda x: (jnp.tanh(x / 2), x)      right: fwd = lambda x: (f(x), x)",
     ),
     "GC140": Code(
         "second derivative wrong, first right",

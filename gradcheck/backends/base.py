@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -331,6 +331,16 @@ def backend_row(name: str) -> BackendRow:
     if row is None:
         raise KeyError(name)
     return row
+
+
+def backend_of_packages(packages: Collection[str]) -> str:
+    """The backend of code that uses some packages; empty for the engine, which has Paddle's API."""
+    if "paddle" in packages:
+        return ""
+    for name, row in BACKENDS.items():
+        if "pylayer" not in row.packages and not set(row.packages).isdisjoint(packages):
+            return name
+    return ""
 
 
 def kind_of(name: str) -> str:

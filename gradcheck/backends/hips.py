@@ -26,7 +26,7 @@ def is_primitive(value: Any) -> bool:
     )
 
 
-def pull_of(primitive: Any) -> Callable[..., list[Any]]:
+def primitive_pull(primitive: Any) -> Callable[..., list[Any]]:
     """The pull of a primitive; see `gradcheck.case.of_arrays.function_with_pull`.
 
     As autograd does, it uses the vjps of the arguments that are floating or complex arrays. In the
@@ -50,7 +50,7 @@ def pull_of(primitive: Any) -> Callable[..., list[Any]]:
 
     def without_vjp(place: str, value: Any) -> Any:
         """Errors in the places of arrays in a value that autograd does not look into."""
-        return map_leaves("", value, lambda _, leaf: missing(place) if is_array(leaf) else None)
+        return map_leaves("", value, lambda _, leaf: missing(place) if has_vjp(leaf) else None)
 
     def pull(
         arguments: Sequence[Any],
@@ -63,7 +63,7 @@ def pull_of(primitive: Any) -> Callable[..., list[Any]]:
         gradients: list[Any] = []
         for position, value in enumerate(arguments):
             place = f"argument {position}"
-            if not is_array(value):
+            if not has_vjp(value):
                 gradients.append(without_vjp(place, value))
                 continue
             try:
@@ -86,6 +86,6 @@ def conjugate(value: Any) -> Any:
     return value.conj() if is_complex else value
 
 
-def is_array(value: Any) -> bool:
+def has_vjp(value: Any) -> bool:
     """Whether a value is an array with derivatives."""
     return hasattr(value, "dtype") and is_differentiable(value)

@@ -29,7 +29,13 @@ from gradcheck.backends.base import (
     Refusal,
     is_differentiable,
 )
-from gradcheck.backends.jax_program import HandWritten, Program, array_of, value_of
+from gradcheck.backends.jax_program import (
+    HandWritten,
+    JaxProgram,
+    engine_value,
+    is_plain,
+    plain_array,
+)
 from gradcheck.backends.played import Unplayed, is_close
 from gradcheck.backends.recomputation import Recomputation
 from gradcheck.support.foreign import text_of
@@ -39,7 +45,7 @@ from pylayer.watch.layers import LayerObserver
 
 BWD_RULE = re.compile(r"[Cc]ustom VJP bwd rule|custom_vjp.*bwd|bwd rule for function", re.DOTALL)
 """How JAX begins to say that it does not take what a bwd returned."""
-WORDS = FrameworkWords(
+JAX_WORDS = FrameworkWords(
     framework="JAX",
     layer="custom_vjp",
     module="module",
@@ -47,17 +53,24 @@ WORDS = FrameworkWords(
     takes_none="they are integers or booleans",
     rules="JAX's",
 )
-UNTRACEABLE = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.NonConcreteBooleanIndexError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-)
-"""What JAX raises for code that needs the values of what it traces."""
+Places = tuple[int, ...]
+"""Places of arguments or results."""
 
 
 class FwdDiffersError(Exception):
     """The primal function and its fwd return different values."""
+
+
+class TensorTypes(type):
+    """What is a Tensor to a check: its own, and arrays of JAX's but keys of random numbers."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        has_numbers = isinstance(value, jax.Array) and is_plain(value)
+        return has_numbers or isinstance(value, JaxTensor)
+
+
+class AnyTensor(metaclass=TensorTypes):
+    """The class of Tensors."""
 
 
 class NoModule:
@@ -131,22 +144,22 @@ class JaxBackend(Backend):
     packages = ("jax", "jaxlib")
     layer_type = HandWritten
     module_type = NoModule
-    tensor_type = (JaxTensor, jax.Array)
-    words = WORDS
+    tensor_type = AnyTensor
+    words = JAX_WORDS
 
     def __init__(self) -> None:
         self.observers: list[LayerObserver] = []
         self.functions: dict[Any, PureFunction] = {}
         """Functions for JAX, by what they are made of: JAX knows them by identity."""
-        self.programs: dict[Any, Program | None] = {}
-        """By function, shapes and dtypes; None of one that cannot be traced or played."""
+        self.programs: dict[Any, JaxProgram] = {}
+        """By function, shapes and dtypes."""
+        self.not_played: set[Any] = set()
+        """The keys of programs that the engine does not compute, or not as JAX does."""
         self.compiled: dict[Any, Any] = {}
         self.inspected: set[Any] = set()
         """The calls whose results were compared with those of JAX itself, by the same keys."""
         self.differing: dict[Any, str] = {}
         """By the same keys, how the results of a fwd differ from those of its primal."""
-        self.is_faithful = True
-        """Whether the engine gave the results of JAX wherever they were compared."""
 
     # ----------------------------------------------------------------- Tensors
     def names(self) -> dict[str, Any]:
@@ -216,7 +229,7 @@ class JaxBackend(Backend):
         def compute(values: Sequence[Any]) -> list[Any]:
             given = [v if isinstance(v, jax.core.Tracer) else jnp.asarray(v) for v in values]
             leaves = jax.tree.leaves(function(dict(zip(names, given, strict=True))))
-            return [leaf for leaf in leaves if hasattr(leaf, "dtype") or is_number(leaf)]
+            return [leaf for leaf in leaves if is_number(leaf) or has_numbers(leaf)]
 
         pure = self.function((function, names), compute, is_pull=False)
         call = JaxCall(pure, list(tensors.values()))
@@ -249,7 +262,7 @@ class JaxBackend(Backend):
         pull = self.pull(call.function, len(call.inputs), positions, places)
         if not is_traced(call.values):
             self.tell_layers(call, positions, places)
-            if text := self.differing.get((call.function, shapes_of(call.values))):
+            if text := self.differing.get((call.function, avals_of(call.values))):
                 raise FwdDiffersError(text)
         found = iter(self.results(JaxCall(pull, [*call.inputs, *cotangents])))
         return [next(found) if id(t) in known else None for t in inputs]
@@ -258,8 +271,8 @@ class JaxBackend(Backend):
         self,
         function: PureFunction,
         count: int,
-        positions: tuple[int, ...],
-        places: tuple[int, ...],
+        positions: Places,
+        places: Places,
     ) -> PureFunction:
         """The function of the arguments and cotangents that gives gradients, and then the outputs
         as the user's fwd gives them.
@@ -305,7 +318,7 @@ class JaxBackend(Backend):
 
         What is compiled for it is used again for the gradients.
         """
-        key = call.function, shapes_of(call.values)
+        key = call.function, avals_of(call.values)
         positions = tuple(k for k, t in enumerate(call.inputs) if t.needs_gradient)
         places = tuple(k for k, t in enumerate(results) if is_differentiable(t))
         if key in self.inspected or not positions or not places:
@@ -322,51 +335,52 @@ class JaxBackend(Backend):
             return
         forward = self.played(pull, given)
         if forward is not None and all(map(is_close, forward[len(positions) :], theirs)):
-            self.differing[key] = difference(ours, theirs)
+            self.differing[key] = fwd_difference(ours, theirs)
         else:
-            self.is_faithful = False
-            self.programs[key] = None
+            self.not_played.add(key)
 
     # ----------------------------------------------------------------- values
     def evaluate(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
         """What a function returns: while JAX traces it, what JAX makes of it."""
         if is_traced(values):
             return function(*values)
-        with jax.enable_x64(True):
-            if not function.is_pull:
-                played = self.played(function, values)
-                if played is not None:
-                    return played
-            try:
-                return list(map(np.asarray, self.compile(function, values)(*values)))
-            except UNTRACEABLE:
-                return list(map(np.asarray, function(*values)))
+        try:
+            played = None if function.is_pull else self.played(function, values)
+            return self.computed_by_jax(function, values) if played is None else played
+        except Exception as error:
+            leave_out_note(error)
+            raise
 
-    def program(self, function: PureFunction, values: Sequence[Any]) -> Program | None:
-        """The program of a function at these shapes; None if it cannot be traced."""
-        key = function, shapes_of(values)
+    def computed_by_jax(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
+        """The results that JAX computes."""
+        with jax.enable_x64(True):
+            return list(map(np.asarray, self.compile(function, values)(*values)))
+
+    def program(self, function: PureFunction, values: Sequence[Any]) -> JaxProgram:
+        """The program of a function at these shapes."""
+        key = function, avals_of(values)
         if key not in self.programs:
-            try:
-                with jax.enable_x64(True):
-                    self.programs[key] = Program(jax.make_jaxpr(function)(*values))
-            except UNTRACEABLE:
-                self.programs[key] = None
+            with jax.enable_x64(True):
+                self.programs[key] = JaxProgram(jax.make_jaxpr(function)(*values))
         return self.programs[key]
 
     def played(self, function: PureFunction, values: Sequence[Any]) -> list[Any] | None:
-        """The results on the engine; None if the function cannot be computed there."""
+        """The results on the engine; None if the function is not computed there."""
+        key = function, avals_of(values)
         program = self.program(function, values)
-        if program is None:
+        if key in self.not_played:
             return None
         try:
-            return [np.asarray(array_of(v)) for v in program.run(list(map(value_of, values)))]
+            return [
+                np.asarray(plain_array(v)) for v in program.run(list(map(engine_value, values)))
+            ]
         except Unplayed:
-            self.programs[function, shapes_of(values)] = None
+            self.not_played.add(key)
             return None
 
     def compile(self, function: PureFunction, values: Sequence[Any]) -> Any:
         """A function compiled by XLA for these shapes."""
-        key = function, shapes_of(values)
+        key = function, avals_of(values)
         if key not in self.compiled:
             self.compiled[key] = jax.jit(function).lower(*values).compile()
         return self.compiled[key]
@@ -380,12 +394,10 @@ class JaxBackend(Backend):
         finally:
             self.observers.remove(observer)
 
-    def tell_layers(
-        self, call: JaxCall, positions: tuple[int, ...], places: tuple[int, ...]
-    ) -> None:
+    def tell_layers(self, call: JaxCall, positions: Places, places: Places) -> None:
         """Report the functions whose hand-written derivative is about to run."""
         program = self.program(call.function, call.values)
-        for layer in program.pulled_layers(positions, places) if program else ():
+        for layer in program.pulled_layers(positions, places):
             for observer in self.observers:
                 observer.pulled_back(layer)
 
@@ -398,7 +410,8 @@ class JaxBackend(Backend):
         code = getattr(function, "__code__", None)
         if code is None:
             return None
-        return HandWritten(function.__name__, code.co_filename, code.co_firstlineno)
+        layer = HandWritten(function.__name__, code.co_filename, code.co_firstlineno)
+        return layer if layer.is_users else None
 
     def takes_context(self, layer: Any) -> bool:
         return False
@@ -419,7 +432,7 @@ class JaxBackend(Backend):
         original: Computed | None = None,
         takes_gradients: bool = False,
     ) -> Recomputation | None:
-        if not self.is_faithful or None in self.programs.values():
+        if self.not_played:
             return None
         return Recomputation(OnEngine(self, function), (), original or function, takes_gradients)
 
@@ -429,15 +442,15 @@ class OnEngine:
 
     def __init__(self, backend: JaxBackend, function: Recordable) -> None:
         self.backend, self.function = backend, function
-        self.programs: dict[Any, tuple[Program, list[bool]]] = {}
+        self.programs: dict[Any, tuple[JaxProgram, list[bool]]] = {}
 
     def program(
         self, part: str, arrays: Sequence[Array], cotangents: Cotangents = ()
-    ) -> tuple[Program, list[bool]]:
+    ) -> tuple[JaxProgram, list[bool]]:
         """The program of a part at some shapes, and which results are arrays: others are None."""
         given = [c for c in cotangents if c is not None]
         present = tuple(c is not None for c in cotangents)
-        key = part, shapes_of([*arrays, *given]), present
+        key = part, avals_of([*arrays, *given]), present
         if key not in self.programs:
             are_arrays: list[bool] = []
 
@@ -452,21 +465,21 @@ class OnEngine:
                 return [result for result in found if result is not None]
 
             with jax.enable_x64(True):
-                program = Program(jax.make_jaxpr(compute)(*arrays, *given))
+                program = JaxProgram(jax.make_jaxpr(compute)(*arrays, *given))
             self.programs[key] = program, are_arrays
         return self.programs[key]
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs."""
         program, _ = self.program("forward", arrays)
-        return list(map(array_of, program.run(list(map(value_of, arrays)))))
+        return list(map(plain_array, program.run(list(map(engine_value, arrays)))))
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         """The gradients."""
         given = [c for c in cotangents if c is not None]
         program, are_arrays = self.program("vjp", arrays, cotangents)
-        found = iter(program.run([value_of(a) for a in (*arrays, *given)]))
-        return [array_of(next(found)) if is_array else None for is_array in are_arrays]
+        found = iter(program.run([engine_value(a) for a in (*arrays, *given)]))
+        return [plain_array(next(found)) if has_numbers else None for has_numbers in are_arrays]
 
     def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
         """The leaves, and the program of the forward."""
@@ -481,7 +494,7 @@ class OnEngine:
         return leaves, call
 
 
-def difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
+def fwd_difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
     """How the results of a primal function differ from those of its fwd."""
     for number, (primal, fwd) in enumerate(zip(ours, theirs, strict=True)):
         if not is_close(primal, fwd):
@@ -491,9 +504,16 @@ def difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
             element = f"{place}[{','.join(map(str, index))}]" if index else place
             return (
                 f"fwd returns {fwd[index]:.6g} for {element}, the function itself "
-                f"{np.asarray(primal)[index]:.6g}: with and without gradients it is another function"
+                f"{np.asarray(primal)[index]:.6g}: it is another function with gradients"
             )
     return "fwd returns other values than the function itself"
+
+
+def leave_out_note(error: BaseException) -> None:
+    """Take the note on its own frames, which JAX adds, off an error."""
+    notes = [n for n in getattr(error, "__notes__", ()) if "JAX has removed its internal" not in n]
+    if notes != getattr(error, "__notes__", notes):
+        error.__notes__ = notes
 
 
 def is_traced(values: Sequence[Any]) -> bool:
@@ -501,11 +521,16 @@ def is_traced(values: Sequence[Any]) -> bool:
     return any(isinstance(v, jax.core.Tracer) for v in values)
 
 
+def has_numbers(value: Any) -> bool:
+    """Whether a result is an array of numbers."""
+    return hasattr(value, "dtype") and is_plain(value)
+
+
 def is_number(value: Any) -> bool:
     """Whether a result is a plain number, which is a scalar."""
     return isinstance(value, (int, float, complex))
 
 
-def shapes_of(values: Sequence[Any]) -> tuple[Any, ...]:
+def avals_of(values: Sequence[Any]) -> tuple[Any, ...]:
     """The shapes and dtypes of arrays."""
     return tuple((v.shape, str(v.dtype)) for v in values)

@@ -18,7 +18,7 @@ import pylayer.paddle as paddle
 from gradcheck.backends.played import Unplayed
 from pylayer.tensor.tensor import Tensor
 
-F = paddle.nn.functional
+functional = paddle.nn.functional
 PrimitiveRow = Callable[..., Any]
 
 
@@ -51,7 +51,7 @@ def over_axes(function: Callable[..., Any]) -> PrimitiveRow:
 # --------------------------------------------------------------------------- shapes
 def broadcast_in_dim(
     x: Tensor, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], **_: Any
-) -> Tensor:
+) -> Any:
     """Axes of length 1 put in, then repeated."""
     inner = [1] * len(shape)
     for axis, size in zip(broadcast_dimensions, x.array.shape, strict=True):
@@ -61,7 +61,7 @@ def broadcast_in_dim(
     return paddle.broadcast_to(x, list(shape)) if inner != list(shape) else x
 
 
-def reshape(x: Tensor, *, new_sizes: Sequence[int], dimensions: Any = None, **_: Any) -> Tensor:
+def reshape(x: Tensor, *, new_sizes: Sequence[int], dimensions: Any = None, **_: Any) -> Any:
     """The same elements in another shape."""
     require(dimensions is None)
     return paddle.reshape(x, list(new_sizes))
@@ -69,21 +69,21 @@ def reshape(x: Tensor, *, new_sizes: Sequence[int], dimensions: Any = None, **_:
 
 def slice_(
     x: Tensor, *, start_indices: Any, limit_indices: Any, strides: Any = None, **_: Any
-) -> Tensor:
+) -> Any:
     """A slice with constant bounds."""
     steps = strides or [1] * len(start_indices)
     return x[tuple(map(slice, start_indices, limit_indices, steps))]
 
 
-def pad(x: Tensor, value: Tensor, *, padding_config: Any, **_: Any) -> Tensor:
+def pad(x: Tensor, value: Tensor, *, padding_config: Any, **_: Any) -> Any:
     """Constants put around an array."""
     require(all(low >= 0 and high >= 0 and not inner for low, high, inner in padding_config))
     require(x.array.ndim and x.array.dtype.kind in "fcV" and value.stop_gradient)
     pairs = [size for low, high, _ in padding_config for size in (low, high)]
-    return F.pad(x, pairs, value=value.array.item())
+    return functional.pad(x, pairs, value=value.array.item())
 
 
-def split(x: Tensor, *, sizes: Sequence[int], axis: int, **_: Any) -> list[Tensor]:
+def split_row(x: Tensor, *, sizes: Sequence[int], axis: int, **_: Any) -> Any:
     """Parts along an axis."""
     return list(paddle.split(x, list(sizes), axis))
 
@@ -97,19 +97,19 @@ def slice_at(
     return tuple(slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
 
 
-def dynamic_slice(x: Tensor, *starts: Tensor, slice_sizes: Sequence[int], **_: Any) -> Tensor:
+def dynamic_slice(x: Tensor, *starts: Tensor, slice_sizes: Sequence[int], **_: Any) -> Any:
     """A slice whose bounds are values."""
     return x[slice_at(starts, slice_sizes, x.array.shape)]
 
 
-def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Tensor, **_: Any) -> Tensor:
+def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Tensor, **_: Any) -> Any:
     """An array with a slice of it replaced."""
     changed = paddle.clone(x)
     changed[slice_at(starts, update.array.shape, x.array.shape)] = update
     return changed
 
 
-def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Tensor:
+def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Any:
     """Whole numbers along an axis."""
     others = [axis for axis in range(len(shape)) if axis != dimension]
     along = np.expand_dims(np.arange(shape[dimension], dtype=dtype), others)
@@ -117,7 +117,7 @@ def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Tenso
 
 
 # --------------------------------------------------------------------------- products
-def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Tensor:
+def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Any:
     """A matrix product, if it is the engine's; else an einsum."""
     (of_x, of_y), (batch_x, batch_y) = dimension_numbers
     dims = x.array.ndim, y.array.ndim
@@ -147,7 +147,7 @@ def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Te
 
 def convolution(
     x: Tensor, w: Tensor, *, padding: Sequence[tuple[int, int]], **parameters: Any
-) -> Tensor:
+) -> Any:
     """A convolution with the axes in the usual order, padded alike on both sides."""
     dims = x.array.ndim
     usual = tuple(range(dims))
@@ -155,7 +155,7 @@ def convolution(
     require(set(parameters["lhs_dilation"]) == {1})
     require(all(tuple(spec) == usual for spec in parameters["dimension_numbers"]))
     require(all(low == high >= 0 for low, high in padding))
-    conv = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}[dims]
+    conv = {3: functional.conv1d, 4: functional.conv2d, 5: functional.conv3d}[dims]
     return conv(
         x,
         w,
@@ -167,7 +167,7 @@ def convolution(
 
 
 # --------------------------------------------------------------------------- choices
-def select_n(which: Tensor, *cases: Tensor, **_: Any) -> Tensor:
+def select_n(which: Tensor, *cases: Tensor, **_: Any) -> Any:
     """A choice by a mask."""
     require(len(cases) == 2 and which.array.dtype == bool)
     if which.array.shape != cases[0].array.shape:
@@ -175,14 +175,14 @@ def select_n(which: Tensor, *cases: Tensor, **_: Any) -> Tensor:
     return paddle.where(which, cases[1], cases[0])
 
 
-def clamp(low: Tensor, x: Tensor, high: Tensor, **_: Any) -> Tensor:
+def clamp_row(low: Tensor, x: Tensor, high: Tensor, **_: Any) -> Any:
     """The nearest value within bounds."""
     return paddle.minimum(paddle.maximum(x, low), high)
 
 
 def gather(
     x: Tensor, places: Tensor, *, dimension_numbers: Any, slice_sizes: Sequence[int], **_: Any
-) -> Tensor:
+) -> Any:
     """Indexing by arrays of whole numbers along some axes, whole slices along the others."""
     axes, shape = tuple(dimension_numbers.start_index_map), x.array.shape
     require(axes and not dimension_numbers.operand_batching_dims)
@@ -201,7 +201,7 @@ def gather(
     return x[(*[slice(None)] * axes[0], *arrays)]
 
 
-def sort(*operands: Tensor, dimension: int, num_keys: int, **_: Any) -> list[Tensor]:
+def sort_row(*operands: Tensor, dimension: int, num_keys: int, **_: Any) -> Any:
     """One array sorted, or others in the order of the first."""
     require(num_keys == 1)
     if len(operands) == 1:
@@ -213,7 +213,7 @@ def sort(*operands: Tensor, dimension: int, num_keys: int, **_: Any) -> list[Ten
 def position_of(function: Callable[..., Tensor]) -> PrimitiveRow:
     """The row of argmax or argmin."""
 
-    def row(x: Tensor, *, axes: Sequence[int], index_dtype: Any, **_: Any) -> Tensor:
+    def row(x: Tensor, *, axes: Sequence[int], index_dtype: Any, **_: Any) -> Any:
         require(len(axes) == 1)
         return paddle.cast(function(x, axes[0]), np.dtype(index_dtype).name)
 
@@ -223,19 +223,19 @@ def position_of(function: Callable[..., Tensor]) -> PrimitiveRow:
 def cumulative(function: Callable[..., Tensor]) -> PrimitiveRow:
     """The row of a scan such as cumsum."""
 
-    def row(x: Tensor, *, axis: int, reverse: bool, **_: Any) -> Tensor:
+    def row(x: Tensor, *, axis: int, reverse: bool, **_: Any) -> Any:
         found = function(paddle.flip(x, [axis]) if reverse else x, axis)
         return paddle.flip(found, [axis]) if reverse else found
 
     return row
 
 
-def convert(x: Tensor, *, new_dtype: Any, **_: Any) -> Tensor:
+def convert(x: Tensor, *, new_dtype: Any, **_: Any) -> Any:
     """A cast."""
     return paddle.cast(x, np.dtype(new_dtype).name)
 
 
-def power(x: Tensor, *, y: int, **_: Any) -> Tensor:
+def power(x: Tensor, *, y: int, **_: Any) -> Any:
     """A power by a whole number."""
     require(x.array.dtype.kind in "fcV" or y >= 0)
     return x**y
@@ -261,7 +261,7 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "bessel_i1e": of_floats(paddle.i1e),
     "broadcast_in_dim": broadcast_in_dim,
     "ceil": of_floats(paddle.ceil),
-    "clamp": clamp,
+    "clamp": clamp_row,
     "complex": of_floats(paddle.complex),
     "concatenate": lambda *xs, dimension, **_: paddle.concat(list(xs), dimension),
     "conv_general_dilated": convolution,
@@ -287,7 +287,7 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "iota": iota,
     "is_finite": of_floats(paddle.isfinite),
     "le": without_parameters(lambda x, y: x <= y),
-    "logistic": of_floats(F.sigmoid),
+    "logistic": of_floats(functional.sigmoid),
     "lt": without_parameters(lambda x, y: x < y),
     "max": without_parameters(paddle.maximum),
     "min": without_parameters(paddle.minimum),
@@ -311,8 +311,8 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "sharding_constraint": without_parameters(lambda x: x),
     "sign": of_floats(paddle.sign),
     "slice": slice_,
-    "sort": sort,
-    "split": split,
+    "sort": sort_row,
+    "split": split_row,
     "square": without_parameters(lambda x: x * x),
     "squeeze": lambda x, dimensions, **_: paddle.squeeze(x, list(dimensions)),
     "stop_gradient": without_parameters(lambda x: x),

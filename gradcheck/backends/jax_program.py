@@ -26,11 +26,12 @@ from pylayer.ops.joining import stack
 from pylayer.ops.shape import cast
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.tensor import Tensor
+from pylayer.watch import current_observer
 
 JAX_FOLDER = f"{Path(jax.__file__).parent}"
 MOST_ITERATIONS = 10_000
 """Of one while_loop: a recording keeps every step."""
-Value = Any
+EngineValue = Any
 """A Tensor of the engine; or an array of JAX's of a dtype that the engine has not."""
 Slots = list[int]
 """Places of values in the list of a program's values."""
@@ -66,7 +67,7 @@ class Equation:
     outputs: Slots
     calls: tuple[Any, ...]
     """The equations of the jits that it is in, the outermost first."""
-    parts: list[Program] = field(default_factory=list)
+    parts: list[JaxProgram] = field(default_factory=list)
     """The programs of its branches, or of its loop's condition and body."""
 
     @property
@@ -89,8 +90,14 @@ class Equation:
                 break
         return (*frames[:2], None, None)[:2]  # type: ignore[return-value]
 
+    @property
+    def floating_outputs(self) -> Slots:
+        """The outputs that have derivatives."""
+        rows = zip(self.outputs, self.eqn.outvars, strict=True)
+        return [slot for slot, v in rows if jax.numpy.issubdtype(v.aval.dtype, np.inexact)]
+
     # ----------------------------------------------------------------- computing it
-    def compute(self, operands: list[Value]) -> list[Value]:
+    def compute(self, operands: list[EngineValue]) -> list[EngineValue]:
         """The results, computed by its row or by JAX."""
         loop = LOOPS.get(self.name)
         if loop is not None:
@@ -100,7 +107,7 @@ class Equation:
         except Unplayed:
             return self.computed_by_jax(operands)
 
-    def played(self, operands: list[Value]) -> list[Value]:
+    def played(self, operands: list[EngineValue]) -> list[EngineValue]:
         """The results, computed by its row. Raises Unplayed where that does not cover it."""
         row = PRIMITIVES.get(self.name)
         if row is None or not all(isinstance(x, Tensor) for x in operands):
@@ -130,7 +137,7 @@ class Equation:
         )
         return result if is_wider or result.array.dtype == dtype else cast(result, dtype.name)
 
-    def in_one_dtype(self, operands: list[Value]) -> list[Value]:
+    def in_one_dtype(self, operands: list[EngineValue]) -> list[EngineValue]:
         """Operands of one floating dtype in the widest of theirs: a cast may have been left out."""
         variables = self.eqn.invars
         dtypes = {
@@ -143,9 +150,9 @@ class Equation:
         widest = max(dtypes, key=lambda dtype: dtype.itemsize)
         return [cast(x, widest.name) if x.array.dtype in dtypes else x for x in operands]
 
-    def computed_by_jax(self, operands: list[Value]) -> list[Value]:
+    def computed_by_jax(self, operands: list[EngineValue]) -> list[EngineValue]:
         """The results as one step, whose derivative is JAX's."""
-        arrays = list(map(array_of, self.in_one_dtype_of_arrays(operands)))
+        arrays = list(map(plain_array, self.in_one_dtype_of_arrays(operands)))
         primitive, params = self.eqn.primitive, self.eqn.params
 
         def compute(*given: Any) -> Any:
@@ -155,28 +162,45 @@ class Equation:
         with jax.enable_x64(True):
             results = compute(*map(jax.numpy.asarray, arrays))
         if not all(np.dtype(r.dtype) in BY_NUMPY for r in results if is_plain(r)):
-            return [value_of(r) for r in results]
-        pulls = [
-            (x, pull_of(compute, arrays, position))
-            for position, x in enumerate(operands)
-            if isinstance(x, Tensor) and is_differentiable(x.array)
-        ]
+            return [engine_value(r) for r in results]
+        tensors = {k: x for k, x in enumerate(operands) if isinstance(x, Tensor)}
+        floating = {k: x for k, x in tensors.items() if is_differentiable(x.array)}
         if not all(map(is_plain, results)):
-            return [value_of(r) for r in results]
+            return [engine_value(r) for r in results]
+        if floating and not self.has_derivative:
+            for x in floating.values():
+                current_observer.get().left(x, self.name)
+            return list(map(engine_value, results))
+        pulls = [(x, jax_pull(compute, arrays, k)) for k, x in floating.items()]
         return list(foreign(self.name, pulls, [np.asarray(r) for r in results]))
 
-    def in_one_dtype_of_arrays(self, operands: list[Value]) -> list[Value]:
+    @cached_property
+    def has_derivative(self) -> bool:
+        """Whether JAX differentiates it: not a callback, nor a call of other code."""
+        primitive, params = self.eqn.primitive, self.eqn.params
+
+        def gradients(*given: Any) -> Any:
+            found, back = jax.vjp(lambda *xs: primitive.bind(*xs, **params), *given)
+            return back(found)
+
+        try:
+            jax.eval_shape(gradients, *(v.aval for v in self.eqn.invars))
+        except Exception:  # what JAX raises depends on the primitive
+            return False
+        return True
+
+    def in_one_dtype_of_arrays(self, operands: list[EngineValue]) -> list[EngineValue]:
         """The same where some operands are arrays of JAX's."""
         is_all = all(isinstance(x, Tensor) for x in operands) and operands
         return self.in_one_dtype(operands) if is_all else operands
 
 
-def pull_of(compute: Callable[..., list[Any]], arrays: Sequence[Array], position: int) -> PullBack:
+def jax_pull(compute: Callable[..., list[Any]], arrays: Sequence[Array], position: int) -> PullBack:
     """The vjp of one operand, in double precision."""
 
     def pull(cotangent: Any) -> Array:
         with jax.enable_x64(True):
-            wide = [jax.numpy.asarray(in_double(a)) for a in arrays]
+            wide = [jax.numpy.asarray(to_double(a)) for a in arrays]
 
             def of_one(x: Any) -> list[Any]:
                 return compute(*wide[:position], x, *wide[position + 1 :])
@@ -194,7 +218,7 @@ def pull_of(compute: Callable[..., list[Any]], arrays: Sequence[Array], position
     return pull
 
 
-def in_double(array: Array) -> Array:
+def to_double(array: Array) -> Array:
     """An array of floating or complex numbers in double precision; others unchanged."""
     if not is_plain(array) or not is_differentiable(array):
         return array
@@ -206,14 +230,14 @@ def is_plain(array: Array) -> bool:
     return isinstance(array.dtype, np.dtype)
 
 
-def value_of(array: Array) -> Value:
+def engine_value(array: Array) -> EngineValue:
     """An array as a program keeps it."""
     if is_plain(array) and array.dtype in BY_NUMPY:
         return Tensor(np.array(array, order="C"))
     return array
 
 
-def array_of(value: Value) -> Array:
+def plain_array(value: EngineValue) -> Array:
     """The array of a value."""
     return value.array if isinstance(value, Tensor) else value
 
@@ -251,11 +275,11 @@ PARTS: dict[str, Callable[[Any], list[Any]]] = {
 """The jaxprs in the parameters of control flow."""
 
 
-class Program:
+class JaxProgram:
     """The equations of a jaxpr that its outputs depend on, in order, calls inlined."""
 
     def __init__(self, closed: Any) -> None:
-        self.values: list[Value] = []
+        self.values: list[EngineValue] = []
         """Constants in their slots, None in the others."""
         self.equations: list[Equation] = []
         self.layers: list[tuple[HandWritten, Slots, Slots]] = []
@@ -264,7 +288,7 @@ class Program:
         self.outputs = self.inline(closed.jaxpr, closed.consts, self.inputs, ())
         self.leave_out_unused()
 
-    def new_slot(self, value: Value = None) -> int:
+    def new_slot(self, value: EngineValue = None) -> int:
         """A slot for one more value."""
         self.values.append(value)
         return len(self.values) - 1
@@ -275,12 +299,12 @@ class Program:
         """Add the equations of a jaxpr; returns the slots of its outputs."""
         scope = dict(zip(jaxpr.invars, inputs, strict=True))
         for variable, constant in zip(jaxpr.constvars, constants, strict=True):
-            scope[variable] = self.new_slot(value_of(constant))
+            scope[variable] = self.new_slot(engine_value(constant))
 
         def slot(variable: Any) -> int:
             if isinstance(variable, core.Literal):
-                return self.new_slot(value_of(np.asarray(variable.val, variable.aval.dtype)))
-            return scope[variable]
+                return self.new_slot(engine_value(np.asarray(variable.val, variable.aval.dtype)))
+            return int(scope[variable])
 
         for eqn in jaxpr.eqns:
             given = list(map(slot, eqn.invars))
@@ -300,7 +324,7 @@ class Program:
                 self.layers.append((hand_written(jaxpr), inputs, outputs))
             return outputs
         outputs = [self.new_slot() for _ in eqn.outvars]
-        parts = [Program(part) for part in PARTS.get(name, lambda _: [])(params)]
+        parts = [JaxProgram(part) for part in PARTS.get(name, lambda _: [])(params)]
         self.equations.append(Equation(eqn, inputs, outputs, calls, parts))
         return outputs
 
@@ -314,7 +338,7 @@ class Program:
                 kept.append(equation)
         self.equations = kept[::-1]
 
-    def run(self, inputs: Sequence[Value]) -> list[Value]:
+    def run(self, inputs: Sequence[EngineValue]) -> list[EngineValue]:
         """The outputs at some inputs."""
         values = list(self.values)
         for slot, value in zip(self.inputs, inputs, strict=True):
@@ -339,13 +363,12 @@ class Program:
         return [layer for layer in dict.fromkeys(found) if layer.is_users]
 
     def pulled_layers(self, sources: Sequence[int], ends: Sequence[int]) -> list[HandWritten]:
-        """Those through which a gradient flows from some outputs to some inputs, by their numbers."""
+        """Those through which a gradient flows from outputs to inputs, given by their numbers."""
         flows = [e for e in self.equations if e.name != "stop_gradient"]
         forward = {self.inputs[k] for k in sources}
         for equation in flows:
             if forward.intersection(equation.inputs):
-                forward.update(s for s, v in zip(equation.outputs, equation.eqn.outvars, strict=True)
-                               if np.dtype(v.aval.dtype).kind in "fcV")  # fmt: skip
+                forward.update(equation.floating_outputs)
         backward = {self.outputs[k] for k in ends}
         for equation in reversed(flows):
             if backward.intersection(equation.outputs):
@@ -370,13 +393,13 @@ def hand_written(jaxpr: Any) -> HandWritten:
 
 
 # --------------------------------------------------------------------------- control flow
-def cond(equation: Equation, operands: list[Value]) -> list[Value]:
+def cond(equation: Equation, operands: list[EngineValue]) -> list[EngineValue]:
     """The branch that is taken."""
-    index = int(array_of(operands[0]))
+    index = int(plain_array(operands[0]))
     return equation.parts[min(max(index, 0), len(equation.parts) - 1)].run(operands[1:])
 
 
-def while_loop(equation: Equation, operands: list[Value]) -> list[Value]:
+def while_loop(equation: Equation, operands: list[EngineValue]) -> list[EngineValue]:
     """A loop, step by step.
 
     Raises:
@@ -387,18 +410,18 @@ def while_loop(equation: Equation, operands: list[Value]) -> list[Value]:
     first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     for_condition, for_body, state = operands[:first], operands[first:second], operands[second:]
     for _ in range(MOST_ITERATIONS):
-        if not bool(array_of(condition.run([*for_condition, *state])[0])):
+        if not bool(plain_array(condition.run([*for_condition, *state])[0])):
             return state
         state = body.run([*for_body, *state])
     raise Unplayed(f"a while_loop of more than {MOST_ITERATIONS:,} iterations")
 
 
-def scan(equation: Equation, operands: list[Value]) -> list[Value]:
+def scan(equation: Equation, operands: list[EngineValue]) -> list[EngineValue]:
     """A loop over the first axis of some operands, step by step."""
     params, (body,) = equation.eqn.params, equation.parts
     first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
     constants, state, sequences = operands[:first], operands[first:second], operands[second:]
-    columns: list[list[Value]] = [[] for _ in equation.outputs[params["num_carry"] :]]
+    columns: list[list[EngineValue]] = [[] for _ in equation.outputs[params["num_carry"] :]]
     steps = range(params["length"])
     for step in reversed(steps) if params["reverse"] else steps:
         found = body.run([*constants, *state, *(sequence[step] for sequence in sequences)])
@@ -412,23 +435,23 @@ def scan(equation: Equation, operands: list[Value]) -> list[Value]:
     return [*state, *stacks]
 
 
-def stacked(items: Sequence[Value], variable: Any) -> Value:
+def stacked(items: Sequence[EngineValue], variable: Any) -> EngineValue:
     """Values along a new first axis."""
     if not items:
-        return value_of(np.zeros(variable.aval.shape, variable.aval.dtype))
+        return engine_value(np.zeros(variable.aval.shape, variable.aval.dtype))
     if isinstance(items[0], Tensor):
         return stack(list(items), 0)
     return jax.numpy.stack(items)
 
 
-LOOPS: dict[str, Callable[[Equation, list[Value]], list[Value]]] = {
+LOOPS: dict[str, Callable[[Equation, list[EngineValue]], list[EngineValue]]] = {
     "cond": cond,
     "scan": scan,
     "while": while_loop,
 }
 
 
-def all_equations(program: Program) -> Iterator[Equation]:
+def all_equations(program: JaxProgram) -> Iterator[Equation]:
     """The equations of a program, those in its loops and branches included."""
     for equation in program.equations:
         yield equation

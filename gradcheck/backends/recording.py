@@ -211,7 +211,7 @@ NOT_THE_USERS = tuple(
 the line of the layer. Paddle's code is computed again by the engine's."""
 
 
-class Played(Protocol):
+class TracedOperation(Protocol):
     """An operation of a framework that was traced before it is played."""
 
     @property
@@ -219,7 +219,7 @@ class Played(Protocol):
         """As `Recording.spots`."""
 
 
-played_at: ContextVar[Played | None] = ContextVar("played_at", default=None)
+played_at: ContextVar[TracedOperation | None] = ContextVar("played_at", default=None)
 """What is played, where no frame of the user's code is running."""
 
 

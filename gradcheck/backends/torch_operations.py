@@ -28,11 +28,14 @@ from gradcheck.backends.played import Counterpart, foreign, overwrite, play, sha
 from gradcheck.backends.recording import Perturbation, Recording, recorded
 from gradcheck.backends.torch_private import (
     TorchDispatchMode,
+    is_transformed,
     is_zero_tensor,
     map_tensors,
+    plain_tensor,
     python_code_of,
     tree_flatten,
     tree_unflatten,
+    without_transforms,
 )
 from pylayer.tape.node import parent_of
 from pylayer.tensor.tensor import Tensor as Shadow
@@ -47,6 +50,14 @@ RAW_NUMPY = torch.Tensor.numpy
 # ------------------------------ values
 def array_of(tensor: Any) -> Array:
     """The values of a tensor: in its own memory where that is possible."""
+    if is_transformed():
+        with without_transforms():
+            return values_of(plain_tensor(tensor))
+    return values_of(tensor)
+
+
+def values_of(tensor: Any) -> Array:
+    """The values of a tensor that is not wrapped."""
     tensor = tensor.detach()
     if is_zero_tensor(tensor):
         tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)

@@ -46,6 +46,24 @@ DEFAULT_SETUP: Any = torch.autograd.Function.setup_context
 """The ``setup_context`` of a Function that defines none: its forward takes a context."""
 
 
+def plain_tensor(tensor: Any) -> Any:
+    """A tensor without what `torch.func` wraps around it."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def is_transformed() -> bool:
+    """Whether code of `torch.func` runs, which wraps the results of operations."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
+def without_transforms() -> Any:
+    """A block in which operations give plain tensors, also within `torch.func`."""
+    return torch._C._DisableFuncTorch()
+
+
 def is_zero_tensor(tensor: Any) -> bool:
     """Whether a tensor is torch's zero without memory, which derivatives of steps are."""
     return bool(tensor._is_zerotensor())

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from gradcheck.backends.base import package_of
-
 
 class Framework(NamedTuple):
     """A framework: its name, how the dotted names of its modules begin, and how its arrays and
@@ -25,6 +23,8 @@ class Framework(NamedTuple):
     """The values of its array x as one of NumPy's."""
     recipe: str
     """A check of one of its functions of one array by ``backward=``; {call} is what calls it."""
+    backend: str = ""
+    """The backend that runs its backwards, if there is one."""
 
 
 WRITTEN_APART = "gradcheck.check(forward, x, backward=gradient)"
@@ -43,8 +43,8 @@ JAX = (
 HIPS = "gradcheck.check({call}, x, backward=lambda x, g: autograd.make_vjp({call})(x)[0](g))"
 HIPS_MODULES = tuple(f"autograd.{n}." for n in ("tracer", "numpy", "scipy", "wrap_util", "extend"))
 FRAMEWORKS = (
-    Framework("PyTorch", ("torch.",), "x.detach().numpy()", TORCH),
-    Framework("JAX", ("jax.", "jaxlib."), "np.asarray(x)", JAX),
+    Framework("PyTorch", ("torch.",), "x.detach().numpy()", TORCH, "torch"),
+    Framework("JAX", ("jax.", "jaxlib."), "np.asarray(x)", JAX, "jax"),
     Framework("HIPS autograd", HIPS_MODULES, "x._value", HIPS),
     Framework("TensorFlow", ("tensorflow.", "tf_keras.", "keras."), "x.numpy()", WRITTEN_APART),
     Framework("Chainer", ("chainer.",), "x.array", WRITTEN_APART),
@@ -96,13 +96,27 @@ def modules_of(value: Any) -> Iterator[str]:
             yield str(getattr(base, "__module__", ""))
 
 
-def refuse_layer(value: Any) -> None:
-    """See that something to check is not of another framework.
+def foreign_framework(value: Any, packages: Sequence[str] = ()) -> Framework | None:
+    """The framework that a value is of, unless it is that of some packages."""
+    framework = framework_of(value)
+    if framework is None or f"{next(iter(packages), '')}." in framework.modules:
+        return None
+    return framework
+
+
+def refuse_layer(value: Any, packages: Sequence[str] = ()) -> None:
+    """See that something to check is not of another framework than that of some packages.
 
     Raises:
         ForeignFrameworkError: it is.
     """
-    framework = framework_of(value)
+    framework = foreign_framework(value, packages)
+    if framework is not None and framework.backend:
+        what = (
+            f"{REFUSAL}{framework.name} on another backend, and {object_name(value)} is of "
+            f"{framework.name}: use its own, such as"
+        )
+        raise ForeignFrameworkError(what, f"-b {framework.backend}")
     if framework is not None:
         what = (
             f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it "
@@ -121,8 +135,7 @@ def refuse_array(name: str, value: Any, packages: Sequence[str] = ()) -> None:
         for item in value.values() if isinstance(value, dict) else value:
             refuse_array(name, item, packages)
         return
-    is_known = package_of(type(value)) in packages
-    framework = framework_of(value) if hasattr(value, "shape") and not is_known else None
+    framework = foreign_framework(value, packages) if hasattr(value, "shape") else None
     if framework is not None:
         kind = type(value)
         raise TypeError(

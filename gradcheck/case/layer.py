@@ -39,6 +39,11 @@ def fitting_cotangent(cotangent: Any, shape: Sequence[int]) -> NumpyArray:
     return given
 
 
+def is_of(value: Any, cls: Any) -> bool:
+    """Whether a value is an object or a subclass of a class."""
+    return issubclass(value, cls) if inspect.isclass(value) else isinstance(value, cls)
+
+
 class ScenarioLayer(TensorFunction):
     """A scenario's layer, its inputs and its call, on one backend.
 
@@ -98,9 +103,10 @@ class ScenarioLayer(TensorFunction):
                     default = f"{name}.apply({arguments})"  # of the last class
         elif isinstance(layer, LayerRef):
             namespace[layer.name] = target = self.import_layer(layer)
-            is_applied = hasattr(target, "apply") and not isinstance(
-                target, self.backend.module_type
-            )
+            is_module = is_of(target, self.backend.module_type)
+            if is_module and inspect.isclass(target):
+                namespace[layer.name] = target()
+            is_applied = hasattr(target, "apply") and not is_module
             default = f"{layer.name}{'.apply' if is_applied else ''}({arguments})"
         elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"
@@ -115,7 +121,7 @@ class ScenarioLayer(TensorFunction):
         for name in code.co_names:
             if callable(value := namespace.get(name)):
                 namespace[name] = target = adapted(self.backend, value)
-                refuse_layer(target)
+                refuse_layer(target, self.backend.packages)
         return NamespaceCall(namespace, code)
 
     def import_layer(self, layer: LayerRef) -> Any:

@@ -11,7 +11,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from gradcheck.backends.base import package_of
-from gradcheck.case.foreign_frameworks import framework_of, refuse_layer
+from gradcheck.case.foreign_frameworks import foreign_framework, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.layer_calls import Way, subclasses
 from gradcheck.case.names_in_code import CLOSED, is_installed, names_in, references_of_function
@@ -142,7 +142,7 @@ class Subject:
     def refuse_foreign(self) -> None:
         """As `refuse_foreign_layers`."""
         if self.foreign and not self.ran:
-            refuse_layer(self.foreign[0])
+            refuse_layer(self.foreign[0], self.backend.packages)
 
     # ----------------------------------------------------------------- the reasons
     def missing(self) -> Iterator[tuple[Any, str]]:
@@ -234,11 +234,8 @@ class Subject:
         layer = self.layer_of(value)
         if layer is not None:
             self.add(layer, evaluating).is_read = True
-        elif callable(value) and framework_of(value) is not None:
-            if not self.backend.packages or package_of(type(value)) not in self.backend.packages:
-                self.foreign.append(value)
-            elif (wrapped := getattr(value, "__wrapped__", None)) is not None:
-                self.follow(wrapped, evaluating)
+        elif callable(value) and foreign_framework(value, self.backend.packages) is not None:
+            self.foreign.append(value)
         elif isinstance(value, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
                 self.follow(part, evaluating)
@@ -249,8 +246,16 @@ class Subject:
         elif isinstance(value, self.backend.module_type):
             self.follow_module(value, evaluating or not value.training)
         elif not inspect.isclass(value):
-            call = inspect.getattr_static(type(value), "__call__", None)
-            self.follow_code(call, value, evaluating)
+            self.follow_object(value, evaluating)
+
+    def follow_object(self, value: Any, evaluating: bool) -> None:
+        """Follow what calling an object runs: the function that a decorator of the framework was
+        put on, or its ``__call__``."""
+        if package_of(type(value)) in self.backend.packages and hasattr(value, "__wrapped__"):
+            self.follow(value.__wrapped__, evaluating)
+            return
+        call = inspect.getattr_static(type(value), "__call__", None)
+        self.follow_code(call, value, evaluating)
 
     def follow_module(self, module: Any, evaluating: bool) -> None:
         """Follow the forward and attributes of a module, or what a container contains."""

@@ -65,7 +65,7 @@ def adapted(backend: Backend, value: Any) -> Any:
     """
     if not hips.is_primitive(value):
         return value
-    return function_with_pull(backend, value.fun, hips.pull_of(value))
+    return function_with_pull(backend, value.fun, hips.primitive_pull(value))
 
 
 def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Callable[..., Any]:

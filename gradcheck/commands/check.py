@@ -15,7 +15,7 @@ from typing import Any
 import click
 import yaml
 
-from gradcheck.backends.base import BACKENDS
+from gradcheck.backends.base import BACKENDS, backend_of_packages
 from gradcheck.backends.environments import BackendPlace
 from gradcheck.case.case import Case
 from gradcheck.case.foreign_frameworks import REFUSAL
@@ -132,6 +132,12 @@ def cases_of_layer(
     return plan([spec], list(places), places, **settings)
 
 
+def own_backend(signature: Signature) -> tuple[str, ...]:
+    """Return the backend of the framework that a layer's code uses; none for the usual one."""
+    name = backend_of_packages(signature.packages)
+    return (name,) if name else ()
+
+
 def require_world(inputs: Mapping[str, Input], world: InWorld) -> None:
     """Raise UserError: an input is for a world of ranks that is not given."""
     for name, spec in inputs.items():
@@ -173,7 +179,9 @@ def check(reference: str, world: InWorld, backends: tuple[str, ...], **asked: An
     scenario = scenario_of_layer(
         signature, inputs, backward=backward, call=call, world=world, order=order
     )
-    cases = cases_of_layer(signature, scenario, chosen_backends(backends), **asked)
+    usual = () if backward else own_backend(signature)
+    places = chosen_backends(backends or usual)
+    cases = cases_of_layer(signature, scenario, places, **asked)
     files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     began = Beginning.now()

@@ -15,6 +15,7 @@ from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.check import (
     cases_of_layer,
     layer_options,
+    own_backend,
     require_world,
     scenario_of_layer,
 )
@@ -79,7 +80,11 @@ class ExploreOptions:
 @layer_options
 @click.argument("scenario", required=False, metavar="[ID]")
 @click.option(
-    "-b", "--backend", default="numpy", metavar="NAME", help="Where it runs (default: numpy)."
+    "-b",
+    "--backend",
+    default="",
+    metavar="NAME",
+    help="Where it runs (default: the framework of the layer's code, or numpy).",
 )
 @click.option(
     "--seconds",
@@ -163,9 +168,9 @@ def case_of_layer(asked: ExploreOptions, signature: Signature) -> Case:
     scenario = scenario_of_layer(signature, inputs, backward=asked.backward, call=asked.call)
     scenario["id"] = f"{scenario['id']}-explored"
     scenario["sizes"] = dict.fromkeys(letters_of(inputs), 2)
-    return cases_of_layer(signature, scenario, chosen_backends((asked.backend,)), seed=asked.seed)[
-        0
-    ]
+    usual = () if asked.backward else own_backend(signature)
+    names = (asked.backend,) if asked.backend else usual
+    return cases_of_layer(signature, scenario, chosen_backends(names), seed=asked.seed)[0]
 
 
 def case_in_file(asked: ExploreOptions) -> Case:
@@ -182,7 +187,8 @@ def case_in_file(asked: ExploreOptions) -> Case:
         name = f"{asked.reference}::{asked.scenario}"
     permission = permission_of(load_project(), asked.allow_code)
     specs, ids = read_specs([name])
-    places = chosen_backends((asked.backend,), config=permission.project.config)
+    names = (asked.backend,) if asked.backend else ("numpy",)
+    places = chosen_backends(names, config=permission.project.config)
     case = select_ids(plan(specs, list(places), places, seed=asked.seed), ids)[0]
     if problem := why_not_explored(case.scenario):
         raise UserError(f"{case.scenario.id} cannot be explored: {problem}")

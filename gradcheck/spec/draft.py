@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import resolve_name
@@ -43,6 +43,8 @@ class Signature(NamedTuple):
     is_class: bool
     arguments: Mapping[str, str | None]
     """The arguments of its forward, with their defaults as the source has them; None for none."""
+    packages: frozenset[str] = frozenset()
+    """The top-level packages that its code uses."""
 
     @property
     def needed(self) -> list[str]:
@@ -133,12 +135,20 @@ def signature_of(reference: str) -> Signature:
             f"{where}: class {node.name} has no forward, nor a base of yours that has one"
         )
     names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    takes_context = isinstance(node, ast.ClassDef) and not _has_setup(module, node)
     defaults = map(ast.unparse, reversed(function.args.defaults))
     known = dict(zip(reversed(names), defaults, strict=False))
-    if isinstance(node, ast.ClassDef):
+    if takes_context or "self" in names[:1]:
         names = names[1:]  # its forward takes ctx first
     arguments = {name: known.get(name) for name in names}
-    return Signature(reference, module.file, node.lineno, isinstance(node, ast.ClassDef), arguments)
+    return Signature(
+        reference,
+        module.file,
+        node.lineno,
+        isinstance(node, ast.ClassDef),
+        arguments,
+        frozenset(_packages_of(module, node, set())),
+    )
 
 
 @dataclass(frozen=True)
@@ -162,6 +172,20 @@ class _Module:
                     names = {alias.asname or alias.name: alias.name for alias in node.names}
                     imported |= {name: (module, there) for name, there in names.items()}
         return imported
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """By name, the top-level package that an import takes it from."""
+        found: dict[str, str] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    package = alias.name.partition(".")[0]
+                    found[alias.asname or package] = package
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                package = (node.module or "").partition(".")[0]
+                found |= {alias.asname or alias.name: package for alias in node.names}
+        return found
 
 
 def _read_module(name: str) -> _Module:
@@ -243,6 +267,36 @@ def _forward_of(module: _Module, node: Definition, steps: int = 0) -> ast.Functi
         if method := _forward_of(*above, steps + 1):
             return method
     return None
+
+
+def _bases_of(module: _Module, node: Definition) -> Iterator[tuple[_Module, Definition]]:
+    """The classes of the user's that a class is derived from directly."""
+    for base in node.bases if isinstance(node, ast.ClassDef) else ():
+        with suppress(DraftError):  # of a library
+            yield _find(module, ast.unparse(base))
+
+
+def _has_setup(module: _Module, node: Definition, steps: int = 0) -> bool:
+    """Whether a class, or one that it is derived from, has a ``setup_context``: its forward takes
+    no context then."""
+    if "setup_context" in _definitions(node):
+        return True
+    above = _bases_of(module, node) if steps < MOST_IMPORTS else ()
+    return any(_has_setup(*base, steps + 1) for base in above)
+
+
+def _packages_of(module: _Module, node: Definition, seen: set[tuple[Path, int]]) -> Iterator[str]:
+    """The packages that the names in a definition come from, also by other definitions of the
+    user's."""
+    if (module.file, node.lineno) in seen or len(seen) > MOST_IMPORTS:
+        return
+    seen.add((module.file, node.lineno))
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    packages = module.packages
+    yield from (packages[name] for name in names if name in packages)
+    for name in sorted(names):
+        with suppress(DraftError):  # it is not the user's
+            yield from _packages_of(*_find(module, name), seen)
 
 
 # --------------------------------------------------------------------------- the scenario
