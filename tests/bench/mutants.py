@@ -2,9 +2,11 @@
 
     python tests/bench/mutants.py [--only NAME] [--json FILE]   # torch is left out where it is not installed
 
-Every layer is a pair of plain functions of arrays, run on NumPy by us and as a torch.autograd.Function by torch. A
-mutant whose gradients equal the right ones at all points tried, for all cotangents tried, is equivalent: listed, not
-counted. False alarms are counted over the right layers at many shapes, dtypes and scales.
+Every layer is a pair of plain functions of arrays, run on NumPy by us and as a torch.autograd.Function by torch. Ours
+checks each in four ways: by differences alone; as NumPy code that is recorded; and with the forward in the engine's
+operations, whose tape is replayed where rounding is measured, or recorded anew. A mutant whose gradients equal the
+right ones at all points tried, for all cotangents tried, is equivalent: listed, not counted. False alarms are counted
+over the right layers at many shapes, dtypes and scales.
 """
 
 from __future__ import annotations
@@ -24,6 +26,13 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
 
+import gradcheck  # noqa: E402
+import pylayer  # noqa: E402
+
+pylayer.install_paddle()
+import paddle  # noqa: E402
+
+from gradcheck.backends.recording import Recording  # noqa: E402
 from gradcheck.case.gradient_check import check_gradient  # noqa: E402
 from gradcheck.checking.problem import Observation, Problem  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
@@ -102,6 +111,38 @@ LAYERS = [
     Layer("cumsum", lambda x: np.cumsum(x, 0), lambda x, y, g: (np.cumsum(g[::-1], 0)[::-1],), ((5, 3),)),
     Layer("upper triangle", np.triu, lambda x, y, g: (np.triu(g),), ((4, 4),)),
 ]  # fmt: skip
+
+
+def tensor_layer_norm(x: Any, w: Any, b: Any) -> Any:
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / paddle.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-5) * w + b
+
+
+def tensor_softmax(x: Any) -> Any:
+    e = paddle.exp(x - x.max(-1, keepdim=True))
+    return e / e.sum(-1, keepdim=True)
+
+
+ON_TENSORS: dict[str, Callable[..., Any]] = {
+    "tanh": paddle.tanh,
+    "exp": paddle.exp,
+    "sigmoid": lambda x: 1 / (1 + paddle.exp(-x)),
+    "swish": lambda x: x * paddle.nn.functional.sigmoid(x),
+    "square": paddle.square,
+    "log": paddle.log,
+    "mean square": lambda x: (x * x).mean(),
+    "product": lambda a, b: a * b,
+    "quotient": lambda a, b: a / b,
+    "bias": lambda x, b: x + b,
+    "matmul": lambda a, b: a @ b,
+    "linear": lambda x, w, b: x @ w + b,
+    "softmax": tensor_softmax,
+    "layer norm": tensor_layer_norm,
+    "rms norm": lambda x, w: x / paddle.sqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w,
+    "cumsum": lambda x: paddle.cumsum(x, 0),
+    "upper triangle": paddle.triu,
+}
+"""The forwards in the engine's operations."""
 
 
 # --------------------------------------------------------------------------- operators
@@ -236,6 +277,52 @@ def ours(layer: Layer, backward: Backward, inputs: list[Any]) -> bool:
     return check_gradient(problem(layer, backward, inputs)).verdict in (Status.PASS, Status.KINK)
 
 
+def accepted(function: Any, inputs: list[Any], **options: Any) -> bool:
+    """Whether ``gradcheck.check`` accepts."""
+    return gradcheck.check(function, *inputs, **options).verdict in ("PASS", "KINK")
+
+
+def as_numpy(layer: Layer, backward: Backward, inputs: list[Any]) -> bool:
+    """Whether our checker accepts the layer as functions of arrays, which are recorded."""
+
+    def whole(*arguments: Any) -> tuple[Any, ...]:
+        *x, g = arguments
+        return backward(*x, layer.forward(*x), g)
+
+    return accepted(layer.forward, inputs, backward=whole)
+
+
+def on_tape(layer: Layer, backward: Backward, inputs: list[Any]) -> bool:
+    """Whether our checker accepts the layer with its forward in the engine's operations."""
+
+    class OnTensors(paddle.autograd.PyLayer):  # type: ignore[misc,name-defined]
+        @staticmethod
+        def forward(ctx: Any, *x: Any) -> Any:
+            y = ON_TENSORS[layer.name](*x)
+            ctx.save_for_backward(*x, y)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            g = dy.numpy()
+            found = backward(*(t.numpy() for t in ctx.saved_tensor()), g)
+            if type(g) is np.ndarray and not np.array_equal(g, dy.array):
+                dy.array[...] = g  # what it writes into, NumPy code has as a copy
+            return tuple(map(paddle.to_tensor, found))
+
+    return accepted(OnTensors, inputs)
+
+
+def recorded_anew(layer: Layer, backward: Backward, inputs: list[Any]) -> bool:
+    """The same, where no tape is replayed."""
+    replays = Recording.replays
+    Recording.replays = False  # type: ignore[assignment]
+    try:
+        return on_tape(layer, backward, inputs)
+    finally:
+        Recording.replays = replays  # type: ignore[method-assign]
+
+
 def torch_slow(layer: Layer, backward: Backward, inputs: list[Any]) -> bool:
     """Whether torch.autograd.gradcheck accepts, with its defaults."""
     import torch
@@ -297,7 +384,12 @@ def main() -> None:
     chosen = arguments.parse_args()
     layers = [layer for layer in LAYERS if chosen.only in layer.name]
     np.seterr(all="ignore")
-    checkers = {"ours": ours}
+    checkers: dict[str, Callable[..., bool]] = {
+        "ours": ours,
+        "ours, on recorded NumPy": as_numpy,
+        "ours, on a tape": on_tape,
+        "ours, on a tape without replay": recorded_anew,
+    }
     if importlib.util.find_spec("torch"):
         checkers["torch gradcheck"] = torch_slow
     caught: Counter[str] = Counter()
@@ -323,7 +415,7 @@ def main() -> None:
         alarms = [(layer, inputs) for layer, inputs in cases if not accepts(layer, layer.backward, inputs)]
         alarmed[checker] = len(alarms)
         print(f"{checker}: {len(alarms)} false alarms in {len(cases)} right cases")
-        for layer, inputs in alarms[:20] if checker == "ours" else []:
+        for layer, inputs in alarms[:20] if checker.startswith("ours") else []:
             print(f"  {layer.name} {inputs[0].dtype} of size {abs(inputs[0]).max():.2g}")
     if chosen.json:
         figures = {"layers": len(layers), "operators": len(OPERATORS), "equivalent": len(equivalents)}
