@@ -223,6 +223,12 @@ class Repair:
         self.program = Program(function, self.scope)
         self.require_same_code()
         self.is_straight = self.program.is_straight
+        self.statements = {
+            node: number
+            for number, statement in enumerate(function.body)
+            for node in ast.walk(statement)
+        }
+        """The statement of each expression, by its number."""
         if self.is_straight:
             self.program.start(self.point.arguments())
 
@@ -261,15 +267,6 @@ class Repair:
                 return self.point.is_right(self.compiled())
             except Exception:
                 return False
-
-    @cached_property
-    def statements(self) -> dict[ast.AST, int]:
-        """The statement of each expression, by its number."""
-        return {
-            node: number
-            for number, statement in enumerate(self.function.body)
-            for node in ast.walk(statement)
-        }
 
     def tried(self, edit: Edit, expression: ast.expr) -> Fix | None:
         """The fix that an edit is, if it is right everywhere."""
