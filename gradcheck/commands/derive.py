@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
+import pylayer
 from gradcheck.api import derive as derive_backward
 from gradcheck.case.input_arrays import make_input
 from gradcheck.case.user_code import import_reference, run_source
@@ -88,14 +90,25 @@ def derived_from(
 
     Raises UserError: there is no such layer, or it is not called so.
     """
-    subject, name = subject_of(reference)
     random = np.random.default_rng(seed)
     arrays = {
         name: make_input(spec, spec.dtype, random).astype(str(spec.dtype))
         for name, spec in inputs_of_words(inputs).items()
     }
-    args, kwargs = called_with(subject, call, arrays)
-    return derive_backward(subject, *args, name=name, order=order, **kwargs)
+    with engine_as_paddle():
+        subject, name = subject_of(reference)
+        args, kwargs = called_with(subject, call, arrays)
+        return derive_backward(subject, *args, name=name, order=order, **kwargs)
+
+
+@contextmanager
+def engine_as_paddle() -> Iterator[None]:
+    """A block in which ``import paddle`` gives the engine, also where a Paddle is installed."""
+    pylayer.install_paddle()
+    try:
+        yield
+    finally:
+        pylayer.uninstall_paddle()
 
 
 def repaired_scenario(word: str, allow_code: bool) -> Derived:
@@ -125,9 +138,6 @@ def subject_of(reference: str) -> tuple[Any, str]:
 
     Raises UserError: there is none.
     """
-    import pylayer
-
-    pylayer.install_paddle()
     if reference.lstrip().startswith("lambda"):
         return function_of_text(reference), "Layer"
     module, _, name = reference.partition(":")

@@ -21,6 +21,7 @@ import numpy as np
 
 from gradcheck.deriving.call import Call
 from gradcheck.deriving.edits import Edit, Words, edits, places
+from gradcheck.deriving.forms import INFIX
 from gradcheck.deriving.graph import Node, Refused, Traced
 from gradcheck.deriving.points import (
     array_of,
@@ -30,7 +31,7 @@ from gradcheck.deriving.points import (
     outputs_at,
     resized,
 )
-from gradcheck.deriving.printing import Names, Printer
+from gradcheck.deriving.printing import FORMS, Names, Printer
 from gradcheck.deriving.source import (
     Change,
     SourceText,
@@ -45,6 +46,7 @@ from pylayer.layer.py_layer import PyLayerContext
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tensor.tensor import Tensor
 
+assert INFIX.keys() <= FORMS.keys()  # the forms of operations are in the table
 AGREES = 1e-9
 """The share of the largest entry by which a gradient may be off: float64 leaves some 1e-13, and no
 slip of a formula is so small."""
@@ -223,6 +225,12 @@ class Repair:
         self.program = Program(function, self.scope)
         self.require_same_code()
         self.is_straight = self.program.is_straight
+        self.statements = {
+            node: number
+            for number, statement in enumerate(function.body)
+            for node in ast.walk(statement)
+        }
+        """The statement of each expression, by its number."""
         if self.is_straight:
             self.program.start(self.point.arguments())
 
@@ -261,15 +269,6 @@ class Repair:
                 return self.point.is_right(self.compiled())
             except Exception:
                 return False
-
-    @cached_property
-    def statements(self) -> dict[ast.AST, int]:
-        """The statement of each expression, by its number."""
-        return {
-            node: number
-            for number, statement in enumerate(self.function.body)
-            for node in ast.walk(statement)
-        }
 
     def tried(self, edit: Edit, expression: ast.expr) -> Fix | None:
         """The fix that an edit is, if it is right everywhere."""

@@ -1,0 +1,206 @@
+"""The one edit of a backward that makes it right, as reports show it; none where none is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcheck
+import pylayer.paddle as paddle
+
+PyLayer: Any = paddle.autograd.PyLayer
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal((3, 4))
+W = RANDOM.standard_normal((4, 5))
+HERE = Path(__file__).name
+
+
+def layer(backward: Any, forward: Any) -> Any:
+    """A layer with this forward and backward."""
+    return type("Own", (PyLayer,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+def tanh_forward(ctx, x):
+    y = paddle.tanh(x)
+    ctx.save_for_backward(y)
+    return y
+
+
+def softmax_forward(ctx, x):
+    p = paddle.nn.functional.softmax(x, axis=-1)
+    ctx.save_for_backward(p)
+    return p
+
+
+def linear_forward(ctx, x, w, b):
+    ctx.save_for_backward(x, w)
+    return x @ w + b
+
+
+def power_forward(ctx, x, n=3):
+    ctx.n = n
+    ctx.save_for_backward(x)
+    return x**n
+
+
+def wrong_power(ctx, dy):
+    (y,) = ctx.saved_tensor()
+    return dy * (1 - y)
+
+
+def wrong_axis(ctx, dp):
+    (p,) = ctx.saved_tensor()
+    return p * (dp - (dp * p).sum(axis=0, keepdim=True))
+
+
+def not_summed(ctx, dy):
+    x, w = ctx.saved_tensor()
+    return dy @ w.t(), x.t() @ dy, dy
+
+
+def wrong_number(ctx, dy):
+    (x,) = ctx.saved_tensor()
+    return 2 * dy * x ** (ctx.n - 1)
+
+
+def does_not_run(ctx, dp):
+    (p,) = ctx.saved_tensor()
+    return p * (dp - (dp * p).sum(axis=7, keepdim=True))
+
+
+CASES = [
+    (tanh_forward, wrong_power, [X], "return dy * (1 - y * y)"),
+    (softmax_forward, wrong_axis, [X], "return p * (dp - (dp * p).sum(axis=-1, keepdim=True))"),
+    (linear_forward, not_summed, [X, W, RANDOM.standard_normal(5)], "return dy @ w.t(), x.t() @ dy, dy.sum(axis=0)"),
+    # not 3, which is right where n is 3
+    (power_forward, wrong_number, [X], "return ctx.n * dy * x ** (ctx.n - 1)"),
+]
+
+
+@pytest.mark.parametrize(("forward", "backward", "inputs", "line"), CASES, ids=[line for *_, line in CASES])
+def test_one_edit_repairs_it(forward: Any, backward: Any, inputs: list[Any], line: str) -> None:
+    result = gradcheck.check(layer(backward, forward), *inputs)
+    assert result.fix is not None
+    assert result.fix.source_line == line
+    assert f"fix: {HERE}:{result.fix.line} │ {line}" in str(result).replace(f"{Path(__file__).parent}/", "").replace(
+        "tests/deriving/", ""
+    )
+    source = Path(__file__).read_text().splitlines()[result.fix.line - 1]
+    changed = source[: result.fix.column] + result.fix.replacement + source[result.fix.end_column :]
+    assert changed.strip() == line
+
+
+def test_html_shows_it() -> None:
+    result = gradcheck.check(layer(wrong_power, tanh_forward), X)
+    assert "fix: " in result._repr_html_()
+
+
+@pytest.mark.parametrize("expect", ["differs", "straight-through", "zero"])
+def test_nothing_is_repaired_that_is_meant_so(expect: Any) -> None:
+    assert gradcheck.check(layer(wrong_power, tanh_forward), X, expect=expect).fix is None
+
+
+def test_effort_least_does_not_look_for_it() -> None:
+    result = gradcheck.check(layer(wrong_power, tanh_forward), X, effort="least")
+    assert result.fix is None
+    assert result.diagnosis
+
+
+def test_a_right_backward_has_no_fix() -> None:
+    def right(ctx, dy):
+        (y,) = ctx.saved_tensor()
+        return dy * (1 - y * y)
+
+    result = gradcheck.check(layer(right, tanh_forward), X)
+    assert result
+    assert result.fix is None
+
+
+def test_what_is_not_saved_cannot_be_repaired_by_an_edit() -> None:
+    def forward(ctx, x):
+        ctx.save_for_backward(paddle.ones([1]))
+        return paddle.sin(x)
+
+    def backward(ctx, dy):
+        (one,) = ctx.saved_tensor()
+        return dy * one
+
+    assert gradcheck.check(layer(backward, forward), X).fix is None
+
+
+def test_a_layer_inside_a_function_is_repaired() -> None:
+    wrong = layer(wrong_power, tanh_forward)
+    result = gradcheck.check(lambda x: (wrong.apply(2 * x) ** 2).sum(), X)
+    assert result.fix is not None
+    assert result.fix.replacement == "y * y"
+    assert wrong.backward is wrong_power
+
+
+def test_a_backward_that_is_not_what_its_file_says_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    text = "def backward(ctx, dy):\n    (y,) = ctx.saved_tensor()\n    return dy * (1 - y)\n"
+    scope: dict[str, Any] = {}
+    exec(compile(text, str(file), "exec"), scope)
+    file.write_text(text.replace("1 - y", "7 - y * y"))
+    assert gradcheck.check(layer(scope["backward"], tanh_forward), X).fix is None
+
+
+SPEC = """\
+schema: gradcheck/v1
+scenarios:
+  - id: tanh-own
+    layer: |
+      class Own(PyLayer):
+          @staticmethod
+          def forward(ctx, x):
+              y = paddle.tanh(x)
+              ctx.save_for_backward(y)
+              return y
+
+          @staticmethod
+          def backward(ctx, dy):
+              y, = ctx.saved_tensor()
+              return dy * (1 - y)
+    inputs:
+      x: {shape: [2, 3]}
+"""
+
+
+def test_reports_of_a_scenario_have_the_line_of_the_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from gradcheck.commands import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("own.grad.yaml").write_text(SPEC)
+    reports = ["--report", "json:r.json", "--report", "sarif:r.sarif", "--report", "github:r.txt"]
+    done = CliRunner().invoke(main, ["run", "own.grad.yaml", "--allow-code", *reports])
+    line = "fix: own.grad.yaml:15 │ return dy * (1 - y * y)"
+    likely = done.stdout.index("likely: ")
+    assert likely < done.stdout.index(line) < done.stdout.index("why: ")
+    fix = json.loads(Path("r.json").read_text())["results"][0]["gradient"]["fix"]
+    assert (fix["line"], fix["replacement"], fix["source_line"]) == (15, "y * y", "return dy * (1 - y * y)")
+    (change,) = json.loads(Path("r.sarif").read_text())["runs"][0]["results"][0]["fixes"][0]["artifactChanges"]
+    assert change["replacements"] == [
+        {
+            "deletedRegion": {"startLine": 15, "startColumn": 32, "endLine": 15, "endColumn": 33},
+            "insertedContent": {"text": "y * y"},
+        }
+    ]
+    assert line in Path("r.txt").read_text()
+
+
+def test_a_scenario_that_is_expected_to_differ_has_no_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from gradcheck.commands import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("own.grad.yaml").write_text(SPEC + "    expect: {gradient: differs}\n")
+    done = CliRunner().invoke(main, ["run", "own.grad.yaml", "--allow-code", "--report", "json:r.json"])
+    assert done.exit_code == 0, done.stdout
+    assert json.loads(Path("r.json").read_text())["results"][0]["gradient"]["fix"] is None
